@@ -1,0 +1,60 @@
+"""Arguments of a call: do they fit the tool's input schema, and are two sets the same?"""
+
+import json
+from typing import Any
+
+from jsonschema.exceptions import SchemaError, ValidationError, best_match
+from jsonschema.protocols import Validator
+from jsonschema.validators import Draft202012Validator, validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+
+def argument_problem(input_schema: dict[str, Any], arguments: dict[str, Any]) -> str | None:
+    """Say why `arguments` do not fit `input_schema`, or None where they do.
+
+    JSON Schema 2020-12 unless the schema names another dialect. No `$ref` is ever fetched: one
+    that points outside the schema makes the arguments unfit, since nothing can vouch for them.
+    The sentence names places and rules but repeats no value, so that it can be logged.
+    """
+    # validator_for is typed as returning Any's class; the protocol is what it promises.
+    dialect: type[Validator] = validator_for(input_schema, default=Draft202012Validator)
+    try:
+        dialect.check_schema(input_schema)
+        registry: Registry[Any] = Registry()
+        error = best_match(dialect(input_schema, registry=registry).iter_errors(arguments))
+    except SchemaError:
+        return "the tool's input schema is not valid JSON Schema"
+    except Unresolvable as unresolvable:
+        return f"the tool's input schema refers to {unresolvable.ref}, which is not in it"
+    except RecursionError:
+        return "the arguments or the schema are nested too deeply to be checked"
+    return None if error is None else _describe(error)
+
+
+def _describe(error: ValidationError) -> str:
+    place = ".".join(["arguments", *map(str, error.absolute_path)])
+    if error.validator in ("required", "additionalProperties", "dependentRequired"):
+        # These messages name properties, never values.
+        return f"{place}: {error.message}"
+    rule = json.dumps(error.validator_value, default=str)
+    return f"{place}: must satisfy {error.validator} {rule[:200]}"
+
+
+def canonical_arguments(arguments: dict[str, Any]) -> str:
+    """Return one text for all arguments that are the same JSON (`TC-C`: cycle detection).
+
+    Members are sorted, and a number is its value: `1` and `1.0` are one number in JSON.
+    Raises RecursionError where they are nested deeper than Python can walk.
+    """
+    return json.dumps(_plain(arguments), sort_keys=True, separators=(",", ":"))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
