@@ -1,0 +1,97 @@
+"""Compliance: large postings to external payees are reported, each once per rule."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlmodel import select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from .audit import Call, in_one_transaction
+from .models import Account, ComplianceReport, Transfer, new_id
+from .rules import NotFound, Refused, compliance_rule, excerpt
+from .storage import Bank, find_owned
+
+
+@dataclass(frozen=True)
+class ReportView:
+    """A report as it was filed."""
+
+    report_id: str
+    transfer_id: str
+    rule: str
+    customer_id: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
+class ReportRecorded:
+    """The posting is reported; ``repeated`` if it had been already."""
+
+    report: ReportView
+    repeated: bool
+
+    @property
+    def subject(self) -> str:
+        """The report, for the audit trail."""
+        return self.report.report_id
+
+
+async def record_report(
+    bank: Bank, call: Call, transfer_id: str, rule: str
+) -> ReportRecorded | NotFound | Refused:
+    """Report one of the customer's posted transfers under ``rule``, which must apply to it."""
+
+    async def file(session: AsyncSession) -> ReportRecorded | NotFound | Refused:
+        transfer = await find_owned(session, Transfer, transfer_id, call.customer_id)
+        if transfer is None:
+            return NotFound("transferId", excerpt(transfer_id))
+        if transfer.status != "posted":
+            return Refused(
+                "transferId",
+                f"The transfer {transfer.transfer_id} is not posted: there is nothing to report.",
+                subject=transfer.transfer_id,
+            )
+        to_account = await session.get_one(Account, transfer.to_account_id)
+        applies = compliance_rule(
+            bank.rules, amount_minor=transfer.amount_minor, to_account=to_account
+        )
+        if applies is None or rule != applies:
+            return Refused(
+                "rule",
+                f'"{excerpt(rule)}" does not apply to the transfer {transfer.transfer_id}: '
+                f"{f'{applies} does' if applies else 'no compliance rule does'}.",
+                subject=transfer.transfer_id,
+            )
+        return await add_report(session, transfer, applies, call.at)
+
+    return await in_one_transaction(bank, call, file)
+
+
+async def add_report(
+    session: AsyncSession, transfer: Transfer, rule: str, now: datetime
+) -> ReportRecorded:
+    """File the report in the caller's transaction, unless it has been filed."""
+    found = await session.exec(
+        select(ComplianceReport).where(
+            ComplianceReport.transfer_id == transfer.transfer_id, ComplianceReport.rule == rule
+        )
+    )
+    report = found.one_or_none()
+    repeated = report is not None
+    if report is None:
+        report = ComplianceReport(
+            report_id=new_id("cr"),
+            transfer_id=transfer.transfer_id,
+            rule=rule,
+            customer_id=transfer.customer_id,
+            created_at=now,
+        )
+        session.add(report)
+    view = ReportView(
+        report_id=report.report_id,
+        transfer_id=report.transfer_id,
+        rule=report.rule,
+        customer_id=report.customer_id,
+        created_at=report.created_at,
+    )
+    return ReportRecorded(view, repeated)

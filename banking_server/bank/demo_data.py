@@ -1,0 +1,262 @@
+"""The demo data: YAML files, described in ``data/README.md``, that fill a new database."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from .ledger import add_posting
+from .models import Account, Customer
+from .money import InvalidAmount, format_money, to_minor
+
+
+class DemoDataError(Exception):
+    """A mistake in the demo data; the message names the file, the entry and the field."""
+
+
+def _read_amount(value: object) -> int:
+    """Read a quoted decimal, of either sign or zero, as minor units."""
+    if not isinstance(value, str):
+        raise ValueError('an amount is written in quotes, like "5250.75"')
+    try:
+        amount = Decimal(value)
+        if amount.is_zero():
+            return 0
+        return to_minor(abs(amount)) * (-1 if amount < 0 else 1)
+    except InvalidAmount as error:
+        raise ValueError(str(error)) from error
+    except InvalidOperation:
+        raise ValueError(f'"{value}" is not an amount like "5250.75"') from None
+
+
+class _Item(BaseModel):
+    # Strict: what YAML makes of an unquoted word or number is a mistake, not a wish.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+_Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+_Name = Annotated[str, Field(min_length=1, max_length=100)]
+
+
+class CustomerItem(_Item):
+    """An entry of ``customers.yaml``."""
+
+    customer_id: _Id
+    name: _Name
+
+
+class AccountItem(_Item):
+    """An entry of ``accounts.yaml``. ``balance`` is in minor units, history included."""
+
+    account_id: _Id
+    customer_id: _Id
+    account_name: _Name
+    account_type: Literal["checking", "savings", "retirement", "deposit", "external"]
+    currency: Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
+    can_transfer_from: bool = False
+    can_transfer_to: bool = False
+    is_locked: bool = False
+    account_holder: _Name | None = None
+    balance: int = 0
+
+    @field_validator("balance", mode="before")
+    @classmethod
+    def _read_balance(cls, value: object) -> int:
+        return _read_amount(value)
+
+
+class HistoryItem(_Item):
+    """An entry of ``history.yaml``. ``amount`` is minor units, as ``account_id`` sees it."""
+
+    account_id: _Id
+    days_ago: Annotated[int, Field(ge=1, le=3650)]
+    at: time
+    description: _Name
+    amount: int
+    counter_account_id: _Id | None = None
+
+    @field_validator("at", mode="before")
+    @classmethod
+    def _read_time(cls, value: object) -> time:
+        if not isinstance(value, str):
+            raise ValueError('a time is written in quotes, like "09:30"')
+        return time.fromisoformat(value)
+
+    @field_validator("amount", mode="before")
+    @classmethod
+    def _read_amount(cls, value: object) -> int:
+        return _read_amount(value)
+
+
+@dataclass(frozen=True)
+class DemoData:
+    """The three files, each entry checked by itself and against the others."""
+
+    customers: list[CustomerItem]
+    accounts: list[AccountItem]
+    history: list[HistoryItem]
+    """Oldest first."""
+    opening: dict[str, int]
+    """What each account held before its history, in minor units."""
+
+
+def read_demo_data(folder: Path) -> DemoData:
+    """Read and check the files in ``folder``; raises ``DemoDataError``."""
+    customers = _read(folder / "customers.yaml", CustomerItem)
+    accounts = _read(folder / "accounts.yaml", AccountItem)
+    history = _read(folder / "history.yaml", HistoryItem)
+
+    _check_unique("customers.yaml", "customer_id", [c.customer_id for c in customers])
+    _check_unique("accounts.yaml", "account_id", [a.account_id for a in accounts])
+    known_customers = {customer.customer_id for customer in customers}
+    for number, account in enumerate(accounts, 1):
+        if account.customer_id not in known_customers:
+            raise _mistake("accounts.yaml", number, "customer_id", "is not in customers.yaml")
+        if account.account_type == "external" and (account.balance or not account.account_holder):
+            raise _mistake(
+                "accounts.yaml", number, "account_type", "external needs a holder and no balance"
+            )
+    by_id = {account.account_id: account for account in accounts}
+    for number, line in enumerate(history, 1):
+        _check_line(number, line, by_id)
+
+    ordered = sorted(history, key=lambda line: (-line.days_ago, line.at))
+    return DemoData(customers, accounts, ordered, _check_balances(accounts, ordered))
+
+
+async def add_demo_data(session: AsyncSession, data: DemoData, now: datetime) -> None:
+    """Write the data in the caller's transaction; the history ends the day before ``now``."""
+    session.add_all(Customer(**item.model_dump()) for item in data.customers)
+    await session.flush()
+    accounts = {
+        item.account_id: Account(**item.model_dump(exclude={"balance"})) for item in data.accounts
+    }
+    # What comes from or goes to nobody in the files is the bank's own, in each currency.
+    equity = {
+        currency: Account(
+            account_id=f"acc_equity_{currency.lower()}",
+            account_name=f"The bank's own {currency}",
+            account_type="equity",
+            currency=currency,
+        )
+        for currency in sorted({item.currency for item in data.accounts})
+    }
+    session.add_all([*accounts.values(), *equity.values()])
+    await session.flush()
+
+    today = now.astimezone(UTC).date()
+    first_day = today - timedelta(days=1 + max((line.days_ago for line in data.history), default=0))
+    for account_id, amount_minor in data.opening.items():
+        if amount_minor:
+            account = accounts[account_id]
+            await add_posting(
+                session,
+                kind="opening",
+                description="Opening balance",
+                posted_at=datetime.combine(first_day, time(), UTC),
+                debit=equity[account.currency],
+                credit=account,
+                amount_minor=amount_minor,
+            )
+    for line in data.history:
+        account = accounts[line.account_id]
+        other = (
+            accounts[line.counter_account_id]
+            if line.counter_account_id
+            else equity[account.currency]
+        )
+        debit, credit = (other, account) if line.amount > 0 else (account, other)
+        await add_posting(
+            session,
+            kind="history",
+            description=line.description,
+            posted_at=datetime.combine(today - timedelta(days=line.days_ago), line.at, UTC),
+            debit=debit,
+            credit=credit,
+            amount_minor=abs(line.amount),
+        )
+
+
+_ItemType = TypeVar("_ItemType", bound=_Item)
+
+
+def _read(path: Path, item: type[_ItemType]) -> list[_ItemType]:
+    try:
+        loaded: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DemoDataError(f"{path} cannot be read: {error.strerror}.") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        where = getattr(error, "problem_mark", None)
+        line = f" near line {where.line + 1}" if where else ""
+        raise DemoDataError(f"{path.name} is not YAML{line}.") from error
+    try:
+        return TypeAdapter(list[item]).validate_python(loaded)  # type: ignore[valid-type]
+    except ValidationError as error:
+        first = error.errors()[0]
+        if not first["loc"]:
+            raise DemoDataError(f"{path.name} is not a list of entries.") from error
+        number, field = first["loc"][0], ".".join(map(str, first["loc"][1:]))
+        raise _mistake(path.name, int(number) + 1, field or "entry", first["msg"]) from error
+
+
+def _mistake(file: str, number: int, field: str, what: str) -> DemoDataError:
+    return DemoDataError(f"{file}, entry {number}, {field}: {what}.")
+
+
+def _check_unique(file: str, field: str, ids: list[str]) -> None:
+    seen: set[str] = set()
+    for number, value in enumerate(ids, 1):
+        if value in seen:
+            raise _mistake(file, number, field, f"{value} is there twice")
+        seen.add(value)
+
+
+def _check_line(number: int, line: HistoryItem, accounts: dict[str, AccountItem]) -> None:
+    def mistake(field: str, what: str) -> DemoDataError:
+        return _mistake("history.yaml", number, field, what)
+
+    account = accounts.get(line.account_id)
+    if account is None or account.account_type == "external":
+        raise mistake("account_id", "is not one of the bank's accounts in accounts.yaml")
+    if line.amount == 0:
+        raise mistake("amount", "is zero")
+    if line.counter_account_id is None:
+        return
+    other = accounts.get(line.counter_account_id)
+    if other is None or other is account or other.customer_id != account.customer_id:
+        raise mistake("counter_account_id", "is not another account of the same customer")
+    if other.currency != account.currency:
+        raise mistake("counter_account_id", "is held in another currency")
+
+
+def _check_balances(accounts: list[AccountItem], history: list[HistoryItem]) -> dict[str, int]:
+    """Work the openings out from today's balances; no account may ever have been below zero."""
+    effects: dict[str, list[int]] = defaultdict(list)
+    for line in history:
+        effects[line.account_id].append(line.amount)
+        if line.counter_account_id:
+            effects[line.counter_account_id].append(-line.amount)
+    opening: dict[str, int] = {}
+    for number, account in enumerate(accounts, 1):
+        if account.account_type == "external":
+            continue
+        running = lowest = account.balance - sum(effects[account.account_id])
+        opening[account.account_id] = running
+        for effect in effects[account.account_id]:
+            running += effect
+            lowest = min(lowest, running)
+        if lowest < 0:
+            raise _mistake(
+                "accounts.yaml",
+                number,
+                "balance",
+                f"is too small for its history, which would have reached "
+                f"{format_money(lowest, account.currency)}",
+            )
+    return opening
