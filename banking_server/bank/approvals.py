@@ -1,0 +1,195 @@
+"""Approvals: a transfer above the threshold waits for a manager's decision."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from .audit import Call, add_event, in_one_transaction
+from .models import Approval, ApprovalStatus, Transfer, new_id
+from .rules import NotFound, Refused, check_required_text, excerpt, is_branch_open
+from .storage import Bank, find_owned, find_record
+from .transfers import TransferView, expire_if_due, refuse_because_of_status, view_transfer
+
+
+@dataclass(frozen=True)
+class ApprovalView:
+    """A request for approval, and the decision once there is one."""
+
+    approval_id: str
+    transfer_id: str
+    customer_id: str
+    reason: str
+    status: ApprovalStatus
+    created_at: datetime
+    decided_by: str | None
+    decided_at: datetime | None
+
+
+@dataclass(frozen=True)
+class OpenApproval:
+    """A request that waits for a manager, with the transfer it is about."""
+
+    approval: ApprovalView
+    transfer: TransferView
+
+
+@dataclass(frozen=True)
+class ApprovalRequested:
+    """A manager has been asked. ``branch_open``: whether one can be reached now.
+
+    ``repeated`` if the request had been made already.
+    """
+
+    approval: ApprovalView
+    transfer: TransferView
+    branch_open: bool
+    repeated: bool
+
+    @property
+    def subject(self) -> str:
+        """The request, for the audit trail."""
+        return self.approval.approval_id
+
+
+@dataclass(frozen=True)
+class ApprovalGranted:
+    """A manager has granted it: the transfer can be confirmed."""
+
+    approval: ApprovalView
+    transfer: TransferView
+
+    @property
+    def subject(self) -> str:
+        """The request, for the audit trail."""
+        return self.approval.approval_id
+
+
+async def request_approval(
+    bank: Bank, call: Call, transfer_id: str, *, reason: str
+) -> ApprovalRequested | ApprovalGranted | NotFound | Refused:
+    """Ask for a manager's approval of a pending transfer that needs it; asked once per transfer."""
+
+    async def rule(
+        session: AsyncSession,
+    ) -> ApprovalRequested | ApprovalGranted | NotFound | Refused:
+        transfer = await find_owned(session, Transfer, transfer_id, call.customer_id)
+        if transfer is None:
+            return NotFound("transferId", excerpt(transfer_id))
+        refused = check_required_text(bank.rules, "reason", reason)
+        if refused:
+            return refused
+        expire_if_due(transfer, call.at)
+        if transfer.status != "pending":
+            return refuse_because_of_status(transfer, "transferId")
+        if transfer.approval == "none":
+            return Refused(
+                "transferId",
+                f"The transfer {transfer.transfer_id} needs no approval: it can be confirmed.",
+                subject=transfer.transfer_id,
+            )
+        query = select(Approval).where(Approval.transfer_id == transfer.transfer_id)
+        approval = (await session.exec(query)).one_or_none()
+        repeated = approval is not None
+        if approval is None:
+            approval = Approval(
+                approval_id=new_id("ap"),
+                transfer_id=transfer.transfer_id,
+                customer_id=transfer.customer_id,
+                reason=reason,
+                created_at=call.at,
+            )
+            session.add(approval)
+            transfer.approval = "requested"
+        transfer_view = await view_transfer(session, transfer, call.at)
+        if approval.status == "granted":
+            return ApprovalGranted(_view(approval), transfer_view)
+        return ApprovalRequested(
+            _view(approval), transfer_view, is_branch_open(bank.rules, call.at), repeated
+        )
+
+    return await in_one_transaction(bank, call, rule)
+
+
+async def list_open_approvals(bank: Bank, now: datetime) -> list[OpenApproval]:
+    """Return what waits for a manager, longest first; nothing whose transfer is past deciding."""
+    query = (
+        select(Approval, Transfer)
+        .join(Transfer, col(Transfer.transfer_id) == col(Approval.transfer_id))
+        .where(
+            Approval.status == "requested",
+            Transfer.status == "pending",
+            col(Transfer.expires_at) > now,
+        )
+        .order_by(col(Approval.created_at), col(Approval.approval_id))
+    )
+    async with bank.read() as session:
+        return [
+            OpenApproval(_view(approval), await view_transfer(session, transfer, now))
+            for approval, transfer in (await session.exec(query)).all()
+        ]
+
+
+async def decide_approval(
+    bank: Bank, approval_id: str, *, granted: bool, manager: str, now: datetime
+) -> ApprovalView | NotFound | Refused:
+    """Grant a request, or refuse it, which voids the transfer.
+
+    Deciding again the same way changes nothing; a decision cannot be turned around, nor can one be
+    taken when the transfer is no longer pending.
+    """
+    refused = check_required_text(bank.rules, "manager", manager)
+    if refused:
+        return refused
+    async with bank.write() as session:
+        approval = await find_record(session, Approval, approval_id)
+        if approval is None:
+            return NotFound("approvalId", excerpt(approval_id))
+        outcome = await _decide(session, approval, granted=granted, manager=manager, now=now)
+        call = Call(
+            customer_id=approval.customer_id,
+            tool=f"approvals {'grant' if granted else 'refuse'}",
+            at=now,
+        )
+        said = "not_decided" if isinstance(outcome, Refused) else outcome.status
+        add_event(session, call, said, approval.approval_id)
+    return outcome
+
+
+async def _decide(
+    session: AsyncSession, approval: Approval, *, granted: bool, manager: str, now: datetime
+) -> ApprovalView | Refused:
+    decision: ApprovalStatus = "granted" if granted else "refused"
+    if approval.status == "requested":
+        transfer = await session.get_one(Transfer, approval.transfer_id)
+        expire_if_due(transfer, now)
+        if transfer.status != "pending":
+            return refuse_because_of_status(transfer, "approvalId")
+        approval.status = decision
+        approval.decided_by = manager
+        approval.decided_at = now
+        transfer.approval = decision
+        if not granted:
+            transfer.status = "voided"
+            transfer.reason = "refused by a manager"
+    if approval.status != decision:
+        return Refused(
+            "approvalId",
+            f"{approval.approval_id} was {approval.status} by {approval.decided_by}.",
+            subject=approval.approval_id,
+        )
+    return _view(approval)
+
+
+def _view(approval: Approval) -> ApprovalView:
+    return ApprovalView(
+        approval_id=approval.approval_id,
+        transfer_id=approval.transfer_id,
+        customer_id=approval.customer_id,
+        reason=approval.reason,
+        status=approval.status,
+        created_at=approval.created_at,
+        decided_by=approval.decided_by,
+        decided_at=approval.decided_at,
+    )
