@@ -1,0 +1,60 @@
+"""The bank's tools: what a client can call, one module per capability.
+
+Each tool asks the bank and turns its outcome into an answer (`answers`), which looks up the next
+tool in the one table (`next_steps`). How tools are declared stands in `declaration`, who is
+calling in `calling`, how the customer is asked in `asking`.
+"""
+
+from typing import Final
+
+from mcp.server.mcpserver.tools import Tool
+
+from banking_server.tools.accounts import (
+    add_resources,
+    get_account_balance,
+    get_account_statement,
+    list_accounts,
+)
+from banking_server.tools.approvals import request_manager_approval
+from banking_server.tools.calling import READ_SCOPE, TRANSFER_SCOPE, App, BankCalls
+from banking_server.tools.compliance import record_compliance_report
+from banking_server.tools.handoffs import process_agent_handoff_choice, request_agent_handoff
+from banking_server.tools.transfers import confirm_or_cancel_money_transfer, prepare_money_transfer
+
+TOOLS: Final[tuple[Tool, ...]] = (
+    list_accounts,
+    get_account_balance,
+    get_account_statement,
+    prepare_money_transfer,
+    confirm_or_cancel_money_transfer,
+    request_agent_handoff,
+    process_agent_handoff_choice,
+    request_manager_approval,
+    record_compliance_report,
+)
+"""Every tool, in the order in which they are listed."""
+
+_TRANSFER_TOOLS: Final = frozenset(
+    {
+        prepare_money_transfer.name,
+        confirm_or_cancel_money_transfer.name,
+        request_manager_approval.name,
+        record_compliance_report.name,
+    }
+)
+
+
+def required_scope(tool: str) -> str:
+    """Return the OAuth scope that a call of `tool` needs."""
+    return TRANSFER_SCOPE if tool in _TRANSFER_TOOLS else READ_SCOPE
+
+
+__all__ = [
+    "READ_SCOPE",
+    "TOOLS",
+    "TRANSFER_SCOPE",
+    "App",
+    "BankCalls",
+    "add_resources",
+    "required_scope",
+]

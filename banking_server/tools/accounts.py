@@ -1,0 +1,211 @@
+"""Looking at accounts: list them, one balance, one statement."""
+
+from datetime import datetime
+from typing import Annotated
+
+from mcp.server.mcpserver import MCPServer
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from banking_server.bank import accounts as bank_accounts
+from banking_server.bank.accounts import AccountView, Balance, Statement
+from banking_server.bank.money import format_money, to_decimal
+from banking_server.tools.amounts import AmountOut
+from banking_server.tools.answers import Structured, answer, refused
+from banking_server.tools.calling import current_call, serving_resource
+from banking_server.tools.declaration import WholeNumber, bank_tool
+
+AccountId = Annotated[
+    str, Field(description="The account's id, as list_accounts gives it, like acc_savings_001.")
+]
+
+
+class AccountOut(Structured):
+    """One account. The amounts are missing for an external payee: they are somebody else's."""
+
+    account_id: str
+    account_name: str
+    account_type: str
+    can_transfer_from: bool = Field(description="Money may be taken from it.")
+    can_transfer_to: bool = Field(description="Money may be sent to it.")
+    is_locked: bool = Field(description="Locked: only customer service can help.")
+    account_holder: str | None = Field(
+        default=None, description="Who holds it, where that is not the customer."
+    )
+    currency: str
+    balance: AmountOut | None = Field(default=None, description="The posted balance.")
+    posted: AmountOut | None = Field(default=None, description="The sum of all entries.")
+    reserved: AmountOut | None = Field(
+        default=None, description="Held back for transfers that wait to be confirmed."
+    )
+    available: AmountOut | None = Field(default=None, description="Posted less reserved.")
+
+
+class AccountsOut(Structured):
+    """The caller's accounts, in a fixed order."""
+
+    accounts: list[AccountOut]
+
+
+class BalanceOut(Structured):
+    """What an account holds at one moment."""
+
+    account_id: str
+    posted: AmountOut
+    reserved: AmountOut
+    available: AmountOut
+    currency: str
+    as_of: datetime
+
+
+class EntryOut(Structured):
+    """One entry of a statement."""
+
+    posted_at: datetime
+    description: str
+    counterparty: str | None = Field(default=None, description="The account on the other side.")
+    amount: AmountOut = Field(description="Credits above zero, debits below.")
+    balance: AmountOut = Field(description="The account's balance after this entry.")
+
+
+class StatementOut(Structured):
+    """One page of a statement, newest entry first."""
+
+    account_id: str
+    currency: str
+    since: datetime
+    entries: list[EntryOut]
+    next_cursor: str | None = Field(
+        default=None, description="Pass it as cursor for the entries before these."
+    )
+
+
+def _minor(amount: int | None) -> AmountOut | None:
+    return None if amount is None else to_decimal(amount)
+
+
+def _account(view: AccountView) -> AccountOut:
+    return AccountOut(
+        account_id=view.account_id,
+        account_name=view.account_name,
+        account_type=view.account_type,
+        can_transfer_from=view.can_transfer_from,
+        can_transfer_to=view.can_transfer_to,
+        is_locked=view.is_locked,
+        account_holder=view.account_holder,
+        currency=view.currency,
+        balance=_minor(view.posted_minor),
+        posted=_minor(view.posted_minor),
+        reserved=_minor(view.reserved_minor),
+        available=_minor(view.available_minor),
+    )
+
+
+def _in_words(view: AccountView) -> str:
+    words = f"{view.account_name} ({view.account_id}): "
+    if view.available_minor is None:
+        words += f"payee, held by {view.account_holder}"
+    else:
+        words += f"{format_money(view.available_minor, view.currency)} available"
+    return words + (", locked" if view.is_locked else "")
+
+
+async def _accounts() -> tuple[list[AccountView], AccountsOut]:
+    bank, call = current_call()
+    views = await bank_accounts.list_accounts(bank, call)
+    return views, AccountsOut(accounts=[_account(view) for view in views])
+
+
+@bank_tool(title="List Accounts", read_only=True)
+async def list_accounts() -> Annotated[CallToolResult, AccountsOut]:
+    """List the customer's accounts and payees with their ids, balances, whether they are
+    locked, and whether money may be taken from or sent to them. Call this first to learn
+    account ids."""
+    views, structured = await _accounts()
+    return answer(views, "\n".join(map(_in_words, views)) or "You have no accounts.", structured)
+
+
+@bank_tool(title="Get Account Balance", read_only=True)
+async def get_account_balance(
+    accountId: AccountId,
+) -> Annotated[CallToolResult, BalanceOut]:
+    """Get what one account holds now: the posted balance, what is reserved for transfers that
+    wait to be confirmed, and what is available."""
+    bank, call = current_call()
+    outcome = await bank_accounts.get_balance(bank, call, accountId)
+    if not isinstance(outcome, Balance):
+        return refused(outcome)
+    structured = BalanceOut(
+        account_id=outcome.account_id,
+        posted=to_decimal(outcome.posted_minor),
+        reserved=to_decimal(outcome.reserved_minor),
+        available=to_decimal(outcome.available_minor),
+        currency=outcome.currency,
+        as_of=outcome.as_of,
+    )
+    words = (
+        f"{outcome.account_name} ({outcome.account_id}): "
+        f"{format_money(outcome.available_minor, outcome.currency)} available; "
+        f"{format_money(outcome.posted_minor, outcome.currency)} posted, "
+        f"{format_money(outcome.reserved_minor, outcome.currency)} reserved."
+    )
+    return answer(outcome, words, structured)
+
+
+@bank_tool(title="Get Account Statement", read_only=True)
+async def get_account_statement(
+    accountId: AccountId,
+    days: Annotated[
+        WholeNumber, Field(description="How many days back the statement goes: 1 to 365.")
+    ] = 30,
+    cursor: Annotated[
+        str | None, Field(description="nextCursor of the page before, for the next older page.")
+    ] = None,
+) -> Annotated[CallToolResult, StatementOut]:
+    """Get an account's entries of the last days, newest first, each with the balance after it.
+    Long statements come in pages: pass nextCursor as cursor to go on."""
+    bank, call = current_call()
+    outcome = await bank_accounts.get_statement(bank, call, accountId, days=days, cursor=cursor)
+    if not isinstance(outcome, Statement):
+        return refused(outcome)
+    structured = StatementOut(
+        account_id=outcome.account_id,
+        currency=outcome.currency,
+        since=outcome.since,
+        entries=[
+            EntryOut(
+                posted_at=line.posted_at,
+                description=line.description,
+                counterparty=line.counter_account_name,
+                amount=to_decimal(line.amount_minor),
+                balance=to_decimal(line.balance_minor),
+            )
+            for line in outcome.lines
+        ],
+        next_cursor=outcome.next_cursor,
+    )
+    words = [
+        f"{line.posted_at:%Y-%m-%d}  {format_money(line.amount_minor, outcome.currency)}  "
+        f"{line.description}"
+        for line in outcome.lines
+    ] or [f"No entries since {outcome.since:%Y-%m-%d}."]
+    if outcome.next_cursor is not None:
+        words.append("There are older entries: call again with nextCursor as cursor.")
+    return answer(outcome, "\n".join(words), structured)
+
+
+def add_resources(mcp: MCPServer[object]) -> None:
+    """Serve the caller's accounts as the resource `banking://accounts` too."""
+
+    @mcp.resource(
+        "banking://accounts",
+        name="accounts",
+        title="Accounts",
+        description="Your accounts with their balances, as list_accounts gives them.",
+        mime_type="application/json",
+    )
+    async def accounts() -> str:
+        _, structured = await _accounts()
+        return structured.model_dump_json(by_alias=True, exclude_none=True)
+
+    mcp.middleware.append(serving_resource)

@@ -1,0 +1,62 @@
+"""How an outcome becomes a result: text for people, content for machines, and the next tool."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from mcp.types import Annotations, CallToolResult, TextContent
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from banking_server.bank.rules import NotFound, Refused
+from banking_server.chaining import with_next_tool
+from banking_server.tools.next_steps import next_step
+
+Audience = Literal["user", "assistant"]
+
+
+class Structured(BaseModel):
+    """Structured content: the wire's camelCase names, and nothing where there is nothing."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+def text(words: str, audience: Audience | None = None) -> TextContent:
+    """Return a text item, for everybody or for one audience."""
+    annotations = Annotations(audience=[audience]) if audience else None
+    return TextContent(type="text", text=words, annotations=annotations)
+
+
+def answer(
+    outcome: object,
+    content: str | Sequence[TextContent],
+    structured: Structured,
+    *,
+    is_error: bool = False,
+) -> CallToolResult:
+    """Return the result for a bank's outcome, with the next tool that the table gives it."""
+    result = CallToolResult(
+        content=[text(content)] if isinstance(content, str) else list(content),
+        structured_content=structured.model_dump(mode="json", by_alias=True, exclude_none=True),
+        is_error=is_error,
+    )
+    step = next_step(outcome)
+    return result if step is None else with_next_tool(result, step.tool, step.arguments)
+
+
+def refusal(status: str, field: str, words: str) -> CallToolResult:
+    """Return an error result: which field was wrong, and what to do about it."""
+    structured: dict[str, Any] = {"status": status, "message": words}
+    if field:
+        structured["field"] = field
+    return CallToolResult(content=[text(words)], structured_content=structured, is_error=True)
+
+
+def refused(outcome: Refused | NotFound) -> CallToolResult:
+    """Return the result for what the bank refuses or does not know (of this customer)."""
+    if isinstance(outcome, NotFound):
+        return refusal(
+            "not_found",
+            outcome.field,
+            f"{outcome.field}: you have nothing with the id {outcome.value!r}.",
+        )
+    return refusal("refused", outcome.field, f"{outcome.field}: {outcome.message}")

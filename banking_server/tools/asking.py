@@ -1,0 +1,67 @@
+"""Putting a question to the customer: form elicitation, where the client can be asked.
+
+2026-07-28 carries the question in an interim result and asks again from the top, so questions
+hold nothing that changes between two rounds: no balance, no time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from mcp.server.mcpserver import Context
+from mcp.types.version import is_version_at_least
+from pydantic import BaseModel, Field, WithJsonSchema, create_model
+
+QUESTIONS_IN_RESULTS = "2026-07-28"
+"""The first protocol revision that needs no open channel to the client for a question."""
+
+
+def can_ask(ctx: Context[Any, Any]) -> bool:
+    """Say whether a form can be put to this client in the middle of this call.
+
+    It has to declare form elicitation (a bare `elicitation: {}` means forms), and on 2025-11-25
+    the transport has to have a way back, which stateless HTTP has not.
+    """
+    elicitation = ctx.client_capabilities.elicitation if ctx.client_capabilities else None
+    if elicitation is None or (elicitation.form is None and elicitation.url is not None):
+        return False
+    return (
+        is_version_at_least(ctx.protocol_version or "", QUESTIONS_IN_RESULTS)
+        or ctx.session.can_send_request
+    )
+
+
+class Pick(BaseModel):
+    """The answer to a picker."""
+
+    picked: str
+
+
+@dataclass(frozen=True)
+class Option:
+    """One line of a picker."""
+
+    value: str
+    title: str
+
+
+def picker(title: str, options: Sequence[Option]) -> type[Pick]:
+    """Return the form that lets the customer pick one of `options`, shown by their titles."""
+    schema = {
+        "type": "string",
+        "title": title,
+        "oneOf": [{"const": option.value, "title": option.title} for option in options],
+    }
+    # mypy cannot know a Literal made of values; pydantic checks the answer against it.
+    values: Any = Literal[tuple(option.value for option in options)]
+    return create_model(
+        "Pick",
+        __base__=Pick,
+        picked=(Annotated[values, WithJsonSchema(schema)], Field(title=title)),
+    )
+
+
+class Agreement(BaseModel):
+    """The answer to a yes-or-no question."""
+
+    agreed: bool = Field(title="Yes, do it")

@@ -1,0 +1,130 @@
+"""Who is calling, when, and as part of which chain; and what becomes of a call that fails."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.extension import Extension
+from mcp.shared.exceptions import MCPError
+from mcp.types import INVALID_REQUEST, CallToolRequestParams, CallToolResult
+
+from banking_server.bank.audit import Call, record
+from banking_server.bank.storage import Bank
+from banking_server.chaining import read_provenance
+
+logger = logging.getLogger(__name__)
+
+READ_SCOPE: Final = "bank:read"
+"""OAuth scope: see one's accounts, and ask for help."""
+
+TRANSFER_SCOPE: Final = "bank:transfer"
+"""OAuth scope: prepare, confirm and cancel transfers, and what belongs to them."""
+
+UNKNOWN_TOOL: Final = "(unknown tool)"
+"""Written to the audit trail in place of a name that the caller made up."""
+
+
+@dataclass(frozen=True)
+class App:
+    """What the server's lifespan holds for every call."""
+
+    bank: Bank
+    clock: Callable[[], datetime]
+    """Returns the time, in UTC; read once for each call."""
+    customer: str | None
+    """Over stdio, the customer who started the server. None over HTTP, where nothing but a
+    verified token says who is calling."""
+
+    def caller(self) -> str:
+        """Return the customer who is calling; never taken from a call's arguments.
+
+        Raises MCPError where nobody is known, so that a mistake in the set-up serves no one.
+        """
+        token = get_access_token()
+        customer = self.customer if token is None else token.subject
+        if not customer:
+            raise MCPError(INVALID_REQUEST, "Nobody is signed in: this call needs a bearer token.")
+        return customer
+
+
+@dataclass(frozen=True)
+class _Current:
+    bank: Bank
+    call: Call
+
+
+_current: ContextVar[_Current] = ContextVar("bank_call")
+
+
+def current_call() -> tuple[Bank, Call]:
+    """Return the bank and the call that is being served."""
+    current = _current.get()
+    return current.bank, current.call
+
+
+@contextmanager
+def serving(app: App, tool: str, meta: object) -> Iterator[tuple[Bank, Call]]:
+    """Make the request for `tool` the current call. `meta` is the request's `_meta`."""
+    provenance = read_provenance(meta)
+    call = Call(
+        customer_id=app.caller(),
+        tool=tool,
+        at=app.clock(),
+        chain_id=provenance.chain_id if provenance else None,
+        chain_level=provenance.level if provenance else None,
+        chain_previous_tool=provenance.previous_tool if provenance else None,
+    )
+    mark = _current.set(_Current(app.bank, call))
+    try:
+        yield app.bank, call
+    finally:
+        _current.reset(mark)
+
+
+class BankCalls(Extension):
+    """Serves each `tools/call` as the caller's, and sees to it that it leaves an audit event.
+
+    The bank writes that event together with what the call changed. What is left for here are
+    the calls that never reached the bank: refused arguments, an unknown tool, a choice that
+    is still the customer's to make, a failure.
+    """
+
+    identifier = "com.example/bank-calls"
+
+    def __init__(self, tool_names: frozenset[str]) -> None:
+        self._tool_names = tool_names
+
+    async def intercept_tool_call(
+        self,
+        params: CallToolRequestParams,
+        ctx: ServerRequestContext[Any, Any],
+        call_next: CallNext,
+    ) -> HandlerResult:
+        """Run the call as the caller's, and record it if the bank has not."""
+        tool = params.name if params.name in self._tool_names else UNKNOWN_TOOL
+        with serving(ctx.lifespan_context, tool, ctx.meta) as (bank, call):
+            result = await call_next(ctx)
+            if isinstance(result, CallToolResult) and not call.recorded:
+                await record(bank, call, _outcome(result))
+            return result
+
+
+async def serving_resource(
+    ctx: ServerRequestContext[Any, Any], call_next: CallNext
+) -> HandlerResult:
+    """Serve `resources/read` as the caller's too: a middleware, as no extension sees resources."""
+    if ctx.method != "resources/read":
+        return await call_next(ctx)
+    with serving(ctx.lifespan_context, "resources/read", ctx.meta):
+        return await call_next(ctx)
+
+
+def _outcome(result: CallToolResult) -> str:
+    status = (result.structured_content or {}).get("status")
+    return status if isinstance(status, str) else "error" if result.is_error else "ok"

@@ -1,0 +1,138 @@
+"""How a tool is declared, and what it does with arguments it was not made for.
+
+The SDK ignores an unknown argument, guesses at strings that look like JSON, and reports
+mistakes in its validator's words. `BankTool` mends all three, for every tool, here.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.tools import Tool
+from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
+from pydantic_core import ErrorDetails
+
+from banking_server.tools.answers import refusal
+
+logger = logging.getLogger(__name__)
+
+SECRET_ARGUMENTS = frozenset({"confirmationCode"})
+"""Arguments whose value is never repeated."""
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
+        raise ValueError("must be a whole number")
+    return int(value)
+
+
+WholeNumber = Annotated[int, BeforeValidator(_whole), WithJsonSchema({"type": "integer"})]
+"""A whole number as an argument: `30` and `30.0` are the same JSON number, `"30"` is none."""
+
+
+class ArgumentsAsSent(FuncMetadata):
+    """Takes arguments as they were sent: the text `"null"` is a text, not a missing value."""
+
+    def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments unchanged."""
+        return data
+
+
+class BankTool(Tool):
+    """A tool that refuses arguments by name, and keeps its failures to itself."""
+
+    async def run(
+        self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
+    ) -> Any:
+        """Run the tool; every failure but a protocol error becomes an `isError` result."""
+        try:
+            return await super().run(arguments, context, convert_result)
+        except UnexpectedToolError as error:
+            incident = secrets.token_hex(4)
+            logger.error("Incident %s in tool %r", incident, self.name, exc_info=error.__cause__)
+            return temporarily_unavailable(incident)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                return self._refused(error.__cause__)
+            # All that is left is an answer to a question of ours that does not fit it.
+            return refusal(
+                "invalid_answer", "", "The answer does not fit the question. Please call again."
+            )
+
+    def _refused(self, problems: ValidationError) -> CallToolResult:
+        details = problems.errors(include_url=False, include_context=False)
+        field = str(details[0]["loc"][0]) if details[0]["loc"] else ""
+        known = ", ".join(self.parameters.get("properties", {})) or "no arguments"
+        text = "\n".join(_in_words(detail, known) for detail in details[:5])
+        return refusal("invalid_arguments", field[:60], text)
+
+
+def temporarily_unavailable(incident: str) -> CallToolResult:
+    """Tell the caller of a failure of ours; what failed stands in the log under `incident`."""
+    text = (
+        "The bank is temporarily unavailable, and this call changed nothing that you were not "
+        f"told of. Please try again later; if it persists, quote incident {incident}."
+    )
+    return CallToolResult(
+        content=[TextContent(type="text", text=text)],
+        structured_content={"status": "unavailable", "incident": incident},
+        is_error=True,
+    )
+
+
+def _in_words(detail: ErrorDetails, known: str) -> str:
+    name = ".".join(str(part) for part in detail["loc"])[:60]
+    if detail["type"] == "missing":
+        return f"{name}: is missing, and this tool cannot do without it."
+    if detail["type"] == "extra_forbidden":
+        return f"{name}: is not an argument of this tool, which takes {known}."
+    rule = detail["msg"].removeprefix("Value error, ").replace("Input should", "must")
+    if name in SECRET_ARGUMENTS:
+        return f"{name}: {rule}."
+    value = repr(detail["input"])
+    return f"{name}: {rule}, but was {value if len(value) <= 60 else value[:57] + '...'}."
+
+
+def bank_tool(
+    *, title: str, read_only: bool = False, destructive: bool = False, idempotent: bool = True
+) -> Callable[[Callable[..., Any]], Tool]:
+    """Declare a function as a tool; its docstring is the description that a model reads.
+
+    The hints are MCP's `readOnlyHint`, `destructiveHint` and `idempotentHint`; no tool of the
+    bank reaches beyond it, so `openWorldHint` is false.
+    """
+
+    def declare(fn: Callable[..., Any]) -> Tool:
+        tool = BankTool.from_function(
+            fn,
+            title=title,
+            description=" ".join((fn.__doc__ or "").split()),
+            annotations=ToolAnnotations(
+                title=title,
+                read_only_hint=read_only,
+                destructive_hint=destructive,
+                idempotent_hint=idempotent,
+                open_world_hint=False,
+            ),
+        )
+        metadata = tool.fn_metadata
+        exact: type[ArgModelBase] = type(
+            metadata.arg_model.__name__,
+            (metadata.arg_model,),
+            {"model_config": ConfigDict(extra="forbid"), "__module__": __name__},
+        )
+        tool.fn_metadata = ArgumentsAsSent(
+            arg_model=exact,
+            output_schema=metadata.output_schema,
+            output_model=metadata.output_model,
+            wrap_output=metadata.wrap_output,
+        )
+        tool.parameters = exact.model_json_schema(by_alias=True)
+        return tool
+
+    return declare

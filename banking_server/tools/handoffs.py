@@ -1,0 +1,127 @@
+"""Handing over to a person: ask for an agent, and choose how to be connected."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from mcp.server.elicitation import AcceptedElicitation
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
+from mcp.types import CallToolResult, TextContent
+from pydantic import Field
+
+from banking_server.bank import handoffs as bank_handoffs
+from banking_server.bank.handoffs import ChoiceRecorded, HandoffOpened, HandoffView
+from banking_server.tools.answers import Structured, answer, refused, text
+from banking_server.tools.asking import Option, Pick, can_ask, picker
+from banking_server.tools.calling import current_call
+from banking_server.tools.declaration import bank_tool
+
+Choice = Literal["realtime", "callback"]
+
+OPTIONS = (
+    Option("realtime", "Speak to an agent now"),
+    Option("callback", "Be called back"),
+)
+
+
+class HandoffOut(Structured):
+    """A handoff to a customer service agent."""
+
+    status: Literal["open", "claimed"] = Field(description="claimed: an agent has taken it.")
+    handoff_id: str
+    reason: str
+    choice: Choice | None = Field(
+        default=None, description="How the customer wants to be connected; missing: not chosen yet."
+    )
+    choices: list[Choice] | None = Field(
+        default=None, description="What the customer can choose, while nothing is chosen."
+    )
+    created_at: datetime
+
+
+class NotAsked:
+    """The choice is made already, or this client cannot be asked."""
+
+
+async def ask_how_to_connect(reason: str | None, ctx: Context[Any, Any]) -> NotAsked | Elicit[Pick]:
+    """Ask how to connect, unless the customer chose when they last asked for the same reason."""
+    bank, call = current_call()
+    if not can_ask(ctx):
+        return NotAsked()
+    handoff = await bank_handoffs.find_open_handoff(bank, call.customer_id, reason)
+    if handoff is not None and handoff.choice is not None:
+        return NotAsked()
+    return Elicit(
+        "A customer service agent can help you with this. How would you like to be connected?",
+        picker("Connection", OPTIONS),
+    )
+
+
+@bank_tool(title="Request Agent Handoff")
+async def request_agent_handoff(
+    connection: Annotated[ElicitationResult[Any], Resolve(ask_how_to_connect)],
+    reason: Annotated[
+        str | None,
+        Field(description="Why the customer needs an agent, in a sentence for the agent."),
+    ] = None,
+) -> Annotated[CallToolResult, HandoffOut]:
+    """Hand the customer over to a human customer service agent, who can speak with them now or
+    call them back. Asking again for the same reason gives the same handoff."""
+    bank, call = current_call()
+    picked = connection.data if isinstance(connection, AcceptedElicitation) else None
+    outcome = await bank_handoffs.open_handoff(
+        bank, call, reason=reason, choice=picked.picked if isinstance(picked, Pick) else None
+    )
+    if not isinstance(outcome, HandoffOpened):
+        return refused(outcome)
+    return answer(outcome, _in_words(outcome.handoff), _handoff(outcome.handoff))
+
+
+@bank_tool(title="Process Agent Handoff Choice")
+async def process_agent_handoff_choice(
+    handoffId: Annotated[str, Field(description="The id that request_agent_handoff gave.")],
+    choice: Annotated[
+        Choice,
+        Field(description="realtime: speak to an agent now. callback: be called back."),
+    ],
+) -> Annotated[CallToolResult, HandoffOut]:
+    """Record how the customer wants to be connected with the agent, once they have said so."""
+    bank, call = current_call()
+    outcome = await bank_handoffs.choose(bank, call, handoffId, choice)
+    if not isinstance(outcome, ChoiceRecorded):
+        return refused(outcome)
+    return answer(outcome, _in_words(outcome.handoff), _handoff(outcome.handoff))
+
+
+def _handoff(handoff: HandoffView) -> HandoffOut:
+    return HandoffOut(
+        status=handoff.status,
+        handoff_id=handoff.handoff_id,
+        reason=handoff.reason,
+        choice=handoff.choice,
+        choices=None if handoff.choice else ["realtime", "callback"],
+        created_at=handoff.created_at,
+    )
+
+
+def _in_words(handoff: HandoffView) -> list[TextContent]:
+    reference = f"Your reference is {handoff.handoff_id}."
+    match handoff.choice:
+        case "realtime":
+            words = (
+                f"A customer service agent will speak with you as soon as one is free. {reference}"
+            )
+            return [text(words)]
+        case "callback":
+            return [text(f"A customer service agent will call you back. {reference}")]
+        case None:
+            words = (
+                "A customer service agent can help you with this. Would you like to speak to an "
+                f"agent now, or be called back? {reference}"
+            )
+            instruction = (
+                "When the customer has chosen, call process_agent_handoff_choice with handoffId "
+                f"{handoff.handoff_id!r} and choice 'realtime' (speak to an agent now) or "
+                "'callback' (be called back)."
+            )
+            return [text(words), text(instruction, "assistant")]

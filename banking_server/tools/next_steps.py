@@ -1,0 +1,110 @@
+"""The one table that says which tool follows which outcome.
+
+Nothing else in the bank's tools names a next tool. Whoever wants to know when a chain goes on
+reads this file; the rules behind the outcomes stand in `bank/rules.py`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from banking_server.bank.approvals import ApprovalRequested
+from banking_server.bank.transfers import (
+    AccountLocked,
+    ApprovalOutstanding,
+    Expired,
+    OverThreshold,
+    Posted,
+    TransferView,
+)
+from banking_server.tools.amounts import json_amount
+
+
+@dataclass(frozen=True)
+class NextStep:
+    """The tool that must be called next, with exactly these arguments."""
+
+    tool: str
+    arguments: dict[str, Any]
+
+
+def _speak_to_an_agent(locked: AccountLocked) -> NextStep:
+    account = locked.account
+    return NextStep(
+        "request_agent_handoff",
+        {
+            "reason": "Customer attempted to transfer from locked account: "
+            f"{account.account_name} ({account.account_id})"
+        },
+    )
+
+
+def _ask_the_manager(outcome: OverThreshold | ApprovalOutstanding) -> NextStep | None:
+    if isinstance(outcome, ApprovalOutstanding) and outcome.requested:
+        return None
+    return NextStep(
+        "request_manager_approval",
+        {
+            "transferId": outcome.transfer.transfer_id,
+            "reason": "The amount is above what can be transferred without a manager's approval",
+        },
+    )
+
+
+def _speak_to_an_agent_out_of_hours(requested: ApprovalRequested) -> NextStep | None:
+    if requested.branch_open:
+        return None
+    return NextStep(
+        "request_agent_handoff",
+        {
+            "reason": "Manager approval requested outside branch hours for transfer: "
+            f"{requested.transfer.transfer_id}"
+        },
+    )
+
+
+def _prepare_again(expired: Expired) -> NextStep:
+    return NextStep("prepare_money_transfer", _details(expired.transfer))
+
+
+def _report(posted: Posted) -> NextStep | None:
+    if posted.compliance_rule is None:
+        return None
+    return NextStep(
+        "record_compliance_report",
+        {"transferId": posted.transfer.transfer_id, "rule": posted.compliance_rule},
+    )
+
+
+def _details(transfer: TransferView) -> dict[str, Any]:
+    details: dict[str, Any] = {
+        "fromAccountId": transfer.from_account_id,
+        "toAccountId": transfer.to_account_id,
+        "amount": json_amount(transfer.amount_minor),
+    }
+    if transfer.scheduled_date is not None:
+        details["scheduledDate"] = transfer.scheduled_date.isoformat()
+    if transfer.memo is not None:
+        details["memo"] = transfer.memo
+    return details
+
+
+_NEXT_STEPS: Final[dict[type[Any], Callable[[Any], NextStep | None]]] = {
+    # 1. The account is locked: a person has to help.
+    AccountLocked: _speak_to_an_agent,
+    # 2. The amount is above the approval threshold: the manager has to agree,
+    #    and where no manager is in, a person has to help.
+    OverThreshold: _ask_the_manager,
+    ApprovalOutstanding: _ask_the_manager,
+    ApprovalRequested: _speak_to_an_agent_out_of_hours,
+    # 3. The transfer waited too long: prepare it anew.
+    Expired: _prepare_again,
+    # 4. The posting is one that compliance wants to know of.
+    Posted: _report,
+}
+
+
+def next_step(outcome: object) -> NextStep | None:
+    """Return the tool that must follow `outcome`, or None where the client is done."""
+    rule = _NEXT_STEPS.get(type(outcome))
+    return None if rule is None else rule(outcome)
