@@ -16,7 +16,13 @@ from banking_server.tools.accounts import (
     list_accounts,
 )
 from banking_server.tools.approvals import request_manager_approval
-from banking_server.tools.calling import READ_SCOPE, TRANSFER_SCOPE, App, BankCalls
+from banking_server.tools.calling import (
+    READ_SCOPE,
+    TRANSFER_SCOPE,
+    App,
+    BankCalls,
+    required_scope,
+)
 from banking_server.tools.compliance import record_compliance_report
 from banking_server.tools.handoffs import process_agent_handoff_choice, request_agent_handoff
 from banking_server.tools.transfers import confirm_or_cancel_money_transfer, prepare_money_transfer
@@ -33,21 +39,6 @@ TOOLS: Final[tuple[Tool, ...]] = (
     record_compliance_report,
 )
 """Every tool, in the order in which they are listed."""
-
-_TRANSFER_TOOLS: Final = frozenset(
-    {
-        prepare_money_transfer.name,
-        confirm_or_cancel_money_transfer.name,
-        request_manager_approval.name,
-        record_compliance_report.name,
-    }
-)
-
-
-def required_scope(tool: str) -> str:
-    """Return the OAuth scope that a call of `tool` needs."""
-    return TRANSFER_SCOPE if tool in _TRANSFER_TOOLS else READ_SCOPE
-
 
 __all__ = [
     "READ_SCOPE",

@@ -1,6 +1,6 @@
 """Looking at accounts: list them, one balance, one statement."""
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated
 
 from mcp.server.mcpserver import MCPServer
@@ -73,7 +73,7 @@ class StatementOut(Structured):
 
     account_id: str
     currency: str
-    since: datetime
+    since: date
     entries: list[EntryOut]
     next_cursor: str | None = Field(
         default=None, description="Pass it as cursor for the entries before these."
@@ -188,7 +188,7 @@ async def get_account_statement(
         f"{line.posted_at:%Y-%m-%d}  {format_money(line.amount_minor, outcome.currency)}  "
         f"{line.description}"
         for line in outcome.lines
-    ] or [f"No entries since {outcome.since:%Y-%m-%d}."]
+    ] or [f"No entries since {outcome.since}."]
     if outcome.next_cursor is not None:
         words.append("There are older entries: call again with nextCursor as cursor.")
     return answer(outcome, "\n".join(words), structured)

@@ -1,12 +1,11 @@
 """Who is calling, when, and as part of which chain; and what becomes of a call that fails."""
 
-import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -18,13 +17,32 @@ from banking_server.bank.audit import Call, record
 from banking_server.bank.storage import Bank
 from banking_server.chaining import read_provenance
 
-logger = logging.getLogger(__name__)
+_ResultT = TypeVar("_ResultT")
 
 READ_SCOPE: Final = "bank:read"
 """OAuth scope: see one's accounts, and ask for help."""
 
 TRANSFER_SCOPE: Final = "bank:transfer"
 """OAuth scope: prepare, confirm and cancel transfers, and what belongs to them."""
+
+SCOPES: Final = {
+    "list_accounts": READ_SCOPE,
+    "get_account_balance": READ_SCOPE,
+    "get_account_statement": READ_SCOPE,
+    "prepare_money_transfer": TRANSFER_SCOPE,
+    "confirm_or_cancel_money_transfer": TRANSFER_SCOPE,
+    "request_agent_handoff": READ_SCOPE,
+    "process_agent_handoff_choice": READ_SCOPE,
+    "request_manager_approval": TRANSFER_SCOPE,
+    "record_compliance_report": TRANSFER_SCOPE,
+}
+"""The scope that a call of each tool needs."""
+
+
+def required_scope(tool: str) -> str:
+    """Return the OAuth scope that a call of `tool` needs; to learn a tool is unknown, reading."""
+    return SCOPES.get(tool, READ_SCOPE)
+
 
 UNKNOWN_TOOL: Final = "(unknown tool)"
 """Written to the audit trail in place of a name that the caller made up."""
@@ -41,15 +59,21 @@ class App:
     """Over stdio, the customer who started the server. None over HTTP, where nothing but a
     verified token says who is calling."""
 
-    def caller(self) -> str:
-        """Return the customer who is calling; never taken from a call's arguments.
+    def caller(self, tool: str) -> str:
+        """Return the customer who is calling `tool`; never taken from a call's arguments.
 
-        Raises MCPError where nobody is known, so that a mistake in the set-up serves no one.
+        Raises MCPError where nobody is known, so that a mistake in the set-up serves no one, and
+        where the token does not carry the tool's scope. Over HTTP both were refused before, with
+        the status and header that OAuth asks for; a call made inside a call is caught here.
         """
         token = get_access_token()
         customer = self.customer if token is None else token.subject
         if not customer:
             raise MCPError(INVALID_REQUEST, "Nobody is signed in: this call needs a bearer token.")
+        if token is not None and required_scope(tool) not in token.scopes:
+            raise MCPError(
+                INVALID_REQUEST, f"{tool} needs a token with the scope {required_scope(tool)}."
+            )
         return customer
 
 
@@ -73,7 +97,7 @@ def serving(app: App, tool: str, meta: object) -> Iterator[tuple[Bank, Call]]:
     """Make the request for `tool` the current call. `meta` is the request's `_meta`."""
     provenance = read_provenance(meta)
     call = Call(
-        customer_id=app.caller(),
+        customer_id=app.caller(tool),
         tool=tool,
         at=app.clock(),
         chain_id=provenance.chain_id if provenance else None,
@@ -97,9 +121,6 @@ class BankCalls(Extension):
 
     identifier = "com.example/bank-calls"
 
-    def __init__(self, tool_names: frozenset[str]) -> None:
-        self._tool_names = tool_names
-
     async def intercept_tool_call(
         self,
         params: CallToolRequestParams,
@@ -107,12 +128,19 @@ class BankCalls(Extension):
         call_next: CallNext,
     ) -> HandlerResult:
         """Run the call as the caller's, and record it if the bank has not."""
-        tool = params.name if params.name in self._tool_names else UNKNOWN_TOOL
-        with serving(ctx.lifespan_context, tool, ctx.meta) as (bank, call):
-            result = await call_next(ctx)
-            if isinstance(result, CallToolResult) and not call.recorded:
-                await record(bank, call, _outcome(result))
-            return result
+        tool = params.name if params.name in SCOPES else UNKNOWN_TOOL
+        return await recorded(ctx.lifespan_context, tool, ctx.meta, lambda: call_next(ctx))
+
+
+async def recorded(
+    app: App, tool: str, meta: object, run: Callable[[], Awaitable[_ResultT]]
+) -> _ResultT:
+    """Run one call of `tool` as the caller's, and record it if the bank has not."""
+    with serving(app, tool, meta) as (bank, call):
+        result = await run()
+        if isinstance(result, CallToolResult) and not call.recorded:
+            await record(bank, call, _outcome(result))
+        return result
 
 
 async def serving_resource(
