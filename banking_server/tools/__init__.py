@@ -2,7 +2,8 @@
 
 Each tool asks the bank and turns its outcome into an answer (`answers`), which looks up the next
 tool in the one table (`next_steps`). How tools are declared stands in `declaration`, who is
-calling in `calling`, how the customer is asked in `asking`.
+calling in `calling`, how the customer is asked in `asking`. `multiplex` runs several in one call,
+with arguments that `inference` finds.
 """
 
 from typing import Final
@@ -25,6 +26,7 @@ from banking_server.tools.calling import (
 )
 from banking_server.tools.compliance import record_compliance_report
 from banking_server.tools.handoffs import process_agent_handoff_choice, request_agent_handoff
+from banking_server.tools.multiplex import multiplex_tools
 from banking_server.tools.transfers import confirm_or_cancel_money_transfer, prepare_money_transfer
 
 TOOLS: Final[tuple[Tool, ...]] = (
@@ -37,6 +39,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     process_agent_handoff_choice,
     request_manager_approval,
     record_compliance_report,
+    multiplex_tools,
 )
 """Every tool, in the order in which they are listed."""
 

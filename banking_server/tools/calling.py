@@ -35,6 +35,7 @@ SCOPES: Final = {
     "process_agent_handoff_choice": READ_SCOPE,
     "request_manager_approval": TRANSFER_SCOPE,
     "record_compliance_report": TRANSFER_SCOPE,
+    "multiplex_tools": READ_SCOPE,
 }
 """The scope that a call of each tool needs."""
 
@@ -58,6 +59,9 @@ class App:
     customer: str | None
     """Over stdio, the customer who started the server. None over HTTP, where nothing but a
     verified token says who is calling."""
+    infer: Callable[[str, str], Awaitable[str]] | None = None
+    """Answers (instructions, question) with a language model, where the server has one; raises
+    `ArgumentNotFound`, saying why, where the model cannot."""
 
     def caller(self, tool: str) -> str:
         """Return the customer who is calling `tool`; never taken from a call's arguments.
