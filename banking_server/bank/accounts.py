@@ -93,17 +93,22 @@ class Statement:
 
 async def list_customers(bank: Bank) -> list[str]:
     """Return every customer's id, in order."""
-    async with bank.read() as session:
+
+    async def work(session: AsyncSession) -> list[str]:
         query = select(Customer.customer_id).order_by(col(Customer.customer_id))
         return list((await session.exec(query)).all())
+
+    return await bank.read(work)
 
 
 async def list_accounts(bank: Bank, call: Call) -> list[AccountView]:
     """Return the customer's accounts and payees, ordered by id."""
-    async with bank.write() as session:
-        views = await _views(session, call.customer_id, call.at)
+
+    async def work(session: AsyncSession) -> list[AccountView]:
         add_event(session, call, "listed", None)
-    return views
+        return await _views(session, call.customer_id, call.at)
+
+    return await bank.write(work)
 
 
 async def get_balance(bank: Bank, call: Call, account_id: str) -> Balance | NotFound | Refused:
@@ -129,22 +134,23 @@ async def find_account(
     bank: Bank, customer_id: str, account_id: str, now: datetime
 ) -> AccountView | None:
     """Return one of the customer's accounts. Not audited: for questions put to the customer."""
-    async with bank.read() as session:
+
+    async def work(session: AsyncSession) -> AccountView | None:
         account = await find_owned(session, Account, account_id, customer_id)
         return None if account is None else await view_account(session, account, now)
+
+    return await bank.read(work)
 
 
 async def debit_accounts(bank: Bank, customer_id: str, now: datetime) -> list[AccountView]:
     """Return the accounts money may be taken from, locked ones included, ordered by id."""
-    async with bank.read() as session:
-        views = await _views(session, customer_id, now)
+    views = await bank.read(lambda session: _views(session, customer_id, now))
     return [view for view in views if view.can_transfer_from]
 
 
 async def credit_accounts(bank: Bank, customer_id: str, now: datetime) -> list[AccountView]:
     """Return the accounts and payees money may be sent to, ordered by id."""
-    async with bank.read() as session:
-        views = await _views(session, customer_id, now)
+    views = await bank.read(lambda session: _views(session, customer_id, now))
     return [view for view in views if view.can_transfer_to]
 
 

@@ -124,11 +124,14 @@ async def list_open_approvals(bank: Bank, now: datetime) -> list[OpenApproval]:
         )
         .order_by(col(Approval.created_at), col(Approval.approval_id))
     )
-    async with bank.read() as session:
+
+    async def work(session: AsyncSession) -> list[OpenApproval]:
         return [
             OpenApproval(_view(approval), await view_transfer(session, transfer, now))
             for approval, transfer in (await session.exec(query)).all()
         ]
+
+    return await bank.read(work)
 
 
 async def decide_approval(
@@ -142,7 +145,8 @@ async def decide_approval(
     refused = check_required_text(bank.rules, "manager", manager)
     if refused:
         return refused
-    async with bank.write() as session:
+
+    async def work(session: AsyncSession) -> ApprovalView | NotFound | Refused:
         approval = await find_record(session, Approval, approval_id)
         if approval is None:
             return NotFound("approvalId", excerpt(approval_id))
@@ -154,7 +158,9 @@ async def decide_approval(
         )
         said = "not_decided" if isinstance(outcome, Refused) else outcome.status
         add_event(session, call, said, approval.approval_id)
-    return outcome
+        return outcome
+
+    return await bank.write(work)
 
 
 async def _decide(

@@ -50,16 +50,22 @@ async def in_one_transaction(
     bank: Bank, call: Call, rule: Callable[[AsyncSession], Awaitable[_Outcome]]
 ) -> _Outcome:
     """Run ``rule`` and record its outcome, in one write transaction; return the outcome."""
-    async with bank.write() as session:
+
+    async def work(session: AsyncSession) -> _Outcome:
         outcome = await rule(session)
         add_event(session, call, outcome_name(outcome), outcome.subject)
-    return outcome
+        return outcome
+
+    return await bank.write(work)
 
 
 async def record(bank: Bank, call: Call, outcome: str, subject: str | None = None) -> None:
     """Record a call that changed nothing. ``subject`` is one of our ids, never a caller's text."""
-    async with bank.write() as session:
+
+    async def work(session: AsyncSession) -> None:
         add_event(session, call, outcome, subject)
+
+    await bank.write(work)
 
 
 def add_event(session: AsyncSession, call: Call, outcome: str, subject: str | None) -> None:
@@ -97,8 +103,11 @@ async def list_events(bank: Bank, customer_id: str | None = None) -> list[AuditE
     query = select(AuditEvent).order_by(col(AuditEvent.event_id))
     if customer_id is not None:
         query = query.where(AuditEvent.customer_id == excerpt(customer_id, _MAX_LENGTH))
-    async with bank.read() as session:
+
+    async def work(session: AsyncSession) -> list[AuditEvent]:
         return list((await session.exec(query)).all())
+
+    return await bank.read(work)
 
 
 def _shown(text: str | None) -> str | None:

@@ -58,9 +58,12 @@ async def find_open_handoff(bank: Bank, customer_id: str, reason: str | None) ->
     checked = check_reason(bank.rules, reason, default=DEFAULT_REASON)
     if isinstance(checked, Refused) or not is_id(customer_id):
         return None
-    async with bank.read() as session:
+
+    async def work(session: AsyncSession) -> HandoffView | None:
         handoff = await _find_open(session, customer_id, checked)
         return None if handoff is None else _view(handoff)
+
+    return await bank.read(work)
 
 
 async def open_handoff(
@@ -128,8 +131,11 @@ async def list_open_handoffs(bank: Bank) -> list[HandoffView]:
         .where(Handoff.status == "open")
         .order_by(col(Handoff.created_at), col(Handoff.handoff_id))
     )
-    async with bank.read() as session:
+
+    async def work(session: AsyncSession) -> list[HandoffView]:
         return [_view(handoff) for handoff in (await session.exec(query)).all()]
+
+    return await bank.read(work)
 
 
 async def claim_handoff(
@@ -139,7 +145,8 @@ async def claim_handoff(
     refused = check_required_text(bank.rules, "agent", agent)
     if refused:
         return refused
-    async with bank.write() as session:
+
+    async def work(session: AsyncSession) -> HandoffView | NotFound | Refused:
         handoff = await find_record(session, Handoff, handoff_id)
         if handoff is None:
             return NotFound("handoffId", excerpt(handoff_id))
@@ -150,14 +157,15 @@ async def claim_handoff(
         is_theirs = handoff.claimed_by == agent
         call = Call(customer_id=handoff.customer_id, tool="handoffs claim", at=now)
         add_event(session, call, "claimed" if is_theirs else "refused", handoff.handoff_id)
-        view = _view(handoff)
-    if not is_theirs:
-        return Refused(
-            "handoffId",
-            f"{view.handoff_id} was claimed by {view.claimed_by}.",
-            subject=view.handoff_id,
-        )
-    return view
+        if not is_theirs:
+            return Refused(
+                "handoffId",
+                f"{handoff.handoff_id} was claimed by {handoff.claimed_by}.",
+                subject=handoff.handoff_id,
+            )
+        return _view(handoff)
+
+    return await bank.write(work)
 
 
 async def _find_open(session: AsyncSession, customer_id: str, reason: str) -> Handoff | None:

@@ -1,23 +1,22 @@
 """The database file: opening it, reading from it, and writing to it one transaction at a time.
 
-SQLite in WAL mode. Writes go through an engine with a single connection, whose pool is the queue,
-and begin with ``BEGIN IMMEDIATE``: what a rule reads cannot change before it writes. Several
-processes may use one file. A commit is on the disk before it is acknowledged.
+SQLite in WAL mode. Writes take turns on an engine with a single connection and begin with
+``BEGIN IMMEDIATE``: what a rule reads cannot change before it writes. Several processes may use one
+file. A commit is on the disk before it is acknowledged.
 """
 
 import asyncio
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from sqlalchemy import URL, Connection, event
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlmodel.ext.asyncio.session import AsyncSession
 
 from .demo_data import DemoDataError, add_demo_data, read_demo_data
@@ -48,6 +47,7 @@ class Bank:
         """Secret from which confirmation codes are derived; the same in every process."""
         self._reader = _engine(path, begin="BEGIN DEFERRED", read_only=True, connections=5)
         self._writer = _engine(path, begin="BEGIN IMMEDIATE", read_only=False, connections=1)
+        self._turn = asyncio.Lock()
 
     @classmethod
     async def open(
@@ -79,31 +79,23 @@ class Bank:
         await _to_the_end(self._reader.dispose())
         await _to_the_end(self._writer.dispose())
 
-    @asynccontextmanager
-    async def read(self) -> AsyncIterator[AsyncSession]:
-        """A session that sees one state of the database throughout and cannot change it."""
-        session = async_sessionmaker(self._reader, class_=AsyncSession)()
-        try:
-            yield session
-        finally:
-            await _to_the_end(session.close())
+    async def read(self, work: Callable[[AsyncSession], Awaitable[_T]]) -> _T:
+        """Run ``work`` on one state of the database, which it cannot change."""
+        return await _to_the_end(_in_session(self._reader, work))
 
-    @asynccontextmanager
-    async def write(self) -> AsyncIterator[AsyncSession]:
-        """One write transaction: committed when the block ends well, rolled back otherwise.
+    async def write(self, work: Callable[[AsyncSession], Awaitable[_T]]) -> _T:
+        """Run ``work`` in one write transaction; commit it, or roll back if it raises.
 
-        A cancellation that arrives during the commit is raised when the commit is done.
+        Waiting for one's turn can be cancelled. What has begun runs to its end, and a cancellation
+        is raised then: a driver that is interrupted in the middle loses its connection.
         """
-        session = async_sessionmaker(self._writer, class_=AsyncSession, expire_on_commit=False)()
-        try:
-            yield session
-            await _to_the_end(session.commit())
-        finally:
-            await _to_the_end(session.close())
+        async with self._turn:
+            return await _to_the_end(_in_session(self._writer, work))
 
     async def _fill(self, demo_data: Path, now: datetime) -> None:
         data = await asyncio.to_thread(read_demo_data, demo_data)
-        async with self.write() as session:
+
+        async def fill(session: AsyncSession) -> None:
             connection = await session.connection()
             version = await connection.exec_driver_sql("PRAGMA user_version")
             if version.scalar_one() == SCHEMA_VERSION:
@@ -113,6 +105,8 @@ class Bank:
             await session.flush()
             await connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION_ID}")
             await connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+        await self.write(fill)
 
 
 async def find_record(
@@ -227,6 +221,13 @@ def _explain(path: Path, error: Exception) -> str:
     return f"The database {path} cannot be used: {_CAUSES.get(name, 'SQLite reports an error')}."
 
 
+async def _in_session(engine: AsyncEngine, work: Callable[[AsyncSession], Awaitable[_T]]) -> _T:
+    async with AsyncSession(engine, expire_on_commit=False) as session:
+        result = await work(session)
+        await session.commit()
+        return result
+
+
 async def _to_the_end(work: Coroutine[Any, Any, _T]) -> _T:
     """Run ``work`` to its end even if the caller is cancelled meanwhile, then let that through."""
     task = asyncio.ensure_future(work)
@@ -237,5 +238,5 @@ async def _to_the_end(work: Coroutine[Any, Any, _T]) -> _T:
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:
-        raise cancelled
+        raise cancelled from task.exception()
     return task.result()

@@ -202,9 +202,12 @@ async def find_transfer(
     bank: Bank, customer_id: str, transfer_id: str, now: datetime
 ) -> TransferView | None:
     """Return one of the customer's transfers. Not audited: for questions put to the customer."""
-    async with bank.read() as session:
+
+    async def work(session: AsyncSession) -> TransferView | None:
         transfer = await find_owned(session, Transfer, transfer_id, customer_id)
         return None if transfer is None else await view_transfer(session, transfer, now)
+
+    return await bank.read(work)
 
 
 async def prepare_transfer(
@@ -383,7 +386,8 @@ async def settle(bank: Bank, *, as_of: date, now: datetime) -> list[TransferView
     with the reason. A posting that meets the compliance rule is reported with it, because nobody is
     there to follow a chain. Returns what this run changed; several may run at once.
     """
-    async with bank.read() as session:
+
+    async def find_due(session: AsyncSession) -> list[str]:
         scheduled = await session.exec(
             select(Transfer.transfer_id)
             .where(Transfer.status == "scheduled", col(Transfer.scheduled_date) <= as_of)
@@ -396,8 +400,12 @@ async def settle(bank: Bank, *, as_of: date, now: datetime) -> list[TransferView
             .where(Transfer.status == "pending", col(Transfer.expires_at) <= now)
             .order_by(col(Transfer.expires_at), col(Transfer.transfer_id))
         )
-        transfer_ids = [*scheduled.all(), *overdue.all()]
-    settled = [await _settle_one(bank, transfer_id, as_of, now) for transfer_id in transfer_ids]
+        return [*scheduled.all(), *overdue.all()]
+
+    settled = [
+        await _settle_one(bank, transfer_id, as_of, now)
+        for transfer_id in await bank.read(find_due)
+    ]
     return [view for view in settled if view is not None]
 
 
@@ -516,7 +524,8 @@ async def _settle_one(
     bank: Bank, transfer_id: str, as_of: date, now: datetime
 ) -> TransferView | None:
     """Settle one transfer; None if another process was first and nothing is left to do."""
-    async with bank.write() as session:
+
+    async def work(session: AsyncSession) -> TransferView | None:
         transfer = await session.get_one(Transfer, transfer_id)
         before = transfer.status
         expire_if_due(transfer, now)
@@ -528,6 +537,8 @@ async def _settle_one(
         call = Call(customer_id=transfer.customer_id, tool="settle", at=now)
         add_event(session, call, transfer.status, transfer.transfer_id)
         return await view_transfer(session, transfer, now)
+
+    return await bank.write(work)
 
 
 async def _pay_scheduled(
