@@ -20,6 +20,9 @@ def _exact(value: Any) -> Decimal:
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("must be a JSON number, such as 25 or 25.50")
+    if isinstance(value, int):
+        # Neither through a float nor through text: both have an end, and JSON's integers have none.
+        return Decimal(value)
     if not math.isfinite(value):
         raise ValueError("must be a finite number")
     return Decimal(repr(value))

@@ -4,6 +4,7 @@ The SDK ignores an unknown argument, guesses at strings that look like JSON, and
 mistakes in its validator's words. `BankTool` mends all three, for every tool, here.
 """
 
+import json
 import logging
 import secrets
 from collections.abc import Callable
@@ -17,6 +18,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
+from banking_server.bank.rules import excerpt
 from banking_server.tools.answers import refusal
 
 logger = logging.getLogger(__name__)
@@ -69,7 +71,7 @@ class BankTool(Tool):
         field = str(details[0]["loc"][0]) if details[0]["loc"] else ""
         known = ", ".join(self.parameters.get("properties", {})) or "no arguments"
         text = "\n".join(_in_words(detail, known) for detail in details[:5])
-        return refusal("invalid_arguments", field[:60], text)
+        return refusal("invalid_arguments", excerpt(field), text)
 
 
 def temporarily_unavailable(incident: str) -> CallToolResult:
@@ -86,7 +88,7 @@ def temporarily_unavailable(incident: str) -> CallToolResult:
 
 
 def _in_words(detail: ErrorDetails, known: str) -> str:
-    name = ".".join(str(part) for part in detail["loc"])[:60]
+    name = excerpt(".".join(str(part) for part in detail["loc"]))
     if detail["type"] == "missing":
         return f"{name}: is missing, and this tool cannot do without it."
     if detail["type"] == "extra_forbidden":
@@ -94,8 +96,16 @@ def _in_words(detail: ErrorDetails, known: str) -> str:
     rule = detail["msg"].removeprefix("Value error, ").replace("Input should", "must")
     if name in SECRET_ARGUMENTS:
         return f"{name}: {rule}."
-    value = repr(detail["input"])
-    return f"{name}: {rule}, but was {value if len(value) <= 60 else value[:57] + '...'}."
+    return f"{name}: {rule}, but was {_shown(detail['input'])}."
+
+
+def _shown(value: Any) -> str:
+    """Return a caller's value as the JSON that it came as, short enough to be repeated."""
+    try:
+        return excerpt(json.dumps(value))
+    except (ValueError, RecursionError):
+        # An integer of thousands of digits, or lists in lists without end.
+        return "something too long to repeat"
 
 
 def bank_tool(
