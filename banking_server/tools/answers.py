@@ -1,5 +1,7 @@
 """How an outcome becomes a result: text for people, content for machines, and the next tool."""
 
+import logging
+import secrets
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -10,6 +12,8 @@ from pydantic.alias_generators import to_camel
 from banking_server.bank.rules import NotFound, Refused
 from banking_server.chaining import with_next_tool
 from banking_server.tools.next_steps import next_step
+
+logger = logging.getLogger(__name__)
 
 Audience = Literal["user", "assistant"]
 
@@ -60,3 +64,28 @@ def refused(outcome: Refused | NotFound) -> CallToolResult:
             f"{outcome.field}: you have nothing with the id {outcome.value!r}.",
         )
     return refusal("refused", outcome.field, f"{outcome.field}: {outcome.message}")
+
+
+def temporarily_unavailable(tool: str, error: BaseException) -> CallToolResult:
+    """Return the result for a failure of ours: an incident that is in the log, and no detail."""
+    incident = log_incident(tool, error)
+    return CallToolResult(
+        content=[text(incident_words(incident))],
+        structured_content={"status": "unavailable", "incident": incident},
+        is_error=True,
+    )
+
+
+def log_incident(called: str, error: BaseException) -> str:
+    """Write a failure of ours to the log, and return the incident under which it stands there."""
+    incident = secrets.token_hex(4)
+    logger.error("Incident %s in %r", incident, called, exc_info=error)
+    return incident
+
+
+def incident_words(incident: str) -> str:
+    """Tell the caller of a failure of ours."""
+    return (
+        "The bank is temporarily unavailable, and this call changed nothing that you were not "
+        f"told of. Please try again later; if it persists, quote incident {incident}."
+    )

@@ -11,11 +11,12 @@ from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.extension import Extension
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_REQUEST, CallToolRequestParams, CallToolResult
+from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, CallToolRequestParams, CallToolResult
 
 from banking_server.bank.audit import Call, record
 from banking_server.bank.storage import Bank
 from banking_server.chaining import read_provenance
+from banking_server.tools.answers import incident_words, log_incident, temporarily_unavailable
 
 _ResultT = TypeVar("_ResultT")
 
@@ -138,12 +139,18 @@ class BankCalls(Extension):
 
 async def recorded(
     app: App, tool: str, meta: object, run: Callable[[], Awaitable[_ResultT]]
-) -> _ResultT:
-    """Run one call of `tool` as the caller's, and record it if the bank has not."""
+) -> _ResultT | CallToolResult:
+    """Run one call of `tool` as the caller's, and record it if the bank has not.
+
+    A call that cannot be recorded has failed, and is answered so.
+    """
     with serving(app, tool, meta) as (bank, call):
         result = await run()
         if isinstance(result, CallToolResult) and not call.recorded:
-            await record(bank, call, _outcome(result))
+            try:
+                await record(bank, call, _outcome(result))
+            except Exception as error:
+                return temporarily_unavailable(tool, error)
         return result
 
 
@@ -154,7 +161,13 @@ async def serving_resource(
     if ctx.method != "resources/read":
         return await call_next(ctx)
     with serving(ctx.lifespan_context, "resources/read", ctx.meta):
-        return await call_next(ctx)
+        try:
+            return await call_next(ctx)
+        except MCPError as error:
+            if error.code != INTERNAL_ERROR:
+                raise
+            incident = log_incident("resources/read", error)
+            raise MCPError(INTERNAL_ERROR, incident_words(incident)) from None
 
 
 def _outcome(result: CallToolResult) -> str:

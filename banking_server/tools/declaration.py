@@ -5,8 +5,6 @@ mistakes in its validator's words. `BankTool` mends all three, for every tool, h
 """
 
 import json
-import logging
-import secrets
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -14,14 +12,12 @@ from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
-from mcp.types import CallToolResult, TextContent, ToolAnnotations
+from mcp.types import CallToolResult, ToolAnnotations
 from pydantic import BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
 from banking_server.bank.rules import excerpt
-from banking_server.tools.answers import refusal
-
-logger = logging.getLogger(__name__)
+from banking_server.tools.answers import refusal, temporarily_unavailable
 
 SECRET_ARGUMENTS = frozenset({"confirmationCode"})
 """Arguments whose value is never repeated."""
@@ -55,9 +51,7 @@ class BankTool(Tool):
         try:
             return await super().run(arguments, context, convert_result)
         except UnexpectedToolError as error:
-            incident = secrets.token_hex(4)
-            logger.error("Incident %s in tool %r", incident, self.name, exc_info=error.__cause__)
-            return temporarily_unavailable(incident)
+            return temporarily_unavailable(self.name, error.__cause__ or error)
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
                 return self._refused(error.__cause__)
@@ -72,19 +66,6 @@ class BankTool(Tool):
         known = ", ".join(self.parameters.get("properties", {})) or "no arguments"
         text = "\n".join(_in_words(detail, known) for detail in details[:5])
         return refusal("invalid_arguments", excerpt(field), text)
-
-
-def temporarily_unavailable(incident: str) -> CallToolResult:
-    """Tell the caller of a failure of ours; what failed stands in the log under `incident`."""
-    text = (
-        "The bank is temporarily unavailable, and this call changed nothing that you were not "
-        f"told of. Please try again later; if it persists, quote incident {incident}."
-    )
-    return CallToolResult(
-        content=[TextContent(type="text", text=text)],
-        structured_content={"status": "unavailable", "incident": incident},
-        is_error=True,
-    )
 
 
 def _in_words(detail: ErrorDetails, known: str) -> str:
