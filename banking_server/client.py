@@ -1,0 +1,90 @@
+"""Connecting to any MCP server, as a client that follows chains."""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import httpx2
+from mcp import Client, MCPError
+from mcp.client.session import ElicitationFnT
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import Implementation
+
+from banking_server import __version__
+from banking_server.chaining import CLIENT_EXTENSION
+
+_TIMEOUT = httpx2.Timeout(30, read=300)
+
+
+class ConnectionFailed(Exception):
+    """The server cannot be talked to; the message is one line for people."""
+
+
+class HttpRefusals:
+    """Remembers how the server last refused a request, which the SDK's errors do not say."""
+
+    def __init__(self) -> None:
+        self.last: str | None = None
+
+    async def note(self, response: httpx2.Response) -> None:
+        """Look at a response; an event hook of the HTTP client."""
+        if response.status_code < 400:
+            self.last = None
+            return
+        challenge = response.headers.get("www-authenticate", "")
+        reason = re.search(r'error_description="([^"]*)"', challenge)
+        words = f": {reason[1]}" if reason else ""
+        self.last = f"HTTP {response.status_code} {response.reason_phrase}{words}"
+
+
+@asynccontextmanager
+async def connected(
+    server: str | StdioServerParameters,
+    *,
+    token: str | None = None,
+    elicitation: ElicitationFnT | None = None,
+) -> AsyncIterator[tuple[Client, HttpRefusals]]:
+    """Connect to a server by its URL, or by the command that starts it, and declare the extension.
+
+    `token` is the bearer token for a URL; `elicitation` answers the server's questions, and where
+    there is none the server is told that it cannot ask. Raises ConnectionFailed, from the
+    connecting only.
+    """
+    refusals = HttpRefusals()
+    async with AsyncExitStack() as stack:
+        if isinstance(server, str):
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            http = httpx2.AsyncClient(
+                headers=headers, timeout=_TIMEOUT, event_hooks={"response": [refusals.note]}
+            )
+            transport = streamable_http_client(
+                server, http_client=await stack.enter_async_context(http)
+            )
+            name = server
+        else:
+            transport = stdio_client(server)
+            name = server.command
+        client = Client(
+            transport,
+            elicitation_callback=elicitation,
+            extensions=[CLIENT_EXTENSION],
+            client_info=Implementation(name="banking-server call", version=__version__),
+        )
+        try:
+            await stack.enter_async_context(client)
+        except Exception as error:
+            reason = refusals.last or _reason(error)
+            raise ConnectionFailed(f"Cannot talk to {name}: {reason}") from error
+        yield client, refusals
+
+
+def _reason(error: BaseException) -> str:
+    """Say in a few words what a failure comes down to."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, MCPError):
+        return error.message
+    if isinstance(error, FileNotFoundError):
+        return "there is no such command"
+    return (str(error) or type(error).__name__).split("\n")[0]

@@ -1,0 +1,113 @@
+"""The locked-account story, played against the real server and database, by script."""
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from mcp import Client
+from mcp.client.context import ClientRequestContext
+from mcp.client.stdio import StdioServerParameters
+from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
+from rich.console import Console
+
+from banking_server.bank.audit import list_events
+from banking_server.bank.handoffs import list_open_handoffs
+from banking_server.chaining import call_tool_with_chaining
+from banking_server.client import connected
+from banking_server.desk import show_events, show_handoffs
+from banking_server.server import open_bank, utc_now
+from banking_server.settings import Settings
+from banking_server.terminal import Narrator, choices, say
+
+_ARGUMENTS: Final = {
+    "fromAccountId": "acc_checking_001",
+    "toAccountId": "acc_savings_001",
+    "amount": 250.00,
+}
+
+
+async def play(out: Console) -> bool:
+    """Play the story in a database of its own, and return whether the chain ran through."""
+    with tempfile.TemporaryDirectory(prefix="banking-server-demo-") as folder:
+        database = Path(folder) / "bank.db"
+        _heading(out, "A customer wants to pay from a locked account")
+        say(out, "A real server, started over stdio, on a new database. No language model.")
+        async with connected(_server(database), elicitation=_Customer(out)) as (client, _):
+            completed = await _customer(out, client)
+        await _bank(out, database)
+        return completed
+
+
+def _server(database: Path) -> StdioServerParameters:
+    # The SDK hands the child hardly any environment. What finds this package must reach it,
+    # and settings of the person who runs the demo must not.
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    return StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "banking_server", "--database", str(database), "--customer", "CUST001"],
+        env={"PYTHONPATH": path},
+    )
+
+
+async def _customer(out: Console, client: Client) -> bool:
+    """Play the customer's side: look at the accounts, then try to pay from the locked one."""
+    _heading(out, "The customer's accounts")
+    accounts = await client.call_tool("list_accounts")
+    for account in (accounts.structured_content or {})["accounts"]:
+        if "balance" in account:
+            locked = "  LOCKED" if account["isLocked"] else ""
+            amount = f"{account['balance']:,.2f} {account['currency']}"
+            say(out, f"{account['accountId']}  {account['accountName']}  {amount}{locked}")
+    _heading(out, "The customer asks for a transfer, and the chain takes over")
+    narrator = Narrator(out, questions=None)
+    narrator.begin("prepare_money_transfer", _ARGUMENTS)
+    result = await call_tool_with_chaining(
+        client,
+        "prepare_money_transfer",
+        dict(_ARGUMENTS),
+        consent=narrator,
+        on_step=narrator.told,
+    )
+    narrator.end(result)
+    return result.outcome == "completed" and len(result.steps) == 2
+
+
+async def _bank(out: Console, database: Path) -> None:
+    """Show what the story left behind at the bank."""
+    settings = Settings.model_construct(database=database)
+    bank = await open_bank(settings, utc_now())
+    try:
+        _heading(out, "The agent's desk (banking-server handoffs)")
+        show_handoffs(out, await list_open_handoffs(bank))
+        _heading(out, "The audit trail (banking-server audit)")
+        show_events(out, await list_events(bank))
+    finally:
+        await bank.close()
+
+
+class _Customer:
+    """Answers the bank's question as the story has it: the first choice."""
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+
+    async def __call__(
+        self, context: ClientRequestContext, params: ElicitRequestParams
+    ) -> ElicitResult:
+        if not isinstance(params, ElicitRequestFormParams):
+            return ElicitResult(action="decline")
+        self._out.print()
+        say(self._out, f"The bank asks: {params.message}", indent=3)
+        ((name, schema),) = params.requested_schema["properties"].items()
+        offered = choices(schema)
+        for number, title in enumerate(offered.values(), start=1):
+            say(self._out, f"{number}. {title}", indent=5)
+        say(self._out, "The customer answers: 1", indent=3)
+        return ElicitResult(action="accept", content={name: next(iter(offered))})
+
+
+def _heading(out: Console, text: str) -> None:
+    out.print()
+    say(out, f"== {text} ==", style="bold")

@@ -1,0 +1,97 @@
+"""The bank's own desks, at the command line: what agents, managers and auditors see."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+
+from rich.console import Console
+
+from banking_server.bank.approvals import ApprovalView, OpenApproval
+from banking_server.bank.handoffs import HandoffView
+from banking_server.bank.models import AuditEvent
+from banking_server.bank.money import format_money
+from banking_server.bank.transfers import TransferView
+from banking_server.terminal import say
+
+_WISHES = {"realtime": "wants to speak to an agent now", "callback": "wants to be called back"}
+
+
+def show_handoffs(out: Console, handoffs: Sequence[HandoffView]) -> None:
+    """Print handoffs, oldest first as they come."""
+    if not handoffs:
+        say(out, "No customer is waiting for an agent.")
+    for handoff in handoffs:
+        wish = _WISHES.get(handoff.choice or "", "has not said how to be connected")
+        say(out, f"{handoff.handoff_id}  {handoff.status}", style="bold")
+        say(out, f"{handoff.customer_id} {wish}, since {_time(handoff.created_at)}", indent=2)
+        say(out, handoff.reason, indent=2)
+        if handoff.claimed_by:
+            say(out, f"taken by {handoff.claimed_by}", indent=2)
+
+
+def show_open_approvals(out: Console, waiting: Sequence[OpenApproval]) -> None:
+    """Print the requests that wait for a manager, with what each is about."""
+    if not waiting:
+        say(out, "No transfer is waiting for a manager.")
+    for request in waiting:
+        show_approval(out, request.approval)
+        say(out, _transfer(request.transfer), indent=2)
+
+
+def show_approval(out: Console, approval: ApprovalView) -> None:
+    """Print a request for approval, and who decided it."""
+    say(out, f"{approval.approval_id}  {approval.status}", style="bold")
+    by = f"; {approval.status} by {approval.decided_by}" if approval.decided_by else ""
+    say(out, f"{approval.customer_id}, asked on {_time(approval.created_at)}{by}", indent=2)
+    say(out, approval.reason, indent=2)
+
+
+def show_settled(out: Console, transfers: Sequence[TransferView]) -> None:
+    """Print what a settlement did."""
+    if not transfers:
+        say(out, "Nothing was due.")
+    for transfer in transfers:
+        why = f": {transfer.reason}" if transfer.reason else ""
+        say(out, f"{transfer.transfer_id}  {transfer.status}{why}", style="bold")
+        say(out, _transfer(transfer), indent=2)
+
+
+def show_events(out: Console, events: Sequence[AuditEvent]) -> None:
+    """Print the audit trail, with the chain that each call says it belongs to."""
+    if not events:
+        say(out, "The audit trail is empty.")
+    for event in events:
+        subject = f" {event.subject}" if event.subject else ""
+        say(
+            out,
+            f"{_time(event.at)}  {event.customer_id}  {event.tool}  {event.outcome}{subject}",
+        )
+        if event.chain_id:
+            after = f", after {event.chain_previous_tool}" if event.chain_previous_tool else ""
+            say(out, f"chain {event.chain_id}, call {event.chain_level}{after}", indent=2)
+
+
+def event_as_json(event: AuditEvent) -> str:
+    """Return an event as one line of JSON."""
+    members = {
+        "eventId": event.event_id,
+        "at": event.at.isoformat(),
+        "customerId": event.customer_id,
+        "tool": event.tool,
+        "outcome": event.outcome,
+        "subject": event.subject,
+        "chainId": event.chain_id,
+        "chainLevel": event.chain_level,
+        "chainPreviousTool": event.chain_previous_tool,
+    }
+    return json.dumps(members)
+
+
+def _transfer(transfer: TransferView) -> str:
+    amount = format_money(transfer.amount_minor, transfer.currency)
+    to = transfer.to_account_holder or transfer.to_account_name
+    return f"{amount} from {transfer.from_account_name} to {to} ({transfer.transfer_id})"
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

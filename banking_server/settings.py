@@ -1,0 +1,212 @@
+"""Every setting, from the environment: `BANKING_PORT=9000`. Options of the command line win.
+
+Each is described once, here; the table in the README is held to these descriptions by a test.
+"""
+
+import ipaddress
+from datetime import time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, Self
+from urllib.parse import urlsplit
+
+from platformdirs import user_data_path
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from banking_server.bank.money import to_minor
+from banking_server.bank.rules import Rules
+
+PREFIX: Final = "BANKING_"
+
+MIN_SECRET_LENGTH: Final = 32
+
+_Names = Annotated[tuple[str, ...], NoDecode]
+"""Names separated by commas."""
+
+
+class SettingsError(Exception):
+    """A setting has a value that cannot be used; the message is one line and names it."""
+
+
+class Settings(BaseSettings):
+    """The settings of one server or command."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, extra="ignore", frozen=True
+    )
+
+    database: Path = Field(
+        default_factory=lambda: user_data_path("banking-server", appauthor=False) / "bank.db",
+        description="The database file. By default `bank.db` in the user's data directory.",
+    )
+    customer: str | None = Field(
+        default=None,
+        description="Whom the stdio server serves. By default the first customer there is.",
+    )
+    secret: SecretStr | None = Field(
+        default=None,
+        description="The secret behind tokens, confirmation codes and request state; at least 32 "
+        "characters, kept to yourself. By default the one in the secret file.",
+    )
+    secret_file: Path | None = Field(
+        default=None,
+        description="The file that holds the secret, made on first use and readable by its owner "
+        "only. By default beside the database, with `.secret` added to its name.",
+    )
+    host: str = Field(default="127.0.0.1", description="The address that the HTTP server binds.")
+    port: int = Field(default=8000, ge=1, le=65535, description="Its TCP port.")
+    workers: int = Field(default=1, ge=1, le=64, description="Its processes.")
+    resource_url: str | None = Field(
+        default=None,
+        description="The URL under which clients reach the HTTP server, and the audience of its "
+        "tokens. By default `http://HOST:PORT/mcp`; required where the host is not a loopback "
+        "address.",
+    )
+    allowed_hosts: _Names = Field(
+        default=(),
+        description="Further `Host` headers to accept, separated by commas; `name:*` for any port. "
+        "Accepted anyway: the resource URL's, and on loopback its names.",
+    )
+    allowed_origins: _Names = Field(
+        default=(),
+        description="Further `Origin` headers to accept, separated by commas. Accepted anyway: "
+        "the resource URL's, and on loopback its names.",
+    )
+    token_lifetime: int = Field(
+        default=3600, ge=1, description="Seconds that a token minted by `token` is good for."
+    )
+    approval_threshold: Decimal = Field(
+        default=Decimal("10000.00"),
+        description="A transfer above this amount needs a manager's approval.",
+    )
+    compliance_threshold: Decimal = Field(
+        default=Decimal("3000.00"),
+        description="A transfer of at least this amount to an external payee is reported.",
+    )
+    transfer_expiry: int = Field(
+        default=600,
+        ge=1,
+        le=86400,
+        description="Seconds that a prepared transfer waits to be confirmed.",
+    )
+    branch_opens: time = Field(
+        default=time(8), description="When the branch opens, Monday to Friday, in UTC."
+    )
+    branch_closes: time = Field(
+        default=time(18), description="When the branch closes, Monday to Friday, in UTC."
+    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
+        default="WARNING", description="How much the server says about itself on standard error."
+    )
+
+    @field_validator("allowed_hosts", "allowed_origins", mode="before")
+    @classmethod
+    def _split(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return tuple(name.strip() for name in value.split(",") if name.strip())
+        return value
+
+    @field_validator("database", "secret_file")
+    @classmethod
+    def _absolute(cls, value: Path | None) -> Path | None:
+        try:
+            return None if value is None else value.expanduser().absolute()
+        except RuntimeError as error:
+            raise ValueError("names a home directory that cannot be found") from error
+
+    @field_validator("secret")
+    @classmethod
+    def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value) < MIN_SECRET_LENGTH:
+            raise ValueError(f"must have at least {MIN_SECRET_LENGTH} characters")
+        return value
+
+    @field_validator("approval_threshold", "compliance_threshold")
+    @classmethod
+    def _exact(cls, value: Decimal) -> Decimal:
+        to_minor(value)
+        return value
+
+    @field_validator("resource_url")
+    @classmethod
+    def _http_url(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        parts = urlsplit(value)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment:
+            raise ValueError("must be an http or https URL without a fragment")
+        return value
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.branch_opens >= self.branch_closes:
+            raise ValueError("BRANCH_OPENS: must be earlier than BANKING_BRANCH_CLOSES")
+        if self.resource_url is None and not self.on_loopback:
+            raise ValueError(
+                f"RESOURCE_URL: must say how clients reach this server, as {self.host!r} is not "
+                "a loopback address"
+            )
+        return self
+
+    @property
+    def on_loopback(self) -> bool:
+        """Whether the HTTP server can be reached from this computer only."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    @property
+    def resource(self) -> str:
+        """The HTTP server's URL: what clients call, and what its tokens are for."""
+        if self.resource_url is not None:
+            return self.resource_url
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}/mcp"
+
+    @property
+    def secret_path(self) -> Path:
+        """The file of the secret, where the environment holds none."""
+        return self.secret_file or self.database.with_name(self.database.name + ".secret")
+
+    def rules(self) -> Rules:
+        """Return the bank's rules with these thresholds and times."""
+        return Rules(
+            approval_threshold_minor=to_minor(self.approval_threshold),
+            compliance_threshold_minor=to_minor(self.compliance_threshold),
+            transfer_expiry=timedelta(seconds=self.transfer_expiry),
+            branch_opens=self.branch_opens,
+            branch_closes=self.branch_closes,
+        )
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that give another process these settings.
+
+        The secret is not among them: it only ever comes from the environment or the file.
+        """
+        given = self.model_dump(mode="json", include=self.model_fields_set - {"secret"})
+        return {
+            PREFIX + name.upper(): ",".join(value) if isinstance(value, list) else str(value)
+            for name, value in given.items()
+            if value is not None
+        }
+
+
+def load_settings(**options: Any) -> Settings:
+    """Return the settings of the environment; an option that is not None wins.
+
+    Raises SettingsError.
+    """
+    try:
+        return Settings(**{name: value for name, value in options.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
+        if not first["loc"]:
+            raise SettingsError(PREFIX + problem) from None
+        name = str(first["loc"][0])
+        shown = "" if name == "secret" else f", not {str(first['input'])[:60]!r}"
+        raise SettingsError(f"{PREFIX}{name.upper()}: {problem}{shown}") from None

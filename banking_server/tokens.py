@@ -1,0 +1,171 @@
+"""The server's secret, the keys made of it, and the bearer tokens signed with one of them."""
+
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+import jwt
+from mcp.server.auth.provider import AccessToken, TokenVerifier
+
+from banking_server.settings import MIN_SECRET_LENGTH, Settings
+
+ALGORITHM: Final = "HS256"
+"""The only signature that is accepted; what a token says about its own is not asked."""
+
+CLIENT_ID: Final = "banking-server"
+"""The client that a token minted here was issued to."""
+
+
+class SecretUnavailable(Exception):
+    """There is no secret that may be used; the message is one line and says what to do."""
+
+
+@dataclass(frozen=True, repr=False)
+class Keys:
+    """One key for each use of the secret, so that nothing made for one passes in another."""
+
+    tokens: bytes
+    confirmation_codes: bytes
+    request_state: bytes
+
+    @classmethod
+    def derive(cls, secret: bytes) -> Self:
+        """Return the keys of a secret; the same secret always gives the same."""
+
+        def key(purpose: str) -> bytes:
+            return hmac.digest(secret, f"banking-server/1/{purpose}".encode(), hashlib.sha256)
+
+        return cls(key("tokens"), key("confirmation codes"), key("request state"))
+
+
+def load_keys(settings: Settings) -> Keys:
+    """Return the keys of `BANKING_SECRET`, or of the secret file, which is made if need be.
+
+    Raises SecretUnavailable.
+    """
+    if settings.secret is not None:
+        return Keys.derive(settings.secret.get_secret_value().encode())
+    path = settings.secret_path
+    try:
+        if not path.exists():
+            _make_secret_file(path)
+        return Keys.derive(_read_secret_file(path))
+    except OSError as error:
+        problem = error.strerror or "the path is not usable"
+        raise SecretUnavailable(f"The secret file {path} cannot be used: {problem}.") from error
+
+
+def _make_secret_file(path: Path) -> None:
+    """Make the file with a new secret, unless another process has been faster.
+
+    It appears under its name complete and already closed to others, or not at all.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(secrets.token_hex(32) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _read_secret_file(path: Path) -> bytes:
+    with path.open("rb") as file:
+        mode = os.fstat(file.fileno()).st_mode
+        if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
+            raise SecretUnavailable(
+                f"The secret file {path} can be read by others; chmod 600 it, or delete it for a "
+                "new one if they may have."
+            )
+        secret = file.read(4096).strip()
+    if len(secret) < MIN_SECRET_LENGTH:
+        raise SecretUnavailable(
+            f"The secret file {path} holds no secret of at least {MIN_SECRET_LENGTH} characters; "
+            "delete it for a new one."
+        )
+    return secret
+
+
+@dataclass(frozen=True, repr=False)
+class Tokens:
+    """Mints and reads the bearer tokens of one HTTP server: signed JWTs (RFC 7519)."""
+
+    key: bytes
+    resource: str
+    """The server's URL: the tokens' audience."""
+
+    @property
+    def issuer(self) -> str:
+        """Who issues them: the server's origin."""
+        parts = urlsplit(self.resource)
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def mint(
+        self, customer: str, scopes: Sequence[str], *, now: datetime, lifetime: timedelta
+    ) -> str:
+        """Return a token that lets its bearer act for `customer` within `scopes`."""
+        claims = {
+            "iss": self.issuer,
+            "sub": customer,
+            "aud": self.resource,
+            "iat": now,
+            "exp": now + lifetime,
+            "client_id": CLIENT_ID,
+            "scope": " ".join(scopes),
+        }
+        return jwt.encode(claims, self.key, algorithm=ALGORITHM)
+
+    def read(self, token: str) -> AccessToken | None:
+        """Return what a good token says, or None for any other, without saying why."""
+        try:
+            claims = jwt.decode(
+                token,
+                self.key,
+                algorithms=[ALGORITHM],
+                audience=self.resource,
+                issuer=self.issuer,
+                options={"require": ["iss", "sub", "aud", "exp"]},
+            )
+        except jwt.InvalidTokenError:
+            return None
+        scope, client_id = claims.get("scope"), claims.get("client_id")
+        return AccessToken(
+            token=token,
+            client_id=client_id if isinstance(client_id, str) else claims["sub"],
+            scopes=scope.split() if isinstance(scope, str) else [],
+            expires_at=int(claims["exp"]),
+            resource=self.resource,
+            subject=claims["sub"],
+            claims={"iss": claims["iss"]},
+        )
+
+
+class CustomerTokens(TokenVerifier):
+    """Accepts good tokens whose subject is a customer; any other subject is as good as none."""
+
+    is_customer: Callable[[str], Awaitable[bool]] | None = None
+    """Set while the bank is open. Until then no token is accepted."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """Return what the token says, or None where it is refused."""
+        access = self._tokens.read(token)
+        if access is None or access.subject is None or self.is_customer is None:
+            return None
+        return access if await self.is_customer(access.subject) else None
