@@ -5,15 +5,15 @@ mistakes in its validator's words. `BankTool` mends all three, for every tool, h
 """
 
 import json
-from collections.abc import Callable
-from typing import Annotated, Any
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, cast
 
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
 from mcp.types import CallToolResult, ToolAnnotations
-from pydantic import BeforeValidator, ConfigDict, ValidationError, WithJsonSchema
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
 from banking_server.bank.rules import excerpt
@@ -41,8 +41,14 @@ class ArgumentsAsSent(FuncMetadata):
         return data
 
 
+BeforeRefusal = Callable[[dict[str, Any]], Awaitable[CallToolResult | None]]
+
+
 class BankTool(Tool):
     """A tool that refuses arguments by name, and keeps its failures to itself."""
+
+    before_refusal: BeforeRefusal | None = Field(default=None, exclude=True)
+    """Given arguments that do not fit, returns what must be answered before saying so, if any."""
 
     async def run(
         self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
@@ -54,14 +60,24 @@ class BankTool(Tool):
             return temporarily_unavailable(self.name, error.__cause__ or error)
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
-                return self._refused(error.__cause__)
+                return await self._refused(error.__cause__, arguments)
             # All that is left is an answer to a question of ours that does not fit it.
             return refusal(
                 "invalid_answer", "", "The answer does not fit the question. Please call again."
             )
 
-    def _refused(self, problems: ValidationError) -> CallToolResult:
+    async def _refused(
+        self, problems: ValidationError, arguments: dict[str, Any]
+    ) -> CallToolResult:
         details = problems.errors(include_url=False, include_context=False)
+        all_known = all(detail["type"] != "extra_forbidden" for detail in details)
+        if self.before_refusal is not None and all_known:
+            try:
+                answer = await self.before_refusal(arguments)
+            except Exception as error:
+                return temporarily_unavailable(self.name, error)
+            if answer is not None:
+                return answer
         field = str(details[0]["loc"][0]) if details[0]["loc"] else ""
         known = ", ".join(self.parameters.get("properties", {})) or "no arguments"
         text = "\n".join(_in_words(detail, known) for detail in details[:5])
@@ -90,7 +106,12 @@ def _shown(value: Any) -> str:
 
 
 def bank_tool(
-    *, title: str, read_only: bool = False, destructive: bool = False, idempotent: bool = True
+    *,
+    title: str,
+    read_only: bool = False,
+    destructive: bool = False,
+    idempotent: bool = True,
+    before_refusal: BeforeRefusal | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Declare a function as a tool; its docstring is the description that a model reads.
 
@@ -111,6 +132,8 @@ def bank_tool(
                 open_world_hint=False,
             ),
         )
+        # The SDK's from_function makes what it is called on, and says it makes a Tool.
+        cast(BankTool, tool).before_refusal = before_refusal
         metadata = tool.fn_metadata
         exact: type[ArgModelBase] = type(
             metadata.arg_model.__name__,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from mcp.server.elicitation import AcceptedElicitation
@@ -194,7 +195,29 @@ def _account_id(chosen: ElicitationResult[Any]) -> str | None:
     return chosen.data.account_id if isinstance(chosen.data, Chosen) else None
 
 
-@bank_tool(title="Prepare Money Transfer")
+async def answer_locked_account(arguments: dict[str, Any]) -> CallToolResult | None:
+    """Answer a locked from-account, whatever is wrong with the rest of the arguments."""
+    from_id = arguments.get("fromAccountId")
+    if not isinstance(from_id, str):
+        return None
+    bank, call = current_call()
+    source = await bank_accounts.find_account(bank, call.customer_id, from_id, call.at)
+    if source is None or not source.is_locked:
+        return None
+    # The bank looks at nothing else then, so there is no need to have it.
+    outcome = await bank_transfers.prepare_transfer(
+        bank,
+        call,
+        from_account_id=from_id,
+        to_account_id=None,
+        amount=Decimal(0),
+        scheduled_date=None,
+        memo=None,
+    )
+    return _locked(outcome) if isinstance(outcome, AccountLocked) else None
+
+
+@bank_tool(title="Prepare Money Transfer", before_refusal=answer_locked_account)
 async def prepare_money_transfer(
     amount: Annotated[
         AmountIn,
