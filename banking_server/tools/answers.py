@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from mcp.types import Annotations, CallToolResult, TextContent
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from banking_server.bank.rules import NotFound, Refused
@@ -22,6 +22,40 @@ class Structured(BaseModel):
     """Structured content: the wire's camelCase names, and nothing where there is nothing."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+
+
+RefusalStatus = Literal[
+    "invalid_arguments",
+    "invalid_answer",
+    "refused",
+    "not_found",
+    "wrong_code",
+    "voided",
+    "unavailable",
+]
+
+
+class Refusal(Structured):
+    """Why nothing was done."""
+
+    status: RefusalStatus
+    message: str
+    field: str | None = Field(default=None, description="The argument that is wrong.")
+    incident: str | None = Field(default=None, description="What to quote to the bank.")
+
+
+def or_refusal(output_schema: dict[str, Any]) -> dict[str, Any]:
+    """Return an output schema that allows a refusal too.
+
+    Some clients hold error results to the output schema as well, and raise where they differ.
+    """
+    shape = {**output_schema}
+    definitions = shape.pop("$defs", {})
+    return {
+        "type": "object",
+        "anyOf": [shape, Refusal.model_json_schema(by_alias=True)],
+        "$defs": definitions,
+    }
 
 
 def text(words: str, audience: Audience | None = None) -> TextContent:
@@ -47,12 +81,16 @@ def answer(
     return result if step is None else with_next_tool(result, step.tool, step.arguments)
 
 
-def refusal(status: str, field: str, words: str) -> CallToolResult:
+def refusal(
+    status: RefusalStatus, field: str | None, words: str, *, incident: str | None = None
+) -> CallToolResult:
     """Return an error result: which field was wrong, and what to do about it."""
-    structured: dict[str, Any] = {"status": status, "message": words}
-    if field:
-        structured["field"] = field
-    return CallToolResult(content=[text(words)], structured_content=structured, is_error=True)
+    structured = Refusal(status=status, message=words, field=field or None, incident=incident)
+    return CallToolResult(
+        content=[text(words)],
+        structured_content=structured.model_dump(mode="json", by_alias=True, exclude_none=True),
+        is_error=True,
+    )
 
 
 def refused(outcome: Refused | NotFound) -> CallToolResult:
@@ -69,11 +107,7 @@ def refused(outcome: Refused | NotFound) -> CallToolResult:
 def temporarily_unavailable(tool: str, error: BaseException) -> CallToolResult:
     """Return the result for a failure of ours: an incident that is in the log, and no detail."""
     incident = log_incident(tool, error)
-    return CallToolResult(
-        content=[text(incident_words(incident))],
-        structured_content={"status": "unavailable", "incident": incident},
-        is_error=True,
-    )
+    return refusal("unavailable", None, incident_words(incident), incident=incident)
 
 
 def log_incident(called: str, error: BaseException) -> str:

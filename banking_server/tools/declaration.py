@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, WithJs
 from pydantic_core import ErrorDetails
 
 from banking_server.bank.rules import excerpt
-from banking_server.tools.answers import refusal, temporarily_unavailable
+from banking_server.tools.answers import or_refusal, refusal, temporarily_unavailable
 
 SECRET_ARGUMENTS = frozenset({"confirmationCode"})
 """Arguments whose value is never repeated."""
@@ -63,7 +63,7 @@ class BankTool(Tool):
                 return await self._refused(error.__cause__, arguments)
             # All that is left is an answer to a question of ours that does not fit it.
             return refusal(
-                "invalid_answer", "", "The answer does not fit the question. Please call again."
+                "invalid_answer", None, "The answer does not fit the question. Please call again."
             )
 
     async def _refused(
@@ -142,7 +142,7 @@ def bank_tool(
         )
         tool.fn_metadata = ArgumentsAsSent(
             arg_model=exact,
-            output_schema=metadata.output_schema,
+            output_schema=metadata.output_schema and or_refusal(metadata.output_schema),
             output_model=metadata.output_model,
             wrap_output=metadata.wrap_output,
         )
