@@ -1,0 +1,58 @@
+"""The files of `specs/`, read once."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+SPECS = Path(__file__).parents[2] / "specs"
+CONFORMANCE = SPECS / "conformance"
+CLIENT_SCRIPTS = sorted((CONFORMANCE / "client").glob("*.yaml"))
+SERVER_SCENARIOS = sorted((CONFORMANCE / "server").glob("*.yaml"))
+SCHEMAS = sorted(
+    [*(CONFORMANCE / "schemas").glob("*.schema.json"), SPECS / "next-tool.schema.json"]
+)
+MARKDOWN = sorted([*SPECS.glob("*.md"), CONFORMANCE / "README.md"])
+
+KEYWORD = re.compile(r"\b(MUST|SHOULD|MAY|SHALL|REQUIRED|RECOMMENDED|OPTIONAL)\b")
+SENTENCE = re.compile(r"^- \*\*(TC-[DSC]-\d\d)\*\* (.+)$", re.MULTILINE)
+REQUIREMENT_ID = re.compile(r"\bTC-[A-Z]-\d+\b")
+CHECK_ID = re.compile(r"\btool-chaining-(?:server|client)-[a-z0-9-]*[a-z0-9]")
+
+
+def read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def read_yaml(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+PROSE = (SPECS / "tool-chaining.md").read_text(encoding="utf-8")
+SENTENCES = SENTENCE.findall(PROSE)
+"""Id and text of each normative sentence, in reading order."""
+
+REQUIREMENTS: list[dict[str, Any]] = read_yaml(SPECS / "requirements.yaml")["requirements"]
+
+
+def checks_of(row: dict[str, Any]) -> list[str]:
+    check = row.get("check", [])
+    return [check] if isinstance(check, str) else check
+
+
+CHECKS = {check for row in REQUIREMENTS for check in checks_of(row)}
+
+
+def schema(name: str) -> Any:
+    return read_json(CONFORMANCE / "schemas" / f"{name}.schema.json")
+
+
+def code_blocks(markdown: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", markdown, re.MULTILINE | re.DOTALL)
+
+
+def normative_section(markdown: str) -> str:
+    """The text under `## Specification`, up to the next heading of that level."""
+    return markdown.split("\n## Specification\n")[1].split("\n## ")[0]

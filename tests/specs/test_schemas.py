@@ -1,0 +1,171 @@
+"""Schemas are valid, their examples and all data files are valid against them."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from .files import (
+    CLIENT_SCRIPTS,
+    CONFORMANCE,
+    MARKDOWN,
+    PROSE,
+    SCHEMAS,
+    SERVER_SCENARIOS,
+    SPECS,
+    code_blocks,
+    read_json,
+    read_yaml,
+    schema,
+)
+
+NEXT_TOOL = read_json(SPECS / "next-tool.schema.json")
+
+
+def problems(instance: Any, schema_: Any) -> list[str]:
+    return [
+        f"{error.json_path}: {error.message}"
+        for error in Draft202012Validator(schema_).iter_errors(instance)
+    ]
+
+
+def part(name: str) -> dict[str, Any]:
+    """A definition of `next-tool.schema.json`, on its own."""
+    return {"$ref": f"#/$defs/{name}", "$defs": NEXT_TOOL["$defs"]}
+
+
+def examples(node: Any, path: str = "#") -> Iterator[tuple[str, Any]]:
+    """Where a schema has examples, and each of them."""
+    if isinstance(node, dict):
+        if isinstance(node.get("examples"), list):
+            for example in node["examples"]:
+                yield path, example
+        for key, child in node.items():
+            if key != "examples":
+                yield from examples(child, f"{path}/{key.replace('~', '~0').replace('/', '~1')}")
+
+
+@pytest.mark.parametrize("path", SCHEMAS, ids=lambda path: path.name)
+def test_a_schema_is_valid_and_so_are_its_examples(path: Path) -> None:
+    document = read_json(path)
+    Draft202012Validator.check_schema(document)
+    assert document["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert document["$id"].endswith(f"/{path.name}")
+    registry: Registry[Any] = Registry().with_resource("urn:s", Resource.from_contents(document))
+    for pointer, example in examples(document):
+        validator = Draft202012Validator({"$ref": f"urn:s{pointer}"}, registry=registry)
+        assert [error.message for error in validator.iter_errors(example)] == [], pointer
+
+
+@pytest.mark.parametrize("name", ["directive", "emittedDirective", "settings", "provenance"])
+def test_every_object_of_the_extension_has_examples(name: str) -> None:
+    assert NEXT_TOOL["$defs"][name]["examples"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (SPECS / "requirements.yaml", "requirements"),
+        (CONFORMANCE / "checks.yaml", "checks"),
+        (CONFORMANCE / "directives.json", "directives"),
+        *((script, "client-script") for script in CLIENT_SCRIPTS),
+        *((scenario, "server-scenario") for scenario in SERVER_SCENARIOS),
+    ],
+    ids=lambda value: value.name if isinstance(value, Path) else value,
+)
+def test_a_data_file_is_valid(path: Path, name: str) -> None:
+    instance = read_json(path) if path.suffix == ".json" else read_yaml(path)
+    assert problems(instance, schema(name)) == []
+
+
+def test_every_schema_is_used_and_every_data_file_has_one() -> None:
+    files = {path.relative_to(SPECS).as_posix() for path in SPECS.rglob("*") if path.is_file()}
+    documents = {path.relative_to(SPECS).as_posix() for path in [*MARKDOWN, *SCHEMAS]}
+    data = {
+        path.relative_to(SPECS).as_posix()
+        for path in [
+            SPECS / "requirements.yaml",
+            CONFORMANCE / "checks.yaml",
+            CONFORMANCE / "directives.json",
+            *CLIENT_SCRIPTS,
+            *SERVER_SCENARIOS,
+        ]
+    }
+    assert files == documents | data
+
+
+def nested(value: Any, key: str) -> Iterator[Any]:
+    if isinstance(value, dict):
+        if key in value:
+            yield value[key]
+        for child in value.values():
+            yield from nested(child, key)
+    elif isinstance(value, list):
+        for child in value:
+            yield from nested(child, key)
+
+
+@pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: path.name)
+def test_json_in_documents_parses_and_keeps_the_rules(path: Path) -> None:
+    for block in code_blocks(path.read_text(encoding="utf-8"), "json"):
+        message = json.loads(block)
+        for directive in nested(message, "nextTool"):
+            assert problems(directive, part("emittedDirective")) == []
+        for capabilities in [*nested(message, "extensions"), *nested(message, "experimental")]:
+            assert problems(capabilities["com.example/tool-chaining"], part("settings")) == []
+        for meta in nested(message.get("params"), "_meta"):
+            if "com.example/tool-chaining" in meta:
+                assert problems(meta["com.example/tool-chaining"], part("provenance")) == []
+
+
+def test_the_quick_guide_has_two_pages_and_both_eras_for_both_sides() -> None:
+    guide = (SPECS / "quick-guide.md").read_text(encoding="utf-8")
+    assert len(guide.splitlines()) <= 120, "two pages of sixty lines"
+    _, server, client = re.split(r"^## ", guide, flags=re.MULTILINE)
+    for side in (server, client):
+        assert "Revision 2025-11-25" in side
+        assert "evision 2026-07-28" in side
+        assert len(code_blocks(side, "json")) >= 3
+
+
+def test_the_scenario_of_the_readme_is_valid_and_has_at_most_ten_lines() -> None:
+    readme = (CONFORMANCE / "README.md").read_text(encoding="utf-8")
+    block = code_blocks(readme, "yaml")[0]
+    assert len(block.splitlines()) <= 10
+    assert problems(yaml.safe_load(block), schema("server-scenario")) == []
+
+
+def test_links_between_the_documents_lead_somewhere() -> None:
+    for path in MARKDOWN:
+        for target in re.findall(r"\]\(([^)]+)\)", path.read_text(encoding="utf-8")):
+            if target.startswith("http"):
+                continue
+            file, _, anchor = target.partition("#")
+            linked = (path.parent / file).resolve() if file else path
+            assert linked.exists(), (path.name, target)
+            if anchor:
+                headings = re.findall(
+                    r"^#+ (.+)$", linked.read_text(encoding="utf-8"), re.MULTILINE
+                )
+                slugs = {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in headings}
+                assert anchor in slugs, (path.name, target)
+
+
+def test_the_prose_has_the_sections_of_an_extension_proposal() -> None:
+    assert re.findall(r"^## (.+)$", PROSE, re.MULTILINE) == [
+        "Abstract",
+        "Motivation",
+        "Conventions",
+        "Specification",
+        "Rationale",
+        "Backward Compatibility",
+        "Security Implications",
+        "Interplay",
+        "Reference Implementation",
+    ]

@@ -1,0 +1,54 @@
+"""The server scenarios can be run: what they refer to is there, what they need is said."""
+
+import re
+from typing import Any
+
+import pytest
+
+from .files import SERVER_SCENARIOS, read_yaml
+
+ESCALATIONS = {
+    "request_agent_handoff",
+    "request_manager_approval",
+    "prepare_money_transfer",
+    "record_compliance_report",
+}
+SCENARIOS: list[dict[str, Any]] = [read_yaml(path) for path in SERVER_SCENARIOS]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["name"])
+def test_a_value_is_captured_before_it_is_used(scenario: dict[str, Any]) -> None:
+    known: set[str] = set()
+    ids = [step["id"] for step in scenario["steps"]]
+    assert len(ids) == len(set(ids))
+    for step in scenario["steps"]:
+        used = set(re.findall(r"\$\{(\w+)\}", str(step.get("arguments", {}))))
+        assert used <= known, step["id"]
+        known |= set(step.get("capture", {}))
+        expected = set(re.findall(r"\$\{(\w+)\}", str(step.get("expect", {}))))
+        assert expected <= known, step["id"]
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario["name"])
+def test_only_steps_that_may_be_repeated_or_followed_end_in_judged_directives(
+    scenario: dict[str, Any],
+) -> None:
+    named = [s for s in scenario["steps"] if s["expect"]["nextTool"] not in ("none", "any")]
+    assert any(step.get("repeatable") for step in named)
+    assert any(step.get("follow") for step in named)
+
+
+def test_the_four_escalations_are_exercised() -> None:
+    assert {
+        step["expect"]["nextTool"]
+        for scenario in SCENARIOS
+        for step in scenario["steps"]
+        if step["expect"]["nextTool"] != "none"
+    } == ESCALATIONS
+
+
+def test_the_example_shows_every_member_that_others_may_want_to_copy() -> None:
+    steps = [step for scenario in SCENARIOS for step in scenario["steps"]]
+    for member in ("elicitation", "capture", "repeatable", "refused", "follow", "wait_seconds"):
+        assert any(member in step for step in steps), member
+    assert any(value.get("secret") for step in steps for value in step.get("capture", {}).values())
