@@ -31,6 +31,7 @@ RefusalStatus = Literal[
     "not_found",
     "wrong_code",
     "voided",
+    "unknown_tool",
     "unavailable",
 ]
 

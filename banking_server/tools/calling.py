@@ -14,9 +14,15 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, CallToolRequestParams, CallToolResult
 
 from banking_server.bank.audit import Call, record
+from banking_server.bank.rules import excerpt
 from banking_server.bank.storage import Bank
 from banking_server.chaining import read_provenance
-from banking_server.tools.answers import incident_words, log_incident, temporarily_unavailable
+from banking_server.tools.answers import (
+    incident_words,
+    log_incident,
+    refusal,
+    temporarily_unavailable,
+)
 
 _ResultT = TypeVar("_ResultT")
 
@@ -133,8 +139,15 @@ class BankCalls(Extension):
         call_next: CallNext,
     ) -> HandlerResult:
         """Run the call as the caller's, and record it if the bank has not."""
-        tool = params.name if params.name in SCOPES else UNKNOWN_TOOL
-        return await recorded(ctx.lifespan_context, tool, ctx.meta, lambda: call_next(ctx))
+        if params.name in SCOPES:
+            return await recorded(
+                ctx.lifespan_context, params.name, ctx.meta, lambda: call_next(ctx)
+            )
+
+        async def refuse() -> CallToolResult:
+            return refusal("unknown_tool", None, f"Unknown tool: {excerpt(params.name)}")
+
+        return await recorded(ctx.lifespan_context, UNKNOWN_TOOL, ctx.meta, refuse)
 
 
 async def recorded(
