@@ -17,19 +17,23 @@ def argument_problem(input_schema: dict[str, Any], arguments: dict[str, Any]) ->
     that points outside the schema makes the arguments unfit, since nothing can vouch for them.
     The sentence names places and rules but repeats no value, so that it can be logged.
     """
-    # validator_for is typed as returning Any's class; the protocol is what it promises.
-    dialect: type[Validator] = validator_for(input_schema, default=Draft202012Validator)
     try:
+        # validator_for is typed as returning Any's class; the protocol is what it promises.
+        dialect: type[Validator] = validator_for(input_schema, default=Draft202012Validator)
         dialect.check_schema(input_schema)
         registry: Registry[Any] = Registry()
         error = best_match(dialect(input_schema, registry=registry).iter_errors(arguments))
+        return None if error is None else _describe(error)
     except SchemaError:
         return "the tool's input schema is not valid JSON Schema"
     except Unresolvable as unresolvable:
         return f"the tool's input schema refers to {unresolvable.ref}, which is not in it"
     except RecursionError:
         return "the arguments or the schema are nested too deeply to be checked"
-    return None if error is None else _describe(error)
+    except Exception:
+        # A schema can be anybody's. What the validator trips over (a `$schema` that is no URI, a
+        # number beyond a float) leaves the arguments unchecked, and so unfit.
+        return "the arguments could not be checked against the tool's input schema"
 
 
 def _describe(error: ValidationError) -> str:

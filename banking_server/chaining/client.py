@@ -11,11 +11,12 @@ result. Connect with `Client(..., extensions=[CLIENT_EXTENSION])` to tell server
 import inspect
 import uuid
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, Protocol, cast
 
 import anyio
+import anyio.lowlevel
 from mcp import Client
 from mcp.client import advertise
 from mcp.types import CallToolResult, ContentBlock, RequestParamsMeta, Tool
@@ -181,7 +182,7 @@ async def call_tool_with_chaining(
         limit: Calls at the most, this first one included.
         consent: Asked before each follow-up; `FollowNonDestructive` by default.
         catalog: The server's tools, where the caller keeps them between chains.
-        call_timeout: Seconds that each request may take.
+        call_timeout: Seconds that each request may take; reading the tool list counts as one.
         total_timeout: Seconds that the whole chain may take, questions to the user included.
         on_step: Told of each step as soon as its result is there.
         meta: Further `_meta` of every request.
@@ -211,7 +212,7 @@ async def call_tool_with_chaining(
         reason = str(error) or type(error).__name__
         if isinstance(error, TimeoutError):
             reason = "the time allowed for it ran out"
-        detail = f"the call of {chain.calling!r} (call {len(chain.steps) + 1}) failed: {reason}"
+        detail = f"{chain.doing} failed: {reason}"
         raise ChainFailed(chain.ended(Outcome.FAILED, detail)) from error
 
 
@@ -229,7 +230,8 @@ class _Chain:
     chain_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     steps: list[Step] = field(default_factory=list[Step])
     made: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    calling: str = ""
+    pending: Directive | None = None
+    doing: str = ""
 
     async def run(self, name: str, arguments: dict[str, Any]) -> ChainResult:
         directive, alias = Directive.model_construct(tool=name, arguments=arguments), False
@@ -241,12 +243,17 @@ class _Chain:
             if isinstance(reading, Malformed):
                 return self.ended(Outcome.MALFORMED_DIRECTIVE, reading.reason)
             directive, alias = reading.directive, reading.deprecated_alias
+            self.pending = directive
+            self.doing = f"the check before the call of {directive.tool!r}"
             obstacle = await self._obstacle(directive)
             if obstacle is not None:
-                return replace(obstacle, pending=directive)
+                return obstacle
+            self.pending = None
 
     async def _call(self, directive: Directive, alias: bool) -> None:
-        self.calling = directive.tool
+        self.doing = f"the call of {directive.tool!r} (call {len(self.steps) + 1})"
+        # The SDK can start a request without ever giving way; a cancelled chain starts none.
+        await anyio.lowlevel.checkpoint()
         self.made.add(_call_key(directive))
         provenance = Provenance(
             chain_id=self.chain_id,
@@ -262,6 +269,7 @@ class _Chain:
         step = Step(provenance.level, directive.tool, directive.arguments, result, alias)
         self.steps.append(step)
         if self.on_step is not None:
+            self.doing = f"on_step after the call of {directive.tool!r}"
             told = self.on_step(step)
             if inspect.isawaitable(told):
                 await told
@@ -274,7 +282,8 @@ class _Chain:
                 f"{len(self.steps)} calls were made, which is the limit; "
                 f"{directive.tool!r} was not called",
             )
-        tool = await self.catalog.find(directive.tool)
+        with anyio.fail_after(self.call_timeout):
+            tool = await self.catalog.find(directive.tool)
         if tool is None:
             return self.ended(Outcome.UNKNOWN_TOOL, f"the server lists no tool {directive.tool!r}")
         problem = argument_problem(tool.input_schema, directive.arguments)
@@ -299,7 +308,7 @@ class _Chain:
         return None
 
     def ended(self, outcome: Outcome, detail: str) -> ChainResult:
-        return ChainResult(self.chain_id, outcome, detail, tuple(self.steps))
+        return ChainResult(self.chain_id, outcome, detail, tuple(self.steps), self.pending)
 
 
 def _call_key(directive: Directive) -> tuple[str, str]:
@@ -309,8 +318,10 @@ def _call_key(directive: Directive) -> tuple[str, str]:
 def _hidden_from_model(tool: Tool) -> bool:
     """Whether an MCP App keeps the tool for its own interface (`_meta.ui.visibility`)."""
     ui = (tool.meta or {}).get("ui")
-    visibility = ui.get("visibility") if isinstance(ui, dict) else None
-    return isinstance(visibility, list | str) and "model" not in visibility
+    if not isinstance(ui, dict) or "visibility" not in ui:
+        return False
+    visibility = ui["visibility"]
+    return "model" not in (visibility if isinstance(visibility, list) else [visibility])
 
 
 def _words_a_directive(block: ContentBlock) -> bool:

@@ -39,7 +39,8 @@ class Directive(BaseModel):
             return value
         if "tool" not in value:
             return {**value, "tool": value["name"]}
-        if value["tool"] != value["name"]:
+        # A tool that is no string is refused by its type, so only strings need comparing.
+        if isinstance(value["tool"], str) and value["tool"] != value["name"]:
             raise ValueError("both 'tool' and its deprecated alias 'name' are present, and differ")
         return value
 

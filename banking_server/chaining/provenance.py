@@ -27,7 +27,7 @@ class Provenance(BaseModel):
     level: int = Field(ge=1, le=2**31 - 1)
     """The call's number in the chain; the first is 1."""
 
-    previous_tool: str | None = Field(default=None, min_length=1, max_length=128)
+    previous_tool: str | None = Field(default=None, min_length=1)
     """The tool whose result named this one; None for the first call."""
 
     def to_wire(self) -> dict[str, Any]:
@@ -43,6 +43,6 @@ def read_provenance(meta: object) -> Provenance | None:
     if not isinstance(meta, Mapping):
         return None
     try:
-        return Provenance.model_validate(meta.get(IDENTIFIER))
+        return Provenance.model_validate(meta.get(IDENTIFIER), by_alias=True, by_name=False)
     except ValidationError:
         return None
