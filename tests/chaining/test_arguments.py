@@ -1,0 +1,346 @@
+"""Arguments against a schema, and when two sets of them are the same."""
+
+import json
+import socket
+import urllib.request
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from banking_server.chaining.arguments import argument_problem, canonical_arguments
+
+from .support import PROPERTY
+from .test_directive import JSON
+
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad", "says"),
+    [
+        ({"type": "object", "required": ["a"]}, {"a": 1}, {}, "'a' is a required property"),
+        ({"properties": {"a": {"type": "string"}}}, {"a": "x"}, {"a": 1}, 'type "string"'),
+        ({"properties": {"a": {"type": "integer"}}}, {"a": 1.0}, {"a": 1.5}, 'type "integer"'),
+        ({"properties": {"a": {"type": "integer"}}}, {"a": 1}, {"a": True}, 'type "integer"'),
+        ({"properties": {"a": {"enum": ["x", "y"]}}}, {"a": "x"}, {"a": "z"}, 'enum ["x", "y"]'),
+        ({"properties": {"a": {"pattern": "^x"}}}, {"a": "xy"}, {"a": "yx"}, "pattern"),
+        ({"additionalProperties": False}, {}, {"typo": 1}, "'typo'"),
+        (False, None, {}, None),
+        # The rest is what 2020-12 has, and what some of its predecessors lack.
+        (
+            {"properties": {"a": {"prefixItems": [{"type": "string"}], "items": False}}},
+            {"a": ["x"]},
+            {"a": ["x", 1]},
+            "items",
+        ),
+        (
+            {"properties": {"a": {"prefixItems": [{"type": "string"}]}}},
+            {"a": ["x", 1]},
+            {"a": [1]},
+            'arguments.a.0: must satisfy type "string"',
+        ),
+        (
+            {
+                "allOf": [{"properties": {"a": {"type": "string"}}}],
+                "unevaluatedProperties": False,
+            },
+            {"a": "x"},
+            {"a": "x", "b": 1},
+            "unevaluatedProperties",
+        ),
+        ({"dependentRequired": {"a": ["b"]}}, {"a": 1, "b": 1}, {"a": 1}, "'b'"),
+        ({"dependentSchemas": {"a": {"required": ["b"]}}}, {"b": 1}, {"a": 1}, "'b'"),
+        (
+            {"if": {"required": ["a"]}, "then": {"required": ["b"]}},
+            {"a": 1, "b": 1},
+            {"a": 1},
+            "'b'",
+        ),
+        (
+            {"properties": {"a": {"contains": {"const": 1}, "minContains": 2}}},
+            {"a": [1, 1]},
+            {"a": [1]},
+            "arguments.a: must satisfy",
+        ),
+        (
+            {"$defs": {"s": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/s"}}},
+            {"a": "x"},
+            {"a": 1},
+            "string",
+        ),
+        (
+            {
+                "$defs": {"s": {"$anchor": "text", "type": "string"}},
+                "properties": {"a": {"$ref": "#text"}},
+            },
+            {"a": "x"},
+            {"a": 1},
+            "string",
+        ),
+        (
+            {
+                "$id": "https://schemas.invalid/root.json",
+                "$defs": {"s": {"$id": "text.json", "type": "string"}},
+                "properties": {"a": {"$ref": "text.json"}},
+            },
+            {"a": "x"},
+            {"a": 1},
+            "string",
+        ),
+        (
+            {
+                "$dynamicAnchor": "node",
+                "properties": {"child": {"$dynamicRef": "#node"}, "n": {"type": "integer"}},
+            },
+            {"child": {"child": {"n": 1}}},
+            {"child": {"child": {"n": "1"}}},
+            "arguments.child.child.n",
+        ),
+        # Another dialect where the schema names it.
+        (
+            {"$schema": DRAFT_7, "properties": {"a": {"items": [{"type": "string"}]}}},
+            {"a": ["x", 1]},
+            {"a": [1]},
+            "string",
+        ),
+        ({"$schema": DRAFT_7, "dependencies": {"a": ["b"]}}, {"b": 1}, {"a": 1}, "dependencies"),
+    ],
+)
+def test_arguments_against_a_schema(schema: Any, good: Any, bad: Any, says: str | None) -> None:
+    if good is not None:
+        assert argument_problem(schema, good) is None
+    problem = argument_problem(schema, bad)
+    assert problem is not None
+    assert problem.startswith("arguments")
+    assert says is None or says in problem
+
+
+def test_draft_7_does_not_know_prefix_items() -> None:
+    rule = {"properties": {"a": {"prefixItems": [{"type": "string"}]}}}
+
+    assert argument_problem(rule, {"a": [1]}) is not None
+    assert argument_problem({**rule, "$schema": DRAFT_7}, {"a": [1]}) is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "nonsense"},
+        {"required": "a"},
+        {"properties": []},
+        {"properties": {"a": {"pattern": "("}}},
+        {"properties": {"unused": {"minimum": "1"}}},
+        {"$id": 5},
+        {"$schema": 5},
+        {"$schema": []},
+        {"$schema": {}},
+        {"$schema": "http://["},
+        {"$schema": None},
+    ],
+)
+def test_a_bad_schema_makes_all_arguments_unfit(schema: dict[str, Any]) -> None:
+    problem = argument_problem(schema, {})
+
+    assert problem is not None
+    assert "schema" in problem
+
+
+@pytest.mark.parametrize(
+    "ref",
+    [
+        "https://schemas.invalid/x.json",
+        "http://127.0.0.1:9/x.json",
+        "http://[",
+        "file:///etc/hosts",
+        "other.json",
+        "#/$defs/missing",
+        "#missing",
+        "#/properties/flag/x",
+        "urn:example:x",
+    ],
+)
+@pytest.mark.parametrize("place", ["top", "property", "nested_id", "dynamic"])
+def test_no_ref_is_fetched(ref: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+
+    def refuse(*details: object, **_: object) -> None:
+        asked.append(details)
+        raise OSError("no test of this fetches anything")
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(urllib.request, "urlopen", refuse)
+    flag = {"flag": True}
+    schema: dict[str, Any] = {
+        "top": {"$ref": ref, "properties": flag},
+        "property": {"properties": {"a": {"$ref": ref}, **flag}},
+        "nested_id": {"properties": {"a": {"$id": "https://schemas.invalid/", "$ref": ref}}},
+        "dynamic": {"$dynamicRef": ref, "properties": flag},
+    }[place]
+
+    problem = argument_problem(schema, {"a": {"S3CRET": 1}})
+
+    assert problem is not None
+    assert "S3CRET" not in problem
+    assert asked == []
+
+
+def test_the_problem_names_the_ref() -> None:
+    problem = argument_problem({"$ref": "https://schemas.invalid/x.json"}, {})
+
+    assert problem is not None
+    assert "https://schemas.invalid/x.json" in problem
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": rule}}
+        for rule in (
+            {"type": "integer"},
+            {"enum": ["x"]},
+            {"const": "x"},
+            {"pattern": "^x$"},
+            {"maxLength": 2},
+            {"not": {}},
+            {"anyOf": [{"type": "integer"}, {"const": "x"}]},
+            {"oneOf": [{"type": "string"}, {"minLength": 1}]},
+            False,
+        )
+    ]
+    + [
+        {"properties": {"b": {"items": {"enum": [1]}}}},
+        {"properties": {"b": {"uniqueItems": True}}},
+        {"properties": {"b": {"contains": {"const": 1}}}},
+        {"properties": {"c": {"required": ["x"]}}},
+        {"properties": {"c": {"additionalProperties": {"type": "integer"}}}},
+        {"properties": {"c": {"maxProperties": 0}}},
+        {"properties": {"c": {"additionalProperties": False}}},
+        {"maxProperties": 1},
+        {"required": ["missing"]},
+        {"dependentRequired": {"a": ["missing"]}},
+    ],
+)
+def test_no_value_is_repeated(schema: dict[str, Any]) -> None:
+    arguments = {"a": "S3CRET", "b": ["S3CRET", "S3CRET"], "c": {"inner": "S3CRET"}}
+
+    problem = argument_problem(schema, arguments)
+
+    assert problem is not None
+    assert "S3CRET" not in problem
+
+
+def test_a_long_rule_is_cut() -> None:
+    problem = argument_problem({"properties": {"a": {"enum": ["x" * 5000]}}}, {"a": 1})
+
+    assert problem is not None
+    assert len(problem) < 400
+
+
+def test_nesting_without_end_is_a_problem_like_any_other() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(50_000):
+        deep = {"a": deep}
+    endless: dict[str, Any] = {"properties": {"a": {"$ref": "#"}}}
+
+    assert argument_problem(endless, deep) is not None
+    assert argument_problem({"$ref": "#"}, {}) is not None
+    with pytest.raises(RecursionError):
+        canonical_arguments(deep)
+
+
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_numbers_beyond_what_can_be_checked_are_a_problem(digits: int) -> None:
+    arguments = {"a": 10**digits}
+
+    assert argument_problem({"properties": {"a": {"multipleOf": 0.5}}}, arguments) is not None
+    assert argument_problem({"properties": {"a": {"type": "string"}}}, arguments) is not None
+
+
+@PROPERTY
+@given(schema=st.dictionaries(st.text(max_size=5), JSON, max_size=4), arguments=JSON)
+def test_any_schema_gives_an_answer(schema: dict[str, Any], arguments: Any) -> None:
+    argument_problem(schema, {"a": arguments})
+
+
+KEYWORDS = st.sampled_from(
+    [
+        "$schema",
+        "$id",
+        "$ref",
+        "$anchor",
+        "$dynamicRef",
+        "$defs",
+        "type",
+        "enum",
+        "const",
+        "items",
+        "prefixItems",
+        "properties",
+        "required",
+        "pattern",
+        "multipleOf",
+        "maximum",
+        "allOf",
+        "not",
+        "if",
+        "additionalProperties",
+        "minContains",
+    ]
+)
+
+
+@PROPERTY
+@given(schema=st.dictionaries(KEYWORDS, JSON | st.dictionaries(KEYWORDS, JSON), max_size=3))
+def test_anything_under_a_keyword_gives_an_answer(schema: dict[str, Any]) -> None:
+    argument_problem(schema, {"type": "x", "items": [1]})
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({}, {}),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ({"a": 1}, {"a": 1.0}),
+        ({"a": 0}, {"a": -0.0}),
+        ({"a": 10**20}, {"a": 1e20}),
+        ({"a": [{"b": 2.0, "c": None}]}, {"a": [{"c": None, "b": 2}]}),
+        ({"a": "é"}, {"a": "\u00e9"}),
+    ],
+)
+def test_the_same_arguments(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert canonical_arguments(one) == canonical_arguments(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": 1}, {"a": "1"}),
+        ({"a": 1}, {"a": True}),
+        ({"a": 0}, {"a": False}),
+        ({"a": 0}, {"a": None}),
+        ({"a": None}, {}),
+        ({"a": [1, 2]}, {"a": [2, 1]}),
+        ({"a": []}, {"a": {}}),
+        ({"a": 1}, {"a": 1.5}),
+        ({"a": {"b": 1}}, {"a": {"b": 2}}),
+        ({"a": "é"}, {"a": "e\u0301"}),
+        ({'a":1,"b': 1}, {"a": 1, "b": 1}),
+    ],
+)
+def test_different_arguments(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert canonical_arguments(one) != canonical_arguments(other)
+
+
+@PROPERTY
+@given(arguments=st.dictionaries(st.text(), JSON, max_size=5), data=st.data())
+def test_order_and_a_trip_through_json_change_nothing(arguments: Any, data: st.DataObject) -> None:
+    items = data.draw(st.permutations(list(arguments.items())))
+    canonical = canonical_arguments(arguments)
+
+    assert canonical_arguments(dict(items)) == canonical
+    assert canonical_arguments(json.loads(json.dumps(arguments))) == canonical
+    assert canonical_arguments(json.loads(canonical)) == canonical

@@ -1,0 +1,240 @@
+"""Reading `_meta.nextTool`, and writing it."""
+
+import json
+from collections import OrderedDict
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from mcp.types import CallToolResult, TextContent
+from pydantic import ValidationError
+
+from banking_server.chaining import (
+    META_KEY,
+    Absent,
+    Directive,
+    Found,
+    Malformed,
+    read_directive,
+    with_next_tool,
+)
+
+from .support import PROPERTY
+
+ANY_TEXT = st.text(st.characters())  # lone surrogates too: JSON can spell them
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ANY_TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+NEAR_DIRECTIVES = st.fixed_dictionaries(
+    {}, optional={"tool": JSON, "name": JSON, "arguments": JSON, "other": JSON}
+)
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        None,
+        {},
+        {"nexttool": {"tool": "t"}},
+        {"com.example/nextTool": {"tool": "t"}},
+        [],
+        ["nextTool"],
+        "nextTool",
+        7,
+        True,
+    ],
+)
+def test_no_directive(meta: object) -> None:
+    assert read_directive(meta) == Absent()
+
+
+@pytest.mark.parametrize(
+    ("value", "tool", "arguments", "alias"),
+    [
+        ({"tool": "t", "arguments": {"a": 1}}, "t", {"a": 1}, False),
+        ({"tool": "t"}, "t", {}, False),
+        ({"tool": "t", "arguments": {}}, "t", {}, False),
+        ({"tool": "t", "arguments": {"tool": None}}, "t", {"tool": None}, False),
+        ({"tool": " "}, " ", {}, False),
+        ({"tool": "größe/π"}, "größe/π", {}, False),
+        ({"tool": "t", "because": [1], "Arguments": 5, "args": {}}, "t", {}, False),
+        ({"name": "t", "arguments": {"a": 1}}, "t", {"a": 1}, True),
+        ({"name": "t"}, "t", {}, True),
+        ({"name": "t", "tool": "t"}, "t", {}, True),
+    ],
+)
+def test_valid(value: dict[str, Any], tool: str, arguments: dict[str, Any], alias: bool) -> None:
+    reading = read_directive({"other": 1, META_KEY: value})
+
+    assert reading == Found(Directive(tool=tool, arguments=arguments), deprecated_alias=alias)
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        *((value, "nextTool") for value in (None, True, 0, 1.5, "t", "", [], ["t"], [{}])),
+        ({}, "nextTool.tool"),
+        ({"arguments": {}}, "nextTool.tool"),
+        ({"Tool": "t"}, "nextTool.tool"),
+        *(
+            ({"tool": value}, "nextTool.tool")
+            for value in (None, True, 5, 1.5, "", [], ["t"], {}, {"tool": "t"})
+        ),
+        *(({"name": value}, "nextTool.tool") for value in (None, True, 5, "", [], {"name": "t"})),
+        *(
+            ({"tool": "t", "arguments": value}, "nextTool.arguments")
+            for value in (None, False, 0, "", "{}", [], [["a", 1]])
+        ),
+        ({"name": "t", "arguments": None}, "nextTool.arguments"),
+        ({"tool": "t", "name": "T"}, "nextTool"),
+        ({"tool": "t", "name": None}, "nextTool"),
+        ({"tool": "t", "name": ["t"]}, "nextTool"),
+        ({"tool": "", "name": "t"}, "nextTool"),
+        ({"tool": None, "name": "t"}, "nextTool"),
+        ({"tool": 5, "name": 5}, "nextTool"),
+    ],
+)
+def test_malformed(value: object, place: str) -> None:
+    reading = read_directive({META_KEY: value})
+
+    assert isinstance(reading, Malformed)
+    assert reading.reason.startswith(place)
+
+
+def test_alias_conflict_says_so() -> None:
+    reading = read_directive({META_KEY: {"tool": "t", "name": "T"}})
+
+    assert isinstance(reading, Malformed)
+    assert "alias" in reading.reason
+    assert "differ" in reading.reason
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "S3CRET",
+        {"tool": ["S3CRET"]},
+        {"name": {"x": "S3CRET"}},
+        {"tool": "t", "arguments": "S3CRET"},
+        {"tool": "S3CRET", "name": "other"},
+        {"tool": "t", "name": "S3CRET"},
+    ],
+)
+def test_reason_repeats_no_value(value: object) -> None:
+    reading = read_directive({META_KEY: value})
+
+    assert isinstance(reading, Malformed)
+    assert "S3CRET" not in reading.reason
+
+
+def test_any_mapping_holds_a_directive() -> None:
+    meta = OrderedDict({META_KEY: OrderedDict(tool="t")})
+
+    assert read_directive(meta) == Found(Directive(tool="t"), deprecated_alias=False)
+
+
+def test_a_directive_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError):
+        Directive(tool="t").tool = "other"  # type: ignore[misc]
+
+
+@PROPERTY
+@given(meta=JSON | st.builds(lambda v: {META_KEY: v}, JSON | NEAR_DIRECTIVES))
+@example(meta={META_KEY: {"tool": "\ud800"}})
+@example(meta={META_KEY: {"tool": "t", "\ud800": {}, "arguments": {"\ud800": "\ud800"}}})
+def test_any_json_is_read_without_an_exception(meta: Any) -> None:
+    reading = read_directive(meta)
+
+    if not isinstance(meta, dict) or META_KEY not in meta:
+        assert reading == Absent()
+        return
+    value = meta[META_KEY]
+    if isinstance(reading, Found):
+        # What was read is what was there: nothing is converted, nothing invented.
+        read = reading.directive
+        assert read.tool
+        assert read.tool == value.get("tool", value.get("name"))
+        assert "arguments" not in value or repr(read.arguments) == repr(value["arguments"])
+        assert reading.deprecated_alias == ("name" in value)
+    else:
+        assert isinstance(reading, Malformed)
+        assert reading.reason
+
+
+def test_nesting_without_end_is_read_without_an_exception() -> None:
+    deep: Any = []
+    deeper: Any = []
+    for _ in range(100_000):
+        deep, deeper = [deep], [deeper]
+
+    assert isinstance(read_directive({META_KEY: deep}), Malformed)
+    assert isinstance(read_directive({META_KEY: {"tool": deep, "name": deeper}}), Malformed)
+    assert isinstance(read_directive({META_KEY: {"tool": "t", "arguments": {"a": deep}}}), Found)
+
+
+@PROPERTY
+@given(
+    tool=st.text(min_size=1),
+    arguments=st.dictionaries(
+        st.text(),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner),
+            max_leaves=8,
+        ),
+        max_size=4,
+    ),
+)
+def test_round_trip(tool: str, arguments: dict[str, Any]) -> None:
+    directive = Directive(tool=tool, arguments=arguments)
+
+    wire = json.loads(json.dumps({META_KEY: directive.to_wire()}))
+
+    assert wire == {META_KEY: {"tool": tool, "arguments": arguments}}
+    assert read_directive(wire) == Found(directive, deprecated_alias=False)
+
+
+def test_with_next_tool() -> None:
+    before = CallToolResult(
+        content=[TextContent(type="text", text="locked")],
+        structured_content={"status": "locked"},
+        is_error=True,
+        _meta={"kept": 1, META_KEY: {"tool": "earlier"}},
+    )
+
+    after = with_next_tool(before, "handoff", {"reason": "locked"})
+
+    assert after.meta == {
+        "kept": 1,
+        META_KEY: {"tool": "handoff", "arguments": {"reason": "locked"}},
+    }
+    assert before.meta == {"kept": 1, META_KEY: {"tool": "earlier"}}
+    assert (after.content, after.structured_content, after.is_error) == (
+        before.content,
+        before.structured_content,
+        True,
+    )
+
+
+def test_with_next_tool_without_arguments_writes_the_empty_object() -> None:
+    after = with_next_tool(CallToolResult(content=[]), "handoff")
+
+    assert after.meta == {META_KEY: {"tool": "handoff", "arguments": {}}}
+
+
+def test_with_next_tool_copies_the_arguments() -> None:
+    arguments = {"a": 1}
+    after = with_next_tool(CallToolResult(content=[]), "t", arguments)
+    arguments["a"] = 2
+
+    assert after.meta is not None
+    assert after.meta[META_KEY]["arguments"] == {"a": 1}
+
+
+@pytest.mark.parametrize("tool", ["", None, 5])
+def test_with_next_tool_refuses_what_names_no_tool(tool: Any) -> None:
+    with pytest.raises(ValidationError):
+        with_next_tool(CallToolResult(content=[]), tool)

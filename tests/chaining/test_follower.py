@@ -1,0 +1,338 @@
+"""The rules of following, against a client that is all script: random chains, and time."""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import anyio
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from mcp import Client
+from mcp.types import CallToolResult, TextContent
+
+from banking_server.chaining import (
+    IDENTIFIER,
+    META_KEY,
+    ChainFailed,
+    Outcome,
+    Step,
+    call_tool_with_chaining,
+)
+
+from .support import FakeClient, never, result, tool
+
+NUMBER: dict[str, Any] = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}},
+    "required": ["n"],
+}
+SCHEMAS: dict[str, dict[str, Any]] = {
+    "any": {"type": "object"},
+    "number": NUMBER,
+    "broken": {"type": "nonsense"},
+    "remote": {"$ref": "https://schemas.invalid/x.json"},
+}
+ANNOTATIONS: dict[str, Any] = {
+    "read-only": {"readOnlyHint": True},
+    "gentle": {"readOnlyHint": False, "destructiveHint": False},
+    "silent": {"title": "?"},
+    "destructive": {"destructiveHint": True},
+    "none": None,
+}
+VISIBILITY: dict[str, Any] = {
+    "unsaid": None,
+    "both": {"ui": {"visibility": ["model", "app"]}},
+    "app": {"ui": {"visibility": ["app"]}},
+    "nobody": {"ui": {"visibility": []}},
+    "null": {"ui": {"visibility": None}},
+    "ui": {"ui": {"resourceUri": "ui://x"}},
+    "text": {"ui": {"visibility": "supermodel"}},
+    "not-ui": {"ui": "model"},
+}
+NAMES = ["a", "b", "c", "d"]
+ARGUMENTS: list[dict[str, Any]] = [{}, {"n": 1}, {"n": 1.0}, {"n": 2}, {"n": "1"}, {"m": [1]}]
+
+
+@dataclass(frozen=True)
+class Kind:
+    schema: str = "any"
+    annotations: str = "read-only"
+    visibility: str = "unsaid"
+
+
+KINDS = st.builds(
+    Kind,
+    schema=st.sampled_from(["any", "any", "number", "broken", "remote"]),
+    annotations=st.sampled_from(["read-only", "gentle", "read-only", *ANNOTATIONS]),
+    visibility=st.sampled_from(["unsaid", "unsaid", "both", *VISIBILITY]),
+)
+DIRECTIVES = st.fixed_dictionaries(
+    {"tool": st.sampled_from(NAMES)}, optional={"arguments": st.sampled_from(ARGUMENTS)}
+)
+ODD_DIRECTIVES = st.one_of(
+    st.none(),
+    st.just("a"),
+    st.just({"arguments": {}}),
+    st.just({"tool": "nowhere"}),
+    st.just({"tool": "a", "name": "b"}),
+    st.just({"tool": "a", "arguments": None}),
+    st.fixed_dictionaries({"name": st.sampled_from(NAMES)}),
+)
+ABSENT = object()
+
+
+def plain(arguments: dict[str, Any]) -> str:
+    """Arguments as one text in which 1 and 1.0 are the same; written apart from the code's own."""
+    return repr(sorted((k, float(v) if isinstance(v, int) else v) for k, v in arguments.items()))
+
+
+def fits(kind: Kind, arguments: dict[str, Any]) -> bool:
+    number = arguments.get("n")
+    return kind.schema == "any" or (
+        kind.schema == "number" and isinstance(number, int | float) and number == int(number)
+    )
+
+
+def shown(kind: Kind) -> bool:
+    return kind.visibility in ("unsaid", "both", "ui", "not-ui")
+
+
+def harmless(kind: Kind) -> bool:
+    return kind.annotations in ("read-only", "gentle")
+
+
+def expected(
+    kinds: dict[str, Kind], answers: list[Any], first: tuple[str, dict[str, Any]], limit: int
+) -> tuple[Outcome, list[tuple[str, dict[str, Any]]]]:
+    """How the chain must end, and after which calls."""
+    calls = [first]
+    while True:
+        value = answers[(len(calls) - 1) % len(answers)]
+        if value is ABSENT:
+            return Outcome.COMPLETED, calls
+        if (
+            not isinstance(value, dict)
+            or not {"tool", "name"} & value.keys()
+            or value.get("arguments", {}) is None
+            or value.get("tool", value.get("name")) != value.get("name", value.get("tool"))
+        ):
+            return Outcome.MALFORMED_DIRECTIVE, calls
+        name, arguments = value.get("tool", value.get("name")), value.get("arguments", {})
+        if len(calls) == limit:
+            return Outcome.LIMIT_REACHED, calls
+        if name not in kinds:
+            return Outcome.UNKNOWN_TOOL, calls
+        if not fits(kinds[name], arguments):
+            return Outcome.INVALID_ARGUMENTS, calls
+        if (name, plain(arguments)) in [(n, plain(a)) for n, a in calls]:
+            return Outcome.CYCLE, calls
+        if not shown(kinds[name]) or not harmless(kinds[name]):
+            return Outcome.DECLINED, calls
+        calls.append((name, arguments))
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    kinds=st.dictionaries(st.sampled_from(NAMES), KINDS, min_size=1),
+    answers=st.lists(
+        DIRECTIVES | DIRECTIVES | DIRECTIVES | ODD_DIRECTIVES | st.just(ABSENT), min_size=1
+    ),
+    first=st.tuples(st.sampled_from(NAMES), st.sampled_from(ARGUMENTS)),
+    limit=st.integers(1, 12),
+)
+@example(kinds={"a": Kind()}, answers=[{"tool": "a"}], first=("a", {}), limit=12)
+@example(
+    kinds={"a": Kind()},
+    answers=[{"tool": "a", "arguments": {"n": 1.0}}],
+    first=("a", {"n": 1}),
+    limit=12,
+)
+@example(
+    kinds={"a": Kind(), "b": Kind(visibility="app")},
+    answers=[{"tool": "a", "arguments": {"n": 2}}, {"tool": "b"}],
+    first=("a", {}),
+    limit=5,
+)
+def test_any_chain_ends_by_the_rules(
+    kinds: dict[str, Kind], answers: list[Any], first: tuple[str, dict[str, Any]], limit: int
+) -> None:
+    tools = [
+        tool(
+            name,
+            inputSchema=SCHEMAS[kind.schema],
+            annotations=ANNOTATIONS[kind.annotations],
+            _meta=VISIBILITY[kind.visibility],
+        )
+        for name, kind in kinds.items()
+    ]
+    said = 0
+
+    def answer(name: str, arguments: dict[str, Any]) -> CallToolResult:
+        nonlocal said
+        value = answers[said % len(answers)]
+        said += 1
+        return result(f"{said}", **({} if value is ABSENT else {META_KEY: value}))
+
+    client = FakeClient(tools, answer)
+    chain = anyio.run(lambda: call_tool_with_chaining(cast(Client, client), *first, limit=limit))
+
+    # What the rules forbid is said here once more, plainly; `expected` is exact.
+    assert 1 <= len(client.calls) <= limit
+    assert client.calls[0] == first
+    for name, arguments in client.calls[1:]:
+        assert name in kinds
+        assert fits(kinds[name], arguments)
+        assert shown(kinds[name])
+        assert harmless(kinds[name])
+    unique = {(name, plain(arguments)) for name, arguments in client.calls}
+    assert len(unique) == len(client.calls)
+
+    outcome, calls = expected(kinds, answers, first, limit)
+    assert (chain.outcome, client.calls) == (outcome, calls)
+    assert [(step.tool, step.arguments) for step in chain.steps] == calls
+    assert [step.level for step in chain.steps] == list(range(1, len(calls) + 1))
+    assert [block.text for block in chain.content if isinstance(block, TextContent)] == [
+        str(n + 1) for n in range(len(calls))
+    ]
+    followed_nothing_more = outcome in (Outcome.COMPLETED, Outcome.MALFORMED_DIRECTIVE)
+    assert (chain.pending is None) == followed_nothing_more
+    assert chain.detail
+    # However the pages lie, the list is read at most twice: once, and once on a miss.
+    assert len(client.lists) <= len(calls) + 2
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("visibility", VISIBILITY)
+@pytest.mark.parametrize("annotations", ANNOTATIONS)
+async def test_what_is_followed_without_asking(visibility: str, annotations: str) -> None:
+    kind = Kind(annotations=annotations, visibility=visibility)
+    named = tool("b", annotations=ANNOTATIONS[annotations], _meta=VISIBILITY[visibility])
+    client = FakeClient(
+        [named], lambda name, _: result(**({META_KEY: {"tool": "b"}} if name == "a" else {}))
+    )
+    chain = await call_tool_with_chaining(cast(Client, client), "a")
+
+    follows = shown(kind) and harmless(kind)
+    assert chain.outcome is (Outcome.COMPLETED if follows else Outcome.DECLINED)
+    assert len(client.calls) == (2 if follows else 1)
+
+
+@pytest.mark.anyio
+async def test_every_call_gets_the_time_for_a_call() -> None:
+    client = FakeClient(
+        [tool("b")],
+        lambda name, _: result(name, **({META_KEY: {"tool": "b"}} if name == "a" else {})),
+    )
+    await call_tool_with_chaining(cast(Client, client), "a", call_timeout=60.0)
+    await call_tool_with_chaining(cast(Client, client), "a")
+
+    assert client.timeouts == [60.0, 60.0, None, None]
+
+
+@pytest.mark.anyio
+async def test_total_time_that_runs_out_later_keeps_the_steps() -> None:
+    client = FakeClient(
+        [tool("b")],
+        lambda name, _: never() if name == "b" else result("said", nextTool={"tool": "b"}),
+    )
+    reached: list[Step] = []
+    with pytest.raises(ChainFailed) as failure, anyio.fail_after(60):
+        await call_tool_with_chaining(
+            cast(Client, client), "a", total_timeout=0.05, on_step=reached.append
+        )
+
+    ended = failure.value.result
+    assert isinstance(failure.value.__cause__, TimeoutError)
+    assert ended.outcome is Outcome.FAILED
+    assert ended.steps == tuple(reached)
+    assert [block.text for block in ended.content if isinstance(block, TextContent)] == ["said"]
+    assert client.calls == [("a", {}), ("b", {})]
+
+
+@pytest.mark.anyio
+async def test_a_hosts_own_timeout_around_the_chain_is_its_own() -> None:
+    client = FakeClient([], lambda *_: never())
+    with pytest.raises(TimeoutError):
+        with anyio.fail_after(0.01):
+            await call_tool_with_chaining(cast(Client, client), "a", total_timeout=60)
+
+
+@pytest.mark.anyio
+async def test_chains_at_the_same_time_do_not_mix() -> None:
+    turns = {name: anyio.Event() for name in "ab"}
+
+    async def answer(name: str) -> CallToolResult:
+        # Each first call waits for the other one to have been made.
+        turns[name].set()
+        await turns["b" if name == "a" else "a"].wait()
+        return result(name, nextTool={"tool": "c", "arguments": {"from": name}})
+
+    client = FakeClient([tool("c")], lambda name, _: result("c") if name == "c" else answer(name))
+    chains: dict[str, Any] = {}
+
+    async def run(name: str) -> None:
+        chains[name] = await call_tool_with_chaining(cast(Client, client), name)
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            for name in "ab":
+                group.start_soon(run, name)
+
+    for name in "ab":
+        assert [(step.tool, step.arguments) for step in chains[name].steps] == [
+            (name, {}),
+            ("c", {"from": name}),
+        ]
+    assert chains["a"].chain_id != chains["b"].chain_id
+
+
+@pytest.mark.anyio
+async def test_a_tool_with_a_very_long_name_can_begin_a_chain() -> None:
+    name = "t" * 200
+    client = FakeClient(
+        [tool("b")],
+        lambda called, _: result(**({} if called == "b" else {META_KEY: {"tool": "b"}})),
+    )
+    chain = await call_tool_with_chaining(cast(Client, client), name)
+
+    assert [step.tool for step in chain.steps] == [name, "b"]
+
+
+def worded(text: str, **marking: Any) -> TextContent:
+    return TextContent(type="text", text=text, _meta=marking or None)
+
+
+@pytest.mark.anyio
+async def test_only_the_wording_of_a_followed_directive_is_dropped() -> None:
+    words = {IDENTIFIER: {"describes": META_KEY}}
+    answers = {
+        "a": [
+            worded("call b", **words),  # wherever it stands
+            worded("for the user"),
+            worded("other", **{IDENTIFIER: {"describes": "something else"}}),
+            worded("odd", **{IDENTIFIER: META_KEY}),
+            worded("foreign", **{"com.example/other": {"describes": META_KEY}}),
+        ],
+        "b": [worded("done"), worded("call destroy", **words)],
+    }
+    following = {"a": "b", "b": "destroy"}
+    client = FakeClient(
+        [tool("b"), tool("destroy", annotations=None)],
+        lambda name, _: CallToolResult(
+            content=[*answers[name]],
+            is_error=name == "b",
+            structured_content={"by": name},
+            _meta={META_KEY: {"tool": following[name]}, "by": name},
+        ),
+    )
+    chain = await call_tool_with_chaining(cast(Client, client), "a")
+
+    assert chain.outcome is Outcome.DECLINED
+    assert chain.content == [*answers["a"][1:], *answers["b"]]
+    merged = chain.merged()
+    assert merged.content == chain.content
+    assert merged.is_error
+    assert merged.structured_content == {"by": "b"}
+    assert (merged.meta or {})["by"] == "b"
+    assert chain.steps[0].result.content == answers["a"]
+    assert chain.steps[1].result.content == answers["b"]
