@@ -258,8 +258,12 @@ async def _statement(
             )
         since = place.since
         query = query.where(
-            sa.tuple_(lines.c.posted_at, lines.c.posting_id)
-            < sa.tuple_(last.posted_at, last.posting_id)
+            sa.or_(
+                lines.c.posted_at < last.posted_at,
+                sa.and_(
+                    lines.c.posted_at == last.posted_at, lines.c.posting_id < last.posting_id
+                ),
+            )
         )
     query = query.where(lines.c.posted_at >= datetime.combine(since, time(), UTC)).order_by(
         lines.c.posted_at.desc(), lines.c.posting_id.desc()

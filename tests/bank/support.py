@@ -1,0 +1,147 @@
+"""A bank to test against: its clock, its callers, and a way past it to the file."""
+
+import sqlite3
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from banking_server.bank.audit import Call
+from banking_server.bank.rules import Rules
+from banking_server.bank.storage import Bank
+from banking_server.bank.transfers import (
+    OverThreshold,
+    Posted,
+    Prepared,
+    confirm_transfer,
+    prepare_transfer,
+)
+
+DATA = Path(__file__).parents[2] / "data"
+CODE_KEY = b"a key for tests"
+NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
+"""A Wednesday morning: the branch is open."""
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+
+LOCKED, SAVINGS, EVERYDAY = "acc_checking_001", "acc_savings_001", "acc_everyday_001"
+RETIREMENT, DEPOSIT = "acc_retirement_001", "acc_deposit_001"
+EURO, PAYEE, FOREIGN = "acc_euro_001", "acc_payee_001", "acc_savings_002"
+
+BAD_IDS = ["", "nobody", "\ud800", "a\x00b", "x" * 1_000_000, "é", "' OR 1=1 --", FOREIGN]
+
+
+async def open_bank(
+    path: Path, *, rules: Rules | None = None, data: Path = DATA, now: datetime = NOW
+) -> Bank:
+    return await Bank.open(path, rules=rules or Rules(), code_key=CODE_KEY, demo_data=data, now=now)
+
+
+def call(tool: str = "a_tool", *, at: datetime = NOW, customer: str = "CUST001") -> Call:
+    return Call(customer_id=customer, tool=tool, at=at)
+
+
+async def prepare(
+    bank: Bank,
+    amount: str = "100.00",
+    *,
+    source: str = EVERYDAY,
+    target: str | None = SAVINGS,
+    on: str | None = None,
+    memo: str | None = None,
+    at: datetime = NOW,
+    customer: str = "CUST001",
+) -> Any:
+    return await prepare_transfer(
+        bank,
+        call("prepare", at=at, customer=customer),
+        from_account_id=source,
+        to_account_id=target,
+        amount=Decimal(amount),
+        scheduled_date=on,
+        memo=memo,
+    )
+
+
+async def prepared(bank: Bank, amount: str = "100.00", **more: Any) -> Prepared | OverThreshold:
+    outcome = await prepare(bank, amount, **more)
+    assert isinstance(outcome, Prepared | OverThreshold), outcome
+    return outcome
+
+
+async def confirm(
+    bank: Bank,
+    transfer_id: str,
+    *,
+    agreed: bool = True,
+    code: str | None = None,
+    at: datetime = NOW,
+    customer: str = "CUST001",
+) -> Any:
+    return await confirm_transfer(
+        bank,
+        call("confirm", at=at, customer=customer),
+        transfer_id,
+        customer_agreed=agreed,
+        code=code,
+    )
+
+
+async def posted(bank: Bank, amount: str = "100.00", **more: Any) -> Posted:
+    outcome = await confirm(bank, (await prepared(bank, amount, **more)).transfer.transfer_id)
+    assert isinstance(outcome, Posted), outcome
+    return outcome
+
+
+def wrong(code: str) -> str:
+    """Return another code than this one."""
+    return f"{(int(code) + 1) % 1_000_000:06d}"
+
+
+def sql(path: Path, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    """Do to the file what no function of the bank does; return the rows."""
+    with closing(sqlite3.connect(path, timeout=10)) as connection, connection:
+        connection.execute("PRAGMA foreign_keys = ON")
+        return connection.execute(statement, values).fetchall()
+
+
+def set_flag(path: Path, account_id: str, flag: str, value: bool) -> None:
+    sql(path, f"UPDATE account SET {flag} = ? WHERE account_id = ?", value, account_id)
+
+
+def check_books(path: Path, now: datetime) -> None:
+    """Check everything that must hold of the ledger at any moment."""
+    unbalanced = "SELECT {0}, sum(amount_minor), count(*) FROM entry GROUP BY {0}"
+    for _, total, _ in sql(path, unbalanced.format("currency")):
+        assert total == 0
+    for _, total, entries in sql(path, unbalanced.format("posting_id")):
+        assert (total, entries) == (0, 2)
+    assert not sql(
+        path, "SELECT 1 FROM posting WHERE posting_id NOT IN (SELECT posting_id FROM entry)"
+    )
+    # A transfer is posted if, and only if, it has its posting, of its own amount and accounts.
+    assert not sql(
+        path,
+        """SELECT transfer_id FROM transfer AS t WHERE (status = 'posted') <> (1 = (
+             SELECT count(*) FROM posting AS p
+             JOIN entry AS d ON d.posting_id = p.posting_id AND d.side = 'debit'
+             JOIN entry AS c ON c.posting_id = p.posting_id AND c.side = 'credit'
+             WHERE p.transfer_id = t.transfer_id AND c.amount_minor = t.amount_minor
+             AND d.account_id = t.from_account_id AND c.account_id = t.to_account_id))""",
+    )
+    overdrawn = sql(
+        path,
+        """SELECT account_id FROM account AS a WHERE customer_id IS NOT NULL AND
+             (SELECT coalesce(sum(amount_minor), 0) FROM entry WHERE account_id = a.account_id) <
+             (SELECT coalesce(sum(amount_minor), 0) FROM transfer
+              WHERE from_account_id = a.account_id AND status = 'pending' AND expires_at > ?)""",
+        f"{now.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z",
+    )
+    assert not overdrawn
+    assert sql(path, "PRAGMA integrity_check") == [("ok",)]
+    assert sql(path, "PRAGMA foreign_key_check") == []
+
+
+def outcomes(path: Path) -> list[tuple[Any, ...]]:
+    """Return (tool, outcome, subject) of every audit event, oldest first."""
+    return sql(path, "SELECT tool, outcome, subject FROM audit_event ORDER BY event_id")

@@ -1,0 +1,112 @@
+"""Every call leaves one event, with what the call changed and nothing secret."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from banking_server.bank.audit import Call, list_events, outcome_name, record
+from banking_server.bank.storage import Bank
+from banking_server.bank.transfers import AccountLocked, Prepared
+
+from .support import (
+    EVERYDAY,
+    LOCKED,
+    MINUTE,
+    NOW,
+    PAYEE,
+    call,
+    confirm,
+    outcomes,
+    prepare,
+    prepared,
+    sql,
+    wrong,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_an_event_says_who_when_what_and_in_which_chain(bank: Bank) -> None:
+    the_call = replace(call("a_tool"), chain_id="c1", chain_level=2, chain_previous_tool="before")
+    assert not the_call.recorded
+    await record(bank, the_call, "seen", EVERYDAY)
+    assert the_call.recorded
+    (event,) = await list_events(bank)
+    assert (event.at, event.at.tzinfo is not None) == (NOW, True)
+    assert (event.customer_id, event.tool, event.outcome) == ("CUST001", "a_tool", "seen")
+    assert event.subject == EVERYDAY
+    assert (event.chain_id, event.chain_level, event.chain_previous_tool) == ("c1", 2, "before")
+
+
+async def test_events_are_listed_oldest_first_for_one_or_all(bank: Bank) -> None:
+    await record(bank, call("one", at=NOW + MINUTE), "x")
+    await record(bank, call("two", customer="CUST002"), "x")
+    await record(bank, call("three"), "x")
+    assert [e.tool for e in await list_events(bank)] == ["one", "two", "three"]
+    assert [e.tool for e in await list_events(bank, "CUST001")] == ["one", "three"]
+    assert await list_events(bank, "CUST009") == []
+    assert await list_events(bank, "\ud800") == []
+
+
+@pytest.mark.parametrize("text", ["\ud800", "\x00", "x" * 1_000_000, "\u202e", ""])
+async def test_what_callers_say_is_made_safe_to_keep(bank: Bank, text: str) -> None:
+    the_call = Call(text, text, NOW, chain_id=text, chain_level=3, chain_previous_tool=text)
+    await record(bank, the_call, "x")
+    (event,) = await list_events(bank, text)
+    for kept in (event.customer_id, event.tool, event.chain_id, event.chain_previous_tool):
+        assert kept is not None
+        assert len(kept) <= 128
+        assert kept.isprintable()
+
+
+@pytest.mark.parametrize("level", [0, -1, 2**63, 10**100])
+async def test_a_level_that_is_none_is_left_out(bank: Bank, level: int) -> None:
+    await record(bank, replace(call(), chain_level=level), "x")
+    (event,) = await list_events(bank)
+    assert event.chain_level is None
+
+
+async def test_an_event_commits_with_what_the_call_changed_or_not_at_all(
+    bank: Bank, path: Path
+) -> None:
+    sql(
+        path,
+        """CREATE TRIGGER full BEFORE INSERT ON audit_event
+           BEGIN SELECT RAISE(ABORT, 'no room for events'); END""",
+    )
+    before = sql(path, "SELECT * FROM transfer")
+    the_call = call()
+    with pytest.raises(Exception, match="no room for events"):
+        await prepare(bank)
+    with pytest.raises(Exception, match="no room for events"):
+        await record(bank, the_call, "x")
+    assert not the_call.recorded
+    assert sql(path, "SELECT * FROM transfer") == before == []
+
+
+async def test_a_locked_attempt_stores_only_its_event(bank: Bank, path: Path) -> None:
+    tables = [
+        name
+        for (name,) in sql(path, "SELECT name FROM sqlite_master WHERE type = 'table'")
+        if name not in ("audit_event", "sqlite_sequence")
+    ]
+    before = {name: sql(path, f"SELECT * FROM {name}") for name in tables}
+    await prepare(bank, source=LOCKED, target=PAYEE)
+    assert {name: sql(path, f"SELECT * FROM {name}") for name in tables} == before
+    assert outcomes(path) == [("prepare", "account_locked", LOCKED)]
+
+
+async def test_no_code_is_ever_stored(bank: Bank, path: Path) -> None:
+    outcome = await prepared(bank)
+    await confirm(bank, outcome.transfer.transfer_id, agreed=False, code=wrong(outcome.code))
+    await confirm(bank, outcome.transfer.transfer_id, agreed=False, code=outcome.code)
+    await bank.close()
+    stored = b"".join(f.read_bytes() for f in path.parent.glob("bank.db*"))
+    assert outcome.code.encode() not in stored
+    assert wrong(outcome.code).encode() not in stored
+
+
+def test_outcomes_are_named_after_their_types() -> None:
+    names = [outcome_name(object.__new__(kind)) for kind in (AccountLocked, Prepared)]
+    assert names == ["account_locked", "prepared"]

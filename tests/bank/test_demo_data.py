@@ -1,0 +1,135 @@
+"""The shipped data set shows every rule; a mistake in one is named."""
+
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from banking_server.bank.demo_data import DemoDataError, read_demo_data
+from banking_server.bank.storage import DatabaseUnavailable
+
+from .support import DATA, DAY, EVERYDAY, NOW, check_books, open_bank, sql
+
+pytestmark = pytest.mark.anyio
+
+
+def test_the_shipped_data_has_an_account_for_every_rule() -> None:
+    data = read_demo_data(DATA)
+    assert [c.customer_id for c in data.customers] == ["CUST001", "CUST002", "CUST003"]
+    accounts = {a.account_id: a for a in data.accounts}
+    first = accounts["acc_checking_001"]
+    assert (first.account_name, first.is_locked, first.balance) == (
+        "Primary Checking",
+        True,
+        525_075,
+    )
+    assert accounts["acc_savings_001"].account_name == "High Yield Savings"
+    own = [a for a in data.accounts if a.customer_id == "CUST001"]
+    assert any(a.can_transfer_to and not a.can_transfer_from for a in own)
+    assert any(not a.can_transfer_to and not a.can_transfer_from for a in own)
+    assert any(a.currency != "USD" for a in own)
+    assert any(a.account_type == "external" and a.account_holder for a in own)
+    recent = Counter(line.account_id for line in data.history if line.days_ago <= 30)
+    assert recent[EVERYDAY] > 50
+    ours = {a.account_id for a in data.accounts if a.account_type != "external"}
+    assert set(recent) >= {a for a in ours if a != "acc_savings_002"}
+
+
+@pytest.mark.parametrize("now", [NOW, datetime(2028, 2, 29, 0, 0, tzinfo=UTC)])
+async def test_balances_are_as_written_and_history_is_past(tmp_path: Path, now: datetime) -> None:
+    path = tmp_path / "bank.db"
+    bank = await open_bank(path, now=now)
+    await bank.close()
+    check_books(path, now)
+    balances = dict(sql(path, "SELECT account_id, sum(amount_minor) FROM entry GROUP BY 1"))
+    for account in read_demo_data(DATA).accounts:
+        if account.account_type != "external":
+            assert balances.get(account.account_id, 0) == account.balance
+    ((newest,),) = sql(path, "SELECT max(posted_at) FROM posting")
+    assert now - 2 * DAY < datetime.fromisoformat(newest) <= now
+
+
+CUSTOMERS = "- {customer_id: C1, name: One}\n- {customer_id: C2, name: Two}\n"
+ACCOUNTS = """
+- {account_id: a1, customer_id: C1, account_name: A, account_type: checking, currency: USD,
+   balance: "10.00"}
+- {account_id: a2, customer_id: C1, account_name: B, account_type: savings, currency: EUR}
+- {account_id: a3, customer_id: C2, account_name: C, account_type: savings, currency: USD}
+- {account_id: a4, customer_id: C1, account_name: D, account_type: external, currency: USD,
+   account_holder: Somebody}
+"""
+HISTORY = """
+- {account_id: a1, days_ago: 1, at: "09:00", amount: "-4.00", description: Out,
+   counter_account_id: a4}
+- {account_id: a1, days_ago: 2, at: "09:00", amount: "6.00", description: In}
+"""
+
+
+def write(folder: Path, *, customers: str, accounts: str, history: str) -> Path:
+    (folder / "customers.yaml").write_text(customers)
+    (folder / "accounts.yaml").write_text(accounts)
+    (folder / "history.yaml").write_text(history)
+    return folder
+
+
+def test_openings_are_worked_out(tmp_path: Path) -> None:
+    folder = write(tmp_path, customers=CUSTOMERS, accounts=ACCOUNTS, history=HISTORY)
+    data = read_demo_data(folder)
+    assert data.opening == {"a1": 800, "a2": 0, "a3": 0}
+    assert [line.days_ago for line in data.history] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("part", "instead", "says"),
+    [
+        ("customer_id: C2, name", "customer_id: C1, name", "customers.yaml, entry 2, customer_id"),
+        ("name: Two", "name: 2", "customers.yaml, entry 2, name"),
+        ("name: Two", "name: Two, age: 3", "customers.yaml, entry 2, age"),
+        ("account_id: a2,", "account_id: a1,", "accounts.yaml, entry 2, account_id: a1 is there"),
+        ("account_id: a2,", 'account_id: "a 2",', "accounts.yaml, entry 2, account_id"),
+        ("account_id: a2,", "", "accounts.yaml, entry 2, account_id: Field required"),
+        ("customer_id: C2, acc", "customer_id: C9, acc", "accounts.yaml, entry 3, customer_id"),
+        ("type: savings", "type: piggy", "accounts.yaml, entry 2, account_type"),
+        ("EUR", "eur", "accounts.yaml, entry 2, currency"),
+        ('"10.00"', "10.00", "accounts.yaml, entry 1, balance: Value error, an amount is written"),
+        ('"10.00"', '"ten"', "accounts.yaml, entry 1, balance"),
+        ('"10.00"', '"10.001"', "accounts.yaml, entry 1, balance"),
+        ('"10.00"', '"NaN"', "accounts.yaml, entry 1, balance"),
+        ('"10.00"', '"1.00"', "accounts.yaml, entry 1, balance: is too small"),
+        ("account_holder: Somebody", "", "accounts.yaml, entry 4, account_type"),
+        ("account_holder: Somebody", 'account_holder: S, balance: "1"', "entry 4, account_type"),
+        ("account_id: a1, days_ago: 2", "account_id: a9, days_ago: 2", "history.yaml, entry 2, ac"),
+        ("account_id: a1, days_ago: 2", "account_id: a4, days_ago: 2", "history.yaml, entry 2, ac"),
+        ("days_ago: 2", "days_ago: 0", "history.yaml, entry 2, days_ago"),
+        ('at: "09:00", amount: "-4.00"', 'at: 9:00, amount: "-4.00"', "history.yaml, entry 1, at"),
+        ('"09:00", amount: "6', '"9 am", amount: "6', "history.yaml, entry 2, at"),
+        ('"6.00"', '"0.00"', "history.yaml, entry 2, amount: is zero"),
+        ("counter_account_id: a4", "counter_account_id: a1", "history.yaml, entry 1, counter"),
+        ("counter_account_id: a4", "counter_account_id: a2", "another currency"),
+        ("counter_account_id: a4", "counter_account_id: a3", "not another account of the same"),
+        ("- {customer_id: C1, name: One}", "- {customer_id: [", "customers.yaml is not YAML near"),
+    ],
+)
+async def test_a_mistake_is_named(tmp_path: Path, part: str, instead: str, says: str) -> None:
+    files = {"customers": CUSTOMERS, "accounts": ACCOUNTS, "history": HISTORY}
+    assert sum(part in text for text in files.values()) == 1
+    folder = write(tmp_path, **{n: text.replace(part, instead, 1) for n, text in files.items()})
+    with pytest.raises(DemoDataError) as mistake:
+        read_demo_data(folder)
+    assert says in str(mistake.value)
+    assert "\n" not in str(mistake.value)
+    with pytest.raises(DatabaseUnavailable, match=r"The demo data has a mistake: "):
+        await open_bank(tmp_path / "bank.db", data=folder)
+
+
+@pytest.mark.parametrize("text", ["", "just words", "{a: 1}", "\x00"])
+def test_a_file_of_another_form_is_named(tmp_path: Path, text: str) -> None:
+    folder = write(tmp_path, customers=text, accounts=ACCOUNTS, history=HISTORY)
+    with pytest.raises(DemoDataError, match=r"customers\.yaml"):
+        read_demo_data(folder)
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DemoDataError, match=r"customers\.yaml cannot be read"):
+        read_demo_data(tmp_path)

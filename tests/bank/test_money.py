@@ -1,0 +1,93 @@
+"""Amounts are exact, or refused."""
+
+from decimal import Decimal, localcontext
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from banking_server.bank.money import (
+    MAX_MINOR,
+    InvalidAmount,
+    format_money,
+    to_decimal,
+    to_minor,
+)
+
+
+@pytest.mark.parametrize(
+    ("amount", "minor"),
+    [
+        ("5", 500),
+        ("5.1", 510),
+        ("5.10", 510),
+        ("5.1000000000000000000000000000000000000", 510),
+        ("5E+2", 50_000),
+        ("0.01", 1),
+        ("999999999.99", MAX_MINOR),
+    ],
+)
+def test_an_amount_in_minor_units(amount: str, minor: int) -> None:
+    assert to_minor(Decimal(amount)) == minor
+
+
+@pytest.mark.parametrize(
+    ("amount", "says"),
+    [
+        ("NaN", "NaN is not"),
+        ("sNaN", "sNaN is not"),
+        ("Infinity", "Infinity is not"),
+        ("-Infinity", "-Infinity is not"),
+        ("-5", "-5 is too small"),
+        ("0", "0 is too small"),
+        ("-0", "-0 is too small"),
+        ("0.001", "0.001 is too small"),
+        ("1E-999999", "too small"),
+        ("19.999", "19.999 has more than two decimals"),
+        ("5.100000000000000000000000000000000001", "two decimals"),
+        ("1e15", "1E+15 is too large"),
+        ("1000000000.00", "too large: the largest amount is 999,999,999.99"),
+        ("1E+999999", "too large"),
+    ],
+)
+def test_what_is_no_amount_is_refused(amount: str, says: str) -> None:
+    with pytest.raises(InvalidAmount) as refused:
+        to_minor(Decimal(amount))
+    assert says in str(refused.value)
+
+
+def test_a_long_amount_is_not_repeated_in_full() -> None:
+    with pytest.raises(InvalidAmount) as refused:
+        to_minor(Decimal("9" * 100_000))
+    assert len(str(refused.value)) < 200
+
+
+@given(st.integers(min_value=1, max_value=MAX_MINOR))
+def test_there_and_back(minor: int) -> None:
+    assert to_minor(to_decimal(minor)) == minor
+    assert to_minor(Decimal(f"{to_decimal(minor)}000")) == minor
+
+
+@given(st.decimals(allow_nan=True, allow_infinity=True))
+def test_never_anything_but_the_exact_amount(amount: Decimal) -> None:
+    try:
+        minor = to_minor(amount)
+    except InvalidAmount:
+        return
+    assert Decimal(minor) / 100 == amount
+    assert 1 <= minor <= MAX_MINOR
+
+
+def test_the_ambient_context_does_not_matter() -> None:
+    with localcontext() as context:
+        context.prec = 3
+        assert to_minor(Decimal("999999999.99")) == MAX_MINOR
+        assert to_decimal(MAX_MINOR) == Decimal("999999999.99")
+
+
+@pytest.mark.parametrize(
+    ("minor", "text"),
+    [(123_450, "1,234.50 USD"), (0, "0.00 USD"), (5, "0.05 USD"), (-123_450, "-1,234.50 USD")],
+)
+def test_money_for_people(minor: int, text: str) -> None:
+    assert format_money(minor, "USD") == text

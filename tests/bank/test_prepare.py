@@ -1,0 +1,245 @@
+"""Preparing a transfer: what is asked in which order, and what is reserved."""
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from banking_server.bank.accounts import Balance, get_balance
+from banking_server.bank.rules import NotFound, Refused, Rules, excerpt
+from banking_server.bank.storage import Bank
+from banking_server.bank.transfers import (
+    AccountLocked,
+    OverThreshold,
+    Prepared,
+    ToAccountMissing,
+    TransferView,
+    find_transfer,
+)
+
+from .support import (
+    BAD_IDS,
+    DAY,
+    DEPOSIT,
+    EURO,
+    EVERYDAY,
+    HOUR,
+    LOCKED,
+    MINUTE,
+    NOW,
+    PAYEE,
+    RETIREMENT,
+    SAVINGS,
+    call,
+    confirm,
+    open_bank,
+    outcomes,
+    prepare,
+    prepared,
+    set_flag,
+    sql,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def available(bank: Bank, account_id: str = EVERYDAY) -> int:
+    balance = await get_balance(bank, call("balance"), account_id)
+    assert isinstance(balance, Balance)
+    return balance.available_minor
+
+
+async def test_a_prepared_transfer_is_pending_and_reserves(bank: Bank, path: Path) -> None:
+    outcome = await prepare(bank, "25.50", target=PAYEE, on="2026-03-10", memo="March")
+    assert isinstance(outcome, Prepared)
+    transfer_id = outcome.transfer.transfer_id
+    assert outcome.transfer == TransferView(
+        transfer_id=transfer_id,
+        from_account_id=EVERYDAY,
+        from_account_name="Everyday Checking",
+        to_account_id=PAYEE,
+        to_account_name="Rent Payments",
+        to_account_holder="Fictional Homes Ltd",
+        amount_minor=2_550,
+        currency="USD",
+        scheduled_date=date(2026, 3, 10),
+        memo="March",
+        status="pending",
+        reason=None,
+        approval="none",
+        created_at=NOW,
+        expires_at=NOW + 10 * MINUTE,
+        posted_at=None,
+    )
+    assert transfer_id.startswith("tr_")
+    assert len(outcome.code) == 6
+    assert outcome.code.isdigit()
+    assert not outcome.repeated
+    assert await available(bank) == 185_040 - 2_550
+    assert await find_transfer(bank, "CUST001", transfer_id, NOW) == outcome.transfer
+    assert outcomes(path)[0] == ("prepare", "prepared", transfer_id)
+
+
+@pytest.mark.parametrize("target", [None, LOCKED, PAYEE, "nobody", "\ud800"])
+@pytest.mark.parametrize("amount", ["100.00", "NaN", "-1", "1e15", "99999.00"])
+async def test_a_lock_is_answered_before_anything_else(
+    bank: Bank, path: Path, target: str | None, amount: str
+) -> None:
+    outcome = await prepare(bank, amount, source=LOCKED, target=target, on="never", memo="\x00")
+    assert isinstance(outcome, AccountLocked)
+    assert (outcome.account.account_name, outcome.account.account_id) == (
+        "Primary Checking",
+        LOCKED,
+    )
+    assert sql(path, "SELECT count(*) FROM transfer") == [(0,)]
+
+
+@pytest.mark.parametrize("account_id", BAD_IDS)
+async def test_unknown_and_foreign_accounts_are_the_same(
+    bank: Bank, path: Path, account_id: str
+) -> None:
+    assert await prepare(bank, source=account_id, target=None) == NotFound(
+        "fromAccountId", excerpt(account_id)
+    )
+    assert await prepare(bank, target=account_id) == NotFound("toAccountId", excerpt(account_id))
+    assert [event[1:] for event in outcomes(path)] == [("not_found", None)] * 2
+
+
+async def test_a_foreign_locked_account_is_not_found(bank: Bank, path: Path) -> None:
+    set_flag(path, "acc_checking_002", "is_locked", True)
+    outcome = await prepare(bank, source="acc_checking_002")
+    assert outcome == NotFound("fromAccountId", "acc_checking_002")
+
+
+async def test_a_missing_target_is_asked_for_after_the_details(bank: Bank) -> None:
+    outcome = await prepare(bank, target=None)
+    assert isinstance(outcome, ToAccountMissing)
+    assert outcome.account.account_id == EVERYDAY
+    for bad in ({"amount": "0"}, {"on": "2020-01-01"}, {"memo": "x" * 141}):
+        assert isinstance(await prepare(bank, target=None, **bad), Refused)
+
+
+@pytest.mark.parametrize(
+    ("bad", "field"),
+    [
+        ({"amount": "0.001"}, "amount"),
+        ({"amount": "1850.41"}, "amount"),
+        ({"on": "2026-02-30"}, "scheduledDate"),
+        ({"memo": "a\nb"}, "memo"),
+        ({"target": EVERYDAY}, "toAccountId"),
+        ({"source": DEPOSIT}, "fromAccountId"),
+        ({"source": RETIREMENT}, "fromAccountId"),
+        ({"source": PAYEE}, "fromAccountId"),
+        ({"target": DEPOSIT}, "toAccountId"),
+        ({"target": EURO}, "toAccountId"),
+        ({"source": EURO}, "toAccountId"),
+        # What comes first is named first.
+        ({"amount": "0", "on": "x", "memo": "\x00", "target": "nobody"}, "amount"),
+        ({"on": "x", "memo": "\x00", "target": "nobody"}, "scheduledDate"),
+        ({"source": DEPOSIT, "target": DEPOSIT}, "toAccountId"),
+        ({"source": DEPOSIT, "target": EURO}, "fromAccountId"),
+        ({"amount": "99999.00", "target": EURO}, "toAccountId"),
+    ],
+)
+async def test_what_is_refused_names_its_field_and_stores_nothing(
+    bank: Bank, path: Path, bad: dict[str, str], field: str
+) -> None:
+    outcome = await prepare(bank, **bad)
+    assert isinstance(outcome, Refused)
+    assert outcome.field == field
+    assert sql(path, "SELECT count(*) FROM transfer") == [(0,)]
+    assert outcomes(path) == [("prepare", "refused", None)]
+
+
+async def test_money_may_go_to_a_locked_account(bank: Bank) -> None:
+    assert isinstance(await prepare(bank, target=LOCKED), Prepared)
+
+
+async def test_funds_can_be_used_up_to_the_last_cent_and_are_free_after_expiry(
+    bank: Bank,
+) -> None:
+    assert isinstance(await prepare(bank, "1850.40"), Prepared)
+    assert isinstance(await prepare(bank, "0.01"), Refused)
+    assert isinstance(await prepare(bank, "0.01", at=NOW + 10 * MINUTE), Prepared)
+
+
+async def test_the_same_again_is_the_one_that_is_pending(bank: Bank, path: Path) -> None:
+    # More than half of what is there: a second reservation would not fit.
+    first = await prepare(bank, "1000.00", memo="m", on="2026-03-09")
+    again = await prepare(bank, "1000.0", memo="m", on="2026-03-09", at=NOW + 9 * MINUTE)
+    assert isinstance(again, Prepared)
+    assert (again.transfer, again.code, again.repeated) == (first.transfer, first.code, True)
+    assert sql(path, "SELECT count(*) FROM transfer") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"amount": "10.01"},
+        {"source": SAVINGS, "target": EVERYDAY},
+        {"target": PAYEE},
+        {"on": "2026-03-09"},
+        {"memo": "m"},
+        {"at": NOW + 10 * MINUTE},
+    ],
+)
+async def test_anything_else_is_another(bank: Bank, other: dict[str, str]) -> None:
+    first = await prepared(bank, "10.00")
+    second = await prepared(bank, **({"amount": "10.00"} | other))  # type: ignore[arg-type]
+    assert second.transfer.transfer_id != first.transfer.transfer_id
+    assert not second.repeated
+
+
+async def test_what_is_confirmed_is_not_repeated(bank: Bank) -> None:
+    first = await prepared(bank)
+    await confirm(bank, first.transfer.transfer_id)
+    assert not (await prepared(bank)).repeated
+
+
+async def test_above_the_threshold_a_manager_is_needed_and_there_is_a_day(
+    bank: Bank, path: Path
+) -> None:
+    at_the_threshold = await prepare(bank, "10000.00", source=SAVINGS, target=EVERYDAY)
+    assert isinstance(at_the_threshold, Prepared)
+    outcome = await prepare(bank, "10000.01", source=SAVINGS, target=EVERYDAY)
+    assert isinstance(outcome, OverThreshold)
+    assert outcome.transfer.approval == "required"
+    assert outcome.transfer.expires_at == NOW + 24 * HOUR
+    assert await available(bank, SAVINGS) == 2_500_000 - 2_000_001
+    again = await prepare(bank, "10000.01", source=SAVINGS, target=EVERYDAY, at=NOW + 23 * HOUR)
+    assert isinstance(again, OverThreshold)
+    assert (again.transfer, again.code, again.repeated) == (outcome.transfer, outcome.code, True)
+    assert outcomes(path)[1] == ("prepare", "over_threshold", outcome.transfer.transfer_id)
+
+
+async def test_the_settings_are_the_rules(path: Path) -> None:
+    bank = await open_bank(path, rules=Rules(approval_threshold_minor=100, transfer_expiry=MINUTE))
+    small, large = await prepare(bank, "1.00"), await prepare(bank, "1.01")
+    await bank.close()
+    assert small.transfer.expires_at == NOW + MINUTE
+    assert isinstance(large, OverThreshold)
+
+
+async def test_a_code_depends_on_the_key_and_the_transfer_only(path: Path) -> None:
+    from banking_server.bank.transfers import confirmation_code
+
+    # RFC 4226 truncation over HMAC-SHA256: held still, so that a restart changes no code.
+    assert confirmation_code(b"key", "tr_1") == "389794"
+    assert confirmation_code(b"key", "tr_2") != confirmation_code(b"key", "tr_1")
+    assert confirmation_code(b"other", "tr_1") != confirmation_code(b"key", "tr_1")
+
+
+@pytest.mark.parametrize("transfer_id", BAD_IDS)
+async def test_finding_what_is_not_there(bank: Bank, transfer_id: str) -> None:
+    assert await find_transfer(bank, "CUST001", transfer_id, NOW) is None
+
+
+async def test_finding_is_for_the_owner_and_shows_expiry(bank: Bank, path: Path) -> None:
+    transfer_id = (await prepared(bank)).transfer.transfer_id
+    before = outcomes(path)
+    assert await find_transfer(bank, "CUST002", transfer_id, NOW) is None
+    view = await find_transfer(bank, "CUST001", transfer_id, NOW + DAY)
+    assert view is not None
+    assert view.status == "expired"
+    assert outcomes(path) == before
+    assert sql(path, "SELECT status FROM transfer") == [("pending",)]

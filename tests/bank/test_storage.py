@@ -1,0 +1,342 @@
+"""The file: made once, its owner's only, opened or clearly refused; and its transactions."""
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import pytest
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from banking_server.bank import storage
+from banking_server.bank.audit import Call, list_events, record
+from banking_server.bank.models import Account, Customer
+from banking_server.bank.storage import Bank, DatabaseUnavailable, find_owned
+
+from .support import BAD_IDS, DATA, NOW, SAVINGS, call, check_books, open_bank, prepare, sql
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_new_file_is_made_with_its_folders_and_is_the_owners_only(tmp_path: Path) -> None:
+    path = tmp_path / "some" / "where" / "odd name?#%20.db"
+    bank = await open_bank(path)
+    await record(bank, call(), "x")
+    assert {f.stat().st_mode & 0o777 for f in path.parent.iterdir()} == {0o600}
+    await bank.close()
+    assert [f.name for f in path.parent.iterdir()] == [path.name]
+    assert sql(path, "PRAGMA journal_mode") == [("wal",)]
+    check_books(path, NOW)
+
+
+async def test_data_is_loaded_once(path: Path) -> None:
+    before = sql(path, "SELECT count(*) FROM entry")
+    bank = await open_bank(path)
+    await bank.close()
+    assert sql(path, "SELECT count(*) FROM entry") == before
+
+
+async def test_every_connection_is_set_up(bank: Bank) -> None:
+    async def pragmas(session: AsyncSession) -> list[int]:
+        connection = await session.connection()
+        names = ("foreign_keys", "synchronous", "busy_timeout", "query_only")
+        return [(await connection.exec_driver_sql(f"PRAGMA {name}")).scalar_one() for name in names]
+
+    assert await bank.write(pragmas) == [1, 2, storage.BUSY_TIMEOUT_MS, 0]
+    assert await bank.read(pragmas) == [1, 2, storage.BUSY_TIMEOUT_MS, 1]
+
+
+async def test_a_write_locks_before_it_reads(bank: Bank, path: Path) -> None:
+    async def look(session: AsyncSession) -> None:
+        await session.get(Account, SAVINGS)
+        with (
+            closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
+            other.execute("BEGIN IMMEDIATE")
+
+    await bank.write(look)
+
+
+async def test_a_reader_cannot_write(bank: Bank) -> None:
+    async def add(session: AsyncSession) -> None:
+        session.add(Customer(customer_id="CUST009", name="Nobody"))
+        await session.flush()
+
+    with pytest.raises(DBAPIError):
+        await bank.read(add)
+
+
+async def test_what_raises_is_rolled_back(bank: Bank, path: Path) -> None:
+    async def add_and_fail(session: AsyncSession) -> None:
+        session.add(Customer(customer_id="CUST009", name="Nobody"))
+        await session.flush()
+        raise RuntimeError("no")
+
+    with pytest.raises(RuntimeError, match="no"):
+        await bank.write(add_and_fail)
+    assert sql(path, "SELECT count(*) FROM customer") == [(3,)]
+    await record(bank, call(), "the lock is free")
+
+
+async def test_an_error_does_not_tell_what_was_in_the_statement(bank: Bank) -> None:
+    async def twice(session: AsyncSession) -> None:
+        session.add(Customer(customer_id="CUST001", name="A very private name"))
+        await session.flush()
+
+    with pytest.raises(IntegrityError) as error:
+        await bank.write(twice)
+    assert "private" not in str(error.value)
+
+
+@pytest.mark.parametrize("account_id", BAD_IDS)
+async def test_an_id_may_be_any_text(bank: Bank, account_id: str) -> None:
+    found = await bank.read(lambda s: find_owned(s, Account, account_id, "CUST001"))
+    assert found is None
+
+
+# --- files that cannot be used
+
+
+async def refusal(path: Path, **more: object) -> str:
+    with pytest.raises(DatabaseUnavailable) as refused:
+        await open_bank(path, **more)  # type: ignore[arg-type]
+    message = str(refused.value)
+    assert "\n" not in message
+    assert "sqlalche.me" not in message
+    return message
+
+
+async def test_a_folder_is_refused(tmp_path: Path) -> None:
+    assert "is a folder" in await refusal(tmp_path)
+
+
+async def test_a_path_through_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert "cannot be used" in await refusal(tmp_path / "file" / "bank.db")
+
+
+async def test_a_path_that_is_none_is_refused(tmp_path: Path) -> None:
+    assert "cannot be used" in await refusal(tmp_path / ("x" * 300) / "bank.db")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+async def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    assert "Permission denied" in await refusal(tmp_path / "bank.db")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+async def test_a_new_file_that_cannot_be_written_to_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    path.touch(0o400)
+    assert "cannot be written to" in await refusal(path)
+
+
+async def test_what_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear bank, " * 500)
+    assert "it is not a database" in await refusal(path)
+    assert path.read_text() == "Dear bank, " * 500
+
+
+async def test_another_programs_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    sql(path, "CREATE TABLE recipe (name TEXT)")
+    before = path.read_bytes()
+    assert "another program" in await refusal(path)
+    assert path.read_bytes() == before
+
+
+async def test_a_newer_format_is_refused(path: Path) -> None:
+    sql(path, f"PRAGMA user_version = {storage.SCHEMA_VERSION + 1}")
+    assert "newer version" in await refusal(path)
+
+
+async def test_a_damaged_file_is_refused(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:100] + b"\xff" * 4000)
+    assert "it is damaged" in await refusal(path)
+
+
+async def test_a_file_that_stays_locked_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "BUSY_TIMEOUT_MS", 100)
+    path = tmp_path / "bank.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert "keeps it locked" in await refusal(path)
+    await (await open_bank(path)).close()
+
+
+async def test_a_start_that_failed_can_be_repeated(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    message = await refusal(path, data=tmp_path / "nothing here")
+    assert "customers.yaml" in message
+    bank = await open_bank(path)
+    await bank.close()
+    check_books(path, NOW)
+
+
+# --- several at once
+
+
+START = """
+import asyncio, sys
+from pathlib import Path
+sys.path[:0] = sys.argv[3:]
+from datetime import UTC, datetime
+from banking_server.bank.rules import Rules
+from banking_server.bank.storage import Bank
+
+async def start():
+    sys.stdin.readline()
+    bank = await Bank.open(Path(sys.argv[1]), rules=Rules(), code_key=b"k",
+                           demo_data=Path(sys.argv[2]), now=datetime.now(UTC))
+    await bank.close()
+
+print("ready", flush=True)
+asyncio.run(start())
+"""
+
+
+async def test_processes_that_start_at_once_on_a_new_file(tmp_path: Path, template: Path) -> None:
+    path = tmp_path / "bank.db"
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", START, path, DATA, DATA.parent],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(4)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    for process in processes:
+        _, errors = process.communicate(timeout=30)
+        assert (process.returncode, errors) == (0, "")
+    for table in ("customer", "account", "posting", "entry"):
+        count = f"SELECT count(*) FROM {table}"
+        assert sql(path, count) == sql(template, count)
+    check_books(path, NOW)
+
+
+async def test_banks_opened_at_once_in_one_process(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    banks = await asyncio.gather(*(open_bank(path) for _ in range(3)))
+    await asyncio.gather(*(record(bank, call(), "x") for bank in banks for _ in range(5)))
+    assert len(await list_events(banks[0])) == 15
+    for bank in banks:
+        await bank.close()
+    check_books(path, NOW)
+
+
+@pytest.mark.parametrize("kind", ["task", "scope"])
+async def test_cancelled_calls_leave_no_lock_and_know_whether_they_were_recorded(
+    bank: Bank, path: Path, kind: str
+) -> None:
+    calls: list[Call] = []
+
+    async def one_call(number: int) -> None:
+        calls.append(call())
+        await record(bank, calls[-1], f"n{number}")
+
+    for number in range(60):
+        delay = (number % 20) * 0.0005
+        if kind == "scope":
+            with anyio.move_on_after(delay):
+                async with anyio.create_task_group() as group:
+                    for _ in range(3):
+                        group.start_soon(one_call, number)
+        else:
+            tasks = [asyncio.ensure_future(one_call(number)) for _ in range(3)]
+            await asyncio.sleep(delay)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    with anyio.fail_after(2):
+        await one_call(-1)
+        await prepare(bank)
+    recorded = sum(each.recorded for each in calls)
+    assert 1 < recorded < len(calls)
+    assert len(await list_events(bank)) == recorded + 1
+    check_books(path, NOW)
+
+
+# --- what the tables themselves refuse
+
+
+@pytest.mark.parametrize("table", ["posting", "entry", "audit_event"])
+async def test_what_is_append_only_cannot_be_changed(bank: Bank, path: Path, table: str) -> None:
+    await record(bank, call(), "x")
+    column = {"posting": "description", "entry": "amount_minor", "audit_event": "outcome"}[table]
+    for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET {column} = 1"):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            sql(path, statement)
+
+
+TRANSFER = """INSERT INTO transfer VALUES
+    ('tr_x', 'CUST001', 'acc_savings_001', 'acc_everyday_001', 100, 'USD', NULL, NULL,
+     'pending', NULL, 'none', 0, 't', 't', NULL)"""
+
+
+@pytest.mark.parametrize(
+    ("part", "instead"),
+    [
+        ("'pending'", "'lost'"),
+        ("'pending'", "'posted'"),
+        ("'none'", "'maybe'"),
+        ("100", "0"),
+        ("100", "-1"),
+        ("100", "10.5"),
+        ("'USD'", "'EUR'"),
+        ("acc_everyday_001", "acc_savings_001"),
+        ("acc_everyday_001", "acc_nobody"),
+        ("CUST001", "CUST999"),
+        ("'none', 0", "'none', -1"),
+    ],
+)
+def test_a_transfer_that_cannot_be(path: Path, part: str, instead: str) -> None:
+    with pytest.raises(sqlite3.IntegrityError):
+        sql(path, TRANSFER.replace(part, instead, 1))
+    sql(path, TRANSFER)
+
+
+def test_entries_that_cannot_be(path: Path) -> None:
+    sql(path, TRANSFER)
+    sql(path, "INSERT INTO posting VALUES (9001, 'transfer', 'x', 't', 'tr_x')")
+    entry = "INSERT INTO entry (posting_id, side, account_id, amount_minor, currency) VALUES "
+    for values in (
+        "(9001, 'credit', 'acc_everyday_001', 100, 'USD')",  # no debit yet
+        "(9001, 'debit', 'acc_savings_001', 100, 'USD')",  # the wrong sign
+        "(9001, 'debit', 'acc_savings_001', -1.5, 'USD')",
+        "(9001, 'debit', 'acc_savings_001', 0, 'USD')",
+        "(9001, 'debit', 'acc_savings_001', -100, 'EUR')",
+        "(9002, 'debit', 'acc_savings_001', -100, 'USD')",  # no such posting
+    ):
+        with pytest.raises(sqlite3.IntegrityError):
+            sql(path, entry + values)
+    sql(path, entry + "(9001, 'debit', 'acc_savings_001', -100, 'USD')")
+    for values in (
+        "(9001, 'credit', 'acc_everyday_001', 99, 'USD')",  # does not sum to zero
+        "(9001, 'credit', 'acc_savings_001', 100, 'USD')",  # with itself
+        "(9001, 'debit', 'acc_everyday_001', -100, 'USD')",  # a second debit
+    ):
+        with pytest.raises(sqlite3.IntegrityError):
+            sql(path, entry + values)
+    sql(path, entry + "(9001, 'credit', 'acc_everyday_001', 100, 'USD')")
+    # The same transfer again: the ledger itself knows that it posts once.
+    with pytest.raises(sqlite3.IntegrityError):
+        sql(path, "INSERT INTO posting VALUES (9002, 'transfer', 'x', 't', 'tr_x')")
