@@ -74,6 +74,7 @@ def test_every_object_of_the_extension_has_examples(name: str) -> None:
         (SPECS / "requirements.yaml", "requirements"),
         (CONFORMANCE / "checks.yaml", "checks"),
         (CONFORMANCE / "directives.json", "directives"),
+        (CONFORMANCE / "mutants.yaml", "mutants"),
         *((script, "client-script") for script in CLIENT_SCRIPTS),
         *((scenario, "server-scenario") for scenario in SERVER_SCENARIOS),
     ],
@@ -93,6 +94,7 @@ def test_every_schema_is_used_and_every_data_file_has_one() -> None:
             SPECS / "requirements.yaml",
             CONFORMANCE / "checks.yaml",
             CONFORMANCE / "directives.json",
+            CONFORMANCE / "mutants.yaml",
             *CLIENT_SCRIPTS,
             *SERVER_SCENARIOS,
         ]
