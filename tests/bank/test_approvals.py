@@ -1,0 +1,180 @@
+"""A manager's approval: asked for once, decided once."""
+
+from pathlib import Path
+
+import pytest
+
+from banking_server.bank.approvals import (
+    ApprovalGranted,
+    ApprovalRequested,
+    ApprovalView,
+    decide_approval,
+    list_open_approvals,
+    request_approval,
+)
+from banking_server.bank.rules import NotFound, Refused, excerpt
+from banking_server.bank.storage import Bank
+from banking_server.bank.transfers import Prepared, cancel_transfer, find_transfer
+
+from .support import (
+    BAD_IDS,
+    DAY,
+    EVERYDAY,
+    HOUR,
+    NOW,
+    SAVINGS,
+    call,
+    confirm,
+    outcomes,
+    prepare,
+    prepared,
+    sql,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def over(bank: Bank, amount: str = "10000.01") -> str:
+    return (await prepared(bank, amount, source=SAVINGS, target=EVERYDAY)).transfer.transfer_id
+
+
+async def requested(bank: Bank, transfer_id: str) -> ApprovalRequested:
+    outcome = await request_approval(bank, call("request"), transfer_id, reason="A car")
+    assert isinstance(outcome, ApprovalRequested), outcome
+    return outcome
+
+
+async def decide(
+    bank: Bank, approval_id: str, granted: bool, manager: str = "Mo", at: object = NOW
+) -> object:
+    return await decide_approval(bank, approval_id, granted=granted, manager=manager, now=at)  # type: ignore[arg-type]
+
+
+async def test_a_request_is_made_once(bank: Bank, path: Path) -> None:
+    transfer_id = await over(bank)
+    first = await requested(bank, transfer_id)
+    assert first.approval == ApprovalView(
+        approval_id=first.approval.approval_id,
+        transfer_id=transfer_id,
+        customer_id="CUST001",
+        reason="A car",
+        status="requested",
+        created_at=NOW,
+        decided_by=None,
+        decided_at=None,
+    )
+    assert (first.branch_open, first.repeated) == (True, False)
+    assert first.transfer.approval == "requested"
+    evening = NOW + 9 * HOUR
+    again = await request_approval(bank, call(at=evening), transfer_id, reason="Another reason")
+    assert isinstance(again, ApprovalRequested)
+    assert (again.approval, again.branch_open, again.repeated) == (first.approval, False, True)
+    assert sql(path, "SELECT count(*) FROM approval") == [(1,)]
+    assert outcomes(path)[1] == ("request", "approval_requested", first.approval.approval_id)
+
+
+async def test_a_grant_lets_it_be_confirmed(bank: Bank, path: Path) -> None:
+    transfer_id = await over(bank)
+    approval_id = (await requested(bank, transfer_id)).approval.approval_id
+    view = await decide(bank, approval_id, True)
+    assert isinstance(view, ApprovalView)
+    assert (view.status, view.decided_by, view.decided_at) == ("granted", "Mo", NOW)
+    assert await decide(bank, approval_id, True, "Somebody else", NOW + HOUR) == view
+    other_way = await decide(bank, approval_id, False)
+    assert isinstance(other_way, Refused)
+    assert "was granted by Mo" in other_way.message
+    granted = await request_approval(bank, call(), transfer_id, reason="again")
+    assert isinstance(granted, ApprovalGranted)
+    assert granted.transfer.approval == "granted"
+    # Prepared again, it is the same one, and needs no approval any more.
+    assert isinstance(await prepare(bank, "10000.01", source=SAVINGS, target=EVERYDAY), Prepared)
+    assert [event for event in outcomes(path) if event[0].startswith("approvals")] == [
+        ("approvals grant", "granted", approval_id),
+        ("approvals grant", "granted", approval_id),
+        ("approvals refuse", "not_decided", approval_id),
+    ]
+
+
+async def test_a_refusal_voids_and_frees_the_funds(bank: Bank, path: Path) -> None:
+    transfer_id = await over(bank)
+    approval_id = (await requested(bank, transfer_id)).approval.approval_id
+    view = await decide(bank, approval_id, False)
+    assert isinstance(view, ApprovalView)
+    assert view.status == "refused"
+    assert await decide(bank, approval_id, False) == view
+    assert isinstance(await decide(bank, approval_id, True), Refused)
+    transfer = await find_transfer(bank, "CUST001", transfer_id, NOW)
+    assert transfer is not None
+    assert (transfer.status, transfer.approval, transfer.reason) == (
+        "voided",
+        "refused",
+        "refused by a manager",
+    )
+    assert await over(bank, "25000.00") != transfer_id
+    again = await request_approval(bank, call(), transfer_id, reason="please")
+    assert isinstance(again, Refused)
+    assert "refused by a manager" in again.message
+
+
+async def test_what_needs_no_approval_is_not_asked_for(bank: Bank) -> None:
+    transfer_id = (await prepared(bank)).transfer.transfer_id
+    outcome = await request_approval(bank, call(), transfer_id, reason="r")
+    assert isinstance(outcome, Refused)
+    assert outcome.field == "transferId"
+
+
+async def test_what_is_past_approving_is_refused(bank: Bank) -> None:
+    expired, cancelled = await over(bank, "10001.00"), await over(bank, "10002.00")
+    for transfer_id in (expired, cancelled):
+        await requested(bank, transfer_id)
+    open_ones = await list_open_approvals(bank, NOW)
+    assert {each.transfer.transfer_id for each in open_ones} == {expired, cancelled}
+    await cancel_transfer(bank, call(), cancelled)
+    (left,) = await list_open_approvals(bank, NOW)
+    assert left.transfer.transfer_id == expired
+    assert await list_open_approvals(bank, NOW + DAY) == []
+    for granted in (True, False):
+        for each in open_ones:
+            outcome = await decide(bank, each.approval.approval_id, granted, at=NOW + DAY)
+            assert isinstance(outcome, Refused)
+            assert outcome.field == "approvalId"
+    for transfer_id in (expired, cancelled):
+        outcome = await request_approval(bank, call(at=NOW + DAY), transfer_id, reason="r")
+        assert isinstance(outcome, Refused)
+
+
+async def test_what_is_posted_is_past_approving(bank: Bank) -> None:
+    transfer_id = await over(bank)
+    approval_id = (await requested(bank, transfer_id)).approval.approval_id
+    await decide(bank, approval_id, True)
+    await confirm(bank, transfer_id)
+    outcome = await request_approval(bank, call(), transfer_id, reason="r")
+    assert isinstance(outcome, Refused)
+    # The same decision again is no new one, even then.
+    assert isinstance(await decide(bank, approval_id, True), ApprovalView)
+
+
+@pytest.mark.parametrize("bad_id", BAD_IDS)
+async def test_unknown_ids(bank: Bank, bad_id: str) -> None:
+    outcome = await request_approval(bank, call(), bad_id, reason="r")
+    assert outcome == NotFound("transferId", excerpt(bad_id))
+    assert await decide(bank, bad_id, True) == NotFound("approvalId", excerpt(bad_id))
+
+
+async def test_somebody_elses_transfer_is_unknown(bank: Bank) -> None:
+    transfer_id = await over(bank)
+    outcome = await request_approval(bank, call(customer="CUST002"), transfer_id, reason="r")
+    assert outcome == NotFound("transferId", transfer_id)
+
+
+@pytest.mark.parametrize("text", ["", "  ", "a\nb", "\ud800", "x" * 501])
+async def test_reasons_and_managers_are_fit_to_keep(bank: Bank, path: Path, text: str) -> None:
+    transfer_id = await over(bank)
+    outcome = await request_approval(bank, call(), transfer_id, reason=text)
+    assert isinstance(outcome, Refused)
+    assert outcome.field == "reason"
+    assert sql(path, "SELECT count(*) FROM approval") == [(0,)]
+    approval_id = (await requested(bank, transfer_id)).approval.approval_id
+    decided = await decide(bank, approval_id, True, text)
+    assert isinstance(decided, Refused)
+    assert decided.field == "manager"

@@ -1,0 +1,90 @@
+"""Compliance reports: for what was posted, under the rule that applies, once."""
+
+from pathlib import Path
+
+import pytest
+
+from banking_server.bank.compliance import ReportRecorded, record_report
+from banking_server.bank.rules import NotFound, Refused, excerpt
+from banking_server.bank.storage import Bank
+
+from .support import (
+    BAD_IDS,
+    EVERYDAY,
+    HOUR,
+    NOW,
+    PAYEE,
+    SAVINGS,
+    call,
+    outcomes,
+    posted,
+    prepared,
+    sql,
+)
+
+pytestmark = pytest.mark.anyio
+
+RULE = "external-payee-3000"
+
+
+async def reportable(bank: Bank) -> str:
+    return (await posted(bank, "3000.00", source=SAVINGS, target=PAYEE)).transfer.transfer_id
+
+
+async def test_a_report_is_filed_once(bank: Bank, path: Path) -> None:
+    transfer_id = await reportable(bank)
+    first = await record_report(bank, call("report"), transfer_id, RULE)
+    assert isinstance(first, ReportRecorded)
+    assert not first.repeated
+    report = first.report
+    assert (report.transfer_id, report.rule, report.customer_id, report.created_at) == (
+        transfer_id,
+        RULE,
+        "CUST001",
+        NOW,
+    )
+    again = await record_report(bank, call("report", at=NOW + HOUR), transfer_id, RULE)
+    assert again == ReportRecorded(report, repeated=True)
+    assert sql(path, "SELECT count(*) FROM compliance_report") == [(1,)]
+    assert outcomes(path)[-2:] == [("report", "report_recorded", report.report_id)] * 2
+
+
+@pytest.mark.parametrize("rule", ["", "external-payee-5000", "\ud800", "x" * 1_000_000])
+async def test_another_rule_is_refused(bank: Bank, rule: str) -> None:
+    outcome = await record_report(bank, call(), await reportable(bank), rule)
+    assert isinstance(outcome, Refused)
+    assert outcome.field == "rule"
+    assert RULE in outcome.message
+    assert len(outcome.message) < 300
+
+
+@pytest.mark.parametrize(("amount", "target"), [("2999.99", PAYEE), ("3000.00", EVERYDAY)])
+async def test_where_no_rule_applies_nothing_is_filed(
+    bank: Bank, path: Path, amount: str, target: str
+) -> None:
+    transfer_id = (await posted(bank, amount, source=SAVINGS, target=target)).transfer.transfer_id
+    outcome = await record_report(bank, call(), transfer_id, RULE)
+    assert isinstance(outcome, Refused)
+    assert outcome.field == "rule"
+    assert sql(path, "SELECT count(*) FROM compliance_report") == [(0,)]
+
+
+async def test_what_is_not_posted_is_not_reported(bank: Bank) -> None:
+    transfer_id = (
+        await prepared(bank, "3000.00", source=SAVINGS, target=PAYEE)
+    ).transfer.transfer_id
+    outcome = await record_report(bank, call(), transfer_id, RULE)
+    assert isinstance(outcome, Refused)
+    assert outcome.field == "transferId"
+
+
+@pytest.mark.parametrize("transfer_id", BAD_IDS)
+async def test_unknown_transfers(bank: Bank, transfer_id: str) -> None:
+    expected = NotFound("transferId", excerpt(transfer_id))
+    assert await record_report(bank, call(), transfer_id, RULE) == expected
+
+
+async def test_somebody_elses_transfer_is_unknown(bank: Bank) -> None:
+    transfer_id = await reportable(bank)
+    outcome = await record_report(bank, call(customer="CUST002"), transfer_id, RULE)
+    assert outcome == NotFound("transferId", transfer_id)

@@ -1,0 +1,191 @@
+"""Handoffs: one open record per reason, a choice, and the agents' desk."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from banking_server.bank.handoffs import (
+    DEFAULT_REASON,
+    ChoiceRecorded,
+    HandoffOpened,
+    HandoffView,
+    choose,
+    claim_handoff,
+    find_open_handoff,
+    list_open_handoffs,
+    open_handoff,
+)
+from banking_server.bank.rules import NotFound, Refused, excerpt
+from banking_server.bank.storage import Bank
+
+from .support import BAD_IDS, HOUR, NOW, call, outcomes, sql
+
+pytestmark = pytest.mark.anyio
+
+REASON = "Customer attempted to transfer from locked account: Primary Checking (acc_checking_001)"
+
+
+async def opened(
+    bank: Bank, reason: str | None = REASON, choice: str | None = None, customer: str = "CUST001"
+) -> HandoffOpened:
+    outcome = await open_handoff(
+        bank, call("request", customer=customer), reason=reason, choice=choice
+    )
+    assert isinstance(outcome, HandoffOpened), outcome
+    return outcome
+
+
+async def test_a_handoff_is_opened(bank: Bank, path: Path) -> None:
+    outcome = await opened(bank)
+    assert outcome.handoff == HandoffView(
+        handoff_id=outcome.handoff.handoff_id,
+        customer_id="CUST001",
+        reason=REASON,
+        choice=None,
+        status="open",
+        created_at=NOW,
+        claimed_by=None,
+        claimed_at=None,
+    )
+    assert outcome.handoff.handoff_id.startswith("ho_")
+    assert not outcome.repeated
+    assert outcomes(path) == [("request", "handoff_opened", outcome.handoff.handoff_id)]
+    assert await find_open_handoff(bank, "CUST001", REASON) == outcome.handoff
+    assert await list_open_handoffs(bank) == [outcome.handoff]
+
+
+@pytest.mark.parametrize("reason", [None, "", "  "])
+async def test_without_a_reason_there_is_the_default(bank: Bank, reason: str | None) -> None:
+    assert (await opened(bank, reason)).handoff.reason == DEFAULT_REASON
+    assert await find_open_handoff(bank, "CUST001", None) is not None
+
+
+async def test_the_same_reason_again_is_the_open_one(bank: Bank) -> None:
+    first = await opened(bank)
+    again = await opened(bank, choice="callback")
+    assert again.repeated
+    assert again.handoff.handoff_id == first.handoff.handoff_id
+    assert again.handoff.choice == "callback"
+    # A choice that was made stays; it is changed by choosing.
+    assert (await opened(bank, choice="realtime")).handoff == again.handoff
+    assert (await opened(bank)).handoff == again.handoff
+
+
+async def test_another_reason_or_customer_is_another(bank: Bank) -> None:
+    ids = {
+        (await opened(bank)).handoff.handoff_id,
+        (await opened(bank, "Lost card")).handoff.handoff_id,
+        (await opened(bank, customer="CUST002")).handoff.handoff_id,
+    }
+    assert len(ids) == 3
+    assert await find_open_handoff(bank, "CUST003", REASON) is None
+
+
+async def test_many_at_once_are_one(bank: Bank, path: Path) -> None:
+    all_of_them = await asyncio.gather(*(opened(bank) for _ in range(10)))
+    assert len({each.handoff.handoff_id for each in all_of_them}) == 1
+    assert sum(not each.repeated for each in all_of_them) == 1
+    assert sql(path, "SELECT count(*) FROM handoff") == [(1,)]
+
+
+async def test_after_a_claim_the_same_reason_opens_anew(bank: Bank) -> None:
+    first = await opened(bank)
+    await claim_handoff(bank, first.handoff.handoff_id, agent="Ada", now=NOW)
+    assert await find_open_handoff(bank, "CUST001", REASON) is None
+    assert not (await opened(bank)).repeated
+
+
+@pytest.mark.parametrize("reason", ["x" * 501, "a\x00b", "\ud800", "x" * 1_000_000])
+async def test_bad_reasons(bank: Bank, path: Path, reason: str) -> None:
+    outcome = await open_handoff(bank, call(), reason=reason, choice=None)
+    assert isinstance(outcome, Refused)
+    assert outcome.field == "reason"
+    assert await find_open_handoff(bank, "CUST001", reason) is None
+    assert sql(path, "SELECT count(*) FROM handoff") == [(0,)]
+
+
+@pytest.mark.parametrize("choice", ["", "Realtime", "email", "\ud800", "x" * 1_000_000])
+async def test_bad_choices(bank: Bank, choice: str) -> None:
+    outcome = await open_handoff(bank, call(), reason=None, choice=choice)
+    assert isinstance(outcome, Refused)
+    assert outcome.field == "choice"
+    handoff_id = (await opened(bank)).handoff.handoff_id
+    outcome = await choose(bank, call(), handoff_id, choice)
+    assert isinstance(outcome, Refused)
+    assert outcome.field == "choice"
+
+
+@pytest.mark.parametrize("customer", ["CUST999", "\ud800"])
+async def test_who_is_no_customer_is_refused(bank: Bank, customer: str) -> None:
+    outcome = await open_handoff(bank, call(customer=customer), reason=None, choice=None)
+    assert isinstance(outcome, Refused)
+    assert await find_open_handoff(bank, customer, None) is None
+
+
+async def test_choosing_and_changing_ones_mind(bank: Bank, path: Path) -> None:
+    handoff_id = (await opened(bank)).handoff.handoff_id
+    for choice in ("realtime", "realtime", "callback"):
+        outcome = await choose(bank, call("choose"), handoff_id, choice)
+        assert isinstance(outcome, ChoiceRecorded)
+        assert outcome.handoff.choice == choice
+    assert outcomes(path)[-1] == ("choose", "choice_recorded", handoff_id)
+
+
+async def test_what_an_agent_has_is_not_changed(bank: Bank) -> None:
+    handoff_id = (await opened(bank, choice="realtime")).handoff.handoff_id
+    await claim_handoff(bank, handoff_id, agent="Ada", now=NOW)
+    changed = await choose(bank, call(), handoff_id, "callback")
+    assert isinstance(changed, Refused)
+    assert changed.field == "handoffId"
+    repeated = await choose(bank, call(), handoff_id, "realtime")
+    assert isinstance(repeated, ChoiceRecorded)
+
+
+@pytest.mark.parametrize("handoff_id", BAD_IDS)
+async def test_unknown_handoffs(bank: Bank, handoff_id: str) -> None:
+    expected = NotFound("handoffId", excerpt(handoff_id))
+    assert await choose(bank, call(), handoff_id, "realtime") == expected
+    assert await claim_handoff(bank, handoff_id, agent="Ada", now=NOW) == expected
+
+
+async def test_somebody_elses_handoff_is_unknown(bank: Bank) -> None:
+    handoff_id = (await opened(bank)).handoff.handoff_id
+    outcome = await choose(bank, call(customer="CUST002"), handoff_id, "realtime")
+    assert outcome == NotFound("handoffId", handoff_id)
+
+
+async def test_claiming(bank: Bank, path: Path) -> None:
+    handoff_id = (await opened(bank)).handoff.handoff_id
+    claimed = await claim_handoff(bank, handoff_id, agent="Ada", now=NOW + HOUR)
+    assert isinstance(claimed, HandoffView)
+    assert (claimed.status, claimed.claimed_by, claimed.claimed_at) == (
+        "claimed",
+        "Ada",
+        NOW + HOUR,
+    )
+    assert await claim_handoff(bank, handoff_id, agent="Ada", now=NOW + 2 * HOUR) == claimed
+    other = await claim_handoff(bank, handoff_id, agent="Bob", now=NOW + 2 * HOUR)
+    assert isinstance(other, Refused)
+    assert "claimed by Ada" in other.message
+    assert await list_open_handoffs(bank) == []
+    assert outcomes(path)[1:] == [
+        ("handoffs claim", "claimed", handoff_id),
+        ("handoffs claim", "claimed", handoff_id),
+        ("handoffs claim", "refused", handoff_id),
+    ]
+    assert sql(path, "SELECT DISTINCT customer_id FROM audit_event") == [("CUST001",)]
+
+
+@pytest.mark.parametrize("agent", ["", "  ", "\x00", "\udcff", "x" * 501])
+async def test_agents_have_names(bank: Bank, agent: str) -> None:
+    handoff_id = (await opened(bank)).handoff.handoff_id
+    outcome = await claim_handoff(bank, handoff_id, agent=agent, now=NOW)
+    assert isinstance(outcome, Refused)
+    assert outcome.field == "agent"
+
+
+async def test_the_desk_sees_the_longest_waiting_first(bank: Bank) -> None:
+    for minutes, reason in ((2, "b"), (1, "a"), (3, "c")):
+        await open_handoff(bank, call(at=NOW + minutes * HOUR), reason=reason, choice=None)
+    assert [view.reason for view in await list_open_handoffs(bank)] == ["a", "b", "c"]
