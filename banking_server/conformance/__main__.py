@@ -1,0 +1,5 @@
+"""`python -m banking_server.conformance`."""
+
+from banking_server.conformance.cli import main
+
+main()

@@ -1,0 +1,157 @@
+"""What a check found: one judgement on one check, in one era, at one place of a scenario."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from banking_server.conformance.era import Era
+from banking_server.conformance.requirements import Check, Level, load_checks
+from banking_server.conformance.wire import WireMessage
+
+
+class Status(StrEnum):
+    """The official suite's five statuses."""
+
+    SUCCESS = "SUCCESS"
+    FAILURE = "FAILURE"
+    """A MUST was not kept."""
+    WARNING = "WARNING"
+    """A SHOULD was not kept."""
+    SKIPPED = "SKIPPED"
+    """Nothing was judged: the check does not apply, or could not be made (`untestable`)."""
+    INFO = "INFO"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What was expected and what was seen."""
+
+    check: Check
+    era: Era
+    scenario: str
+    step: str
+    """The step of a server scenario, or the case of a client script."""
+    status: Status
+    expected: str
+    seen: str
+    untestable: bool = False
+    """The check applies, but nothing was reached that could be judged."""
+    refused: bool = False
+    """It is untestable because the target crashed, hung, or did not talk at all."""
+    messages: Sequence[WireMessage] = ()
+    expected_failure: bool = False
+    """The file of expected failures lists it."""
+
+    @property
+    def severity(self) -> tuple[int, bool]:
+        """How bad it is: of several judgements on a check, the worst one is the result.
+
+        Something untestable outranks a success, so that a check is not called passed on the
+        strength of half its evidence; what is unexpected outranks what is not.
+        """
+        rank = {Status.FAILURE: 5, Status.WARNING: 4, Status.SUCCESS: 2, Status.INFO: 0}
+        untestable_or_not = 3 if self.untestable else 1
+        return rank.get(self.status, untestable_or_not), not self.expected_failure
+
+
+@dataclass
+class Judge:
+    """Collects judgements on the chosen checks, in one scenario and one era."""
+
+    scenario: str
+    era: Era
+    chosen: frozenset[str]
+    """Ids of the checks that the user wants."""
+    judgements: list[Judgement] = field(default_factory=list[Judgement])
+
+    def wants(self, check_id: str) -> bool:
+        """Say whether the check is chosen and can be made in this era."""
+        return check_id in self.chosen and self.era in load_checks()[check_id].eras
+
+    def found(
+        self,
+        check_id: str,
+        holds: bool,
+        *,
+        step: str,
+        expected: str,
+        seen: str,
+        messages: Iterable[WireMessage] = (),
+    ) -> None:
+        """Record that what the check compares holds, or does not."""
+        check = load_checks()[check_id]
+        failed = Status.FAILURE if check.level is Level.MUST else Status.WARNING
+        self._add(check_id, Status.SUCCESS if holds else failed, step, expected, seen, messages)
+
+    def not_applicable(self, check_id: str, reason: str, *, step: str = "") -> None:
+        """Record that the check does not apply to this target."""
+        self._add(check_id, Status.SKIPPED, step, load_checks()[check_id].judges, reason)
+
+    def untestable(
+        self,
+        check_id: str,
+        reason: str,
+        *,
+        step: str = "",
+        refused: bool = False,
+        messages: Iterable[WireMessage] = (),
+    ) -> None:
+        """Record that the check applies, but could not be made."""
+        self._add(
+            check_id,
+            Status.SKIPPED,
+            step,
+            load_checks()[check_id].judges,
+            f"Not testable: {reason}",
+            messages,
+            untestable=True,
+            refused=refused,
+        )
+
+    def reached(self, check_id: str) -> bool:
+        """Say whether there is any judgement on the check yet."""
+        return any(judgement.check.id == check_id for judgement in self.judgements)
+
+    def _add(
+        self,
+        check_id: str,
+        status: Status,
+        step: str,
+        expected: str,
+        seen: str,
+        messages: Iterable[WireMessage] = (),
+        *,
+        untestable: bool = False,
+        refused: bool = False,
+    ) -> None:
+        if not self.wants(check_id):
+            return
+        self.judgements.append(
+            Judgement(
+                check=load_checks()[check_id],
+                era=self.era,
+                scenario=self.scenario,
+                step=step,
+                status=status,
+                expected=expected,
+                seen=seen,
+                untestable=untestable,
+                refused=refused,
+                messages=tuple(messages),
+            )
+        )
+
+
+def collapse(judgements: Iterable[Judgement]) -> list[Judgement]:
+    """Give every check one status in each era, the worst, in the order of the specification."""
+    worst: dict[tuple[str, Era], Judgement] = {}
+    for judgement in judgements:
+        key = (judgement.check.id, judgement.era)
+        if key not in worst or judgement.severity > worst[key].severity:
+            worst[key] = judgement
+    order = list(load_checks())
+    eras = list(Era)
+    return [
+        worst[key]
+        for key in sorted(worst, key=lambda key: (order.index(key[0]), eras.index(key[1])))
+    ]

@@ -1,0 +1,503 @@
+"""The mock MCP server that a client under test talks to, playing one case of a script.
+
+Raw HTTP in both eras, and permissive wherever the protocol is not what is being judged. It writes
+down every call and every message; `client_checks` judges them once the client has ended.
+"""
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import TCPServer
+from types import TracebackType
+from typing import Any, Final, Self, cast
+
+from mcp.types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    PROTOCOL_VERSION_META_KEY,
+    SERVER_INFO_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
+from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
+
+from banking_server import __version__
+from banking_server.chaining import IDENTIFIER
+from banking_server.chaining.arguments import canonical_arguments
+from banking_server.conformance.era import Era
+from banking_server.conformance.scenario import (
+    Case,
+    ClientScript,
+    Round,
+    ScriptAnswer,
+    ScriptTool,
+)
+from banking_server.conformance.wire import METHOD_NOT_FOUND, Json, WireMessage
+
+SERVER_INFO: Final = {"name": "tool-chaining-mock", "version": __version__}
+INVALID_PARAMS: Final = -32602
+SESSION: Final = "mock-session"
+BODY_BYTES: Final = 16 * 1024 * 1024
+ENDPOINT: Final = "/mcp"
+
+
+@dataclass
+class Operation:
+    """One `tools/call`, however many rounds it took."""
+
+    number: int
+    tool: str
+    arguments: Json
+    meta: Json
+    answered: bool = False
+    """Whether its result or error has been sent."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of the client."""
+
+    method: str
+    params: Json
+    calls_answered: int
+    """How many operations had been answered when it came."""
+
+
+@dataclass
+class Log:
+    """What one mock server saw."""
+
+    operations: list[Operation] = field(default_factory=list[Operation])
+    requests: list[Request] = field(default_factory=list[Request])
+    """Every request of the era that is being played."""
+    fetched: list[str] = field(default_factory=list[str])
+    """Paths of documents that were asked for by plain GET."""
+    messages: list[WireMessage] = field(default_factory=list[WireMessage])
+    refused_method: str | None = None
+    """The method of a request that came in another era's protocol."""
+
+    def client_capabilities(self) -> list[Json]:
+        """Return the capabilities that the client declared: one for each declaration."""
+        found: list[Any] = []
+        for request in self.requests:
+            if request.method == "initialize":
+                found.append(request.params.get("capabilities"))
+            else:
+                found.append(_meta(request.params).get(CLIENT_CAPABILITIES_META_KEY))
+        return [capabilities for capabilities in found if isinstance(capabilities, dict)]
+
+
+class MockServer:
+    """Plays one case on a port of its own while the `with` block lasts."""
+
+    def __init__(
+        self,
+        script: ClientScript,
+        case: Case,
+        era: Era,
+        *,
+        patience: float,
+        other: bool = False,
+    ) -> None:
+        """Play `case`; `other` plays the second server of the script instead.
+
+        `patience` is how many seconds a question waits for its answer.
+        """
+        self.log = Log()
+        self._era = era
+        self._case = case
+        self._patience = patience
+        self._advertised = script.advertised(case)
+        self._page_size = script.page_size
+        self._documents = script.documents
+        self._tools: Sequence[ScriptTool] = script.tools
+        self._answers: Sequence[ScriptAnswer] = (*case.answers, *script.answers)
+        if other and script.other_server is not None:
+            self._tools = script.other_server.tools
+            self._answers = script.other_server.answers
+        self._lock = threading.Lock()
+        self._waiting: dict[str, threading.Event] = {}
+        self._http = _HttpServer(self)
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
+
+    @property
+    def origin(self) -> str:
+        """Scheme, host and port."""
+        return f"http://127.0.0.1:{self._http.server_address[1]}"
+
+    @property
+    def url(self) -> str:
+        """Where the client connects."""
+        return self.origin + ENDPOINT
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._http.shutdown()
+        self._http.server_close()
+        for event in self._waiting.values():
+            event.set()
+
+    # What the HTTP handler calls, on a thread for each connection
+
+    def document(self, path: str) -> Json | None:
+        """Return the document at `path`, noting that it was asked for."""
+        with self._lock:
+            self.log.fetched.append(path)
+        return self._documents.get(path)
+
+    def receive(self, message: Json, talk: "_Talk") -> None:
+        """Handle one JSON-RPC message, answering through `talk`."""
+        with self._lock:
+            self.log.messages.append(WireMessage("client", message))
+        if "method" not in message:
+            event = self._waiting.get(str(message.get("id")))
+            if event is not None:
+                event.set()
+            talk.accepted()
+        elif "id" not in message:
+            talk.accepted()
+        else:
+            raw_params = message.get("params")
+            params: Json = raw_params if isinstance(raw_params, dict) else {}
+            self._respond(str(message["method"]), params, message["id"], talk)
+
+    def _respond(self, method: str, params: Json, request_id: Any, talk: "_Talk") -> None:
+        version = _meta(params).get(PROTOCOL_VERSION_META_KEY)
+        modern = method == "server/discover" or version == Era.MODERN
+        if method == "initialize" and self._era is Era.MODERN:
+            self._refuse(method, request_id, talk)
+            return
+        if modern and self._era is Era.LEGACY:
+            self.log.refused_method = method
+            self._error(request_id, METHOD_NOT_FOUND, f"Method not found: {method}", talk, 400)
+            return
+        with self._lock:
+            answered = sum(operation.answered for operation in self.log.operations)
+            self.log.requests.append(Request(method, params, answered))
+        if method == "tools/call":
+            self._call(params, request_id, talk)
+        elif method in ("server/discover", "initialize", "tools/list", "ping"):
+            self._result(request_id, self._other_result(method, params, answered), talk)
+        else:
+            self._error(request_id, METHOD_NOT_FOUND, f"Method not found: {method}", talk)
+
+    def _refuse(self, method: str, request_id: Any, talk: "_Talk") -> None:
+        self.log.refused_method = method
+        self._send(
+            {
+                "jsonrpc": "2.0",
+                "id": request_id,
+                "error": {
+                    "code": UNSUPPORTED_PROTOCOL_VERSION,
+                    "message": f"This server speaks {Era.MODERN} only",
+                    "data": {"supported": [Era.MODERN], "requested": None},
+                },
+            },
+            talk,
+            400,
+        )
+
+    def _other_result(self, method: str, params: Json, answered: int) -> Json:
+        result: Json
+        if method == "ping":
+            result = {}
+        elif method == "tools/list":
+            result = self._page(params.get("cursor"), answered)
+        else:
+            result = self._greeting(method, params)
+        extra = self._case.result_meta.get(method)
+        if extra is not None:
+            result["_meta"] = {**result.get("_meta", {}), **extra}
+        return result
+
+    def _greeting(self, method: str, params: Json) -> Json:
+        capabilities: Json = {"tools": {}}
+        if self._advertised is not None:
+            capabilities["extensions"] = {IDENTIFIER: self._advertised}
+        if method == "server/discover":
+            return {
+                "supportedVersions": [Era.MODERN],
+                "capabilities": capabilities,
+                "ttlMs": 0,
+                "cacheScope": "private",
+                "_meta": {SERVER_INFO_META_KEY: SERVER_INFO},
+            }
+        if self._advertised is not None:
+            capabilities["experimental"] = {IDENTIFIER: self._advertised}
+        asked = params.get("protocolVersion")
+        return {
+            "protocolVersion": asked if asked in HANDSHAKE_PROTOCOL_VERSIONS else Era.LEGACY,
+            "capabilities": capabilities,
+            "serverInfo": SERVER_INFO,
+        }
+
+    def _page(self, cursor: Any, answered: int) -> Json:
+        listed = [tool for tool in self._tools if tool.listed_after_calls <= answered]
+        start = int(cursor) if isinstance(cursor, str) and cursor.isdigit() else 0
+        size = self._page_size or len(listed)
+        page: Json = {
+            "tools": [
+                _replaced(tool.to_wire(), {"${origin}": self.origin})
+                for tool in listed[start : start + size]
+            ]
+        }
+        if start + size < len(listed):
+            page["nextCursor"] = str(start + size)
+        if self._era is Era.MODERN:
+            page |= {"ttlMs": 0, "cacheScope": "private"}
+        return page
+
+    def _call(self, params: Json, request_id: Any, talk: "_Talk") -> None:
+        operation, index = self._operation(params)
+        answer = next((answer for answer in self._answers if _fits(answer, operation)), None)
+        if answer is None:
+            operation.answered = True
+            self._error(request_id, INVALID_PARAMS, f"Unknown tool: {operation.tool}", talk)
+            return
+        index = min(index, len(answer.rounds) - 1)
+        # On 2025-11-25 questions are asked while the one request is open.
+        while (asked := answer.rounds[index]).elicit is not None and self._era is Era.LEGACY:
+            self._ask(asked, talk)
+            index += 1
+        if asked.elicit is not None:
+            self._result(request_id, _interim(asked, operation, index), talk)
+            return
+        # Marked before it is sent: the client may be faster than this thread.
+        operation.answered = True
+        if asked.error is not None:
+            self._send({"jsonrpc": "2.0", "id": request_id, "error": asked.error}, talk)
+            return
+        result = _replaced(cast(Json, asked.result), {"${call}": operation.number})
+        self._result(request_id, result, talk)
+
+    def _operation(self, params: Json) -> tuple[Operation, int]:
+        """Return the operation that a request belongs to, and its round."""
+        raw = params.get("arguments")
+        arguments: Json = raw if isinstance(raw, dict) else {}
+        state = str(params.get("requestState", "")).split(":")
+        with self._lock:
+            if len(state) == 2 and all(part.isdigit() for part in state):
+                number, index = int(state[0]), int(state[1])
+                if 1 <= number <= len(self.log.operations):
+                    return self.log.operations[number - 1], index
+            operation = Operation(
+                len(self.log.operations) + 1, str(params.get("name")), arguments, _meta(params)
+            )
+            self.log.operations.append(operation)
+            return operation, 0
+
+    def _ask(self, asked: Round, talk: "_Talk") -> None:
+        elicit = asked.elicit
+        if elicit is None:
+            return
+        question_id = f"question-{len(self._waiting) + 1}"
+        event = self._waiting[question_id] = threading.Event()
+        question = {
+            "jsonrpc": "2.0",
+            "id": question_id,
+            "method": "elicitation/create",
+            "params": {
+                "mode": "form",
+                "message": elicit.message,
+                "requestedSchema": elicit.requested_schema,
+            },
+        }
+        with self._lock:
+            self.log.messages.append(WireMessage("server", question))
+        talk.stream(question)
+        event.wait(self._patience)
+
+    def _result(self, request_id: Any, result: Json, talk: "_Talk") -> None:
+        if self._era is Era.MODERN:
+            result = {"resultType": "complete", **result}
+        self._send({"jsonrpc": "2.0", "id": request_id, "result": result}, talk)
+
+    def _error(
+        self, request_id: Any, code: int, message: str, talk: "_Talk", status: int = 200
+    ) -> None:
+        error = {"code": code, "message": message}
+        self._send({"jsonrpc": "2.0", "id": request_id, "error": error}, talk, status)
+
+    def _send(self, message: Json, talk: "_Talk", status: int = 200) -> None:
+        with self._lock:
+            self.log.messages.append(WireMessage("server", message))
+        new_session = self._era is Era.LEGACY and "protocolVersion" in message.get("result", {})
+        talk.answer(message, status, {"mcp-session-id": SESSION} if new_session else {})
+
+
+class _Talk:
+    """One HTTP exchange: JSON, or an event stream once something was streamed."""
+
+    def __init__(self, handler: BaseHTTPRequestHandler) -> None:
+        self._handler = handler
+        self._streaming = False
+
+    def accepted(self) -> None:
+        self._handler.send_response(202)
+        self._handler.send_header("content-length", "0")
+        self._handler.end_headers()
+
+    def stream(self, message: Json) -> None:
+        if not self._streaming:
+            self._handler.send_response(200)
+            self._handler.send_header("content-type", "text/event-stream")
+            self._handler.send_header("cache-control", "no-cache")
+            self._handler.send_header("connection", "close")
+            self._handler.end_headers()
+            self._handler.close_connection = True
+            self._streaming = True
+        self._handler.wfile.write(f"event: message\ndata: {json.dumps(message)}\n\n".encode())
+        self._handler.wfile.flush()
+
+    def answer(self, message: Json, status: int, headers: Mapping[str, str]) -> None:
+        if self._streaming:
+            self.stream(message)
+            return
+        body = json.dumps(message).encode()
+        self._handler.send_response(status)
+        for name, value in headers.items():
+            self._handler.send_header(name, value)
+        self._handler.send_header("content-type", "application/json")
+        self._handler.send_header("content-length", str(len(body)))
+        self._handler.end_headers()
+        self._handler.wfile.write(body)
+
+
+class _HttpServer(ThreadingHTTPServer):
+    """Listens on a free port of the loopback interface."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, mock: MockServer) -> None:
+        self.mock = mock
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def server_bind(self) -> None:
+        # HTTPServer's would look up this host's name, which can take seconds.
+        TCPServer.server_bind(self)
+        self.server_name, self.server_port = "127.0.0.1", self.server_address[1]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is its own affair, and no news for the terminal."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    @property
+    def _mock(self) -> MockServer:
+        return cast(_HttpServer, self.server).mock
+
+    def do_POST(self) -> None:
+        body = self._body()
+        if body is None or self.path.partition("?")[0] != ENDPOINT:
+            self._plain(400 if body is None else 404)
+            return
+        try:
+            message = json.loads(body)
+        except ValueError:
+            message = None
+        if not isinstance(message, dict):
+            self._plain(400)
+            return
+        self._mock.receive(message, _Talk(self))
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        if path == ENDPOINT:
+            self._plain(405)  # No stream of its own for server messages: the protocol allows it.
+            return
+        document = self._mock.document(path)
+        if document is None:
+            self._plain(404)
+        else:
+            _Talk(self).answer(document, 200, {})
+
+    def do_DELETE(self) -> None:
+        self._plain(200)
+
+    def _body(self) -> bytes | None:
+        if self.headers.get("transfer-encoding", "").lower() == "chunked":
+            parts: list[bytes] = []
+            while size := int(self.rfile.readline().split(b";")[0], 16):
+                parts.append(self.rfile.read(size))
+                self.rfile.readline()
+            self.rfile.readline()
+            return b"".join(parts)
+        length = self.headers.get("content-length", "")
+        if not length.isdigit() or int(length) > BODY_BYTES:
+            return None
+        return self.rfile.read(int(length))
+
+    def _plain(self, status: int) -> None:
+        self.send_response(status)
+        self.send_header("content-length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: the terminal belongs to the suite."""
+
+
+def _fits(answer: ScriptAnswer, operation: Operation) -> bool:
+    if answer.tool != operation.tool:
+        return False
+    if answer.until_call is not None and operation.number >= answer.until_call:
+        return False
+    return answer.arguments is None or canonical_arguments(answer.arguments) == canonical_arguments(
+        operation.arguments
+    )
+
+
+def _interim(asked: Round, operation: Operation, index: int) -> Json:
+    """Return the result that asks for input (2026-07-28)."""
+    elicit = asked.elicit
+    if elicit is None:
+        return {}
+    interim: Json = {
+        "resultType": "input_required",
+        "inputRequests": {
+            elicit.key: {
+                "method": "elicitation/create",
+                "params": {
+                    "mode": "form",
+                    "message": elicit.message,
+                    "requestedSchema": elicit.requested_schema,
+                },
+            }
+        },
+        "requestState": f"{operation.number}:{index + 1}",
+    }
+    if elicit.meta is not None:
+        interim["_meta"] = elicit.meta
+    return interim
+
+
+def _meta(params: Json) -> Json:
+    meta = params.get("_meta")
+    return meta if isinstance(meta, dict) else {}
+
+
+def _replaced(value: Any, replacements: Mapping[str, Any]) -> Any:
+    """Put values in the place of `${…}`; one that is the whole text keeps its type."""
+    if isinstance(value, dict):
+        return {key: _replaced(item, replacements) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_replaced(item, replacements) for item in value]
+    if isinstance(value, str):
+        for name, replacement in replacements.items():
+            if value == name:
+                return replacement
+            value = value.replace(name, str(replacement))
+    return value

@@ -1,0 +1,80 @@
+"""Secrets never reach a report: neither the console, nor a file, nor an error message."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+REDACTED: Final = "[redacted]"
+
+_SECRET_WORDS: Final = frozenset(
+    {
+        *("apikey", "authorization", "bearer", "code", "cookie", "credential", "otp", "passcode"),
+        *("passphrase", "passwd", "password", "pin", "pwd", "secret", "signature", "token"),
+    }
+)
+_KEY_WORDS: Final = frozenset({"access", "api", "private", "secret", "signing", "encryption"})
+_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_PROTOCOL_MEMBERS: Final = frozenset({"progressToken"})
+_SHORTEST_LITERAL: Final = 4
+
+
+def is_secret_name(name: str) -> bool:
+    """Say whether a member called `name` probably holds a secret.
+
+    Whole words count, in camelCase, snake_case and kebab-case alike: `accessToken` and
+    `confirmation_code` do; `tokenizer`, `monkey` and a plain `key` do not.
+    """
+    if name in _PROTOCOL_MEMBERS:
+        return False
+    words = {word.lower() for word in _WORDS.findall(name)}
+    words |= {word.removesuffix("s") for word in words}
+    if words & _SECRET_WORDS:
+        return True
+    return "key" in words and bool(words & _KEY_WORDS)
+
+
+class Redaction:
+    """Replaces secrets: what stands under a telling name, and values known to be secret.
+
+    A JSON-RPC error's `code` is a number with a public meaning and stays.
+    """
+
+    def __init__(self, values: Iterable[str] = ()) -> None:
+        self._values: set[str] = set()
+        for value in values:
+            self.add(value)
+
+    def add(self, value: str) -> None:
+        """Redact this very value wherever it appears from now on.
+
+        Very short values are left to their names: replacing every "1" would hide the report.
+        """
+        if len(value) >= _SHORTEST_LITERAL:
+            self._values.add(value)
+
+    def text(self, text: str) -> str:
+        """Return `text` without the known secret values."""
+        for value in sorted(self._values, key=len, reverse=True):
+            text = text.replace(value, REDACTED)
+        return text
+
+    def json(self, value: Any) -> Any:
+        """Return a JSON value without secrets."""
+        if isinstance(value, dict):
+            is_error = isinstance(value.get("code"), int) and "message" in value
+            return {
+                self.text(key): REDACTED
+                if is_secret_name(key) and _may_be_secret(item) and not (is_error and key == "code")
+                else self.json(item)
+                for key, item in value.items()
+            }
+        if isinstance(value, list):
+            return [self.json(item) for item in value]
+        if isinstance(value, str):
+            return self.text(value)
+        return value
+
+
+def _may_be_secret(value: Any) -> bool:
+    """A schema that declares a property called `token` is no secret; a text or number may be."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool)

@@ -1,0 +1,83 @@
+"""The matrix: which check tests each sentence, and which wrong implementations prove the check.
+
+A mutant is a deliberately wrong server or client, a few lines in the suite's own tests. What they
+are called, what is wrong with them and which check each one fails is data
+(`specs/conformance/mutants.yaml`), so that the matrix can be printed where the tests are not
+installed; the tests hold the data to the code.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import yaml
+
+from banking_server.conformance.requirements import load_requirements
+from banking_server.packaged import packaged
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A deliberately wrong implementation."""
+
+    name: str
+    check: str
+    """The check that it fails."""
+    wrong: str
+    """What is wrong with it."""
+    collateral: tuple[str, ...]
+    """Related checks that then cannot be made, or fail for the same reason."""
+
+
+@cache
+def load_mutants() -> tuple[Mutant, ...]:
+    """Return every mutant, in the order of the file."""
+    path = packaged("specs") / "conformance" / "mutants.yaml"
+    rows = yaml.safe_load(path.read_text("utf-8"))["mutants"]
+    return tuple(
+        Mutant(row["name"], row["check"], row["wrong"], tuple(row.get("collateral", ())))
+        for row in rows
+    )
+
+
+def matrix_json() -> list[dict[str, Any]]:
+    """Return the matrix, a row for each sentence."""
+    rows: list[dict[str, Any]] = []
+    for requirement in load_requirements():
+        row: dict[str, Any] = {"id": requirement.id, "text": requirement.text}
+        if requirement.excluded is not None:
+            row |= {"excluded": requirement.excluded, "testable_if": requirement.testable_if}
+        else:
+            row["checks"] = [
+                {
+                    "id": check,
+                    "mutants": [
+                        {"name": mutant.name, "wrong": mutant.wrong}
+                        for mutant in load_mutants()
+                        if mutant.check == check
+                    ],
+                }
+                for check in requirement.checks
+            ]
+        rows.append(row)
+    return rows
+
+
+def print_matrix(echo: Callable[[str], object]) -> None:
+    """Print the matrix for people."""
+    rows = matrix_json()
+    for row in rows:
+        echo(f"{row['id']}  {row['text']}")
+        if "excluded" in row:
+            echo(f"    not tested: {row['excluded']}")
+        for check in row.get("checks", ()):
+            echo(f"    {check['id']}")
+            for mutant in check["mutants"]:
+                echo(f"        {mutant['name']}: {mutant['wrong']}")
+    tested = [row for row in rows if "checks" in row]
+    checks = {check["id"] for row in tested for check in row["checks"]}
+    echo(
+        f"{len(rows)} sentences: {len(tested)} tested by {len(checks)} checks, which "
+        f"{len(load_mutants())} mutants fail; {len(rows) - len(tested)} not tested"
+    )

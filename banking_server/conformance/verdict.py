@@ -1,0 +1,98 @@
+"""What makes a run conformant.
+
+1. `error` if nothing could be examined: the target could not be started or reached, or it spoke
+   neither era that was asked for. An era that it does not speak is no fault where it speaks the
+   other one: the checks are then SKIPPED there.
+2. `error` if an entry of the expected failures passes: take it off the list.
+3. `nonconformant` if any check is a FAILURE, or with `--fail-on warning` a WARNING.
+4. `error` if a check of a MUST could not be made because the target crashed, hung, or stopped
+   talking.
+5. `inconclusive` if a check of a MUST was untestable for any other reason: the user gave no
+   scenario file, a step did not produce what the file expects, a file does not allow the calls
+   that the check needs, or a client does not print what it hands on. No evidence is never a pass.
+6. `conformant` otherwise.
+
+FAILURE and WARNING come from the sentence's own keyword, MUST or SHOULD. Failures that the file of
+expected failures lists do not count in 3, 4 and 5. A check that does not apply (SKIPPED, not
+untestable) never counts: no other era, no settings advertised, no question asked, no secret named.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, Literal
+
+from banking_server.conformance.expected_failures import ExpectedFailure
+from banking_server.conformance.judgement import Judgement, Status
+from banking_server.conformance.requirements import Level
+
+
+class Verdict(StrEnum):
+    """What a run says of its target."""
+
+    CONFORMANT = "conformant"
+    NONCONFORMANT = "nonconformant"
+    INCONCLUSIVE = "inconclusive"
+    ERROR = "error"
+
+
+EXIT_CODES: Final = {
+    Verdict.CONFORMANT: 0,
+    Verdict.NONCONFORMANT: 1,
+    Verdict.ERROR: 3,
+    Verdict.INCONCLUSIVE: 4,
+}
+
+FailOn = Literal["failure", "warning"]
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """The verdict and, in a sentence, why."""
+
+    verdict: Verdict
+    reason: str
+
+
+def conclude(
+    judgements: Sequence[Judgement],
+    *,
+    silence: str | None,
+    stale: Sequence[ExpectedFailure],
+    fail_on: FailOn,
+) -> Conclusion:
+    """Apply the rules above.
+
+    Args:
+        judgements: All that count, so without the expected failures.
+        silence: Why nothing could be examined, if nothing could.
+        stale: Expected failures that passed.
+        fail_on: The mildest status that makes a run nonconformant.
+    """
+    if silence is not None:
+        return Conclusion(Verdict.ERROR, f"nothing could be examined: {silence}")
+    if stale:
+        names = ", ".join(map(str, stale))
+        return Conclusion(
+            Verdict.ERROR, f"expected to fail, but passed: {names}; take it off the list"
+        )
+    failing = {Status.FAILURE} | ({Status.WARNING} if fail_on == "warning" else set())
+    failed = {judgement.check.id for judgement in judgements if judgement.status in failing}
+    if failed:
+        return Conclusion(Verdict.NONCONFORMANT, f"{len(failed)} checks failed")
+    unseen = [
+        judgement
+        for judgement in judgements
+        if judgement.untestable and judgement.check.level is Level.MUST
+    ]
+    refused = [judgement for judgement in unseen if judgement.refused]
+    if unseen:
+        first = (refused or unseen)[0]
+        count = len({judgement.check.id for judgement in unseen})
+        return Conclusion(
+            Verdict.ERROR if refused else Verdict.INCONCLUSIVE,
+            f"{count} checks of a MUST could not be made, {first.check.id} for one. {first.seen}",
+        )
+    if not any(judgement.status is Status.SUCCESS for judgement in judgements):
+        return Conclusion(Verdict.INCONCLUSIVE, "no check found anything to judge")
+    return Conclusion(Verdict.CONFORMANT, "every check that applies passed")

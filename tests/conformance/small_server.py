@@ -1,0 +1,351 @@
+"""A small conforming MCP server of the tests' own: raw JSON-RPC, both eras, stdio and HTTP.
+
+It shares no code with the suite, nor with the extension under `banking_server.chaining`. With
+`--mutant NAME` it does one thing wrong: see `server_mutants`.
+"""
+
+import argparse
+import json
+import sys
+import threading
+import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+ID = "com.example/tool-chaining"
+MODERN, LEGACY = "2026-07-28", "2025-11-25"
+META = "io.modelcontextprotocol/"
+FORM = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+
+
+def tool(name, required=(), optional=(), **more):
+    properties = {key: {"type": "string"} for key in (*required, *optional)}
+    if "quantity" in properties:
+        properties["quantity"] = {"type": "integer"}
+    schema = {"type": "object", "properties": properties, "required": list(required)}
+    return {"name": name, "inputSchema": schema, "annotations": {"readOnlyHint": True}, **more}
+
+
+class Refusal(Exception):
+    """A JSON-RPC error."""
+
+    def __init__(self, code, message):
+        super().__init__(message)
+        self.error = {"code": code, "message": message}
+
+
+class Ask(Exception):
+    """A tool needs an answer of the user first."""
+
+
+class Request:
+    """One request, with what is known of the client that sent it."""
+
+    def __init__(self, method, params, modern, capabilities, ask=None):
+        self.method, self.params, self.modern = method, params, modern
+        self.capabilities = capabilities
+        self.meta = params.get("_meta") or {}
+        self.ask = ask
+        """Legacy: puts a question to the client and returns its answer."""
+
+    @property
+    def declared(self):
+        places = [self.capabilities.get(key) or {} for key in ("extensions", "experimental")]
+        return any(ID in place for place in places)
+
+    @property
+    def provenance(self):
+        return self.meta.get(ID)
+
+
+class SmallServer:
+    """A shop: large orders go to a manager, who has the team notified."""
+
+    tools = (
+        tool("login", ["user"]),
+        tool("place_order", ["sku", "quantity"]),
+        tool("ask_manager", ["order"], ["reason"]),
+        tool("notify_team", ["order"]),
+        tool("pick_colour", ["sku"]),
+        tool("refund", ["order"]),
+        tool("app_view", ["order"], _meta={"ui": {"visibility": ["app"]}}),
+    )
+    page_size = 3
+
+    def __init__(self):
+        self.calls = 0
+        """Tool calls so far; a conforming server has no use for it."""
+        self.offered = set()
+        """Tools named by directives so far; likewise."""
+
+    # Protocol
+
+    def handle(self, message, capabilities, ask=None):
+        """Answer one message; None for a notification."""
+        if "id" not in message or "method" not in message:
+            return None
+        params = message.get("params") or {}
+        meta = params.get("_meta") or {}
+        modern = message["method"] == "server/discover" or META + "protocolVersion" in meta
+        if modern:
+            capabilities = meta.get(META + "clientCapabilities") or {}
+        request = Request(message["method"], params, modern, capabilities, ask)
+        answer = {"jsonrpc": "2.0", "id": message["id"]}
+        try:
+            result = self.respond(request)
+        except Refusal as refusal:
+            return {**answer, "error": refusal.error}
+        if modern:
+            result = {"resultType": "complete", **result}
+        return {**answer, "result": result}
+
+    def respond(self, request):
+        if request.method == "server/discover":
+            return self.discover()
+        if request.method == "initialize":
+            return self.initialize()
+        if request.method == "tools/list":
+            return self.list_tools(request)
+        if request.method == "tools/call":
+            return self.call(request)
+        raise Refusal(-32601, "Method not found")
+
+    def settings(self):
+        return {"version": 1}
+
+    def discover(self):
+        return {
+            "supportedVersions": [MODERN],
+            "capabilities": {"tools": {}, "extensions": {ID: self.settings()}},
+            "ttlMs": 0,
+            "cacheScope": "private",
+            "_meta": {META + "serverInfo": {"name": "shop", "version": "1"}},
+        }
+
+    def initialize(self):
+        return {
+            "protocolVersion": LEGACY,
+            "capabilities": {"tools": {}, "experimental": {ID: self.settings()}},
+            "serverInfo": {"name": "shop", "version": "1"},
+        }
+
+    def list_tools(self, request):
+        start = int(request.params.get("cursor") or 0)
+        page = {"tools": list(self.tools[start : start + self.page_size])}
+        if start + self.page_size < len(self.tools):
+            page["nextCursor"] = str(start + self.page_size)
+        return {**page, "ttlMs": 0, "cacheScope": "private"} if request.modern else page
+
+    # Tools
+
+    def call(self, request):
+        self.calls += 1
+        name, arguments = request.params["name"], request.params.get("arguments") or {}
+        try:
+            result, directive = self.run(name, arguments, request)
+        except Ask:
+            return self.interim(request)
+        if directive is not None:
+            self.offered.add(directive.get("tool"))
+            self.attach(result, directive, request)
+        return result
+
+    def run(self, name, arguments, request):
+        """Run a tool; return its result and, where there is one, its directive."""
+        if name == "login":
+            return self.says("Your password is hunter2-secret."), None
+        if name == "place_order":
+            return self.place_order(arguments, request)
+        if name == "ask_manager":
+            return self.says("The manager was asked."), self.directive("notify_team", arguments)
+        if name == "notify_team":
+            return self.says("The team knows."), None
+        if name == "pick_colour":
+            colour = self.answer(request)
+            return self.says(f"It will be {colour}."), self.directive("notify_team", {"order": "1"})
+        if name == "refund":
+            return self.refund(request), None
+        raise Refusal(-32602, f"Unknown tool: {name}")
+
+    def place_order(self, arguments, request):
+        if arguments["quantity"] <= 100:
+            return self.says("Ordered."), None
+        order = f"{arguments['quantity']} x {arguments['sku']}"
+        return self.says("A manager has to agree."), self.directive("ask_manager", {"order": order})
+
+    def directive(self, name, arguments):
+        return {"tool": name, "arguments": {"order": arguments["order"]}}
+
+    def refund(self, request):
+        return {**self.says("You may not."), "isError": True}
+
+    def says(self, text):
+        return {"content": [{"type": "text", "text": text}]}
+
+    def attach(self, result, directive, request):
+        result["_meta"] = {"nextTool": directive}
+        if not request.declared:
+            result["content"].append(self.in_words(directive))
+
+    def in_words(self, directive):
+        return {
+            "type": "text",
+            "text": f"Next: {directive['tool']} with {json.dumps(directive['arguments'])}, once.",
+            "annotations": {"audience": ["assistant"]},
+            "_meta": {ID: {"describes": "nextTool"}},
+        }
+
+    def answer(self, request):
+        """Return the user's answer, or ask for it."""
+        if request.modern:
+            answers = request.params.get("inputResponses")
+            if answers is None:
+                raise Ask
+            answer = answers["colour"]
+        else:
+            answer = request.ask({"message": "Which colour?", "requestedSchema": FORM})
+        return (answer.get("content") or {}).get("colour", "plain")
+
+    def interim(self, request):
+        params = {"mode": "form", "message": "Which colour?", "requestedSchema": FORM}
+        question = {"method": "elicitation/create", "params": params}
+        return {
+            "resultType": "input_required",
+            "inputRequests": {"colour": question},
+            "requestState": "asked",
+        }
+
+
+# Transports
+
+
+def serve_stdio(server):
+    state = {}
+
+    def send(message):
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+
+    def ask(params):
+        send({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": params})
+        return json.loads(sys.stdin.readline()).get("result") or {}
+
+    for line in sys.stdin:
+        message = json.loads(line)
+        if message.get("method") == "initialize":
+            state = message["params"]["capabilities"]
+        answer = server.handle(message, state, ask)
+        if answer is not None:
+            send(answer)
+
+
+def http_server(server, required_header=None):
+    """Return an HTTP server on a free loopback port, not yet serving."""
+    sessions, waiting = {}, {}
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers["content-length"]))
+            if required_header and self.headers.get(required_header[0]) != required_header[1]:
+                return self.plain(401)
+            message = json.loads(body)
+            session = self.headers.get("mcp-session-id")
+            if message.get("method") == "initialize":
+                session = uuid.uuid4().hex
+                sessions[session] = message["params"]["capabilities"]
+            if "method" not in message:
+                waiting.pop(message["id"]).append(message.get("result") or {})
+                return self.plain(202)
+            self.streaming = False
+            answer = server.handle(message, sessions.get(session, {}), self.ask)
+            if answer is None:
+                return self.plain(202)
+            if self.streaming:
+                return self.event(answer)
+            data = json.dumps(answer).encode()
+            self.send_response(200)
+            if session:
+                self.send_header("mcp-session-id", session)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def ask(self, params):
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("connection", "close")
+            self.end_headers()
+            self.close_connection = self.streaming = True
+            question, box = uuid.uuid4().hex, _Box()
+            waiting[question] = box
+            self.event(
+                {
+                    "jsonrpc": "2.0",
+                    "id": question,
+                    "method": "elicitation/create",
+                    "params": params,
+                }
+            )
+            return box.wait()
+
+        def event(self, message):
+            self.wfile.write(f": comment\nevent: message\ndata: {json.dumps(message)}\n\n".encode())
+            self.wfile.flush()
+
+        def do_GET(self):
+            self.plain(405)
+
+        def do_DELETE(self):
+            sessions.pop(self.headers.get("mcp-session-id"), None)
+            self.plain(200)
+
+        def plain(self, status):
+            self.send_response(status)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, *args):
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+
+        def server_bind(self):
+            self.socket.bind(self.server_address)
+            self.server_address = self.socket.getsockname()
+            self.server_name, self.server_port = self.server_address
+
+    http = Server(("127.0.0.1", 0), Handler)
+    http.sessions = sessions
+    return http
+
+
+class _Box:
+    def __init__(self):
+        self._event, self._value = threading.Event(), None
+
+    def append(self, value):
+        self._value = value
+        self._event.set()
+
+    def wait(self):
+        self._event.wait(10)
+        return self._value or {}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--mutant")
+    options = parser.parse_args()
+    if options.mutant is None:
+        serve_stdio(SmallServer())
+    else:
+        from server_mutants import SERVER_MUTANTS
+
+        serve_stdio(SERVER_MUTANTS[options.mutant]())
+
+
+if __name__ == "__main__":
+    main()
