@@ -240,8 +240,9 @@ async def _statement(
     lines = _lines_of(account)
     query = sa.select(lines)
     connection = await session.connection()
+    today = call.at.astimezone(UTC).date()
     if cursor is None:
-        since = call.at.astimezone(UTC).date() - timedelta(days=days)
+        since = today - timedelta(days=days)
     else:
         place = _read_cursor(cursor)
         last = None
@@ -250,7 +251,9 @@ async def _statement(
                 query.where(lines.c.posting_id == place.last_posting_id)
             )
             last = found.one_or_none()
-        if place is None or last is None:
+        # A day more than the longest statement: reading on may go past midnight.
+        earliest = today - timedelta(days=rules.max_statement_days + 1)
+        if place is None or last is None or place.since < earliest:
             return Refused(
                 "cursor",
                 "cursor is not one given for this account and period: leave it out to start anew.",
