@@ -1,8 +1,11 @@
 """Connecting to any MCP server, as a client that follows chains."""
 
+import os
 import re
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 import httpx2
 from mcp import Client, MCPError
@@ -15,6 +18,18 @@ from banking_server import __version__
 from banking_server.chaining import CLIENT_EXTENSION
 
 _TIMEOUT = httpx2.Timeout(30, read=300)
+
+
+def this_server(database: Path) -> StdioServerParameters:
+    """Return how to start this server over stdio, for the demo's first customer, on `database`."""
+    # The SDK hands the child hardly any environment. What finds this package must reach it,
+    # and settings of the person who started this must not.
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    return StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "banking_server", "--database", str(database), "--customer", "CUST001"],
+        env={"PYTHONPATH": path},
+    )
 
 
 class ConnectionFailed(Exception):

@@ -1,21 +1,18 @@
 """The locked-account story, played against the real server and database, by script."""
 
-import os
-import sys
 import tempfile
 from pathlib import Path
 from typing import Final
 
 from mcp import Client
 from mcp.client.context import ClientRequestContext
-from mcp.client.stdio import StdioServerParameters
 from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 from rich.console import Console
 
 from banking_server.bank.audit import list_events
 from banking_server.bank.handoffs import list_open_handoffs
 from banking_server.chaining import call_tool_with_chaining
-from banking_server.client import connected
+from banking_server.client import connected, this_server
 from banking_server.desk import show_events, show_handoffs
 from banking_server.server import open_bank, utc_now
 from banking_server.settings import Settings
@@ -34,21 +31,10 @@ async def play(out: Console) -> bool:
         database = Path(folder) / "bank.db"
         _heading(out, "A customer wants to pay from a locked account")
         say(out, "A real server, started over stdio, on a new database. No language model.")
-        async with connected(_server(database), elicitation=_Customer(out)) as (client, _):
+        async with connected(this_server(database), elicitation=_Customer(out)) as (client, _):
             completed = await _customer(out, client)
         await _bank(out, database)
         return completed
-
-
-def _server(database: Path) -> StdioServerParameters:
-    # The SDK hands the child hardly any environment. What finds this package must reach it,
-    # and settings of the person who runs the demo must not.
-    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-    return StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "banking_server", "--database", str(database), "--customer", "CUST001"],
-        env={"PYTHONPATH": path},
-    )
 
 
 async def _customer(out: Console, client: Client) -> bool:
