@@ -2,8 +2,8 @@
 
 Two forms are recognised, at any depth of a step's arguments:
 
-- `{"$ref": "#/0/structuredContent/accounts/1/accountId"}`: a JSON Pointer (RFC 6901) into the
-  list of earlier results; no model is needed;
+- `{"$ref": "#/0/structuredContent/accounts/1/accountId"}`: a JSON Pointer (RFC 6901, in its form
+  as a URI fragment) into the list of earlier results; no model is needed;
 - a string that begins with `PROMPT_ARGUMENT:`: a model infers the value from the prompt and from
   the requests and results so far in this call.
 
@@ -11,12 +11,24 @@ Nothing else is touched: every other string is passed on as it was given.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import unquote
+
+from banking_server.bank.rules import excerpt
 
 PROMPT_PREFIX: Final = "PROMPT_ARGUMENT:"
 MAX_ANSWER: Final = 4_000
 """Characters of a model's answer; a longer one is no argument."""
+
+_INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
+"""A place in a list, as RFC 6901 writes it: `-1` and `01` are none."""
+
+_FENCE: Final = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
+"""Markdown around a whole answer."""
+
+_NO_JSON: Final = object()
 
 Path = tuple[str | int, ...]
 """Where in the arguments a value stands."""
@@ -59,9 +71,8 @@ def _children(value: Any) -> Iterator[tuple[str | int, Any]]:
 
 def step_of(pointer: str) -> int | None:
     """Return the number of the result that `pointer` leads into; None if it leads into none."""
-    head, _, rest = pointer.partition("/")
-    index = rest.split("/", 1)[0]
-    return int(index) if head == "#" and index.isascii() and index.isdigit() else None
+    parts = _parts(pointer)
+    return int(parts[0]) if parts and _INDEX.fullmatch(parts[0]) else None
 
 
 def follow(pointer: str, results: Sequence[Any]) -> Any:
@@ -70,15 +81,24 @@ def follow(pointer: str, results: Sequence[Any]) -> Any:
     Raises ArgumentNotFound where it leads nowhere.
     """
     value: Any = list(results)
-    for part in pointer.removeprefix("#").split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        try:
-            value = value[int(key)] if isinstance(value, list) else value[key]
-        except (KeyError, IndexError, ValueError, TypeError):
+    for part in _parts(pointer) or [pointer]:
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and _INDEX.fullmatch(part) and int(part) < len(value):
+            value = value[int(part)]
+        else:
             raise ArgumentNotFound(
-                f"{pointer[:200]!r} leads to nothing: there is no {key[:60]!r}"
-            ) from None
+                f"{excerpt(pointer, 200)!r} leads to nothing: there is no {excerpt(part)!r}"
+            )
     return value
+
+
+def _parts(pointer: str) -> list[str] | None:
+    """Return the steps of a pointer; None if it is none, or leads to the whole."""
+    if not pointer.startswith("#/") or re.search("~(?![01])", pointer):
+        return None
+    parts = unquote(pointer[2:]).split("/")
+    return [part.replace("~1", "/").replace("~0", "~") for part in parts]
 
 
 def replaced(value: Any, path: Path, new: Any) -> Any:
@@ -142,18 +162,37 @@ def question(
 def converted(answer: str, schema: Mapping[str, Any]) -> Any:
     """Return a model's answer as the type that the schema asks for.
 
-    Raises ArgumentNotFound where it cannot be one. Whether the value fits the rest of the schema
-    is for its validation to say.
+    A Markdown fence or quotation marks around it are taken off: small models add them whatever
+    they are told. Raises ArgumentNotFound where it cannot be one. Whether the value fits the rest
+    of the schema is for its validation to say.
     """
     words = answer.strip()
     if len(words) > MAX_ANSWER:
         raise ArgumentNotFound(f"the model's answer has {len(words)} characters: too many")
+    fenced = _FENCE.fullmatch(words)
+    if fenced is not None:
+        words = fenced[1].strip()
+    if not words:
+        raise ArgumentNotFound("the model answered nothing")
     kind = schema.get("type", "string")
+    value: Any = words
     if kind == "string":
-        quoted = len(words) >= 2 and words[0] == words[-1] and words[0] in "\"'`"
-        return words[1:-1] if quoted else words
-    try:
-        value = json.loads(words)
-    except (ValueError, RecursionError):
-        raise ArgumentNotFound(f"the model answered {words[:80]!r}, which is no {kind}") from None
+        if len(words) > 1 and words[0] in "\"'`" and words.find(words[0], 1) == len(words) - 1:
+            value = words[1:-1]
+    else:
+        try:
+            value = json.loads(words)
+        except (ValueError, RecursionError):
+            value = _NO_JSON
+    if not is_json(value):
+        raise ArgumentNotFound(f"the model answered {excerpt(words)!r}, which is no {kind}")
     return value
+
+
+def is_json(value: Any) -> bool:
+    """Say whether a value can be written as JSON: no NaN, no lone surrogate, not too deep."""
+    try:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True

@@ -5,7 +5,8 @@ limits and audit event. What a step needs from the ones before it is found by `i
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, Final, Literal, NoReturn
 
 from mcp.server.mcpserver import Context
@@ -23,14 +24,15 @@ from mcp.types import (
     Tool,
 )
 from mcp.types.version import is_version_at_least
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
+from banking_server.bank.rules import excerpt
 from banking_server.chaining import META_KEY
-from banking_server.chaining.arguments import argument_problem
+from banking_server.chaining.arguments import argument_problem, canonical_arguments
 from banking_server.tools.answers import Structured, refusal, text
 from banking_server.tools.asking import QUESTIONS_IN_RESULTS
 from banking_server.tools.calling import App, recorded
-from banking_server.tools.declaration import bank_tool
+from banking_server.tools.declaration import SECRET_ARGUMENTS, WholeNumber, bank_tool
 from banking_server.tools.inference import (
     INSTRUCTIONS,
     PROMPT_PREFIX,
@@ -38,6 +40,7 @@ from banking_server.tools.inference import (
     Path,
     converted,
     follow,
+    is_json,
     prompts,
     question,
     references,
@@ -48,6 +51,9 @@ from banking_server.tools.inference import (
 
 NAME: Final = "multiplex_tools"
 MAX_STEPS: Final = 10
+MAX_PROMPTS: Final = 20
+"""Arguments to be inferred in one call: each costs somebody a model's answer."""
+
 MAX_ANSWER_TOKENS: Final = 500
 """Tokens that a client's model may spend on one argument."""
 
@@ -62,7 +68,7 @@ class Condition(BaseModel):
     )
     equals: Any = Field(default=None, description="Run if the value is this.")
     not_equals: Any = Field(default=None, alias="notEquals", description="Run if it is not this.")
-    exists: bool | None = Field(default=None, description="Run if there is such a value, or none.")
+    exists: StrictBool = Field(default=True, description="Run if there is such a value, or none.")
 
 
 class StepParams(BaseModel):
@@ -84,7 +90,7 @@ class StepRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     jsonrpc: Literal["2.0"] = Field(description="JSON-RPC version.")
-    id: int | str = Field(description="The request's id, given back with its result.")
+    id: WholeNumber | str = Field(description="The request's id, given back with its result.")
     method: Literal["tools/call"] = Field(description="The MCP method.")
     params: StepParams
     when: Condition | None = Field(default=None, description="Run only if this holds.")
@@ -127,7 +133,7 @@ class _Progress(BaseModel):
     """The interrupted tool's own request state."""
 
 
-@bank_tool(title="Multiplex Tools", destructive=True)
+@bank_tool(title="Multiplex Tools", destructive=True, idempotent=False)
 async def multiplex_tools(
     tools: Annotated[
         list[StepRequest],
@@ -157,10 +163,12 @@ def _mistake(steps: Sequence[StepRequest], known: dict[str, Tool]) -> CallToolRe
         if step.params.name not in known:
             return _refused(
                 f"{place}.params.name",
-                f"there is no tool {step.params.name[:60]!r}; there are {', '.join(known)}",
+                f"there is no tool {excerpt(step.params.name)!r}; there are {', '.join(known)}",
             )
         if ids.index(step.id) != index:
-            return _refused(f"{place}.id", f"the id {str(step.id)[:60]!r} is there twice")
+            return _refused(f"{place}.id", f"the id {excerpt(str(step.id))!r} is there twice")
+        if not is_json(step.params.arguments):
+            return _refused(f"{place}.params.arguments", "holds broken Unicode, or no JSON")
         pointers = [pointer for _, pointer in references(step.params.arguments)]
         if step.when is not None:
             pointers.append(step.when.ref)
@@ -172,8 +180,11 @@ def _mistake(steps: Sequence[StepRequest], known: dict[str, Tool]) -> CallToolRe
             source = step_of(pointer)
             if source is None or source >= index:
                 return _refused(
-                    place, f"{pointer[:200]!r} must lead into an earlier result, like '#/0/…'"
+                    place,
+                    f"{excerpt(pointer, 200)!r} must lead into an earlier result, like '#/0/…'",
                 )
+    if sum(1 for step in steps for _ in prompts(step.params.arguments)) > MAX_PROMPTS:
+        return _refused("tools", f"at most {MAX_PROMPTS} arguments can be inferred in one call")
     return None
 
 
@@ -229,65 +240,68 @@ class _Sequence:
         """Return the step's arguments with everything found that was to be found."""
         tool = self.known[step.params.name]
         arguments: dict[str, Any] = step.params.arguments
-        seen = [result.model_dump(mode="json", by_alias=True) for result in self.progress.done]
+        seen = [_wire(result) for result in self.progress.done]
         for path, pointer in references(step.params.arguments):
-            try:
+            with _naming(path):
                 arguments = replaced(arguments, path, follow(pointer, seen))
-            except ArgumentNotFound as problem:
-                raise ArgumentNotFound(f"{_name(path)}: {problem}.") from None
         wanted = list(prompts(step.params.arguments))
-        answers = await self._infer(step, tool, wanted)
+        if not wanted:
+            return arguments
+        answers = await self._infer(wanted, tool, seen)
         for (path, _), words in zip(wanted, answers, strict=True):
-            try:
+            with _naming(path):
                 value = converted(words, schema_at(tool.input_schema, path))
-            except ArgumentNotFound as problem:
-                raise ArgumentNotFound(f"{_name(path)}: {problem}.") from None
             arguments = replaced(arguments, path, value)
-        if wanted:
-            problem_words = argument_problem(tool.input_schema, arguments)
-            if problem_words is not None:
-                raise ArgumentNotFound(f"What was inferred does not fit: {problem_words}.")
+        problem = argument_problem(tool.input_schema, arguments)
+        if problem is not None:
+            raise ArgumentNotFound(f"What was inferred does not fit: {problem}.")
         return arguments
 
     async def _infer(
-        self, step: StepRequest, tool: Tool, wanted: Sequence[tuple[Path, str]]
+        self, wanted: Sequence[tuple[Path, str]], tool: Tool, seen: Sequence[dict[str, Any]]
     ) -> list[str]:
         """Ask for all of a step's inferred arguments: the client's own model, else ours."""
-        if not wanted:
-            return []
         history = [
-            {"request": earlier.params.model_dump(), "result": result.model_dump(exclude_none=True)}
-            for earlier, result in zip(self.steps, self.progress.done, strict=False)
+            {"request": _request(earlier), "result": result}
+            for earlier, result in zip(self.steps, seen, strict=False)
         ]
-        asked = {
-            f"{len(self.progress.done)}/{_name(path)}": question(
-                prompt, _name(path), schema_at(tool.input_schema, path), history
-            )
+        asked = [
+            question(prompt, _name(path), schema_at(tool.input_schema, path), history)
             for path, prompt in wanted
-        }
+        ]
         capabilities = self.ctx.client_capabilities
         if capabilities is not None and capabilities.sampling is not None:
             if is_version_at_least(self.ctx.protocol_version or "", QUESTIONS_IN_RESULTS):
-                return self._sampled(asked)
+                return self._sampled(wanted, asked)
             if self.ctx.session.can_send_request:
-                return [await self._sample_now(words) for words in asked.values()]
-        if self.app.infer is None:
-            raise ArgumentNotFound(
-                f"{_name(wanted[0][0])}: begins {PROMPT_PREFIX} and needs a language model. Use a "
-                "client that offers sampling, or start the server with BANKING_MODEL_URL and "
-                "BANKING_MODEL_NAME."
-            )
-        return [await self.app.infer(INSTRUCTIONS, words) for words in asked.values()]
+                return await _one_by_one(wanted, asked, self._sample_now)
+        infer = self.app.infer
+        if infer is None:
+            with _naming(wanted[0][0]):
+                raise ArgumentNotFound(
+                    f"begins {PROMPT_PREFIX} and needs a language model. Use a client that offers "
+                    "sampling, or start the server with BANKING_MODEL_URL and BANKING_MODEL_NAME"
+                )
+        return await _one_by_one(wanted, asked, lambda words: infer(INSTRUCTIONS, words))
 
-    def _sampled(self, asked: dict[str, str]) -> list[str]:
+    def _sampled(self, wanted: Sequence[tuple[Path, str]], asked: Sequence[str]) -> list[str]:
         """Return the client's answers, or interrupt the call to ask for them (2026-07-28)."""
+        step = len(self.progress.done)
+        questions = {f"{step}/{number}": words for number, words in enumerate(asked)}
         responses = self.ctx.input_responses or {}
-        if self.progress.asked != asked or not set(asked) <= set(responses):
+        if self.progress.asked != questions or not set(questions) <= set(responses):
             self._interrupt(
-                {key: CreateMessageRequest(params=_sampling(asked[key])) for key in asked},
-                self.progress.model_copy(update={"asked": asked}),
+                {
+                    key: CreateMessageRequest(params=_sampling(words))
+                    for key, words in questions.items()
+                },
+                self.progress.model_copy(update={"asked": questions}),
             )
-        return [_answer_text(responses[key]) for key in asked]
+        answers = []
+        for (path, _), key in zip(wanted, questions, strict=True):
+            with _naming(path):
+                answers.append(_answer_text(responses[key]))
+        return answers
 
     async def _sample_now(self, words: str) -> str:
         """Ask the client's model over the open connection (2025-11-25)."""
@@ -298,7 +312,9 @@ class _Sequence:
                 metadata=ServerMessageMetadata(related_request_id=self.ctx.request_id),
             )
         except MCPError as error:
-            raise ArgumentNotFound(f"The client's model gave no answer: {error.message}") from None
+            raise ArgumentNotFound(f"the client's model gave no answer: {error.message}") from None
+        except ValidationError:
+            raise ArgumentNotFound("the client's model gave no answer that can be read") from None
         return _answer_text(answer)
 
     async def _call(self, step: StepRequest, arguments: dict[str, Any]) -> StepResult:
@@ -383,15 +399,26 @@ def _restored(request_state: str | None) -> _Progress:
 
 
 def _holds(when: Condition, done: Sequence[StepResult]) -> bool:
+    given = when.model_fields_set
     try:
-        value = follow(when.ref, [result.model_dump(mode="json", by_alias=True) for result in done])
+        value = follow(when.ref, [_wire(result) for result in done])
     except ArgumentNotFound:
-        return when.exists is False
-    if when.exists is not None:
+        return "exists" in given and not when.exists
+    if "exists" in given:
         return when.exists
-    if "equals" in when.model_fields_set:
-        return bool(value == when.equals)
-    return bool(value != when.not_equals)
+    if "equals" in given:
+        return _same(value, when.equals)
+    return not _same(value, when.not_equals)
+
+
+def _same(value: Any, other: Any) -> bool:
+    """Whether two values are the same JSON: `1` and `1.0` are, `1` and `true` are not."""
+    return canonical_arguments({"": value}) == canonical_arguments({"": other})
+
+
+def _wire(result: StepResult) -> dict[str, Any]:
+    """Return a step's result as it goes to the client: what pointers lead into."""
+    return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def _missing(step: StepRequest, done: Sequence[StepResult]) -> str | None:
@@ -399,15 +426,15 @@ def _missing(step: StepRequest, done: Sequence[StepResult]) -> str | None:
     needed = {step_of(pointer) for _, pointer in references(step.params.arguments)}
     for index, result in enumerate(done):
         if index in needed and result.status != "done":
-            return f"It needs the result of {result.id!r}, which was {_past(result)}."
+            return f"It needs the result of {result.id!r}, which {_PAST[result.status]}."
         # A prompt may be about anything before it, so it depends on all that ought to be there.
         if result.status in ("failed", "not_run") and any(prompts(step.params.arguments)):
-            return f"It is to be inferred from earlier results, and {result.id!r} {_past(result)}."
+            past = _PAST[result.status]
+            return f"It is to be inferred from earlier results, and {result.id!r} {past}."
     return None
 
 
-def _past(result: StepResult) -> str:
-    return result.status.replace("_", " ")
+_PAST: Final = {"failed": "failed", "skipped": "was skipped", "not_run": "was not run"}
 
 
 def _unrun(
@@ -422,8 +449,35 @@ def _unrun(
     )
 
 
+def _request(step: StepRequest) -> dict[str, Any]:
+    """Return a request as a model may see it: without what only the customer knows."""
+    arguments = {
+        name: value for name, value in step.params.arguments.items() if name not in SECRET_ARGUMENTS
+    }
+    return {"name": step.params.name, "arguments": arguments}
+
+
 def _name(path: Path) -> str:
     return ".".join(["arguments", *map(str, path)])
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Say of a value that is not found which argument it was for."""
+    try:
+        yield
+    except ArgumentNotFound as problem:
+        raise ArgumentNotFound(f"{_name(path)}: {str(problem).rstrip('.')}.") from None
+
+
+async def _one_by_one(
+    wanted: Sequence[tuple[Path, str]], asked: Sequence[str], ask: Callable[[str], Awaitable[str]]
+) -> list[str]:
+    answers = []
+    for (path, _), words in zip(wanted, asked, strict=True):
+        with _naming(path):
+            answers.append(await ask(words))
+    return answers
 
 
 def _sampling(words: str) -> CreateMessageRequestParams:
@@ -436,10 +490,11 @@ def _sampling(words: str) -> CreateMessageRequestParams:
 
 
 def _answer_text(answer: object) -> str:
-    content = answer.content if isinstance(answer, CreateMessageResult) else None
-    if not isinstance(content, TextContent):
-        raise ArgumentNotFound("The client's model answered with something other than text.")
-    return content.text
+    if not isinstance(answer, CreateMessageResult) or not isinstance(answer.content, TextContent):
+        raise ArgumentNotFound("the client's model answered with something other than text")
+    if answer.stop_reason == "maxTokens":
+        raise ArgumentNotFound("the answer of the client's model was cut off")
+    return answer.content.text
 
 
 def _for_user_alone(block: object) -> bool:
