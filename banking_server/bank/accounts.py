@@ -240,9 +240,8 @@ async def _statement(
     lines = _lines_of(account)
     query = sa.select(lines)
     connection = await session.connection()
-    today = call.at.astimezone(UTC).date()
     if cursor is None:
-        since = today - timedelta(days=days)
+        since = call.at.astimezone(UTC).date() - timedelta(days=days)
     else:
         place = _read_cursor(cursor)
         last = None
@@ -251,9 +250,7 @@ async def _statement(
                 query.where(lines.c.posting_id == place.last_posting_id)
             )
             last = found.one_or_none()
-        # A day more than the longest statement: reading on may go past midnight.
-        earliest = today - timedelta(days=rules.max_statement_days + 1)
-        if place is None or last is None or place.since < earliest:
+        if place is None or last is None:
             return Refused(
                 "cursor",
                 "cursor is not one given for this account and period: leave it out to start anew.",
