@@ -1,0 +1,309 @@
+"""A bank to be tried: its file, its clock, its customers' clients, and what the auditor sees."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from mcp import Client
+from mcp.server import MCPServer
+from mcp.types import CallToolResult, ElicitResult, InputRequiredResult, TextContent
+from pydantic import SecretStr
+
+from banking_server.bank.approvals import decide_approval
+from banking_server.bank.storage import Bank
+from banking_server.packaged import demo_data
+from banking_server.server import build_server
+from banking_server.settings import Settings
+from banking_server.tokens import load_keys
+
+MODES = ("auto", "legacy")
+VERSIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
+
+START = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+"""A Monday, within branch hours."""
+
+SECRET = "for-tests-only-0123456789abcdef0123456789abcdef"
+
+LOCKED = "acc_checking_001"
+SAVINGS = "acc_savings_001"
+EVERYDAY = "acc_everyday_001"
+RETIREMENT = "acc_retirement_001"
+DEPOSIT = "acc_deposit_001"
+EURO = "acc_euro_001"
+PAYEE = "acc_payee_001"
+FOREIGN = "acc_checking_002"
+
+LOCKED_TEXT = (
+    "I'm sorry, but your Primary Checking account (acc_checking_001) is currently locked. You'll "
+    "need to speak with a customer service agent to resolve this issue before you can transfer "
+    "funds from this account."
+)
+LOCKED_REASON = (
+    "Customer attempted to transfer from locked account: Primary Checking (acc_checking_001)"
+)
+
+PREPARE = "prepare_money_transfer"
+CONFIRM = "confirm_or_cancel_money_transfer"
+HANDOFF = "request_agent_handoff"
+CHOICE = "process_agent_handoff_choice"
+APPROVAL = "request_manager_approval"
+REPORT = "record_compliance_report"
+BALANCE = "get_account_balance"
+STATEMENT = "get_account_statement"
+ACCOUNTS = "list_accounts"
+
+TABLES = (
+    "account",
+    "transfer",
+    "posting",
+    "entry",
+    "handoff",
+    "approval",
+    "compliance_report",
+)
+"""Everything that a call can store, but for the audit trail."""
+
+
+def settings(path: Path) -> Settings:
+    return Settings(database=path, secret=SecretStr(SECRET))
+
+
+async def fill(path: Path, now: datetime) -> None:
+    bank = await open_bank(path, now)
+    await bank.close()
+
+
+async def open_bank(path: Path, now: datetime) -> Bank:
+    chosen = settings(path)
+    return await Bank.open(
+        path,
+        rules=chosen.rules(),
+        code_key=load_keys(chosen).confirmation_codes,
+        demo_data=demo_data(),
+        now=now,
+    )
+
+
+class Clock:
+    """The bank's clock, which the test moves."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def move(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+class Asked:
+    """A question that was put to the customer."""
+
+    def __init__(self, params: Any) -> None:
+        self.message: str = params.message
+        self.schema: dict[str, Any] = dict(params.requested_schema)
+
+    @property
+    def field(self) -> dict[str, Any]:
+        """The form's one field."""
+        (only,) = self.schema["properties"].values()
+        return dict(only)
+
+    @property
+    def options(self) -> dict[str, str]:
+        """The values to pick from, with their titles."""
+        return {option["const"]: option["title"] for option in self.field["oneOf"]}
+
+
+Answer = dict[str, Any] | str
+"""The form's content, or `decline` or `cancel`."""
+
+
+class Customer:
+    """A customer's connected client, the answers they will give, and what they were asked."""
+
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
+        self.client: Client
+        self.answers: list[Answer | Callable[[Asked], Answer]] = []
+        self.asked: list[Asked] = []
+
+    async def on_question(self, context: Any, params: Any) -> ElicitResult:
+        question = Asked(params)
+        self.asked.append(question)
+        assert self.answers, f"nobody expected to be asked: {question.message}"
+        answer = self.answers.pop(0)
+        if callable(answer):
+            answer = answer(question)
+        if isinstance(answer, str):
+            return ElicitResult(action=answer)  # type: ignore[arg-type]
+        return ElicitResult(action="accept", content=answer)
+
+    async def call(
+        self, tool: str, /, *, meta: dict[str, Any] | None = None, **arguments: Any
+    ) -> CallToolResult:
+        return await self.client.call_tool(tool, arguments, meta=meta)  # type: ignore[arg-type]
+
+    async def prepare(self, **arguments: Any) -> CallToolResult:
+        """Prepare a small transfer that nothing stands against, but for what is given."""
+        details = {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 25, **arguments}
+        given = {name: value for name, value in details.items() if value is not ...}
+        return await self.call(PREPARE, **given)
+
+    async def confirm(self, transfer_id: str, **arguments: Any) -> CallToolResult:
+        return await self.call(CONFIRM, transferId=transfer_id, action="confirm", **arguments)
+
+    async def cancel(self, transfer_id: str, **arguments: Any) -> CallToolResult:
+        return await self.call(CONFIRM, transferId=transfer_id, action="cancel", **arguments)
+
+
+class World:
+    """One bank."""
+
+    def __init__(self, folder: Path, filled: Path) -> None:
+        self.path = folder / "bank.db"
+        shutil.copy(filled, self.path)
+        self.clock = Clock()
+
+    def server(self, customer: str = "CUST001") -> MCPServer[Any]:
+        return build_server(settings(self.path), customer=customer, clock=self.clock)
+
+    @asynccontextmanager
+    async def customer(
+        self,
+        customer: str = "CUST001",
+        *,
+        mode: str = "auto",
+        can_be_asked: bool = False,
+        answers: list[Any] | None = None,
+        **options: Any,
+    ) -> AsyncIterator[Customer]:
+        """Connect a customer; with `answers`, their client can put questions to them."""
+        person = Customer(mode)
+        person.answers = list(answers or [])
+        if can_be_asked or answers is not None:
+            options["elicitation_callback"] = person.on_question
+        async with Client(self.server(customer), mode=mode, **options) as person.client:
+            assert person.client.protocol_version == VERSIONS[mode]
+            yield person
+        assert not person.answers, "these answers were not asked for"
+
+    def sql(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Read or change the file behind the server's back."""
+        connection = sqlite3.connect(self.path, timeout=10)
+        try:
+            with connection:
+                return connection.execute(statement, parameters).fetchall()
+        finally:
+            connection.close()
+
+    def stored(self) -> dict[str, list[tuple[Any, ...]]]:
+        """Everything that is stored, but for the audit trail."""
+        return {table: self.sql(f"SELECT * FROM {table} ORDER BY 1") for table in TABLES}
+
+    def events(self, *, after: int = 0) -> list[dict[str, Any]]:
+        """The audit trail."""
+        names = ("customer_id", "tool", "outcome", "subject")
+        chain = ("chain_id", "chain_level", "chain_previous_tool")
+        rows = self.sql(
+            f"SELECT {', '.join((*names, *chain))} FROM audit_event WHERE event_id > ? "
+            "ORDER BY event_id",
+            after,
+        )
+        return [dict(zip((*names, *chain), row, strict=True)) for row in rows]
+
+    def outcomes(self) -> list[tuple[str, str]]:
+        """The audit trail in short: tool and outcome."""
+        return [(event["tool"], event["outcome"]) for event in self.events()]
+
+    def funds(self, account_id: str) -> int:
+        """The posted balance in minor units, added up by hand."""
+        rows = self.sql("SELECT sum(amount_minor) FROM entry WHERE account_id = ?", account_id)
+        return int(rows[0][0] or 0)
+
+    def books_balance(self) -> None:
+        """Whatever a test did, the books have to balance."""
+        if not self.sql("SELECT 1 FROM sqlite_master WHERE name = 'entry'"):
+            return
+        sums = self.sql("SELECT currency, sum(amount_minor) FROM entry GROUP BY currency")
+        assert all(total == 0 for _, total in sums), sums
+
+    async def decide(self, *, granted: bool = True, manager: str = "Morgan Example") -> None:
+        """Decide the one approval that is open, at the manager's desk."""
+        ((approval_id,),) = self.sql("SELECT approval_id FROM approval WHERE status = 'requested'")
+        bank = await open_bank(self.path, self.clock())
+        try:
+            await decide_approval(
+                bank, approval_id, granted=granted, manager=manager, now=self.clock()
+            )
+        finally:
+            await bank.close()
+
+
+def structured(result: CallToolResult) -> dict[str, Any]:
+    assert result.structured_content is not None, words(result)
+    return dict(result.structured_content)
+
+
+def words(result: CallToolResult, audience: str | None = None) -> str:
+    """All text of a result, or all that is for one audience only."""
+    return "\n".join(
+        block.text
+        for block in result.content
+        if isinstance(block, TextContent) and (audience is None or audiences(block) == [audience])
+    )
+
+
+def audiences(block: Any) -> list[str] | None:
+    return None if block.annotations is None else block.annotations.audience
+
+
+def next_tool(result: CallToolResult) -> dict[str, Any] | None:
+    return (result.meta or {}).get("nextTool")
+
+
+def code_of(prepared: CallToolResult) -> str:
+    """The confirmation code, as the customer reads it."""
+    (code,) = {
+        word.strip(".")
+        for word in words(prepared, "user").split()
+        if len(word.strip(".")) == 6 and word.strip(".").isdigit()
+    }
+    return code
+
+
+def wrong(code: str) -> str:
+    return f"{(int(code) + 1) % 1_000_000:06d}"
+
+
+def refused(result: CallToolResult, field: str) -> str:
+    """Check that a call was refused because of `field`, and return what it says."""
+    assert result.is_error, words(result)
+    assert structured(result)["field"] == field, structured(result)
+    assert next_tool(result) is None
+    said = words(result)
+    assert said.startswith(f"{field}: "), said
+    assert structured(result)["message"] == said
+    return said
+
+
+def everything(result: CallToolResult) -> str:
+    """The whole result as it goes over the wire."""
+    return json.dumps(result.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+async def one_round(
+    person: Customer, tool: str, arguments: dict[str, Any], **more: Any
+) -> CallToolResult | InputRequiredResult:
+    """Make one request of a call, as a client that holds the state in its own hands does."""
+    result = await person.client.session.call_tool(
+        tool, arguments, allow_input_required=True, **more
+    )
+    assert isinstance(result, CallToolResult | InputRequiredResult)
+    return result

@@ -1,0 +1,216 @@
+"""Looking at accounts: the list, the resource, balances and statements."""
+
+import base64
+import json
+from datetime import timedelta
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from .support import (
+    ACCOUNTS,
+    BALANCE,
+    EVERYDAY,
+    LOCKED,
+    PAYEE,
+    SAVINGS,
+    START,
+    STATEMENT,
+    Customer,
+    World,
+    code_of,
+    refused,
+    structured,
+    words,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_list(world: World, mode: str) -> None:
+    async with world.customer(mode=mode) as customer:
+        result = await customer.call(ACCOUNTS)
+        resource = await customer.client.read_resource("banking://accounts")
+    accounts = structured(result)["accounts"]
+    ids = [account["accountId"] for account in accounts]
+    assert ids == sorted(ids)
+    assert len(ids) == 7
+    by_id = {account["accountId"]: account for account in accounts}
+    assert by_id[LOCKED] == {
+        "accountId": "acc_checking_001",
+        "accountName": "Primary Checking",
+        "accountType": "checking",
+        "canTransferFrom": True,
+        "canTransferTo": True,
+        "isLocked": True,
+        "currency": "USD",
+        "balance": 5250.75,
+        "posted": 5250.75,
+        "reserved": 0,
+        "available": 5250.75,
+    }
+    assert by_id[PAYEE] == {
+        "accountId": PAYEE,
+        "accountName": "Rent Payments",
+        "accountType": "external",
+        "canTransferFrom": False,
+        "canTransferTo": True,
+        "isLocked": False,
+        "accountHolder": "Fictional Homes Ltd",
+        "currency": "USD",
+    }
+    assert all(account_id in words(result) for account_id in ids)
+    assert "acc_equity" not in words(result)
+    (content,) = resource.contents
+    assert content.mime_type == "application/json"
+    assert json.loads(content.text) == structured(result)  # type: ignore[union-attr]
+    assert world.outcomes() == [(ACCOUNTS, "listed"), ("resources/read", "listed")]
+
+
+async def test_the_resource_is_listed_and_is_the_callers(world: World) -> None:
+    async with world.customer("CUST002") as customer:
+        (resource,) = (await customer.client.list_resources()).resources
+        assert str(resource.uri) == "banking://accounts"
+        content = (await customer.client.read_resource("banking://accounts")).contents[0]
+        with pytest.raises(Exception, match=r"banking://account"):
+            await customer.client.read_resource("banking://accounts/CUST001")
+    accounts = json.loads(content.text)["accounts"]  # type: ignore[union-attr]
+    assert {account["accountId"][-4:] for account in accounts} == {"_002"}
+    assert {event["customer_id"] for event in world.events()} == {"CUST002"}
+
+
+async def test_a_balance(world: World, mode: str) -> None:
+    async with world.customer(mode=mode) as customer:
+        await customer.prepare(amount=0.4)
+        result = await customer.call(BALANCE, accountId=EVERYDAY)
+        said = refused(await customer.call(BALANCE, accountId=PAYEE), "accountId")
+    assert structured(result) == {
+        "accountId": EVERYDAY,
+        "posted": 1850.4,
+        "reserved": 0.4,
+        "available": 1850,
+        "currency": "USD",
+        "asOf": "2026-03-02T10:00:00Z",
+    }
+    assert "payee" in said
+    assert world.outcomes()[-2:] == [(BALANCE, "balance"), (BALANCE, "refused")]
+
+
+async def pages(customer: Customer, **arguments: Any) -> list[dict[str, Any]]:
+    found = [structured(await customer.call(STATEMENT, **arguments))]
+    while "nextCursor" in found[-1]:
+        assert len(found) < 10
+        more = {**arguments, "cursor": found[-1]["nextCursor"]}
+        found.append(structured(await customer.call(STATEMENT, **more)))
+    return found
+
+
+async def test_a_statement_over_all_its_pages(world: World, mode: str) -> None:
+    async with world.customer(mode=mode) as customer:
+        found = await pages(customer, accountId=EVERYDAY, days=365)
+        short = await pages(customer, accountId=EVERYDAY)
+    assert [len(page["entries"]) for page in found][:-1] == [50] * (len(found) - 1)
+    entries = [entry for page in found for entry in page["entries"]]
+    ((count,),) = world.sql("SELECT count(*) FROM entry WHERE account_id = ?", EVERYDAY)
+    assert len(entries) == count > 50
+    times = [entry["postedAt"] for entry in entries]
+    assert times == sorted(times, reverse=True)
+    assert entries[0]["balance"] == 1850.4
+    for newer, older in pairwise(entries):
+        before = Decimal(str(newer["balance"])) - Decimal(str(newer["amount"]))
+        assert before == Decimal(str(older["balance"]))
+    assert Decimal(str(entries[-1]["balance"])) == Decimal(str(entries[-1]["amount"]))
+    assert any(entry.get("counterparty") == "Rent Payments" for entry in entries)
+    assert "The bank's own" not in str(found)
+
+    since = (START - timedelta(days=30)).date().isoformat()
+    kept = [entry for page in short for entry in page["entries"]]
+    assert kept == [entry for entry in entries if entry["postedAt"] >= since]
+    assert len(short) > 1
+
+
+async def test_pages_hold_while_money_moves(world: World) -> None:
+    """A posting between two pages neither repeats a line nor loses one."""
+    async with world.customer() as customer:
+        expected = await pages(customer, accountId=EVERYDAY, days=365)
+        first = structured(await customer.call(STATEMENT, accountId=EVERYDAY, days=365))
+        prepared = await customer.prepare(amount=5)
+        await customer.confirm(
+            structured(prepared)["transferId"], confirmationCode=code_of(prepared)
+        )
+        world.clock.move(days=1)
+        second = structured(
+            await customer.call(STATEMENT, accountId=EVERYDAY, days=365, cursor=first["nextCursor"])
+        )
+        newest = structured(await customer.call(STATEMENT, accountId=EVERYDAY))["entries"][0]
+    assert [first, second] == expected
+    assert newest["amount"] == -5
+    assert newest["counterparty"] == "High Yield Savings"
+
+
+async def test_days(world: World) -> None:
+    async with world.customer() as customer:
+        for days in (1, 1.0, 365, 30):
+            result = await customer.call(STATEMENT, accountId=EVERYDAY, days=days)
+            assert not result.is_error
+        for days in (0, -1, 366, 10**400, 1e308, 0.5, "30", True, None, [30], {}):
+            refused(await customer.call(STATEMENT, accountId=EVERYDAY, days=days), "days")
+
+
+async def test_an_empty_statement_says_so(world: World) -> None:
+    async with world.customer() as customer:
+        world.clock.move(days=200)
+        result = await customer.call(STATEMENT, accountId=EVERYDAY, days=1)
+    assert structured(result)["entries"] == []
+    assert "No entries" in words(result)
+
+
+def forged(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+async def test_a_cursor_is_good_for_its_own_statement_only(world: World) -> None:
+    async with world.customer() as customer, world.customer("CUST002") as other:
+        page = structured(await customer.call(STATEMENT, accountId=EVERYDAY, days=365))
+        cursor = page["nextCursor"]
+        (theirs,) = world.sql(
+            "SELECT posting_id FROM entry WHERE account_id = 'acc_checking_002' LIMIT 1"
+        )
+        bad = [
+            "",
+            "0",
+            "null",
+            "not base64!",
+            cursor[:-1],
+            cursor + "A",
+            cursor[::-1],
+            "\x00",
+            "\ud800",
+            "x" * 1_000_000,
+            forged(""),
+            forged("\x00"),
+            forged(f"{EVERYDAY} 365 2025-03-02"),
+            forged(f"{EVERYDAY} 365 2025-13-42 1"),
+            forged(f"{EVERYDAY} 365 2025-03-02 {theirs[0]}"),
+            forged(f"{EVERYDAY} 365 2025-03-02 999999999999999999"),
+            forged(f"{EVERYDAY} 365 2025-03-02 -1"),
+            forged(f"{EVERYDAY} 365 2025-03-02 1 OR 1=1"),
+            forged("acc_checking_002 365 2025-03-02 1"),
+        ]
+        for value in bad:
+            result = await customer.call(STATEMENT, accountId=EVERYDAY, days=365, cursor=value)
+            refused(result, "cursor")
+        for account, days in [(EVERYDAY, 30), (SAVINGS, 365)]:
+            result = await customer.call(STATEMENT, accountId=account, days=days, cursor=cursor)
+            refused(result, "cursor")
+        for value in (5, True, [], {"cursor": cursor}):
+            result = await customer.call(STATEMENT, accountId=EVERYDAY, days=365, cursor=value)
+            refused(result, "cursor")
+        with_theirs = await other.call(
+            STATEMENT, accountId="acc_checking_002", days=365, cursor=cursor
+        )
+        refused(with_theirs, "cursor")
+        good = await customer.call(STATEMENT, accountId=EVERYDAY, days=365, cursor=cursor)
+        assert not good.is_error

@@ -1,0 +1,252 @@
+"""What the auditor finds, and what is said when the bank itself fails."""
+
+import logging
+import re
+from typing import Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from banking_server.chaining import IDENTIFIER
+
+from .support import (
+    ACCOUNTS,
+    APPROVAL,
+    BALANCE,
+    CHOICE,
+    CONFIRM,
+    EVERYDAY,
+    HANDOFF,
+    LOCKED,
+    PREPARE,
+    REPORT,
+    SAVINGS,
+    STATEMENT,
+    World,
+    code_of,
+    everything,
+    next_tool,
+    structured,
+    words,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+def provenance(level: Any = 2, **more: Any) -> dict[str, Any]:
+    return {IDENTIFIER: {"chainId": "chain-1", "level": level, "previousTool": PREPARE, **more}}
+
+
+async def test_every_call_leaves_one_event(world: World, mode: str) -> None:
+    async with world.customer(mode=mode) as customer:
+        prepared = await customer.prepare()
+        transfer_id = structured(prepared)["transferId"]
+        handoff_id = structured(await customer.call(HANDOFF, reason="x"))["handoffId"]
+        calls: list[tuple[str, dict[str, Any]]] = [
+            (ACCOUNTS, {}),
+            (BALANCE, {"accountId": EVERYDAY}),
+            (STATEMENT, {"accountId": EVERYDAY}),
+            (CONFIRM, {"transferId": transfer_id, "action": "confirm"}),
+            (CONFIRM, {"transferId": transfer_id, "action": "cancel"}),
+            (CHOICE, {"handoffId": handoff_id, "choice": "callback"}),
+            (APPROVAL, {"transferId": transfer_id, "reason": "x"}),
+            (REPORT, {"transferId": transfer_id, "rule": "x"}),
+            (BALANCE, {"accountId": 5}),
+            (BALANCE, {"accountId": EVERYDAY, "bogus": 1}),
+            ("no_such_tool", {}),
+        ]
+        for tool, arguments in calls:
+            await customer.call(tool, **arguments)
+    events = world.events()
+    assert [(event["tool"], event["outcome"], event["subject"]) for event in events] == [
+        (PREPARE, "prepared", transfer_id),
+        (HANDOFF, "handoff_opened", handoff_id),
+        (ACCOUNTS, "listed", None),
+        (BALANCE, "balance", EVERYDAY),
+        (STATEMENT, "statement", EVERYDAY),
+        (CONFIRM, "code_missing", transfer_id),
+        (CONFIRM, "cancelled", transfer_id),
+        (CHOICE, "choice_recorded", handoff_id),
+        (APPROVAL, "refused", transfer_id),
+        (REPORT, "refused", transfer_id),
+        (BALANCE, "invalid_arguments", None),
+        (BALANCE, "invalid_arguments", None),
+        ("(unknown tool)", "unknown_tool", None),
+    ]
+    times = world.sql("SELECT DISTINCT at FROM audit_event")
+    assert times == [("2026-03-02T10:00:00.000000Z",)]
+
+
+@pytest.mark.parametrize("can_be_asked", [False, True])
+async def test_the_chain_a_call_says_it_belongs_to(
+    world: World, mode: str, can_be_asked: bool
+) -> None:
+    """Recorded whatever becomes of the call, and believed in nothing."""
+    answers: list[Any] | None = ["decline", {"picked": "callback"}] if can_be_asked else None
+    async with world.customer(mode=mode, answers=answers) as customer:
+        for tool, arguments in [
+            (PREPARE, {"amount": 5}),
+            (HANDOFF, {"reason": "x"}),
+            (BALANCE, {"accountId": 5}),
+            (ACCOUNTS, {}),
+            ("no_such_tool", {}),
+        ]:
+            await customer.call(tool, meta=provenance(), **arguments)
+    assert [
+        (event["chain_id"], event["chain_level"], event["chain_previous_tool"])
+        for event in world.events()
+    ] == [("chain-1", 2, PREPARE)] * 5
+
+
+async def test_what_is_no_provenance_is_left_out(world: World) -> None:
+    bad = [
+        {IDENTIFIER: "chain-1"},
+        {IDENTIFIER: []},
+        {IDENTIFIER: {"chainId": 5, "level": 1}},
+        provenance(level="2"),
+        provenance(level=0),
+        provenance(level=10**30),
+        provenance(chainId=""),
+        provenance(chainId="x" * 1_000_000),
+    ]
+    async with world.customer() as customer:
+        for meta in bad:
+            assert not (await customer.call(ACCOUNTS, meta=meta)).is_error
+        await customer.call(
+            ACCOUNTS, meta=provenance(chainId="a\x1b\n\x00b", previousTool="\x07" * 500)
+        )
+    *ignored, shown = world.events()
+    assert {event["chain_id"] for event in ignored} == {None}
+    for text in (shown["chain_id"], shown["chain_previous_tool"]):
+        assert text is None or (text.isprintable() and len(text) <= 128)
+
+
+async def test_a_chain_grants_nothing(world: World) -> None:
+    async with world.customer() as customer:
+        transfer_id = structured(await customer.prepare())["transferId"]
+        result = await customer.call(
+            CONFIRM, meta=provenance(), transferId=transfer_id, action="confirm"
+        )
+    assert structured(result)["status"] == "confirmation_needed"
+
+
+async def test_no_secret_and_nobodys_text_in_the_trail(world: World) -> None:
+    async with world.customer() as customer:
+        prepared = await customer.prepare(memo="Treats for Kim")
+        code = code_of(prepared)
+        transfer_id = structured(prepared)["transferId"]
+        await customer.confirm(transfer_id, confirmationCode="987654321")
+        await customer.confirm(transfer_id, confirmationCode=code)
+        await customer.call(BALANCE, accountId="somebody-elses-4111111111111111")
+        await customer.call(HANDOFF, reason="My PIN is 4242")
+        await customer.call(BALANCE, password="hunter2")
+        await customer.call("tool-hunter2")
+    trail = str(world.sql("SELECT * FROM audit_event"))
+    for secret in (code, "987654321", "4111", "4242", "hunter2", "Treats"):
+        assert not re.search(rf"(?<!\d){secret}", trail), secret
+
+
+async def test_the_bank_fails_without_a_detail(
+    world: World, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each table that a call needs is dropped behind the server's back."""
+    calls: list[tuple[str, dict[str, Any], str]] = [
+        (REPORT, {"transferId": "TR", "rule": "external-payee-3000"}, "compliance_report"),
+        (HANDOFF, {"reason": "Lost card"}, "handoff"),
+        (APPROVAL, {"transferId": "TR", "reason": "Please"}, "approval"),
+        (CONFIRM, {"transferId": "TR", "action": "confirm"}, "transfer"),
+        (PREPARE, {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 5}, "transfer"),
+        (STATEMENT, {"accountId": EVERYDAY}, "entry"),
+        (BALANCE, {"accountId": EVERYDAY}, "entry"),
+        (PREPARE, {"amount": 5}, "account"),
+        (PREPARE, {"fromAccountId": LOCKED, "amount": "5"}, "account"),
+        (PREPARE, {"amount": 5, "toAccountId": SAVINGS}, "account"),
+        (ACCOUNTS, {}, "account"),
+        (ACCOUNTS, {}, "audit_event"),
+        (BALANCE, {"accountId": 5}, "audit_event"),
+        (PREPARE, {"amount": 19.999}, "audit_event"),
+        ("no_such_tool", {}, "audit_event"),
+    ]
+    async with world.customer(mode=mode, can_be_asked=True) as customer:
+        prepared = await customer.prepare(
+            fromAccountId=SAVINGS, toAccountId=EVERYDAY, amount=11_000
+        )
+        transfer_id = structured(prepared)["transferId"]
+        payee = await customer.prepare(
+            fromAccountId=SAVINGS, toAccountId="acc_payee_001", amount=3000
+        )
+        customer.answers.append({"agreed": True})
+        await customer.confirm(structured(payee)["transferId"])
+        dropped: set[str] = set()
+        incidents = []
+        for tool, arguments, table in calls:
+            if table not in dropped:
+                world.sql(f"DROP TABLE {table}")
+                dropped.add(table)
+            posted_id = structured(payee)["transferId"]
+            id_ = {"transferId": posted_id if tool == REPORT else transfer_id}
+            given = {**arguments, **id_} if "transferId" in arguments else arguments
+            customer.answers = [{"picked": "callback"}] if tool == HANDOFF else []
+            result = await customer.call(tool, **given)
+            customer.answers = []
+            assert result.is_error, (tool, table)
+            incident = structured(result)["incident"]
+            incidents.append(incident)
+            assert structured(result)["status"] == "unavailable"
+            assert "temporarily unavailable" in words(result)
+            assert incident in words(result)
+            assert next_tool(result) is None
+            says_nothing(everything(result), table)
+        with pytest.raises(MCPError, match="temporarily unavailable") as failure:
+            await customer.client.read_resource("banking://accounts")
+        incidents.append(str(failure.value.message).split()[-1].strip("."))
+        says_nothing(failure.value.error.model_dump_json(), "account")
+
+    assert len(set(incidents)) == len(calls) + 1
+    for incident in incidents:
+        (line,) = [record for record in caplog.records if incident in record.getMessage()]
+        assert line.levelno == logging.ERROR
+        assert line.exc_info is not None
+        assert line.exc_info[1] is not None
+
+
+def says_nothing(answer: str, table: str) -> None:
+    for detail in (
+        "sqlite",
+        "SQL",
+        "Traceback",
+        "no such table",
+        f" {table}",
+        ".py",
+        "Error",
+        "db",
+    ):
+        assert detail not in answer.replace("isError", ""), answer
+
+
+async def test_a_failed_call_has_changed_nothing(world: World) -> None:
+    """The event cannot be written, so what it belongs to is not done either."""
+    async with world.customer() as customer:
+        prepared = await customer.prepare()
+        world.sql("ALTER TABLE audit_event RENAME TO hidden")
+        before = world.stored()
+        for tool, arguments in [
+            (
+                CONFIRM,
+                {
+                    "transferId": structured(prepared)["transferId"],
+                    "action": "confirm",
+                    "confirmationCode": code_of(prepared),
+                },
+            ),
+            (PREPARE, {"fromAccountId": SAVINGS, "toAccountId": EVERYDAY, "amount": 5}),
+            (HANDOFF, {}),
+        ]:
+            result = await customer.call(tool, **arguments)
+            assert structured(result)["status"] == "unavailable"
+        assert world.stored() == before
+        world.sql("ALTER TABLE hidden RENAME TO audit_event")
+        result = await customer.confirm(
+            structured(prepared)["transferId"], confirmationCode=code_of(prepared)
+        )
+    assert structured(result)["status"] == "posted"

@@ -1,0 +1,304 @@
+"""What `tools/list` says of the bank's tools, and that they keep to it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema.validators import Draft202012Validator
+from mcp.types import CallToolResult, Tool
+from referencing import Registry
+
+from banking_server.tools import READ_SCOPE, TOOLS, TRANSFER_SCOPE, required_scope
+
+from .support import (
+    ACCOUNTS,
+    APPROVAL,
+    BALANCE,
+    CHOICE,
+    CONFIRM,
+    EVERYDAY,
+    HANDOFF,
+    LOCKED,
+    PAYEE,
+    PREPARE,
+    REPORT,
+    SAVINGS,
+    STATEMENT,
+    World,
+    code_of,
+    refused,
+    structured,
+    words,
+    wrong,
+)
+
+pytestmark = pytest.mark.anyio
+
+NINE = [ACCOUNTS, BALANCE, STATEMENT, PREPARE, CONFIRM, HANDOFF, CHOICE, APPROVAL, REPORT]
+
+ARGUMENTS = {
+    ACCOUNTS: ([], []),
+    BALANCE: (["accountId"], ["accountId"]),
+    STATEMENT: (["accountId", "days", "cursor"], ["accountId"]),
+    PREPARE: (["fromAccountId", "toAccountId", "amount", "scheduledDate", "memo"], ["amount"]),
+    CONFIRM: (["transferId", "action", "confirmationCode"], ["transferId", "action"]),
+    HANDOFF: (["reason"], []),
+    CHOICE: (["handoffId", "choice"], ["handoffId", "choice"]),
+    APPROVAL: (["transferId", "reason"], ["transferId", "reason"]),
+    REPORT: (["transferId", "rule"], ["transferId", "rule"]),
+}
+"""Each tool's arguments, and those that are required."""
+
+HINTS = {
+    ACCOUNTS: (True, False, True),
+    BALANCE: (True, False, True),
+    STATEMENT: (True, False, True),
+    PREPARE: (False, False, True),
+    CONFIRM: (False, True, True),
+    HANDOFF: (False, False, True),
+    CHOICE: (False, False, True),
+    APPROVAL: (False, False, True),
+    REPORT: (False, False, True),
+}
+"""readOnlyHint, destructiveHint, idempotentHint."""
+
+
+async def listed(world: World, mode: str = "auto") -> dict[str, Tool]:
+    async with world.customer(mode=mode) as customer:
+        tools = (await customer.client.list_tools()).tools
+        again = (await customer.client.list_tools(cache_mode="refresh")).tools
+    assert tools == again
+    return {tool.name: tool for tool in tools}
+
+
+async def test_the_order_is_always_the_same(world: World, mode: str) -> None:
+    names = list(await listed(world, mode))
+    assert names == [tool.name for tool in TOOLS]
+    assert names[: len(NINE)] == NINE
+
+
+async def test_every_tool_says_what_a_model_has_to_know(world: World) -> None:
+    for tool in (await listed(world)).values():
+        assert tool.title, tool.name
+        assert tool.title != tool.name
+        assert len((tool.description or "").split()) >= 10, tool.name
+        assert "\n" not in (tool.description or "")
+        schema = tool.input_schema
+        Draft202012Validator.check_schema(schema)
+        assert schema["type"] == "object"
+        assert schema["additionalProperties"] is False, tool.name
+        for name, argument in schema["properties"].items():
+            assert len(argument.get("description", "")) >= 20, f"{tool.name}.{name}"
+        assert tool.output_schema is not None, tool.name
+        Draft202012Validator.check_schema(tool.output_schema)
+        assert tool.output_schema["type"] == "object"
+        hints = tool.annotations
+        assert hints is not None
+        assert None not in (
+            hints.read_only_hint,
+            hints.destructive_hint,
+            hints.idempotent_hint,
+            hints.open_world_hint,
+        )
+
+
+async def test_arguments_and_hints_are_those_of_the_contract(world: World) -> None:
+    tools = await listed(world)
+    for name in NINE:
+        schema = tools[name].input_schema
+        all_of_them, required = ARGUMENTS[name]
+        assert sorted(schema["properties"]) == sorted(all_of_them), name
+        assert sorted(schema.get("required", [])) == sorted(required), name
+        hints = tools[name].annotations
+        assert hints is not None
+        assert (
+            hints.read_only_hint,
+            hints.destructive_hint,
+            hints.idempotent_hint,
+        ) == HINTS[name], name
+    assert tools[PREPARE].input_schema["properties"]["amount"]["minimum"] == 0.01
+    assert tools[PREPARE].input_schema["properties"]["amount"]["type"] == "number"
+    named = {argument for tool in tools.values() for argument in tool.input_schema["properties"]}
+    assert not [argument for argument in named if "customer" in argument.lower()]
+
+
+def test_each_tool_needs_the_scope_that_it_should() -> None:
+    reading = {ACCOUNTS, BALANCE, STATEMENT, HANDOFF, CHOICE}
+    for name in NINE:
+        assert required_scope(name) == (READ_SCOPE if name in reading else TRANSFER_SCOPE), name
+    assert required_scope("no such tool") == READ_SCOPE
+    assert READ_SCOPE != TRANSFER_SCOPE
+    from banking_server.tools.calling import SCOPES
+
+    assert set(SCOPES) == {tool.name for tool in TOOLS}, "a tool without a scope is unknown"
+
+
+async def test_an_unknown_argument_is_refused_by_name(world: World) -> None:
+    before = world.stored()
+    good: dict[str, dict[str, Any]] = {
+        ACCOUNTS: {},
+        BALANCE: {"accountId": EVERYDAY},
+        STATEMENT: {"accountId": EVERYDAY},
+        PREPARE: {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 5},
+        CONFIRM: {"transferId": "tr_1", "action": "cancel"},
+        HANDOFF: {"reason": "Lost card"},
+        CHOICE: {"handoffId": "ho_1", "choice": "callback"},
+        APPROVAL: {"transferId": "tr_1", "reason": "Please"},
+        REPORT: {"transferId": "tr_1", "rule": "x"},
+    }
+    unknown = [
+        "customerId",
+        "from_account_id",
+        "FromAccountId",
+        "amount ",
+        "ctx",
+        "chosen_from",
+        "agreement",
+        "connection",
+        "x" * 1_000_000,
+    ]
+    async with world.customer() as customer:
+        for name in NINE:
+            for extra in unknown:
+                result = await customer.call(name, **good[name], **{extra: "CUST002"})
+                said = refused(result, f"{extra[:59]}…" if len(extra) > 60 else extra)
+                assert "is not an argument of this tool" in said
+                assert "CUST002" not in said
+                assert all(argument in said for argument in ARGUMENTS[name][0])
+        odd = await customer.call(BALANCE, accountId=EVERYDAY, **{"a\x1b[2J\n\x00\ud800": 1})
+        assert words(odd).isprintable()
+        assert structured(odd)["field"].isprintable()
+    assert world.stored() == before
+    assert {outcome for _, outcome in world.outcomes()} == {"invalid_arguments"}
+    assert len(world.events()) == len(NINE) * len(unknown) + 1
+
+
+# --- structured content against the schema, for every status --------------------------------------
+
+
+class Seen:
+    """Holds every result to its tool's published output schema, and keeps the statuses."""
+
+    def __init__(self, tools: dict[str, Tool]) -> None:
+        self.validators = {
+            name: Draft202012Validator(tool.output_schema or False, registry=Registry())
+            for name, tool in tools.items()
+        }
+        self.statuses: set[tuple[str, str]] = set()
+
+    def __call__(self, tool: str, result: CallToolResult) -> CallToolResult:
+        content = structured(result)
+        self.validators[tool].validate(content)
+        assert None not in content.values()
+        self.statuses.add((tool, content.get("status", "ok")))
+        return result
+
+
+async def test_structured_content_keeps_to_the_schema_whatever_the_status(
+    world: World, mode: str
+) -> None:
+    """Errors too: some clients hold those to the schema as well."""
+    async with world.customer(mode=mode) as me, world.customer(mode=mode, answers=[]) as asked:
+        seen = Seen({tool.name: tool for tool in (await me.client.list_tools()).tools})
+
+        async def call(tool: str, **arguments: Any) -> CallToolResult:
+            return seen(tool, await me.call(tool, **arguments))
+
+        async def prepare(**arguments: Any) -> tuple[str, str]:
+            result = seen(PREPARE, await me.prepare(**arguments))
+            return structured(result)["transferId"], code_of(result)
+
+        async def confirm(transfer_id: str, code: str | None = None) -> CallToolResult:
+            more = {} if code is None else {"confirmationCode": code}
+            return await call(CONFIRM, transferId=transfer_id, action="confirm", **more)
+
+        await call(ACCOUNTS)
+        await call(ACCOUNTS, bogus=1)
+        for account_id in (EVERYDAY, PAYEE, "acc_nowhere", 5):
+            await call(BALANCE, accountId=account_id)
+            await call(STATEMENT, accountId=account_id)
+        await call(STATEMENT, accountId=EVERYDAY, cursor="x")
+        await call(PREPARE, amount=5)
+        await call(PREPARE, amount=5, fromAccountId=LOCKED)
+        await call(PREPARE, amount="5")
+        await call(PREPARE, amount=5, fromAccountId="acc_nowhere")
+        asked.answers.append("decline")
+        seen(PREPARE, await asked.call(PREPARE, amount=5))
+
+        posted, code = await prepare(amount=1)
+        await confirm(posted)
+        await confirm(posted, wrong(code))
+        await confirm(posted, code)
+        await call(CONFIRM, transferId=posted, action="cancel")
+        scheduled, code = await prepare(amount=2, scheduledDate="2026-03-09")
+        await confirm(scheduled, code)
+        cancelled, code = await prepare(amount=3, memo="Note")
+        asked.answers.append("decline")
+        seen(CONFIRM, await asked.confirm(cancelled))
+        asked.answers.append({"agreed": "?"})
+        seen(CONFIRM, await asked.confirm(cancelled))
+        await call(CONFIRM, transferId=cancelled, action="cancel")
+        await confirm(cancelled, code)
+        guessed, code = await prepare(amount=4)
+        for _ in range(6):
+            await confirm(guessed, wrong(code))
+        failed, code = await prepare(amount=6)
+        world.sql("UPDATE transfer SET status='failed', reason='x' WHERE transfer_id=?", failed)
+        await confirm(failed, code)
+        locked_meanwhile, code = await prepare(amount=7)
+        world.sql("UPDATE account SET is_locked = 1 WHERE account_id = ?", EVERYDAY)
+        await confirm(locked_meanwhile, code)
+        world.sql("UPDATE account SET is_locked = 0 WHERE account_id = ?", EVERYDAY)
+
+        large, code = await prepare(fromAccountId=SAVINGS, toAccountId=PAYEE, amount=12_000)
+        await confirm(large, code)
+        await call(APPROVAL, transferId=large, reason="")
+        await call(APPROVAL, transferId=large, reason="Kitchen")
+        await world.decide()
+        await call(APPROVAL, transferId=large, reason="Kitchen")
+        await confirm(large, code)
+        await call(REPORT, transferId=large, rule="external-payee-3000")
+        await call(REPORT, transferId=large, rule="x")
+        await call(REPORT, transferId="tr_x", rule="x")
+        expired, code = await prepare(amount=8)
+        world.clock.move(minutes=10)
+        await confirm(expired, code)
+
+        opened = await call(HANDOFF, reason="Lost card")
+        handoff_id = structured(opened)["handoffId"]
+        await call(CHOICE, handoffId=handoff_id, choice="realtime")
+        await call(CHOICE, handoffId="ho_x", choice="realtime")
+        await call(CHOICE, handoffId=handoff_id, choice="pigeon")
+        world.sql("UPDATE handoff SET status='claimed', claimed_by='A', claimed_at=created_at")
+        await call(CHOICE, handoffId=handoff_id, choice="realtime")
+        await call(HANDOFF, reason="\x00")
+        world.sql("DROP TABLE compliance_report")
+        await call(REPORT, transferId=large, rule="external-payee-3000")
+
+    of_transfers = {status for tool, status in seen.statuses if tool in (PREPARE, CONFIRM)}
+    assert of_transfers == {
+        "pending",
+        "scheduled",
+        "posted",
+        "voided",
+        "expired",
+        "failed",
+        "account_locked",
+        "account_needed",
+        "confirmation_needed",
+        "declined",
+        "invalid_arguments",
+        "invalid_answer",
+        "not_found",
+        "refused",
+        "wrong_code",
+    }
+    assert {(CHOICE, "claimed"), (APPROVAL, "granted"), (APPROVAL, "requested")} <= seen.statuses
+    assert {(REPORT, "recorded"), (REPORT, "unavailable")} <= seen.statuses
+
+
+def test_the_tools_descriptions_are_of_this_bank() -> None:
+    """Nothing of the machine that it was written on."""
+    said = json.dumps([[tool.description, tool.parameters] for tool in TOOLS])
+    assert str(Path.home()) not in said

@@ -1,0 +1,358 @@
+"""The four escalations, each followed by a client as far as it goes."""
+
+from typing import Any
+
+import pytest
+
+from banking_server.chaining import ChainResult, Outcome, call_tool_with_chaining
+
+from .support import (
+    APPROVAL,
+    BALANCE,
+    CONFIRM,
+    EVERYDAY,
+    HANDOFF,
+    PAYEE,
+    PREPARE,
+    REPORT,
+    SAVINGS,
+    Customer,
+    World,
+    code_of,
+    next_tool,
+    refused,
+    structured,
+    words,
+)
+
+pytestmark = pytest.mark.anyio
+
+LARGE = {"fromAccountId": SAVINGS, "toAccountId": EVERYDAY, "amount": 10_000.01}
+REASON = "The amount is above what can be transferred without a manager's approval"
+
+
+async def chain(customer: Customer, tool: str, **arguments: Any) -> ChainResult:
+    return await call_tool_with_chaining(customer.client, tool, arguments)
+
+
+def tools(followed: ChainResult) -> list[str]:
+    return [step.tool for step in followed.steps]
+
+
+# --- 2: above the approval threshold --------------------------------------------------------------
+
+
+async def test_the_threshold_itself_needs_no_approval(world: World) -> None:
+    async with world.customer() as customer:
+        result = await customer.prepare(**{**LARGE, "amount": 10_000})
+    assert structured(result)["approval"] == "none"
+    assert next_tool(result) is None
+
+
+async def test_above_it_the_manager_is_asked_within_branch_hours(world: World, mode: str) -> None:
+    async with world.customer(mode=mode) as customer:
+        prepared = await customer.prepare(**LARGE)
+        transfer_id = structured(prepared)["transferId"]
+        assert next_tool(prepared) == {
+            "tool": APPROVAL,
+            "arguments": {"transferId": transfer_id, "reason": REASON},
+        }
+        assert structured(prepared)["status"] == "pending"
+        assert structured(prepared)["approval"] == "required"
+        assert structured(prepared)["expiresAt"] == "2026-03-03T10:00:00Z"
+
+        followed = await chain(customer, PREPARE, **LARGE)
+        assert followed.outcome is Outcome.COMPLETED
+        assert tools(followed) == [PREPARE, APPROVAL]
+        asked = structured(followed.steps[-1].result)
+        assert asked["status"] == "requested"
+        assert asked["transferId"] == transfer_id
+        assert asked["branchOpen"] is True
+        balance = structured(await customer.call(BALANCE, accountId=SAVINGS))
+    assert balance["reserved"] == 10_000.01
+    assert world.sql("SELECT reason, status FROM approval") == [(REASON, "requested")]
+
+
+@pytest.mark.parametrize(
+    ("hours", "is_open"),
+    [
+        (-2.001, False),
+        (-2, True),
+        (7.999, True),
+        (8, False),
+        (24 * 4, True),
+        (24 * 5, False),
+        (24 * 6, False),
+    ],
+)
+async def test_outside_branch_hours_the_chain_has_three_calls(
+    world: World, hours: float, is_open: bool
+) -> None:
+    """The clock starts on a Monday at 10:00; the branch is open Mon-Fri 08:00-18:00."""
+    world.clock.move(hours=hours)
+    async with world.customer(answers=[] if is_open else [{"picked": "callback"}]) as customer:
+        followed = await chain(customer, PREPARE, **LARGE)
+    assert followed.outcome is Outcome.COMPLETED
+    expected = [PREPARE, APPROVAL] if is_open else [PREPARE, APPROVAL, HANDOFF]
+    assert tools(followed) == expected
+    assert [event["tool"] for event in world.events()] == expected
+    assert [event["chain_level"] for event in world.events()] == list(range(1, len(expected) + 1))
+    assert {event["chain_id"] for event in world.events()} == {followed.chain_id}
+    assert world.sql("SELECT status, approval FROM transfer") == [("pending", "requested")]
+    if not is_open:
+        transfer_id = structured(followed.steps[0].result)["transferId"]
+        ((reason, choice),) = world.sql("SELECT reason, choice FROM handoff")
+        assert transfer_id in reason
+        assert choice == "callback"
+        assert structured(followed.steps[1].result)["branchOpen"] is False
+
+
+async def test_repeating_the_chain_repeats_nothing(world: World, mode: str) -> None:
+    world.clock.move(hours=10)
+    async with world.customer(mode=mode) as customer:
+        first = await chain(customer, PREPARE, **LARGE)
+        again = await chain(customer, PREPARE, **LARGE)
+    assert tools(first) == tools(again) == [PREPARE, APPROVAL, HANDOFF]
+    for one, other in zip(first.steps, again.steps, strict=True):
+        mine, theirs = structured(one.result), structured(other.result)
+        mine.pop("approval", None), theirs.pop("approval", None)
+        assert mine == theirs
+    for table in ("transfer", "approval", "handoff"):
+        assert world.sql(f"SELECT count(*) FROM {table}") == [(1,)]
+
+
+async def test_it_cannot_be_confirmed_before_it_is_granted(world: World, mode: str) -> None:
+    async with world.customer(mode=mode) as customer:
+        prepared = await customer.prepare(**LARGE)
+        transfer_id, code = structured(prepared)["transferId"], code_of(prepared)
+
+        # Nobody has asked the manager yet: the chain sees to it.
+        early = await customer.confirm(transfer_id, confirmationCode=code)
+        assert early.is_error
+        assert structured(early)["field"] == "transferId"
+        assert (next_tool(early) or {})["tool"] == APPROVAL
+        await customer.call(APPROVAL, transferId=transfer_id, reason="New kitchen")
+        waiting = await customer.confirm(transfer_id, confirmationCode=code)
+        assert waiting.is_error
+        assert structured(waiting)["approval"] == "requested"
+        assert next_tool(waiting) is None
+        assert world.funds(SAVINGS) == 2_500_000
+
+        await world.decide(granted=True)
+        world.clock.move(hours=23)
+        told = structured(await customer.call(APPROVAL, transferId=transfer_id, reason="Again"))
+        assert told["status"] == "granted"
+        wrong_code = await customer.confirm(transfer_id, confirmationCode="x")
+        refused(wrong_code, "confirmationCode")
+        posted = await customer.confirm(transfer_id, confirmationCode=code)
+    assert structured(posted)["status"] == "posted"
+    assert structured(posted)["approval"] == "granted"
+    assert world.funds(SAVINGS) == 2_500_000 - 1_000_001
+    assert world.sql("SELECT reason FROM approval") == [("New kitchen",)]
+
+
+async def test_a_granted_one_is_confirmed_with_a_yes(world: World, mode: str) -> None:
+    async with world.customer(mode=mode, can_be_asked=True) as customer:
+        transfer_id = structured(await customer.prepare(**LARGE))["transferId"]
+        # Nobody is asked to confirm what cannot be confirmed.
+        assert (await customer.confirm(transfer_id)).is_error
+        await customer.call(APPROVAL, transferId=transfer_id, reason="New kitchen")
+        assert (await customer.confirm(transfer_id)).is_error
+        assert customer.asked == []
+        await world.decide(granted=True)
+        repeated = await customer.prepare(**LARGE)
+        assert structured(repeated)["transferId"] == transfer_id
+        assert next_tool(repeated) is None
+        customer.answers.append({"agreed": True})
+        posted = await customer.confirm(transfer_id)
+    assert structured(posted)["status"] == "posted"
+
+
+async def test_a_refused_one_is_void(world: World) -> None:
+    async with world.customer() as customer:
+        prepared = await customer.prepare(**LARGE)
+        transfer_id, code = structured(prepared)["transferId"], code_of(prepared)
+        await customer.call(APPROVAL, transferId=transfer_id, reason="New kitchen")
+        await world.decide(granted=False)
+        result = await customer.confirm(transfer_id, confirmationCode=code)
+        assert result.is_error
+        assert structured(result)["status"] == "voided"
+        assert structured(result)["approval"] == "refused"
+        assert "refused by a manager" in words(result)
+        assert "Morgan" not in words(result)
+        refused(await customer.call(APPROVAL, transferId=transfer_id, reason="x"), "transferId")
+        balance = structured(await customer.call(BALANCE, accountId=SAVINGS))
+    assert balance["available"] == 25_000
+
+
+async def test_funds_stay_reserved_for_24_hours(world: World) -> None:
+    async with world.customer() as customer:
+        transfer_id = structured(await customer.prepare(**LARGE))["transferId"]
+        world.clock.move(hours=23, minutes=59)
+        assert structured(await customer.call(BALANCE, accountId=SAVINGS))["reserved"] == 10_000.01
+        world.clock.move(minutes=1)
+        assert structured(await customer.call(BALANCE, accountId=SAVINGS))["reserved"] == 0
+        result = await customer.call(APPROVAL, transferId=transfer_id, reason="Late")
+        refused(result, "transferId")
+    assert world.sql("SELECT count(*) FROM approval") == [(0,)]
+
+
+async def test_approval_is_for_what_needs_it(world: World) -> None:
+    async with world.customer() as customer:
+        transfer_id = structured(await customer.prepare())["transferId"]
+        for reason, field in [("Please", "transferId"), ("", "reason"), ("  ", "reason")]:
+            result = await customer.call(APPROVAL, transferId=transfer_id, reason=reason)
+            refused(result, field)
+    assert world.sql("SELECT count(*) FROM approval") == [(0,)]
+
+
+# --- 3: recovery from an expired transfer ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("can_be_asked", [False, True])
+async def test_an_expired_transfer_is_prepared_again(
+    world: World, mode: str, can_be_asked: bool
+) -> None:
+    details = {
+        "fromAccountId": EVERYDAY,
+        "toAccountId": SAVINGS,
+        "amount": 25.1,
+        "scheduledDate": "2026-03-20",
+        "memo": "Treats",
+    }
+    async with world.customer(mode=mode, can_be_asked=can_be_asked) as customer:
+        prepared = await customer.prepare(**details)
+        transfer_id, code = structured(prepared)["transferId"], code_of(prepared)
+        world.clock.move(minutes=10)
+
+        result = await customer.confirm(transfer_id, confirmationCode=code)
+        assert result.is_error is True
+        assert "expired" in words(result)
+        assert structured(result)["status"] == "expired"
+        assert next_tool(result) == {"tool": PREPARE, "arguments": details}
+
+        followed = await call_tool_with_chaining(
+            customer.client, CONFIRM, {"transferId": transfer_id, "action": "confirm"}
+        )
+        assert followed.outcome is Outcome.COMPLETED
+        assert tools(followed) == [CONFIRM, PREPARE]
+        renewed = structured(followed.steps[-1].result)
+        assert renewed["status"] == "pending"
+        assert renewed["transferId"] != transfer_id
+        assert {name: renewed[name] for name in details} == details
+        refused(await customer.cancel(transfer_id), "transferId")
+    assert world.sql("SELECT status FROM transfer ORDER BY created_at") == [
+        ("expired",),
+        ("pending",),
+    ]
+
+
+async def test_a_moment_before_it_is_not_expired(world: World) -> None:
+    async with world.customer() as customer:
+        prepared = await customer.prepare()
+        world.clock.move(minutes=9, seconds=59.999)
+        result = await customer.confirm(
+            structured(prepared)["transferId"], confirmationCode=code_of(prepared)
+        )
+    assert structured(result)["status"] == "posted"
+
+
+async def test_without_memo_and_date_they_are_left_out(world: World) -> None:
+    async with world.customer() as customer:
+        transfer_id = structured(await customer.prepare())["transferId"]
+        world.clock.move(minutes=11)
+        result = await customer.confirm(transfer_id)
+    assert next_tool(result) == {
+        "tool": PREPARE,
+        "arguments": {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 25},
+    }
+
+
+async def test_an_expired_large_transfer_goes_all_the_way(world: World) -> None:
+    """Confirm, prepare again, ask the manager, who is not in: speak to an agent."""
+    async with world.customer() as customer:
+        transfer_id = structured(await customer.prepare(**LARGE))["transferId"]
+        world.clock.move(hours=24 + 9)
+        followed = await call_tool_with_chaining(
+            customer.client, CONFIRM, {"transferId": transfer_id, "action": "confirm"}
+        )
+    assert followed.outcome is Outcome.COMPLETED
+    assert tools(followed) == [CONFIRM, PREPARE, APPROVAL, HANDOFF]
+
+
+async def test_recovery_ends_where_the_transfer_can_no_longer_be(world: World) -> None:
+    async with world.customer() as customer:
+        prepared = await customer.prepare(scheduledDate="2026-03-03")
+        world.clock.move(days=5)
+        followed = await call_tool_with_chaining(
+            customer.client,
+            CONFIRM,
+            {"transferId": structured(prepared)["transferId"], "action": "confirm"},
+        )
+        assert followed.outcome is Outcome.COMPLETED
+        assert tools(followed) == [CONFIRM, PREPARE]
+        refused(followed.steps[-1].result, "scheduledDate")
+
+
+async def test_recovery_of_an_account_locked_meanwhile_hands_off(world: World) -> None:
+    async with world.customer() as customer:
+        transfer_id = structured(await customer.prepare())["transferId"]
+        world.clock.move(minutes=10)
+        world.sql("UPDATE account SET is_locked = 1 WHERE account_id = ?", EVERYDAY)
+        followed = await call_tool_with_chaining(
+            customer.client, CONFIRM, {"transferId": transfer_id, "action": "confirm"}
+        )
+    assert tools(followed) == [CONFIRM, PREPARE, HANDOFF]
+
+
+# --- 4: compliance --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("to", "amount", "reported"),
+    [(PAYEE, 3000, True), (PAYEE, 2999.99, False), (EVERYDAY, 3000, False)],
+)
+async def test_large_postings_to_payees_are_reported(
+    world: World, to: str, amount: float, reported: bool
+) -> None:
+    async with world.customer() as customer:
+        prepared = await customer.prepare(fromAccountId=SAVINGS, toAccountId=to, amount=amount)
+        assert next_tool(prepared) is None
+        transfer_id = structured(prepared)["transferId"]
+        arguments = {
+            "transferId": transfer_id,
+            "action": "confirm",
+            "confirmationCode": code_of(prepared),
+        }
+        followed = await call_tool_with_chaining(customer.client, CONFIRM, arguments)
+        assert followed.outcome is Outcome.COMPLETED
+        if not reported:
+            assert tools(followed) == [CONFIRM]
+            return
+        again = await call_tool_with_chaining(customer.client, CONFIRM, arguments)
+    assert tools(followed) == tools(again) == [CONFIRM, REPORT]
+    assert followed.steps[1].arguments == {
+        "transferId": transfer_id,
+        "rule": "external-payee-3000",
+    }
+    report = structured(followed.steps[1].result)
+    assert report["status"] == "recorded"
+    assert structured(again.steps[1].result) == report
+    assert world.sql("SELECT transfer_id, rule, customer_id FROM compliance_report") == [
+        (transfer_id, "external-payee-3000", "CUST001")
+    ]
+    assert (REPORT, "report_recorded") in world.outcomes()
+
+
+async def test_only_what_applies_can_be_reported(world: World) -> None:
+    async with world.customer() as customer:
+        prepared = await customer.prepare(fromAccountId=SAVINGS, toAccountId=PAYEE, amount=3000)
+        transfer_id = structured(prepared)["transferId"]
+        rule = "external-payee-3000"
+        result = await customer.call(REPORT, transferId=transfer_id, rule=rule)
+        refused(result, "transferId")
+        await customer.confirm(transfer_id, confirmationCode=code_of(prepared))
+        for bad in ("", "external-payee-1", "\ud800", "x" * 1_000_000, "a\nb"):
+            said = refused(await customer.call(REPORT, transferId=transfer_id, rule=bad), "rule")
+            assert len(said) < 300
+    assert world.sql("SELECT count(*) FROM compliance_report") == [(0,)]

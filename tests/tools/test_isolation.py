@@ -1,0 +1,144 @@
+"""No customer can see, infer or touch what belongs to another."""
+
+from typing import Any
+
+import pytest
+
+from .support import (
+    ACCOUNTS,
+    APPROVAL,
+    BALANCE,
+    CHOICE,
+    CONFIRM,
+    HANDOFF,
+    PAYEE,
+    PREPARE,
+    REPORT,
+    SAVINGS,
+    STATEMENT,
+    Customer,
+    World,
+    code_of,
+    everything,
+    structured,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+async def everything_of_theirs(world: World, mode: str) -> dict[str, Any]:
+    """Let CUST001 have one of each record, in every state; return the ids."""
+    async with world.customer(mode=mode) as owner:
+        pending = await owner.prepare(amount=1)
+        posted = await owner.prepare(fromAccountId=SAVINGS, toAccountId=PAYEE, amount=3000)
+        posted_id = structured(posted)["transferId"]
+        await owner.confirm(posted_id, confirmationCode=code_of(posted))
+        large = await owner.prepare(fromAccountId=SAVINGS, amount=12_000, toAccountId=PAYEE)
+        handoff = await owner.call(HANDOFF, reason="Lost card")
+        page = structured(await owner.call(STATEMENT, accountId="acc_everyday_001"))
+    return {
+        "pending": structured(pending)["transferId"],
+        "code": code_of(pending),
+        "posted": posted_id,
+        "large": structured(large)["transferId"],
+        "handoff": structured(handoff)["handoffId"],
+        "cursor": page["nextCursor"],
+    }
+
+
+@pytest.mark.parametrize("can_be_asked", [False, True])
+async def test_anothers_id_is_answered_word_for_word_like_no_id(
+    world: World, mode: str, can_be_asked: bool
+) -> None:
+    theirs = await everything_of_theirs(world, mode)
+    transfers = (theirs["pending"], theirs["posted"], theirs["large"])
+    own = {"fromAccountId": "acc_checking_002", "toAccountId": "acc_savings_002", "amount": 5}
+    code = {"confirmationCode": theirs["code"]}
+    calls: list[tuple[str, str, dict[str, Any]]] = [
+        *[
+            (tool, account, {"accountId": account, **more})
+            for account in ("acc_checking_001", "acc_savings_001", PAYEE, "acc_equity_usd")
+            for tool, more in [
+                (BALANCE, {}),
+                (STATEMENT, {}),
+                (STATEMENT, {"days": 365, "cursor": theirs["cursor"]}),
+            ]
+        ],
+        *[
+            (PREPARE, account, {**own, field: account})
+            for account in ("acc_checking_001", SAVINGS, PAYEE, "acc_euro_001", "acc_deposit_001")
+            for field in ("fromAccountId", "toAccountId")
+        ],
+        *[
+            (tool, transfer, {"transferId": transfer, **more})
+            for transfer in transfers
+            for tool, more in [
+                (CONFIRM, {"action": "confirm"}),
+                (CONFIRM, {"action": "confirm", **code}),
+                (CONFIRM, {"action": "cancel"}),
+                (APPROVAL, {"reason": "Please"}),
+                (APPROVAL, {"reason": ""}),
+                (REPORT, {"rule": "external-payee-3000"}),
+                (REPORT, {"rule": ""}),
+            ]
+        ],
+        (CHOICE, theirs["handoff"], {"handoffId": theirs["handoff"], "choice": "callback"}),
+    ]
+    before = world.stored()
+    last = len(world.events())
+
+    async with world.customer("CUST002", mode=mode, can_be_asked=can_be_asked) as other:
+        for tool, foreign, arguments in calls:
+            nobodys = foreign[:-4] + ("9999" if not foreign.endswith("9999") else "8888")
+            answers = [
+                everything(await other.call(tool, **{**arguments, field: id_})).replace(id_, "ID")
+                for field in [name for name, value in arguments.items() if value == foreign]
+                for id_ in (foreign, nobodys)
+            ]
+            assert answers[0] == answers[1], (tool, arguments)
+            assert "not_found" in answers[0]
+        assert other.asked == []
+
+    assert world.stored() == before
+    events = world.events()[last:]
+    assert {(event["customer_id"], event["outcome"], event["subject"]) for event in events} == {
+        ("CUST002", "not_found", None)
+    }
+
+
+async def test_the_same_reason_is_anothers_own_handoff(world: World) -> None:
+    async with world.customer() as owner, world.customer("CUST002") as other:
+        first = structured(await owner.call(HANDOFF, reason="Lost card"))
+        second = structured(await other.call(HANDOFF, reason="Lost card"))
+    assert first["handoffId"] != second["handoffId"]
+
+
+async def test_lists_and_pickers_hold_ones_own_only(world: World) -> None:
+    async def look(customer: Customer) -> str:
+        return everything(await customer.call(ACCOUNTS)) + everything(
+            await customer.call(PREPARE, amount=5)
+        )
+
+    async with world.customer("CUST002") as second, world.customer("CUST003") as third:
+        assert "_001" not in await look(second)
+        assert "_003" not in await look(second)
+        assert "_001" not in await look(third)
+        assert "_002" not in await look(third)
+
+
+async def test_a_stranger_is_nobodys_customer(world: World) -> None:
+    """A verified name that the bank does not know has nothing, and can store nothing."""
+    before = world.stored()
+    for stranger in ("CUST999", "cust001", "CUST001 ", "'; DROP TABLE account; --", "x" * 500):
+        async with world.customer(stranger) as customer:
+            assert structured(await customer.call(ACCOUNTS)) == {"accounts": []}
+            for tool, arguments in [
+                (BALANCE, {"accountId": SAVINGS}),
+                (PREPARE, {"fromAccountId": SAVINGS, "toAccountId": PAYEE, "amount": 5}),
+                (PREPARE, {"amount": 5}),
+                (HANDOFF, {}),
+            ]:
+                result = await customer.call(tool, **arguments)
+                assert result.is_error
+                assert structured(result)["status"] in ("not_found", "refused")
+    assert world.stored() == before

@@ -1,0 +1,520 @@
+"""Prepare, confirm and cancel: the customer's own act, and exactly once."""
+
+import logging
+import re
+from typing import Any
+
+import anyio
+import pytest
+from mcp.types import CallToolResult, InputRequiredResult
+
+from .support import (
+    CONFIRM,
+    EURO,
+    EVERYDAY,
+    PREPARE,
+    SAVINGS,
+    Customer,
+    World,
+    audiences,
+    code_of,
+    everything,
+    next_tool,
+    one_round,
+    refused,
+    structured,
+    words,
+    wrong,
+)
+
+pytestmark = pytest.mark.anyio
+
+YES = {"agreed": True}
+
+
+async def prepared(customer: Customer, **arguments: Any) -> tuple[str, str]:
+    """Prepare a transfer; return its id and code."""
+    result = await customer.prepare(**arguments)
+    assert not result.is_error, words(result)
+    return structured(result)["transferId"], code_of(result)
+
+
+def status_of(world: World, transfer_id: str) -> str:
+    ((status,),) = world.sql("SELECT status FROM transfer WHERE transfer_id = ?", transfer_id)
+    return str(status)
+
+
+# --- prepare --------------------------------------------------------------------------------------
+
+
+async def test_preparing_reserves_and_gives_the_code_to_the_user_alone(
+    world: World, mode: str
+) -> None:
+    async with world.customer(mode=mode) as customer:
+        result = await customer.prepare(amount=25.5, memo="Treats")
+        balance = structured(await customer.call("get_account_balance", accountId=EVERYDAY))
+
+    receipt = structured(result)
+    assert receipt.pop("transferId").startswith("tr_")
+    assert receipt == {
+        "status": "pending",
+        "fromAccountId": EVERYDAY,
+        "toAccountId": SAVINGS,
+        "amount": 25.5,
+        "currency": "USD",
+        "memo": "Treats",
+        "approval": "none",
+        "createdAt": "2026-03-02T10:00:00Z",
+        "expiresAt": "2026-03-02T10:10:00Z",
+    }
+    code = code_of(result)
+    holders = [block for block in result.content if code in block.text]  # type: ignore[union-attr]
+    assert [audiences(block) for block in holders] == [["user"]]
+    assert code not in str(result.structured_content)
+    assert code not in str(result.meta)
+    assert everything(result).count(code) == 1
+    assert next_tool(result) is None
+    assert (balance["posted"], balance["reserved"], balance["available"]) == (1850.4, 25.5, 1824.9)
+
+
+async def test_the_code_is_in_no_log_and_no_audit_trail(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with world.customer() as customer:
+        transfer_id, code = await prepared(customer, amount=77.01, memo="Secret treats")
+        await customer.confirm(transfer_id, confirmationCode=wrong(code))
+        await customer.confirm(transfer_id, confirmationCode=code)
+        await customer.confirm(transfer_id, confirmationCode=code)
+        await customer.confirm(transfer_id, confirmationCode=code, extra=code)
+    trail = str(world.sql("SELECT * FROM audit_event"))
+    ours = [record for record in caplog.records if record.name.startswith("banking_server")]
+    logged = "\n".join(record.getMessage() for record in ours)
+    for secret in (code, wrong(code), "Secret treats", "Avery"):
+        assert not re.search(rf"\b{secret}\b", trail)
+        assert not re.search(rf"\b{secret}\b", logged)
+    assert not re.search(rf"\b{code}\b", str(world.stored()))
+
+
+async def test_the_same_prepare_again_is_the_same_transfer(world: World, mode: str) -> None:
+    async with world.customer(mode=mode) as customer:
+        first = await customer.prepare(amount=1000, memo="Once")
+        again = await customer.prepare(amount=1000.0, memo="Once")
+        other = await customer.prepare(amount=10, memo="Once")
+    assert structured(again) == structured(first)
+    assert code_of(again) == code_of(first)
+    assert structured(other)["transferId"] != structured(first)["transferId"]
+    assert world.sql("SELECT count(*) FROM transfer") == [(2,)]
+
+
+async def test_after_it_is_done_the_same_prepare_is_a_new_transfer(world: World) -> None:
+    async with world.customer() as customer:
+        first, code = await prepared(customer)
+        await customer.confirm(first, confirmationCode=code)
+        second, _ = await prepared(customer)
+        await customer.cancel(second)
+        third, _ = await prepared(customer)
+        world.clock.move(minutes=10)
+        fourth, _ = await prepared(customer)
+    assert len({first, second, third, fourth}) == 4
+
+
+async def test_twenty_equal_prepares_at_once_are_one_transfer(world: World) -> None:
+    results = await at_once(world, 20, lambda customer: customer.prepare(amount=1000))
+    assert len({structured(result)["transferId"] for result in results}) == 1
+    assert world.sql("SELECT count(*) FROM transfer") == [(1,)]
+
+
+async def test_what_is_reserved_cannot_be_spent_twice(world: World) -> None:
+    async with world.customer() as customer:
+        await prepared(customer, amount=1850.4)
+        said = refused(await customer.prepare(amount=0.01), "amount")
+        assert "0.00 USD available" in said
+        world.clock.move(minutes=10)
+        await prepared(customer, amount=0.01)
+
+
+async def test_amounts_are_exact_on_their_way(world: World) -> None:
+    amounts = {0.01: 1, 0.07: 7, 0.29: 29, 1: 100, 1.1: 110, 19.99: 1999, 64.1: 6410, 1.5e3: 150000}
+    async with world.customer() as customer:
+        for amount, minor in amounts.items():
+            transfer = structured(await customer.prepare(amount=amount))
+            assert transfer["amount"] == amount
+            id_ = transfer["transferId"]
+            assert world.sql("SELECT amount_minor FROM transfer WHERE transfer_id = ?", id_) == [
+                (minor,)
+            ]
+            await customer.cancel(id_)
+
+
+# --- confirm --------------------------------------------------------------------------------------
+
+
+async def test_an_elicited_yes_posts(world: World, mode: str) -> None:
+    async with world.customer(mode=mode, answers=[YES]) as customer:
+        transfer_id, _ = await prepared(customer)
+        result = await customer.confirm(transfer_id)
+        again = await customer.confirm(transfer_id)
+
+    (question,) = customer.asked
+    assert "25.00 USD" in question.message
+    assert "Everyday Checking" in question.message
+    assert "High Yield Savings" in question.message
+    assert question.field["type"] == "boolean"
+    assert not result.is_error
+    assert structured(result)["status"] == "posted"
+    assert structured(result)["postedAt"] == "2026-03-02T10:00:00Z"
+    assert again.content == result.content
+    assert structured(again) == structured(result)
+    assert world.funds(EVERYDAY) == 182_540
+    assert world.funds(SAVINGS) == 2_502_500
+    assert world.outcomes()[-2:] == [(CONFIRM, "posted")] * 2
+
+
+@pytest.mark.parametrize("answer", [{"agreed": False}, "decline", "cancel"], ids=str)
+async def test_without_a_yes_nothing_moves(world: World, mode: str, answer: Any) -> None:
+    async with world.customer(mode=mode, answers=[answer, YES]) as customer:
+        transfer_id, code = await prepared(customer)
+        result = await customer.confirm(transfer_id, confirmationCode=code)
+        assert not result.is_error
+        assert structured(result) == {"status": "declined", "transferId": transfer_id}
+        assert status_of(world, transfer_id) == "pending"
+        assert world.funds(EVERYDAY) == 185_040
+        assert world.outcomes()[-1] == (CONFIRM, "declined")
+        assert structured(await customer.confirm(transfer_id))["status"] == "posted"
+
+
+@pytest.mark.parametrize("content", [{}, {"agreed": "maybe"}, {"agreed": None}, {"yes": True}])
+async def test_an_answer_that_is_no_yes_is_none(world: World, mode: str, content: Any) -> None:
+    async with world.customer(mode=mode, answers=[content]) as customer:
+        transfer_id, _ = await prepared(customer)
+        result = await customer.confirm(transfer_id)
+    assert result.is_error
+    assert structured(result)["status"] == "invalid_answer"
+    assert status_of(world, transfer_id) == "pending"
+    assert world.outcomes()[-1] == (CONFIRM, "invalid_answer")
+
+
+async def test_the_code_stands_in_where_nobody_can_be_asked(world: World, mode: str) -> None:
+    async with world.customer(mode=mode) as customer:
+        transfer_id, code = await prepared(customer)
+        missing = await customer.confirm(transfer_id)
+        assert structured(missing)["status"] == "confirmation_needed"
+        assert code not in everything(missing)
+        assert status_of(world, transfer_id) == "pending"
+        result = await customer.confirm(transfer_id, confirmationCode=code)
+    assert structured(result)["status"] == "posted"
+    assert world.funds(EVERYDAY) == 182_540
+
+
+async def test_five_wrong_codes_void(world: World, mode: str) -> None:
+    async with world.customer(mode=mode) as customer:
+        transfer_id, code = await prepared(customer)
+        for left in (4, 3, 2, 1):
+            said = refused(
+                await customer.confirm(transfer_id, confirmationCode=wrong(code)),
+                "confirmationCode",
+            )
+            assert f"{left} more" in said
+            assert wrong(code) not in said
+            assert status_of(world, transfer_id) == "pending"
+        last = await customer.confirm(transfer_id, confirmationCode=wrong(code))
+        refused(last, "confirmationCode")
+        assert structured(last)["status"] == "voided"
+        assert status_of(world, transfer_id) == "voided"
+        late = await customer.confirm(transfer_id, confirmationCode=code)
+    assert late.is_error
+    assert structured(late)["status"] == "voided"
+    assert structured(late)["field"] == "transferId"
+    assert world.funds(EVERYDAY) == 185_040
+    assert world.outcomes() == [
+        (PREPARE, "prepared"),
+        *[(CONFIRM, "wrong_code")] * 4,
+        (CONFIRM, "voided_for_codes"),
+        (CONFIRM, "voided"),
+    ]
+
+
+async def test_wrong_codes_in_every_form_count_and_reach_nobody(world: World) -> None:
+    async with world.customer() as customer:
+        transfer_id, code = await prepared(customer)
+        for bad in ("", f" {code}", f"{code}\x00", "x" * 1_000_000):
+            result = await customer.confirm(transfer_id, confirmationCode=bad)
+            assert "x" * 10 not in refused(result, "confirmationCode")
+        assert world.sql("SELECT wrong_codes FROM transfer") == [(4,)]
+        # A code that is no text is no code at all.
+        for bad in (int(code), True, [code], {"code": code}):
+            result = await customer.confirm(transfer_id, confirmationCode=bad)
+            said = refused(result, "confirmationCode")
+            assert code not in said
+        assert world.sql("SELECT wrong_codes FROM transfer") == [(4,)]
+        assert structured(await customer.confirm(transfer_id, confirmationCode=code))["status"] == (
+            "posted"
+        )
+
+
+async def test_a_surrogate_is_a_wrong_code_too(world: World) -> None:
+    async with world.customer() as customer:
+        transfer_id, _ = await prepared(customer)
+        refused(await customer.confirm(transfer_id, confirmationCode="\ud800"), "confirmationCode")
+    assert status_of(world, transfer_id) == "pending"
+
+
+async def test_a_code_is_good_for_its_own_transfer_only(world: World) -> None:
+    async with world.customer() as customer:
+        first, code = await prepared(customer)
+        second, _ = await prepared(customer, amount=26)
+        refused(await customer.confirm(second, confirmationCode=code), "confirmationCode")
+        await customer.confirm(first, confirmationCode=code)
+        refused(await customer.confirm(second, confirmationCode=code), "confirmationCode")
+    assert status_of(world, second) == "pending"
+
+
+async def test_a_yes_does_not_save_a_wrong_code(world: World) -> None:
+    async with world.customer(answers=[YES]) as customer:
+        transfer_id, code = await prepared(customer)
+        result = await customer.confirm(transfer_id, confirmationCode=wrong(code))
+        refused(result, "confirmationCode")
+    assert status_of(world, transfer_id) == "pending"
+
+
+async def test_what_was_decided_stays_decided(world: World) -> None:
+    """Confirming what is posted gives its receipt; nothing else about it can be changed."""
+    async with world.customer() as customer:
+        transfer_id, code = await prepared(customer)
+        receipt = await customer.confirm(transfer_id, confirmationCode=code)
+        for more in ({}, {"confirmationCode": code}, {"confirmationCode": wrong(code)}):
+            again = await customer.confirm(transfer_id, **more)
+            assert again.content == receipt.content
+            assert structured(again) == structured(receipt)
+        said = refused(await customer.cancel(transfer_id), "transferId")
+        assert "posted" in said
+        assert world.funds(EVERYDAY) == 182_540
+
+
+async def test_cancelling_gives_the_money_back(world: World, mode: str) -> None:
+    async with world.customer(mode=mode, can_be_asked=True) as customer:
+        transfer_id, code = await prepared(customer)
+        result = await customer.cancel(transfer_id)
+        again = await customer.cancel(transfer_id)
+        assert not result.is_error
+        assert structured(result)["status"] == "voided"
+        assert structured(again) == structured(result)
+        balance = structured(await customer.call("get_account_balance", accountId=EVERYDAY))
+        assert balance["available"] == balance["posted"] == 1850.4
+        late = await customer.confirm(transfer_id, confirmationCode=code)
+        assert late.is_error
+        assert structured(late)["status"] == "voided"
+        assert structured(late)["field"] == "transferId"
+        assert "cancelled by the customer" in words(late)
+    assert world.outcomes() == [
+        (PREPARE, "prepared"),
+        (CONFIRM, "cancelled"),
+        (CONFIRM, "cancelled"),
+        ("get_account_balance", "balance"),
+        (CONFIRM, "voided"),
+    ]
+
+
+async def test_a_scheduled_transfer(world: World) -> None:
+    async with world.customer() as customer:
+        transfer_id, code = await prepared(customer, scheduledDate="2026-03-20")
+        result = await customer.confirm(transfer_id, confirmationCode=code)
+        again = await customer.confirm(transfer_id)
+        assert structured(result)["status"] == "scheduled"
+        assert structured(result)["scheduledDate"] == "2026-03-20"
+        assert structured(again) == structured(result)
+        assert world.funds(EVERYDAY) == 185_040
+        cancelled = await customer.cancel(transfer_id)
+        assert structured(cancelled)["status"] == "voided"
+
+
+async def test_a_failed_transfer_says_why(world: World) -> None:
+    async with world.customer() as customer:
+        transfer_id, code = await prepared(customer, scheduledDate="2026-03-20")
+        await customer.confirm(transfer_id, confirmationCode=code)
+        world.sql(
+            "UPDATE transfer SET status = 'failed', reason = 'Not enough available' "
+            "WHERE transfer_id = ?",
+            transfer_id,
+        )
+        result = await customer.confirm(transfer_id)
+    assert result.is_error
+    assert structured(result)["status"] == "failed"
+    assert "Not enough available" in words(result)
+
+
+async def test_what_no_longer_can_be_paid_is_refused_and_stays(world: World) -> None:
+    async with world.customer() as customer:
+        transfer_id, code = await prepared(customer)
+        world.sql("UPDATE account SET can_transfer_from = 0 WHERE account_id = ?", EVERYDAY)
+        refused(await customer.confirm(transfer_id, confirmationCode=code), "fromAccountId")
+        world.sql("UPDATE account SET can_transfer_from = 1 WHERE account_id = ?", EVERYDAY)
+        assert status_of(world, transfer_id) == "pending"
+        result = await customer.confirm(transfer_id, confirmationCode=code)
+    assert structured(result)["status"] == "posted"
+
+
+async def test_an_account_locked_meanwhile_hands_off_when_confirmed(world: World) -> None:
+    async with world.customer() as customer:
+        transfer_id, code = await prepared(customer)
+        world.sql("UPDATE account SET is_locked = 1 WHERE account_id = ?", EVERYDAY)
+        result = await customer.confirm(transfer_id, confirmationCode=code)
+    assert structured(result)["status"] == "account_locked"
+    assert next_tool(result) == {
+        "tool": "request_agent_handoff",
+        "arguments": {
+            "reason": "Customer attempted to transfer from locked account: "
+            "Everyday Checking (acc_everyday_001)"
+        },
+    }
+    assert world.funds(EVERYDAY) == 185_040
+
+
+# --- exactly once ---------------------------------------------------------------------------------
+
+
+async def at_once(
+    world: World, how_many: int, act: Any, *, clients: int = 4, **options: Any
+) -> list[CallToolResult]:
+    """Let several connections, each with a bank of its own on the file, act all at once."""
+    results: list[CallToolResult] = []
+    ready = anyio.Event()
+    waiting = 0
+
+    async def person(calls: int) -> None:
+        nonlocal waiting
+        async with world.customer(**options) as customer:
+
+            async def one() -> None:
+                results.append(await act(customer))
+
+            waiting += 1
+            if waiting == clients:
+                ready.set()
+            await ready.wait()
+            async with anyio.create_task_group() as calling:
+                for _ in range(calls):
+                    calling.start_soon(one)
+
+    async with anyio.create_task_group() as people:
+        for _ in range(clients):
+            people.start_soon(person, how_many // clients)
+    assert len(results) == how_many
+    return results
+
+
+async def test_twenty_confirms_at_once_post_once(world: World, mode: str) -> None:
+    async with world.customer(mode=mode) as customer:
+        transfer_id, code = await prepared(customer)
+    results = await at_once(
+        world,
+        20,
+        lambda customer: customer.confirm(transfer_id, confirmationCode=code),
+        mode=mode,
+    )
+    receipts = {everything(result) for result in results}
+    assert len(receipts) == 1
+    assert structured(results[0])["status"] == "posted"
+    assert world.sql("SELECT count(*) FROM posting WHERE kind = 'transfer'") == [(1,)]
+    assert world.funds(EVERYDAY) == 182_540
+    assert world.outcomes().count((CONFIRM, "posted")) == 20
+
+
+async def test_twenty_yeses_at_once_post_once(world: World) -> None:
+    async with world.customer() as customer:
+        transfer_id, _ = await prepared(customer)
+
+    async def act(customer: Customer) -> CallToolResult:
+        customer.answers.append(YES)
+        result = await customer.confirm(transfer_id)
+        customer.answers.clear()  # Whoever came too late was not asked.
+        return result
+
+    results = await at_once(world, 20, act, clients=20, can_be_asked=True)
+    assert {structured(result)["status"] for result in results} == {"posted"}
+    assert len({everything(result) for result in results}) == 1
+    assert world.sql("SELECT count(*) FROM posting WHERE kind = 'transfer'") == [(1,)]
+
+
+async def test_confirms_and_cancels_at_once_come_to_one_end(world: World) -> None:
+    async with world.customer() as customer:
+        transfer_id, code = await prepared(customer)
+    turn = iter(range(8))
+
+    async def act(customer: Customer) -> CallToolResult:
+        if next(turn) % 2:
+            return await customer.cancel(transfer_id)
+        return await customer.confirm(transfer_id, confirmationCode=code)
+
+    results = await at_once(world, 8, act)
+    final = status_of(world, transfer_id)
+    assert final in ("posted", "voided")
+    assert {structured(result)["status"] for result in results if not result.is_error} == {final}
+    moved = 2_500 if final == "posted" else 0
+    assert world.funds(EVERYDAY) == 185_040 - moved
+
+
+async def test_a_replayed_yes_posts_nothing_more(world: World) -> None:
+    async with world.customer(can_be_asked=True) as customer:
+        transfer_id, _ = await prepared(customer)
+        arguments = {"transferId": transfer_id, "action": "confirm"}
+        asked = await one_round(customer, CONFIRM, arguments)
+        assert isinstance(asked, InputRequiredResult)
+        ((key, _),) = (asked.input_requests or {}).items()
+        replay = {
+            "input_responses": {key: {"action": "accept", "content": YES}},
+            "request_state": asked.request_state,
+        }
+        results = [await one_round(customer, CONFIRM, arguments, **replay) for _ in range(3)]
+        assert all(structured(result)["status"] == "posted" for result in results)  # type: ignore[arg-type]
+        assert results[0] == results[1] == results[2]
+
+        # The same yes is none for another transfer.
+        other, _ = await prepared(customer, amount=26)
+        with pytest.raises(Exception, match=r"requestState|request state"):
+            await one_round(customer, CONFIRM, {**arguments, "transferId": other}, **replay)
+    assert status_of(world, other) == "pending"
+    assert world.sql("SELECT count(*) FROM posting WHERE kind = 'transfer'") == [(1,)]
+
+
+async def test_a_yes_nobody_was_asked_for_counts_for_nothing(world: World) -> None:
+    """The answer is there, but no state of ours says that the question was put."""
+    async with world.customer(can_be_asked=True) as customer:
+        transfer_id, _ = await prepared(customer)
+        arguments = {"transferId": transfer_id, "action": "confirm"}
+        asked = await one_round(customer, CONFIRM, arguments)
+        assert isinstance(asked, InputRequiredResult)
+        ((key, _),) = (asked.input_requests or {}).items()
+        forged = await one_round(
+            customer,
+            CONFIRM,
+            arguments,
+            input_responses={key: {"action": "accept", "content": YES}},
+        )
+        assert isinstance(forged, InputRequiredResult)
+    assert status_of(world, transfer_id) == "pending"
+
+
+async def test_an_expired_question_posts_nothing(world: World) -> None:
+    """Between the question and the yes the transfer's time ran out."""
+    async with world.customer(answers=[]) as customer:
+        transfer_id, _ = await prepared(customer)
+
+        def too_late(_: Any) -> dict[str, Any]:
+            world.clock.move(minutes=10)
+            return YES
+
+        customer.answers.append(too_late)
+        result = await customer.confirm(transfer_id)
+    assert result.is_error
+    assert structured(result)["status"] == "expired"
+    assert world.funds(EVERYDAY) == 185_040
+
+
+async def test_a_transfer_in_euros(world: World) -> None:
+    """No other euro account is the customer's own, so there is nowhere to send them."""
+    async with world.customer() as customer:
+        said = refused(await customer.prepare(fromAccountId=EURO), "toAccountId")
+    assert "EUR" in said
+    assert "USD" in said
