@@ -3,7 +3,7 @@
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.extension import Extension
@@ -29,6 +29,8 @@ from banking_server.chaining.directive import (
 )
 
 logger = logging.getLogger(__name__)
+
+_ResultT = TypeVar("_ResultT", CallToolResult, InputRequiredResult)
 
 
 def with_next_tool(
@@ -118,23 +120,21 @@ class ToolChaining(Extension):
             return result
         if META_KEY not in (result.meta or {}):
             return result
+        if isinstance(result, InputRequiredResult):
+            return _dropped(params.name, result, "an interim result cannot name a next tool")
         checked = await self._check(result, self._list_tools)
         if isinstance(checked, str):
-            logger.error("Dropped the directive of tool %r: %s", params.name, checked)
-            kept = {key: item for key, item in (result.meta or {}).items() if key != META_KEY}
-            return result.model_copy(update={"meta": kept or None})
-        if isinstance(result, CallToolResult) and not client_declared(ctx):
-            return result.model_copy(update={"content": [*result.content, in_words(checked)]})
-        return result
+            return _dropped(params.name, result, checked)
+        content = result.content if client_declared(ctx) else [*result.content, in_words(checked)]
+        # Only what a directive is made of goes out (TC-S-11).
+        meta = {**(result.meta or {}), META_KEY: checked.to_wire()}
+        return result.model_copy(update={"content": content, "meta": meta})
 
     @staticmethod
     async def _check(
-        result: CallToolResult | InputRequiredResult,
-        list_tools: Callable[[], Awaitable[Sequence[Tool]]],
+        result: CallToolResult, list_tools: Callable[[], Awaitable[Sequence[Tool]]]
     ) -> Directive | str:
         """Return the directive if it may go out, else what is wrong with it."""
-        if isinstance(result, InputRequiredResult):
-            return "an interim result (input_required) cannot name a next tool"
         reading = read_directive(result.meta)
         if not isinstance(reading, Found):
             return reading.reason if isinstance(reading, Malformed) else "there is none"
@@ -163,3 +163,10 @@ class ToolChaining(Extension):
         for member in ("extensions", "experimental"):
             capabilities[member] = {**(capabilities.get(member) or {}), IDENTIFIER: SETTINGS}
         return result
+
+
+def _dropped(tool: str, result: _ResultT, why: str) -> _ResultT:
+    """Return the result without its directive, and log that the server has a bug."""
+    logger.error("Dropped the directive of tool %r: %s", tool, why)
+    kept = {key: item for key, item in (result.meta or {}).items() if key != META_KEY}
+    return result.model_copy(update={"meta": kept or None})

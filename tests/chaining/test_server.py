@@ -76,6 +76,11 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     ]
 
 
+async def test_members_that_a_directive_does_not_have_stay_behind(declared: Peer) -> None:
+    result = await emit(declared, {**GOOD, "parameters": {"reason": "x"}, "note": "x"})
+    assert (result.meta or {})[META_KEY] == GOOD
+
+
 async def test_a_declared_client_gets_the_directive_and_no_words(declared: Peer) -> None:
     result = await emit(declared, GOOD)
 
