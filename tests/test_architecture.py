@@ -14,6 +14,7 @@ MAY_IMPORT = {
     "bank": {"bank"},
     "tools": {"tools", "bank", "chaining"},
     "conformance": {"conformance", "chaining", "packaged"},
+    "agent": {"agent", "chaining"},
 }
 """Of this project, what each package may import."""
 
@@ -22,6 +23,7 @@ MUST_NOT_IMPORT = {
     "bank": {"mcp", "mcp_types", "typer", "rich", "starlette", "uvicorn"},
     "tools": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer", "rich"},
     "conformance": {"sqlmodel", "sqlalchemy", "aiosqlite"},
+    "agent": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer", "rich"},
 }
 """Of other projects, what each package has no business with."""
 

@@ -1,0 +1,195 @@
+"""A conversation with the agent at the terminal.
+
+The event loop runs in a thread of its own. The main thread reads the user's lines, so that the
+terminal's own line editing and history work, and so that Ctrl-C comes to it, and stops a request.
+"""
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final, Protocol
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from mcp import Client
+
+from banking_server.agent.endpoint import Endpoint
+from banking_server.agent.loop import (
+    Agent,
+    Called,
+    Calling,
+    ChainStopped,
+    Corrected,
+    Declined,
+    Entry,
+    ModelReplied,
+    Run,
+    RunOutcome,
+    Said,
+)
+from banking_server.agent.settings import ModelSettings
+from banking_server.agent.toolbox import OfferedTool, Toolbox
+from banking_server.chaining import ConsentPolicy, Step
+
+PROMPT: Final = "you> "
+QUIT: Final = "/quit"
+
+
+class Terminal(Protocol):
+    """What a conversation needs of a terminal."""
+
+    def read(self, prompt: str) -> str:
+        """Return the user's next line; raises EOFError where there are no more."""
+        ...
+
+    def write(self, text: str) -> None:
+        """Write a piece of the model's text, as it comes, with no line break added."""
+        ...
+
+    def tell(self, text: str, *, indent: int = 0) -> None:
+        """Write whole lines."""
+        ...
+
+    async def consents(self, tool: str) -> bool:
+        """Ask the user whether a call is made that may change something."""
+        ...
+
+
+class ChainNarrator(ConsentPolicy, Protocol):
+    """Shows the results of a chain's calls, and each directive before it is followed."""
+
+    def told(self, step: Step) -> None:
+        """Show the result of a call."""
+        ...
+
+
+Connect = Callable[[], AbstractAsyncContextManager[Mapping[str, Client]]]
+"""Connects to the servers; the keys are names for them."""
+
+
+def chat(
+    settings: ModelSettings, connect: Connect, terminal: Terminal, narrator: ChainNarrator
+) -> None:
+    """Hold a conversation until the user ends it with `/quit` or the end of the input.
+
+    Ctrl-C stops the request under way and leaves the conversation standing; a second one, while
+    the first is still being seen to, raises KeyboardInterrupt.
+    """
+    view = _View(terminal, narrator)
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(_agent(settings, connect, view)) as agent,
+    ):
+        while True:
+            try:
+                line = terminal.read(PROMPT).strip()
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                terminal.tell(f"(Ctrl-D or {QUIT} ends the conversation.)")
+                continue
+            if line == QUIT:
+                return
+            if line:
+                view.end(_ask(portal, agent, line))
+
+
+def _ask(portal: BlockingPortal, agent: Agent, line: str) -> Run:
+    future = portal.start_task_soon(agent.ask, line)
+    try:
+        return future.result()
+    except KeyboardInterrupt:
+        portal.call(agent.stop)
+        return future.result()
+
+
+@asynccontextmanager
+async def _agent(settings: ModelSettings, connect: Connect, view: "_View") -> AsyncIterator[Agent]:
+    async with Endpoint(settings) as endpoint, connect() as clients:
+        toolbox = await Toolbox.gather(clients)
+        view.begin(endpoint, toolbox)
+        yield Agent(
+            endpoint,
+            toolbox,
+            consent=view,
+            follow_consent=view.narrator,
+            on_entry=view.show,
+            on_text=view.write,
+        )
+
+
+class _View:
+    """Shows a request as it is worked on, and asks for the host's consent."""
+
+    def __init__(self, terminal: Terminal, narrator: ChainNarrator) -> None:
+        self._terminal = terminal
+        self.narrator = narrator
+        self._mid_line = False
+
+    def begin(self, endpoint: Endpoint, toolbox: Toolbox) -> None:
+        """Say who is talking, and with which tools."""
+        tools = ", ".join(offered.name for offered in toolbox.tools) or "none"
+        self._tell(f"Model: {endpoint.model}. Tools: {tools}.")
+        self._tell(f"Ctrl-C stops a request; {QUIT} ends the conversation.")
+
+    def write(self, text: str) -> None:
+        """Show a piece of what the model says to the user."""
+        self._terminal.write(text)
+        self._mid_line = not text.endswith("\n")
+
+    def show(self, entry: Entry) -> None:
+        """Show an entry of the transcript."""
+        match entry:
+            case Calling() if entry.tool.read_only:
+                self._announce(entry.tool, entry.arguments)
+            case Calling():
+                pass  # Announced when the user was asked for their consent.
+            case Called():
+                self._end_line()
+                self.narrator.told(entry.step)
+            case ChainStopped():
+                self._tell(f"(The chain ended: {entry.detail}.)", indent=3)
+            case Declined():
+                self._tell(f"(Not called: {entry.tool.name}. The model has been told.)", indent=3)
+            case Corrected():
+                self._tell(f"(No call was made: {entry.problem}. The model has been told.)")
+            case ModelReplied() | Said():
+                self._end_line()
+
+    def end(self, run: Run) -> None:
+        """Show how a request ended."""
+        self._end_line()
+        if run.outcome is not RunOutcome.ANSWERED:
+            self._tell(run.report())
+        mine = sum(called.by == "model" for called in run.calls)
+        usage = run.usage
+        self._tell(
+            f"[{_many(mine, 'call')} by the model, {_many(len(run.calls) - mine, 'call')} by "
+            f"directive; {_many(run.model_calls, 'reply', 'replies')}, "
+            f"{'about ' if usage.estimated else ''}{usage.prompt_tokens} + "
+            f"{usage.completion_tokens} tokens, {run.seconds:.1f} s]"
+        )
+        self._tell("")
+
+    async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+        """Show a call that may change something, and return whether the user consents to it."""
+        self._announce(tool, arguments)
+        return await self._terminal.consents(tool.name)
+
+    def _announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
+        self._tell("")
+        self._tell(tool.name)
+        self._tell(f"with     {json.dumps(arguments, ensure_ascii=False)}", indent=3)
+        self._tell("because  the model asked for it", indent=3)
+
+    def _tell(self, text: str, *, indent: int = 0) -> None:
+        self._end_line()
+        self._terminal.tell(text, indent=indent)
+
+    def _end_line(self) -> None:
+        if self._mid_line:
+            self._terminal.write("\n")
+            self._mid_line = False
+
+
+def _many(number: int, one: str, more: str = "") -> str:
+    return f"{number} {one if number == 1 else more or one + 's'}"

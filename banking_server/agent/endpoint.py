@@ -1,0 +1,366 @@
+"""The model: any OpenAI-compatible chat endpoint, through the `openai` client.
+
+    async with Endpoint(load_model_settings()) as endpoint:
+        completion = await endpoint.complete([{"role": "user", "content": "Hello"}])
+
+The client does the requests, the time-outs and the bounded retries, `Retry-After` included.
+What it hands back is checked here, since it takes an endpoint at its word.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+import openai
+from pydantic import BaseModel, Field, ValidationError, field_validator
+
+from banking_server.agent.settings import ModelSettings
+
+Message = dict[str, Any]
+"""A message of the conversation, as JSON."""
+
+MAX_REPLY: Final = 100_000
+"""Characters of one streamed reply; a model that has not stopped by then is cut off."""
+
+CHARACTERS_PER_TOKEN: Final = 4
+"""For an estimate where the endpoint does not count."""
+
+READY: Final[dict[str, Any]] = {
+    "type": "function",
+    "function": {
+        "name": "ready",
+        "description": "Say that you are ready.",
+        "parameters": {"type": "object", "properties": {}},
+    },
+}
+
+
+class ModelUnavailable(Exception):
+    """The model gave no reply that can be used; the message is one line for people."""
+
+
+class RequestRejected(ModelUnavailable):
+    """The endpoint answered with an error that another form of request may not meet."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens that a reply cost."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    estimated: bool = False
+    """The endpoint did not say, so that these are guesses from the number of characters."""
+
+    @property
+    def total(self) -> int:
+        """Prompt and completion together."""
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True)
+class NativeCall:
+    """A tool call in the endpoint's own form."""
+
+    call_id: str
+    name: str
+    arguments: str
+    """JSON text, as the model wrote it: it may be anything."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One reply of the model."""
+
+    text: str
+    calls: tuple[NativeCall, ...]
+    usage: Usage
+    seconds: float
+    """From the request to the end of the reply, retries included."""
+    cut_off: bool = False
+    """The reply ended at a length limit, not where the model wanted to."""
+
+
+OnText = Callable[[str], None]
+
+
+class Endpoint:
+    """A chat endpoint; an async context manager that holds its connections."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        self.settings = settings
+        self.model = settings.name
+        key = settings.key.get_secret_value() if settings.key else ""
+        self._key = key
+        self._client = openai.AsyncOpenAI(
+            base_url=settings.url,
+            # The client insists on a key; endpoints that ask for none ignore it.
+            api_key=key or "none",
+            timeout=openai.Timeout(settings.timeout, connect=min(settings.timeout, 10)),
+            max_retries=settings.retries,
+        )
+        # The client takes these from the environment, and they are OpenAI's business alone.
+        self._client.organization = None
+        self._client.project = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._client.close()
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        functions: Sequence[dict[str, Any]] = (),
+        on_text: OnText | None = None,
+    ) -> Completion:
+        """Ask for the next message of a conversation.
+
+        Args:
+            messages: The conversation so far.
+            functions: Tools for the endpoint's own tool calling; none for the prompt form.
+            on_text: Told of each piece of text as it comes; without it nothing is streamed.
+
+        Raises:
+            ModelUnavailable: There is no reply that can be used.
+        """
+        began = time.monotonic()
+        request: dict[str, Any] = {"model": self.model, "messages": list(messages)}
+        if functions:
+            request["tools"] = list(functions)
+        if self.settings.temperature is not None:
+            request["temperature"] = self.settings.temperature
+        try:
+            if on_text is None:
+                reply = await self._at_once(request)
+            else:
+                reply = await self._streamed(request, on_text)
+        except (openai.OpenAIError, ValueError, TypeError, AttributeError) as e:
+            # The last three are what an answer that is no chat completion does to the client.
+            raise self._unavailable(e) from e
+        return Completion(
+            text=reply.text,
+            calls=tuple(reply.native_calls()),
+            usage=reply.usage or _estimate(request, reply),
+            seconds=time.monotonic() - began,
+            cut_off=reply.finish_reason == "length",
+        )
+
+    async def probe(self) -> tuple[bool, Completion | None]:
+        """Find out whether the model calls tools natively, by asking it to call one.
+
+        Returns the finding with the reply, which is None where the endpoint rejects requests with
+        tools. Raises ModelUnavailable where it cannot be reached at all.
+        """
+        message = {"role": "user", "content": "Call the tool `ready` now."}
+        try:
+            completion = await self.complete([message], functions=[READY])
+        except RequestRejected:
+            return False, None
+        return any(call.name == "ready" for call in completion.calls), completion
+
+    async def _at_once(self, request: dict[str, Any]) -> "_Reply":
+        reply = _Reply()
+        reply.add(_Body.read(await self._client.chat.completions.create(**request)))
+        if reply.finish_reason is None and not reply.text and not reply.calls:
+            raise _NoCompletion("the answer holds no message")
+        return reply
+
+    async def _streamed(self, request: dict[str, Any], on_text: OnText) -> "_Reply":
+        reply = _Reply()
+        stream = await self._client.chat.completions.create(
+            **request, stream=True, stream_options={"include_usage": True}
+        )
+        async with stream:
+            async for chunk in stream:
+                piece = reply.add(_Body.read(chunk))
+                if piece:
+                    on_text(piece)
+                if reply.size > MAX_REPLY:
+                    reply.finish_reason = "length"
+                    break
+        if reply.finish_reason is None:
+            raise _NoCompletion("the reply broke off in the middle")
+        return reply
+
+    def _unavailable(self, error: Exception) -> ModelUnavailable:
+        """Return what went wrong, in one line for people, without the key."""
+        parts = urlsplit(self.settings.url)
+        place = f"The model endpoint at {parts.hostname}" + (f":{parts.port}" if parts.port else "")
+        kind: type[ModelUnavailable] = ModelUnavailable
+        match error:
+            case openai.APITimeoutError():
+                words = f"did not answer within {self.settings.timeout:g} seconds"
+            case openai.APIConnectionError():
+                words = f"cannot be reached, or hung up: {error.__cause__ or error}"
+            case openai.APIStatusError(status_code=(401 | 403) as status):
+                words = f"refuses the key (HTTP {status}); set BANKING_MODEL_KEY: {error}"
+            case openai.RateLimitError():
+                wait = error.response.headers.get("retry-after")
+                words = "has too much to do (HTTP 429)"
+                words += f" and asks to wait {wait} seconds" if wait else ""
+                words += f": {error}"
+            case openai.NotFoundError():
+                kind = RequestRejected
+                words = (
+                    f"knows no such address or no model {self.model!r} (HTTP 404); "
+                    f"BANKING_MODEL_URL mostly ends in /v1: {error}"
+                )
+            case openai.APIStatusError():
+                kind = RequestRejected
+                words = f"answered HTTP {error.status_code}: {error}"
+            case openai.APIError():
+                words = f"broke off with an error: {error}"
+            case json.JSONDecodeError():
+                words = "answered with broken JSON"
+            case _NoCompletion():
+                words = f"gave no usable reply: {error}"
+            case _:
+                words = "answered with something that is no chat completion"
+        line = " ".join(f"{place} {words}".split())
+        if self._key:
+            line = line.replace(self._key, "***")
+        return kind(line[:400].rstrip(".") + ".")
+
+
+class _NoCompletion(ValueError):
+    """The answer is JSON, but no chat completion."""
+
+
+class _Function(BaseModel):
+    name: str | None = None
+    arguments: str | None = None
+
+    @field_validator("arguments", mode="before")
+    @classmethod
+    def _as_text(cls, value: Any) -> Any:
+        """Some endpoints send the arguments as an object, not as its text."""
+        return json.dumps(value) if isinstance(value, dict) else value
+
+
+class _ToolCall(BaseModel):
+    index: int | None = None
+    id: str | None = None
+    function: _Function = Field(default_factory=_Function)
+
+
+class _Message(BaseModel):
+    content: str | None = None
+    tool_calls: list[_ToolCall] | None = None
+
+
+class _Choice(BaseModel):
+    message: _Message | None = None
+    delta: _Message | None = None
+    finish_reason: str | None = None
+
+
+class _Counts(BaseModel):
+    prompt_tokens: int = Field(ge=0)
+    completion_tokens: int = Field(ge=0)
+
+
+class _Body(BaseModel):
+    """What is read of a completion, or of a chunk of one."""
+
+    choices: list[_Choice]
+    usage: _Counts | None = None
+
+    @classmethod
+    def read(cls, answer: Any) -> Self:
+        """Read what the client made of an answer. Raises _NoCompletion."""
+        if isinstance(answer, openai.BaseModel):
+            answer = answer.to_dict(warnings=False)
+        if isinstance(answer, dict) and answer.get("error"):
+            raise _NoCompletion(f"it says {json.dumps(answer['error'], default=str)[:200]}")
+        try:
+            return cls.model_validate(answer)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            place = ".".join(map(str, first["loc"])) or "the answer"
+            raise _NoCompletion(f"{place}: {first['msg']}") from error
+
+
+class _Reply:
+    """A reply that is put together from one body, or from many."""
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.size = 0
+        self.calls: list[_ToolCall] = []
+        self.usage: Usage | None = None
+        self.finish_reason: str | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    def add(self, body: _Body) -> str:
+        """Add what a body holds; return its text."""
+        if body.usage is not None:
+            self.usage = Usage(body.usage.prompt_tokens, body.usage.completion_tokens)
+        if not body.choices:
+            return ""
+        choice = body.choices[0]
+        self.finish_reason = choice.finish_reason or self.finish_reason
+        message = choice.message or choice.delta or _Message()
+        for call in message.tool_calls or ():
+            self._add_call(call)
+        if message.content:
+            self.pieces.append(message.content)
+            self.size += len(message.content)
+        return message.content or ""
+
+    def _add_call(self, piece: _ToolCall) -> None:
+        """Add a call, or a further piece of one: a piece has its index, and no id of its own."""
+        function = piece.function
+        self.size += len(function.name or "") + len(function.arguments or "")
+        known = next(
+            (
+                call
+                for call in reversed(self.calls)
+                if piece.index is not None
+                and call.index == piece.index
+                and piece.id in (None, "", call.id)
+            ),
+            None,
+        )
+        if known is None:
+            self.calls.append(piece)
+            return
+        known.function.name = known.function.name or function.name
+        known.function.arguments = f"{known.function.arguments or ''}{function.arguments or ''}"
+
+    def native_calls(self) -> list[NativeCall]:
+        """Return the calls, each with an id of its own."""
+        calls: list[NativeCall] = []
+        taken: set[str] = set()
+        for number, call in enumerate(self.calls, start=1):
+            call_id = call.id if call.id and call.id not in taken else f"call_{number}"
+            taken.add(call_id)
+            function = call.function
+            calls.append(NativeCall(call_id, function.name or "", function.arguments or ""))
+        return calls
+
+
+def _estimate(request: dict[str, Any], reply: _Reply) -> Usage:
+    return Usage(
+        prompt_tokens=_tokens(len(json.dumps(request, ensure_ascii=False))),
+        completion_tokens=_tokens(reply.size),
+        estimated=True,
+    )
+
+
+def _tokens(characters: int) -> int:
+    return -(-characters // CHARACTERS_PER_TOKEN)

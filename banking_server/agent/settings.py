@@ -1,0 +1,111 @@
+"""The settings of the model and of the agent, from the environment: `BANKING_MODEL_NAME=qwen3`.
+
+Each is described once, here. Nothing else in this project needs a model.
+"""
+
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PREFIX: Final = "BANKING_MODEL_"
+
+
+class ModelNotConfigured(Exception):
+    """No model is configured, or a setting cannot be used; one line that names the variable."""
+
+
+class ModelSettings(BaseSettings):
+    """Which model to ask, how, and for how long."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_ignore_empty=True, extra="ignore", frozen=True
+    )
+
+    url: str = Field(
+        description="The base URL of an OpenAI-compatible chat endpoint, such as "
+        "`http://localhost:11434/v1`."
+    )
+    name: str = Field(description="The model's name, as the endpoint knows it.")
+    key: SecretStr | None = Field(
+        default=None, description="The endpoint's API key, where it asks for one. A secret."
+    )
+    tools: Literal["auto", "native", "prompt"] = Field(
+        default="auto",
+        description="How the model is given tools: by the endpoint's own tool calling, or in the "
+        "prompt. `auto` asks the model once to call a harmless tool, and goes by whether it does.",
+    )
+    temperature: float | None = Field(
+        default=None, ge=0, le=2, description="Passed on where given. By default the endpoint's."
+    )
+    timeout: float = Field(
+        default=120,
+        gt=0,
+        allow_inf_nan=False,
+        description="Seconds that the endpoint may be silent in a reply.",
+    )
+    retries: int = Field(
+        default=2,
+        ge=0,
+        le=10,
+        description="How often a request is repeated that timed out, or met 429 or 5xx.",
+    )
+    turns: int = Field(default=12, ge=1, description="Replies of the model to one request at most.")
+    seconds: float = Field(
+        default=600,
+        gt=0,
+        allow_inf_nan=False,
+        description="Seconds that one request may take, questions to the user included.",
+    )
+    tokens: int = Field(
+        default=100_000,
+        ge=1,
+        description="Tokens, prompts and replies together, after which a request gets no further "
+        "reply of the model.",
+    )
+    corrections: int = Field(
+        default=3,
+        ge=0,
+        description="How often in a row the model may put right a call that could not be made.",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _http_url(cls, value: str) -> str:
+        try:
+            parts = urlsplit(value)
+            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable or not value.isascii() or not value.isprintable():
+            raise ValueError("must be an http or https URL, such as http://localhost:11434/v1")
+        return value
+
+    @field_validator("key")
+    @classmethod
+    def _fits_a_header(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None:
+            text = value.get_secret_value()
+            if not text.isascii() or not text.isprintable() or " " in text:
+                raise ValueError("holds a character that no key has: a space, say, or a line break")
+        return value
+
+
+def load_model_settings() -> ModelSettings:
+    """Return the settings of the environment. Raises ModelNotConfigured."""
+    try:
+        return ModelSettings()
+    except ValidationError as error:
+        problem = error.errors(include_url=False)[0]
+        name = str(problem["loc"][0])
+        variable = PREFIX + name.upper()
+        if problem["type"] == "missing":
+            raise ModelNotConfigured(
+                f"No model is configured: set {variable}. "
+                f"{ModelSettings.model_fields[name].description}"
+            ) from None
+        words = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        # Neither a key nor a URL is repeated: a URL can hold a password.
+        shown = "" if name in ("key", "url") else f", not {str(problem['input'])[:60]!r}"
+        raise ModelNotConfigured(f"{variable}: {words}{shown}") from None

@@ -1,0 +1,236 @@
+"""The tools of one or more servers, as a model is told of them."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mcp import Client
+from mcp.types import Tool
+
+from banking_server.chaining import ToolCatalog
+
+NAME_LENGTH: Final = 64
+"""Characters of a name that the endpoints' own tool calling allows."""
+
+PAGES: Final = 100
+"""Pages of one server's list that are read at most."""
+
+DEPTH: Final = 4
+"""Levels of an argument's schema that are described."""
+
+
+@dataclass(frozen=True)
+class OfferedTool:
+    """A tool that the model may call."""
+
+    name: str
+    """What the model knows it by."""
+    server: str
+    tool: Tool
+    """As its server lists it, under the server's own name for it."""
+    client: Client
+    catalog: ToolCatalog
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the server says that the tool changes nothing."""
+        return self.tool.annotations is not None and self.tool.annotations.read_only_hint is True
+
+    def in_words(self) -> str:
+        """Describe the tool as text for the model."""
+        lines = [f"Tool: {self.name}"]
+        title = self.tool.title or (self.tool.annotations and self.tool.annotations.title)
+        if title:
+            lines.append(f"Title: {_one_line(title)}")
+        lines.append(f"Description: {_one_line(self.tool.description or 'none')}")
+        arguments = list(_properties(self.tool.input_schema, self.tool.input_schema))
+        lines.append("Arguments:" if arguments else "Arguments: none")
+        return "\n".join([*lines, *arguments])
+
+    def as_function(self) -> dict[str, Any]:
+        """Describe the tool for an endpoint's own tool calling."""
+        return {
+            "type": "function",
+            "function": {
+                "name": self.name,
+                "description": self.tool.description or self.tool.title or "",
+                "parameters": self.tool.input_schema,
+            },
+        }
+
+
+class Toolbox:
+    """All tools of all servers, each under a name that no other one has.
+
+    A tool keeps its own name where it can. Where two servers have one of the same name, each is
+    offered as `<server>__<name>`; what names may not hold becomes `_`, and whatever still clashes
+    or is too long is numbered. Names are settled once, and stay as they are.
+    """
+
+    def __init__(self, tools: list[OfferedTool], instructions: Mapping[str, str]) -> None:
+        self.tools = tools
+        self.instructions = instructions
+        """What each server says about its use, by the server's name."""
+        self._by_name = {offered.name: offered for offered in tools}
+        own: dict[str, list[OfferedTool]] = {}
+        for offered in tools:
+            own.setdefault(offered.tool.name, []).append(offered)
+        self._by_own_name = {name: found[0] for name, found in own.items() if len(found) == 1}
+
+    @classmethod
+    async def gather(cls, clients: Mapping[str, Client]) -> "Toolbox":
+        """List the tools of connected servers, all pages of each.
+
+        `clients` maps names for the servers, of the caller's choosing, to their clients. Tools
+        that a server keeps from the model are left out. Raises what `Client.list_tools` raises.
+        """
+        found = [
+            (server, tool, client, catalog)
+            for server, client in clients.items()
+            for catalog in [ToolCatalog(client)]
+            for tool in await _list(client)
+            if _for_the_model(tool)
+        ]
+        names = _names([(server, tool.name) for server, tool, _, _ in found])
+        return cls(
+            [OfferedTool(name, *listed) for name, listed in zip(names, found, strict=True)],
+            {
+                server: client.instructions
+                for server, client in clients.items()
+                if client.instructions
+            },
+        )
+
+    def find(self, *names: str) -> OfferedTool | None:
+        """Return the first tool there is among these names, or None."""
+        for known in (self._by_name, self._by_own_name):
+            for name in names:
+                if name in known:
+                    return known[name]
+        return None
+
+    def in_words(self) -> str:
+        """Describe all tools as text for the model."""
+        return "\n\n".join(offered.in_words() for offered in self.tools)
+
+    def functions(self) -> list[dict[str, Any]]:
+        """Describe all tools for an endpoint's own tool calling."""
+        return [offered.as_function() for offered in self.tools]
+
+
+def legal_name(name: str) -> str:
+    """Return `name` as an endpoint's own tool calling allows it."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:NAME_LENGTH] or "_"
+
+
+async def _list(client: Client) -> list[Tool]:
+    tools: dict[str, Tool] = {}
+    cursor: str | None = None
+    seen: set[str] = set()
+    for _ in range(PAGES):
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            tools.setdefault(tool.name, tool)
+        cursor = page.next_cursor
+        if cursor is None or cursor in seen:
+            break
+        seen.add(cursor)
+    return list(tools.values())
+
+
+def _for_the_model(tool: Tool) -> bool:
+    """Whether no MCP App keeps the tool for its own interface (`_meta.ui.visibility`)."""
+    ui = (tool.meta or {}).get("ui")
+    if not isinstance(ui, dict) or "visibility" not in ui:
+        return True
+    visibility = ui["visibility"]
+    return "model" in (visibility if isinstance(visibility, list) else [visibility])
+
+
+def _names(tools: list[tuple[str, str]]) -> list[str]:
+    wanted = Counter(legal_name(name) for _, name in tools)
+    names: list[str] = []
+    taken: set[str] = set()
+    for server, own in tools:
+        name = legal_name(own)
+        if wanted[name] > 1:
+            name = legal_name(f"{server}__{own}")
+        unique, number = name, 2
+        while unique in taken or (unique != legal_name(own) and unique in wanted):
+            unique = f"{name[: NAME_LENGTH - 1 - len(str(number))]}_{number}"
+            number += 1
+        taken.add(unique)
+        names.append(unique)
+    return names
+
+
+def _properties(
+    part: Mapping[str, Any], root: Mapping[str, Any], indent: str = ""
+) -> Iterator[str]:
+    """Yield a line for each property of an object's schema, nested ones further in."""
+    properties = part.get("properties")
+    if not isinstance(properties, dict) or len(indent) // 2 >= DEPTH:
+        return
+    required = part.get("required")
+    required = required if isinstance(required, list) else []
+    for name, given in properties.items():
+        schema = _resolved(given, root)
+        notes = [_type(schema, root), "required" if name in required else "optional"]
+        if "default" in schema and schema["default"] is not None:
+            notes.append(f"default {_json(schema['default'])}")
+        about = _one_line(str(schema.get("description") or schema.get("title") or "no description"))
+        yield f"{indent}- {name} ({', '.join(notes)}): {about}"
+        items = _resolved(schema.get("items"), root)
+        for nested in (schema, items):
+            yield from _properties(nested, root, indent + "  ")
+
+
+def _type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
+    """Say what a value must be: `number, at least 0.01`; `one of "confirm", "cancel"`."""
+    if isinstance(schema.get("enum"), list):
+        return "one of " + ", ".join(map(_json, schema["enum"]))
+    if "const" in schema:
+        return _json(schema["const"])
+    options = schema.get("anyOf") or schema.get("oneOf")
+    if isinstance(options, list) and depth < DEPTH:
+        words = [_type(_resolved(option, root), root, depth + 1) for option in options]
+        return " or ".join(dict.fromkeys(words))
+    kind = schema.get("type", "any value")
+    if isinstance(kind, list):
+        return " or ".join(map(str, kind))
+    if kind == "array" and depth < DEPTH:
+        return f"list of {_type(_resolved(schema.get('items'), root), root, depth + 1)}"
+    bounds = [
+        f"{words} {schema[rule]}"
+        for rule, words in (("minimum", "at least"), ("maximum", "at most"), ("format", "as"))
+        if rule in schema
+    ]
+    return ", ".join([str(kind), *bounds])
+
+
+def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Look through references within the schema; what cannot be resolved says nothing."""
+    beside: dict[str, Any] = {}
+    for _ in range(DEPTH):
+        if not isinstance(schema, dict):
+            return beside
+        reference = schema.get("$ref")
+        if not isinstance(reference, str):
+            return {**schema, **beside}
+        beside = {**{key: value for key, value in schema.items() if key != "$ref"}, **beside}
+        target: Any = root
+        for part in reference.removeprefix("#").split("/")[1:]:
+            target = target.get(part) if isinstance(target, dict) else None
+        schema = target
+    return beside
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

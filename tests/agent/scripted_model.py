@@ -1,0 +1,252 @@
+"""A model for tests: an HTTP server that speaks the OpenAI-compatible protocol from a script.
+
+Real sockets, streaming included. The script says for each request what comes back; the requests
+are kept, so that a test can look at what the model was told.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+PROMPT_TOKENS, COMPLETION_TOKENS = 100, 10
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A well-formed reply: text, native calls `(name, arguments)`, or both."""
+
+    text: str | None = None
+    calls: Sequence[tuple[str, str | dict[str, Any]]] = ()
+    finish: str | None = None
+    usage: bool = True
+    ids: bool = True
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Any HTTP response at all."""
+
+    body: bytes | str
+    status: int = 200
+    content_type: str = "application/json"
+    headers: dict[str, str] = field(default_factory=dict)
+    promised_length: int | None = None
+
+
+class Silence:
+    """No response before the test is over."""
+
+
+@dataclass(frozen=True)
+class Endless:
+    """A streamed reply that never stops."""
+
+    piece: str
+
+
+Action = str | Reply | Raw | Silence | Endless
+Script = Sequence[Action] | Callable[[dict[str, Any]], Action]
+
+
+def error(status: int, message: str = "it broke", **headers: str) -> Raw:
+    """An error response in the usual form."""
+    return Raw(
+        json.dumps({"error": {"message": message, "type": "server_error"}}),
+        status=status,
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
+    )
+
+
+def call(tool: str, **arguments: Any) -> str:
+    """A call in the prompt form."""
+    return json.dumps({"tool": tool, "arguments": arguments})
+
+
+def native(tool: str, **arguments: Any) -> Reply:
+    """A call in the endpoint's own form."""
+    return Reply(calls=[(tool, arguments)])
+
+
+class ScriptedModel:
+    """The server, and what it was asked."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = iter(script) if not callable(script) else None
+        self._answer = script if callable(script) else None
+        self.requests: list[dict[str, Any]] = []
+        self.headers: list[dict[str, str]] = []
+        self.over = threading.Event()
+        self.silent = threading.Event()
+        """Set when a request is being met with silence."""
+        self.url = ""
+
+    def action(self, request: dict[str, Any]) -> Action:
+        if self._answer is not None:
+            return self._answer(request)
+        assert self._script is not None
+        return next(self._script, error(418, "the script is over"))
+
+    @property
+    def told(self) -> str:
+        """Everything that was ever sent to the model."""
+        return json.dumps(self.requests, ensure_ascii=False)
+
+    def last_message(self) -> str:
+        """What the model was told last, before its last reply."""
+        return str(self.requests[-1]["messages"][-1]["content"])
+
+
+@contextmanager
+def scripted_model(script: Script) -> Iterator[ScriptedModel]:
+    """Run the server on a free port."""
+    model = ScriptedModel(script)
+
+    class Handler(_Handler):
+        pass
+
+    Handler.model = model
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    model.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        yield model
+    finally:
+        model.over.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    model: ScriptedModel
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        request = json.loads(body)
+        self.model.requests.append(request)
+        self.model.headers.append({name.lower(): value for name, value in self.headers.items()})
+        if self.path != "/v1/chat/completions":
+            self._send(error(404, "no such path"))
+            return
+        action = self.model.action(request)
+        if isinstance(action, str):
+            action = Reply(action)
+        try:
+            match action:
+                case Raw():
+                    self._send(action)
+                case Silence():
+                    self.model.silent.set()
+                    self.model.over.wait(30)
+                    self.close_connection = True
+                case Endless():
+                    self._begin_stream()
+                    while not self.model.over.is_set():
+                        self._event(_chunk({"content": action.piece}))
+                case Reply() if request.get("stream"):
+                    self._stream(request, action)
+                case Reply():
+                    self._send(Raw(json.dumps(_completion(action))))
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    def _send(self, raw: Raw) -> None:
+        body = raw.body.encode() if isinstance(raw.body, str) else raw.body
+        self.send_response(raw.status)
+        self.send_header("content-type", raw.content_type)
+        length = len(body) if raw.promised_length is None else raw.promised_length
+        self.send_header("content-length", str(length))
+        for name, value in raw.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+        if length != len(body):
+            self.close_connection = True
+
+    def _begin_stream(self) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        self.close_connection = True
+
+    def _event(self, data: dict[str, Any] | str) -> None:
+        text = data if isinstance(data, str) else json.dumps(data)
+        self.wfile.write(f"data: {text}\n\n".encode())
+        self.wfile.flush()
+
+    def _stream(self, request: dict[str, Any], reply: Reply) -> None:
+        self._begin_stream()
+        text = reply.text or ""
+        for at in range(0, len(text), 5):
+            self._event(_chunk({"content": text[at : at + 5]}))
+        for index, (name, arguments) in enumerate(reply.calls):
+            written = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            first = {"index": index, "type": "function", "function": {"name": name}}
+            if reply.ids:
+                first["id"] = f"id-{index}"
+            self._event(_chunk({"tool_calls": [first]}))
+            for at in range(0, len(written), 5):
+                piece = {"index": index, "function": {"arguments": written[at : at + 5]}}
+                self._event(_chunk({"tool_calls": [piece]}))
+        self._event(_chunk({}, finish=_finish(reply)))
+        if reply.usage and request.get("stream_options", {}).get("include_usage"):
+            self._event({**_chunk({}), "choices": [], "usage": _usage()})
+        self._event("[DONE]")
+
+
+def _finish(reply: Reply) -> str:
+    return reply.finish or ("tool_calls" if reply.calls else "stop")
+
+
+def _usage() -> dict[str, int]:
+    return {
+        "prompt_tokens": PROMPT_TOKENS,
+        "completion_tokens": COMPLETION_TOKENS,
+        "total_tokens": PROMPT_TOKENS + COMPLETION_TOKENS,
+    }
+
+
+def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    return {
+        "id": "reply",
+        "object": "chat.completion.chunk",
+        "created": 0,
+        "model": "scripted",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+    }
+
+
+def _completion(reply: Reply) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text}
+    if reply.calls:
+        message["tool_calls"] = [
+            {
+                **({"id": f"id-{index}"} if reply.ids else {}),
+                "type": "function",
+                "function": {
+                    "name": name,
+                    "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments),
+                },
+            }
+            for index, (name, arguments) in enumerate(reply.calls)
+        ]
+    return {
+        "id": "reply",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "scripted",
+        "choices": [{"index": 0, "message": message, "finish_reason": _finish(reply)}],
+        **({"usage": _usage()} if reply.usage else {}),
+    }

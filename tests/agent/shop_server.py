@@ -1,0 +1,178 @@
+"""A server for the agent's tests: small tools, and a log of every call that reached it.
+
+As a script it serves over stdio: `python shop_server.py LOGFILE`.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import anyio
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
+from mcp.types import Annotations, CallToolResult, ImageContent, TextContent, ToolAnnotations
+from pydantic import BaseModel, Field
+
+from banking_server.chaining import ToolChaining, with_next_tool
+
+READ_ONLY = ToolAnnotations(read_only_hint=True)
+HARMLESS = ToolAnnotations(read_only_hint=False, destructive_hint=False)
+DESTRUCTIVE = ToolAnnotations(read_only_hint=False, destructive_hint=True)
+SECRET = "Your one-time code is 431 986."
+FOR_USER = Annotations(audience=["user"])
+
+
+class Found(BaseModel):
+    status: str
+
+
+class Size(BaseModel):
+    width: int = Field(description="In millimetres.")
+    height: int | None = None
+
+
+class Agreed(BaseModel):
+    agreed: bool
+
+
+async def _ask() -> Elicit[Agreed]:
+    return Elicit("Do you like doors?", Agreed)
+
+
+def text(words: str, annotations: Annotations | None = None) -> TextContent:
+    return TextContent(type="text", text=words, annotations=annotations)
+
+
+class Log:
+    """The calls that reached the server, also in a file where one is given."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.hanging = anyio.Event()
+        self._path = path
+
+    def note(self, tool: str, **arguments: Any) -> None:
+        self.calls.append((tool, arguments))
+        if self._path is not None:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([tool, arguments]) + "\n")
+
+
+def build(log: Log, name: str = "shop") -> MCPServer[Any]:
+    """Return the server."""
+    chaining = ToolChaining()
+    mcp = MCPServer(name, instructions="The shop sells doors.", extensions=[chaining])
+    chaining.bind(mcp)
+
+    @mcp.tool(title="Price of a Door", annotations=READ_ONLY)
+    async def price(
+        door: Annotated[str, Field(description="The door's name.")],
+        size: Annotated[Size | None, Field(description="For one made to measure.")] = None,
+        currency: Annotated[Literal["EUR", "USD"], Field(description="What to pay in.")] = "EUR",
+        pieces: Annotated[int, Field(ge=1, le=9)] = 1,
+    ) -> str:
+        """Look up the price
+        of a door."""
+        log.note("price", door=door, pieces=pieces)
+        return f"{door} costs {80 * pieces} {currency}"
+
+    @mcp.tool(annotations=HARMLESS)
+    async def buy(door: str) -> str:
+        """Buy a door."""
+        log.note("buy", door=door)
+        return f"bought {door}"
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def reserve(door: str) -> Annotated[CallToolResult, Found]:
+        """Reserve a door; the shop decides what comes next."""
+        log.note("reserve", door=door)
+        result = CallToolResult(
+            content=[text(f"I'm sorry: {door} is out of stock.", FOR_USER)],
+            structured_content={"status": "out_of_stock"},
+        )
+        return with_next_tool(result, "order", {"door": door, "reason": "out of stock"})
+
+    @mcp.tool(annotations=HARMLESS)
+    async def order(door: str, reason: str = "") -> str:
+        """Order a door from the maker."""
+        log.note("order", door=door, reason=reason)
+        return f"ordered {door}: no. 77"
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def clear_out() -> CallToolResult:
+        """Say what should be burnt."""
+        log.note("clear_out")
+        return with_next_tool(CallToolResult(content=[text("rubbish")]), "burn", {"what": "all"})
+
+    @mcp.tool(annotations=DESTRUCTIVE)
+    async def burn(what: str) -> str:
+        """Burn something."""
+        log.note("burn", what=what)
+        return f"burnt {what}"
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def code() -> list[TextContent]:
+        """Give the customer a code."""
+        log.note("code")
+        return [
+            text("A code was made."),
+            text(SECRET, FOR_USER),
+            text("Ask for it.", Annotations(audience=["assistant"])),
+        ]
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def code_only() -> list[TextContent]:
+        """Give the customer a code, and nobody anything else."""
+        log.note("code_only")
+        return [text(SECRET, FOR_USER)]
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def picture() -> CallToolResult:
+        """Show a door."""
+        image = ImageContent(type="image", data="AAAA", mime_type="image/png")
+        return CallToolResult(content=[image])
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def unlucky() -> CallToolResult:
+        """Fail, the first time."""
+        first = ("unlucky", {}) not in log.calls
+        log.note("unlucky")
+        return CallToolResult(content=[text("no luck" if first else "luck")], is_error=first)
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def crash() -> str:
+        """Crash."""
+        raise RuntimeError("inner detail")
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def hang(door: str = "") -> str:
+        """Never come back."""
+        log.note("hang", door=door)
+        log.hanging.set()
+        await anyio.sleep_forever()
+        return ""
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def wait() -> CallToolResult:
+        """Go on to something that never comes back."""
+        log.note("wait")
+        return with_next_tool(CallToolResult(content=[text("waiting")]), "hang", {"door": "x"})
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def survey(answer: Annotated[ElicitationResult[Agreed], Resolve(_ask)]) -> str:
+        """Ask the customer something."""
+        log.note("survey", answer=answer.action)
+        return f"the customer said {answer.action}"
+
+    @mcp.tool(annotations=READ_ONLY, meta={"ui": {"visibility": ["app"]}})
+    async def for_the_app() -> str:
+        """For the app alone."""
+        log.note("for_the_app")
+        return ""
+
+    return mcp
+
+
+if __name__ == "__main__":
+    build(Log(Path(sys.argv[1]))).run("stdio")

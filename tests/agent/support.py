@@ -1,0 +1,82 @@
+"""An agent with a scripted model and the shop, and everything it told its host."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp import Client
+
+from banking_server.agent import (
+    Agent,
+    Bounds,
+    Endpoint,
+    Entry,
+    ModelSettings,
+    OfferedTool,
+    Toolbox,
+)
+from banking_server.chaining import CLIENT_EXTENSION
+
+from .scripted_model import Script, ScriptedModel, scripted_model
+from .shop_server import Log, build
+
+
+def settings(url: str, **more: Any) -> ModelSettings:
+    return ModelSettings(**{"url": url, "name": "scripted", "retries": 0, "tools": "prompt"} | more)
+
+
+class Asked:
+    """A host that is asked for its consent."""
+
+    def __init__(self, answer: bool) -> None:
+        self.answer = answer
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+        self.calls.append((tool.name, arguments))
+        return self.answer
+
+
+class Scene:
+    """One agent at work."""
+
+    def __init__(self, model: ScriptedModel, agent: Agent, log: Log) -> None:
+        self.model = model
+        self.agent = agent
+        self.log = log
+        self.entries: list[Entry] = []
+        self.shown: list[str] = []
+
+    @property
+    def called(self) -> list[str]:
+        """The tools whose calls reached the server."""
+        return [tool for tool, _ in self.log.calls]
+
+
+@asynccontextmanager
+async def scene(
+    script: Script,
+    *,
+    bounds: Mapping[str, Any] | None = None,
+    consent: Asked | None = None,
+    stream: bool = False,
+    **more: Any,
+) -> AsyncIterator[Scene]:
+    """Connect a scripted model with the shop, in memory. `more` are settings of the model."""
+    log = Log()
+    with scripted_model(script) as model:
+        async with (
+            Endpoint(settings(model.url, **more)) as endpoint,
+            Client(build(log), extensions=[CLIENT_EXTENSION]) as client,
+        ):
+            made: Scene
+            agent = Agent(
+                endpoint,
+                await Toolbox.gather({"shop": client}),
+                bounds=Bounds(**bounds) if bounds else None,
+                consent=consent or Asked(True),
+                on_entry=lambda entry: made.entries.append(entry),
+                on_text=(lambda piece: made.shown.append(piece)) if stream else None,
+            )
+            made = Scene(model, agent, log)
+            yield made

@@ -1,0 +1,379 @@
+"""The endpoint: what it sends, what it reads, and one clear line for everything else."""
+
+import json
+import socket
+from typing import Any
+
+import anyio
+import pytest
+
+from banking_server.agent import (
+    Endpoint,
+    ModelNotConfigured,
+    ModelUnavailable,
+    load_model_settings,
+)
+from banking_server.agent.endpoint import MAX_REPLY, READY
+
+from .scripted_model import Action, Endless, Raw, Reply, Silence, error, native, scripted_model
+from .support import settings
+
+pytestmark = pytest.mark.anyio
+
+HELLO = [{"role": "user", "content": "Hello"}]
+STREAMED = pytest.mark.parametrize("streamed", [False, True])
+KEY = "sk-secret-of-mine"
+
+
+async def complete(action: Action, streamed: bool = False, **more: Any) -> Any:
+    functions = more.pop("functions", ())
+    shown: list[str] = []
+    with scripted_model([action]) as model:
+        async with Endpoint(settings(model.url, **more)) as endpoint:
+            completion = await endpoint.complete(
+                HELLO, functions=functions, on_text=shown.append if streamed else None
+            )
+    assert "".join(shown) == (completion.text if streamed else "")
+    return completion
+
+
+async def failure(action: Action, streamed: bool = False, **more: Any) -> str:
+    with pytest.raises(ModelUnavailable) as caught:
+        await complete(action, streamed, **more)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) <= 401
+    assert message.startswith("The model endpoint at 127.0.0.1:")
+    return message
+
+
+@STREAMED
+async def test_text(streamed: bool) -> None:
+    completion = await complete("Hello, how are you?", streamed)
+    assert completion.text == "Hello, how are you?"
+    assert completion.calls == ()
+    assert not completion.cut_off
+    usage = completion.usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.estimated) == (100, 10, False)
+    assert completion.seconds > 0
+
+
+@STREAMED
+async def test_native_calls(streamed: bool) -> None:
+    reply = Reply("Right.", calls=[("price", {"door": "oak äöü"}), ("price", ""), ("buy", "{oops")])
+    completion = await complete(reply, streamed, functions=[READY])
+    assert completion.text == "Right."
+    assert [(call.name, call.arguments) for call in completion.calls] == [
+        ("price", json.dumps({"door": "oak äöü"})),
+        ("price", ""),
+        ("buy", "{oops"),
+    ]
+    assert len({call.call_id for call in completion.calls}) == 3
+
+
+@STREAMED
+async def test_calls_without_ids_are_told_apart(streamed: bool) -> None:
+    reply = Reply(calls=[("a", {"x": 1}), ("b", {"y": 22222222})], ids=False)
+    completion = await complete(reply, streamed)
+    assert [(call.name, call.arguments) for call in completion.calls] == [
+        ("a", '{"x": 1}'),
+        ("b", '{"y": 22222222}'),
+    ]
+    assert len({call.call_id for call in completion.calls}) == 2
+
+
+async def test_whole_calls_under_one_index_are_told_apart() -> None:
+    """Some endpoints stream each call in one piece, and number all of them 0."""
+    chunks = [
+        {"tool_calls": [{"index": 0, "id": f"c{n}", "function": {"name": n, "arguments": "{}"}}]}
+        for n in "ab"
+    ]
+    body = "".join(
+        f"data: {json.dumps({'choices': [{'delta': chunk, 'finish_reason': 'stop'}]})}\n\n"
+        for chunk in chunks
+    )
+    completion = await complete(Raw(body, content_type="text/event-stream"), streamed=True)
+    assert [(call.call_id, call.name) for call in completion.calls] == [("ca", "a"), ("cb", "b")]
+
+
+async def test_arguments_as_an_object_are_read() -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "a", "arguments": {"x": 1}}}
+    body = {"choices": [{"message": {"content": None, "tool_calls": [call]}}]}
+    completion = await complete(Raw(json.dumps(body)))
+    assert completion.calls[0].arguments == '{"x": 1}'
+
+
+async def test_what_is_sent() -> None:
+    with scripted_model(["a", "b"]) as model:
+        async with Endpoint(settings(model.url, key=KEY, temperature=0.5)) as endpoint:
+            await endpoint.complete(HELLO, functions=[READY])
+            await endpoint.complete(HELLO, on_text=lambda _: None)
+    first, second = model.requests
+    assert first == {
+        "model": "scripted",
+        "messages": HELLO,
+        "tools": [READY],
+        "temperature": 0.5,
+    }
+    assert "tools" not in second
+    assert second["stream"] is True
+    assert second["stream_options"] == {"include_usage": True}
+    assert model.headers[0]["authorization"] == f"Bearer {KEY}"
+
+
+async def test_openais_own_variables_go_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("API_KEY", "ORG_ID", "PROJECT_ID"):
+        monkeypatch.setenv(f"OPENAI_{name}", "of-openai")
+    with scripted_model(["a"]) as model:
+        async with Endpoint(settings(model.url)) as endpoint:
+            await endpoint.complete(HELLO)
+    assert "of-openai" not in str(model.headers)
+
+
+@STREAMED
+async def test_missing_usage_is_estimated_and_says_so(streamed: bool) -> None:
+    usage = (await complete(Reply("x" * 40, usage=False), streamed)).usage
+    assert usage.estimated
+    assert usage.completion_tokens == 10
+    assert usage.prompt_tokens > 10
+
+
+@STREAMED
+async def test_a_reply_at_its_length_limit_is_cut_off(streamed: bool) -> None:
+    assert (await complete(Reply("So it", finish="length"), streamed)).cut_off
+
+
+async def test_a_reply_that_never_ends_is_cut_off() -> None:
+    completion = await complete(Endless("x" * 1000), streamed=True)
+    assert completion.cut_off
+    assert len(completion.text) == MAX_REPLY + 1000
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+@STREAMED
+async def test_a_key_that_is_refused(streamed: bool) -> None:
+    message = await failure(error(401, f"wrong key {KEY}"), streamed, key=KEY)
+    assert "BANKING_MODEL_KEY" in message
+    assert KEY not in message
+
+
+@STREAMED
+async def test_an_unknown_model(streamed: bool) -> None:
+    message = await failure(error(404, "model 'scripted' not found"), streamed)
+    assert "no model 'scripted'" in message
+    assert "/v1" in message
+
+
+@STREAMED
+async def test_429_says_how_long_to_wait(streamed: bool) -> None:
+    message = await failure(error(429, "slow\ndown", retry_after="7"), streamed)
+    assert "429" in message
+    assert "wait 7 seconds" in message
+
+
+@STREAMED
+@pytest.mark.parametrize("status", [400, 422, 500, 503])
+async def test_other_statuses(status: int, streamed: bool) -> None:
+    assert f"HTTP {status}" in await failure(error(status, "x" * 5000), streamed)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_a_bounded_number_of_retries(status: int) -> None:
+    refused = error(status, retry_after="0.01")
+    with scripted_model([refused, refused, "At last."]) as model:
+        async with Endpoint(settings(model.url, retries=2)) as endpoint:
+            assert (await endpoint.complete(HELLO)).text == "At last."
+    with scripted_model([refused] * 9) as model:
+        async with Endpoint(settings(model.url, retries=2)) as endpoint:
+            with pytest.raises(ModelUnavailable):
+                await endpoint.complete(HELLO)
+        assert len(model.requests) == 3
+
+
+@STREAMED
+async def test_silence_ends_with_the_time_out(streamed: bool) -> None:
+    assert "within 0.3 seconds" in await failure(Silence(), streamed, timeout=0.3)
+
+
+async def test_nobody_there() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
+        async with Endpoint(settings(url)) as endpoint:
+            with pytest.raises(ModelUnavailable, match="cannot be reached"):
+                await endpoint.complete(HELLO)
+
+
+GOOD_CHUNK = json.dumps({"choices": [{"delta": {"content": "So it"}, "finish_reason": None}]})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "{",
+        '{"choices": [{"message": {"content": "Yo',
+        "null",
+        "5",
+        '"text"',
+        "[]",
+        "{}",
+        '{"choices": null}',
+        '{"choices": []}',
+        '{"choices": [5]}',
+        '{"choices": [{"message": "text"}]}',
+        '{"choices": [{"message": {"content": {"a": 1}}}]}',
+        '{"choices": [{"message": {"content": null, "tool_calls": 5}}]}',
+        '{"choices": [{"message": {"content": null, "tool_calls": [null]}}]}',
+        '{"choices": [{}], "usage": "many"}',
+        '{"error": {"message": "out of memory"}}',
+        "<html>It works!</html>",
+        b"\xff\xfe\x00",
+    ],
+)
+@pytest.mark.parametrize("content_type", ["application/json", "text/html"])
+async def test_an_answer_that_is_no_completion(body: bytes | str, content_type: str) -> None:
+    await failure(Raw(body, content_type=content_type))
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        "",
+        "data: [DONE]\n\n",
+        f"data: {GOOD_CHUNK}\n\n",
+        f"data: {GOOD_CHUNK}\n\ndata: [DONE]\n\n",
+        f"data: {GOOD_CHUNK}\n\ndata: {GOOD_CHUNK[:30]}\n\n",
+        f"data: {GOOD_CHUNK}\n\ndata: {GOOD_CHUNK[:30]}",
+        "data: null\n\n",
+        "data: 5\n\n",
+        "data: []\n\n",
+        "data: {}\n\n",
+        'data: {"choices": [{"delta": 5}]}\n\n',
+        'data: {"error": {"message": "out of memory"}}\n\n',
+        "data: \xff\n\n",
+        "<html>It works!</html>",
+    ],
+)
+async def test_a_stream_that_is_no_completion(events: str) -> None:
+    with scripted_model([Raw(events.encode("latin-1"), content_type="text/event-stream")]) as model:
+        async with Endpoint(settings(model.url)) as endpoint:
+            with pytest.raises(ModelUnavailable):
+                await endpoint.complete(HELLO, on_text=lambda _: None)
+
+
+@STREAMED
+async def test_a_body_that_breaks_off(streamed: bool) -> None:
+    kind = "text/event-stream" if streamed else "application/json"
+    body = f"data: {GOOD_CHUNK}\n\n" if streamed else '{"choices": '
+    with scripted_model([Raw(body, content_type=kind, promised_length=9999)]) as model:
+        async with Endpoint(settings(model.url)) as endpoint:
+            with pytest.raises(ModelUnavailable, match="hung up"):
+                await endpoint.complete(HELLO, on_text=(lambda _: None) if streamed else None)
+
+
+async def test_a_message_of_the_endpoints_is_passed_on() -> None:
+    assert "out of memory" in await failure(Raw('{"error": {"message": "out of memory"}}'))
+
+
+async def test_a_request_can_be_cancelled() -> None:
+    with scripted_model([Silence(), "Hi"]) as model:
+        async with Endpoint(settings(model.url)) as endpoint:
+            with anyio.move_on_after(0.2) as scope:
+                await endpoint.complete(HELLO)
+            assert scope.cancelled_caught
+            assert (await endpoint.complete(HELLO)).text == "Hi"
+
+
+# --- the probe ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("action", "native_calling", "counted"),
+    [
+        (native("ready"), True, True),
+        ("ready()", False, True),
+        ('{"name": "ready", "arguments": {}}', False, True),
+        (native("steady"), False, True),
+        (error(400, "does not support tools"), False, False),
+        (error(404, "no endpoint supports tool use"), False, False),
+        (error(500, "tools param requires --jinja"), False, False),
+    ],
+)
+async def test_the_probe(action: Action, native_calling: bool, counted: bool) -> None:
+    with scripted_model([action]) as model:
+        async with Endpoint(settings(model.url)) as endpoint:
+            native_found, completion = await endpoint.probe()
+    assert native_found is native_calling
+    assert (completion is not None) is counted
+
+
+@pytest.mark.parametrize("action", [error(401), error(429), Raw("{")])
+async def test_the_probe_hides_no_failure(action: Action) -> None:
+    with scripted_model([action]) as model:
+        async with Endpoint(settings(model.url)) as endpoint:
+            with pytest.raises(ModelUnavailable):
+                await endpoint.probe()
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    for name in ("URL", "NAME", "KEY", "TOOLS", "TIMEOUT", "TURNS"):
+        monkeypatch.delenv(f"BANKING_MODEL_{name}", raising=False)
+    return monkeypatch
+
+
+def test_settings_come_from_the_environment(environment: pytest.MonkeyPatch) -> None:
+    environment.setenv("BANKING_MODEL_URL", "http://localhost:1/v1")
+    environment.setenv("BANKING_MODEL_NAME", "qwen")
+    environment.setenv("BANKING_MODEL_KEY", KEY)
+    environment.setenv("BANKING_MODEL_TURNS", "3")
+    loaded = load_model_settings()
+    assert (loaded.url, loaded.name, loaded.turns) == ("http://localhost:1/v1", "qwen", 3)
+    assert KEY not in repr(loaded)
+
+
+def test_no_model_is_one_line_that_says_what_to_set(environment: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ModelNotConfigured, match="set BANKING_MODEL_URL"):
+        load_model_settings()
+    environment.setenv("BANKING_MODEL_URL", "http://localhost:1/v1")
+    with pytest.raises(ModelNotConfigured, match="set BANKING_MODEL_NAME"):
+        load_model_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("URL", "localhost:11434"),
+        ("URL", "ftp://model/v1"),
+        ("URL", "http://"),
+        ("URL", "http://host:99999/v1"),
+        ("URL", "http://host:x/v1"),
+        ("URL", "http://hö.st/v1"),
+        ("KEY", "two words"),
+        ("KEY", "line\nbreak"),
+        ("KEY", "schlüssel"),
+        ("TOOLS", "maybe"),
+        ("TIMEOUT", "0"),
+        ("TIMEOUT", "nan"),
+        ("TIMEOUT", "inf"),
+        ("TURNS", "0"),
+        ("TURNS", "many"),
+    ],
+)
+def test_a_bad_setting_is_one_line(environment: pytest.MonkeyPatch, name: str, value: str) -> None:
+    environment.setenv("BANKING_MODEL_URL", "http://localhost:1/v1")
+    environment.setenv("BANKING_MODEL_NAME", "qwen")
+    environment.setenv(f"BANKING_MODEL_{name}", value)
+    with pytest.raises(ModelNotConfigured) as caught:
+        load_model_settings()
+    message = str(caught.value)
+    assert message.startswith(f"BANKING_MODEL_{name}: ")
+    assert "\n" not in message
+    if name == "KEY":
+        assert value not in message

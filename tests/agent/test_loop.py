@@ -1,0 +1,587 @@
+"""The agent: what it does with the model's replies, and what the model gets to see."""
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.types import ElicitResult
+
+from banking_server.agent import (
+    Agent,
+    Called,
+    Calling,
+    ChainStopped,
+    Corrected,
+    Declined,
+    Endpoint,
+    ModelReplied,
+    RunOutcome,
+    Said,
+    Toolbox,
+)
+from banking_server.chaining import CLIENT_EXTENSION, Outcome, Proposal
+
+from .scripted_model import (
+    COMPLETION_TOKENS,
+    PROMPT_TOKENS,
+    Action,
+    Endless,
+    Raw,
+    Reply,
+    Silence,
+    call,
+    error,
+    native,
+    scripted_model,
+)
+from .shop_server import SECRET, Log, build
+from .support import Asked, scene, settings
+
+pytestmark = pytest.mark.anyio
+
+
+# --- answers and calls ----------------------------------------------------------------------------
+
+
+async def test_a_plain_reply_is_the_answer() -> None:
+    async with scene(["Hello!"]) as s:
+        run = await s.agent.ask("Hi")
+    assert (run.outcome, run.answer) == (RunOutcome.ANSWERED, "Hello!")
+    assert run.model_calls == 1
+    assert run.calls == ()
+    assert (run.usage.prompt_tokens, run.usage.completion_tokens) == (100, 10)
+    system, user = s.model.requests[0]["messages"]
+    assert user == {"role": "user", "content": "Hi"}
+    assert system["role"] == "system"
+    assert (
+        "Tool: price\nTitle: Price of a Door\nDescription: Look up the price of"
+        in (system["content"])
+    )
+    assert '{"tool": "tool-name", "arguments": {"argument-name": "value"}}' in system["content"]
+    assert "The shop sells doors." in system["content"]
+    assert "for_the_app" not in system["content"]
+    assert "tools" not in s.model.requests[0]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        call("price", door="oak", pieces=2),
+        f"```json\n{call('price', door='oak', pieces=2)}\n```",
+        f"One moment.\n```\n{call('price', door='oak', pieces=2)}\n```",
+        json.dumps(
+            {
+                "response": "One moment.",
+                "mcp": {
+                    "tool": "shop",
+                    "method": "price",
+                    "params": {"door": "oak", "pieces": 2},
+                },
+            }
+        ),
+    ],
+)
+async def test_a_call_is_made_and_its_result_handed_back(reply: str) -> None:
+    async with scene([reply, "It is 160 EUR."]) as s:
+        run = await s.agent.ask("What are two oak doors?")
+    assert run.answer == "It is 160 EUR."
+    assert s.log.calls == [("price", {"door": "oak", "pieces": 2})]
+    assert s.model.requests[1]["messages"][1:] == [
+        {"role": "user", "content": "What are two oak doors?"},
+        {"role": "assistant", "content": reply},
+        {"role": "user", "content": "Result of price:\noak costs 160 EUR"},
+    ]
+    kinds = [type(entry) for entry in run.transcript if not isinstance(entry, Said)]
+    assert kinds == [ModelReplied, Calling, Called, ModelReplied]
+    assert s.entries == list(run.transcript)
+    said = [entry.text for entry in run.transcript if isinstance(entry, Said)]
+    assert said == (["One moment."] if "One moment" in reply else [])
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_native_calls_are_made_and_answered_by_their_ids(stream: bool) -> None:
+    both = Reply("Looking.", calls=[("price", {"door": "oak"}), ("price", {"door": "elm"})])
+    async with scene([both, "Both 80."], tools="native", stream=stream) as s:
+        run = await s.agent.ask("What are oak and elm?")
+    assert run.answer == "Both 80."
+    assert [step.step.arguments["door"] for step in run.calls] == ["oak", "elm"]
+    first, second = s.model.requests
+    assert {tool["function"]["name"] for tool in first["tools"]} >= {"price", "buy"}
+    assert "for_the_app" not in s.model.told
+    assert "Tool: price" not in first["messages"][0]["content"]
+    assistant, oak, elm = second["messages"][2:]
+    assert [one["function"]["name"] for one in assistant["tool_calls"]] == ["price", "price"]
+    ids = [one["id"] for one in assistant["tool_calls"]]
+    assert [oak["tool_call_id"], elm["tool_call_id"]] == ids
+    assert (oak["role"], oak["content"]) == ("tool", "Result of price:\noak costs 80 EUR")
+    assert "".join(s.shown) == ("Looking.Both 80." if stream else "")
+
+
+async def test_a_call_in_words_is_understood_in_the_native_form_too() -> None:
+    async with scene([call("price", door="oak"), "80."], tools="native") as s:
+        run = await s.agent.ask("What is oak?")
+    assert run.answer == "80."
+    assert s.called == ["price"]
+
+
+@pytest.mark.parametrize(
+    ("probed", "form"),
+    [
+        (native("ready"), "native"),
+        ("I am ready.", "prompt"),
+        (error(400, "does not support tools"), "prompt"),
+    ],
+)
+async def test_auto_goes_by_what_the_model_does(probed: Action, form: str) -> None:
+    async with scene([probed, "One.", "Two."], tools="auto") as s:
+        first = await s.agent.ask("1")
+        second = await s.agent.ask("2")
+    assert (first.answer, second.answer) == ("One.", "Two.")
+    assert len(s.model.requests) == 3
+    assert ("tools" in s.model.requests[1]) is (form == "native")
+    assert [reply.form for reply in (*first.replies, *second.replies)][-2:] == [form, form]
+    # What the probe cost is counted, where there was a reply.
+    assert [reply.purpose for reply in first.replies][-1] == "turn"
+    assert first.model_calls == (1 if isinstance(probed, Raw) else 2)
+
+
+async def test_the_conversation_goes_on_over_requests() -> None:
+    async with scene([call("price", door="oak"), "80 EUR.", "I said: 80 EUR."]) as s:
+        await s.agent.ask("What is oak?")
+        await s.agent.ask("What was that?")
+    roles = [message["role"] for message in s.model.requests[2]["messages"]]
+    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
+    assert s.model.requests[2]["messages"][4]["content"] == "80 EUR."
+
+
+async def test_a_model_without_tools_is_told_so() -> None:
+    with scripted_model(["Hello."]) as model:
+        async with Endpoint(settings(model.url, tools="auto")) as endpoint:
+            run = await Agent(endpoint, await Toolbox.gather({})).ask("Hi")
+    assert run.answer == "Hello."
+    assert "no tools" in model.requests[0]["messages"][0]["content"]
+    assert "tools" not in model.requests[0]
+
+
+# --- calls that cannot be made --------------------------------------------------------------------
+
+BAD_CALLS = {
+    "invalid JSON": ('{"tool": "buy", "arguments": {"door": "oak"}', "not valid"),
+    "single quotes": ("{'tool': 'buy', 'arguments': {'door': 'oak'}}", "not valid"),
+    "a tool that is not there": (call("sell", door="oak"), "no tool 'sell'; the tools are: price"),
+    "a tool for the app": (call("for_the_app"), "no tool 'for_the_app'"),
+    "a method that is not there": (
+        json.dumps({"mcp": {"tool": "buy", "method": "undo", "params": {"door": "oak"}}}),
+        "no tool",
+    ),
+    "arguments missing": (call("buy"), "'door' is a required property"),
+    "arguments of the wrong type": (call("buy", door=5), "arguments.door: must satisfy type"),
+    "arguments out of range": (call("price", door="oak", pieces=0), "minimum"),
+    "arguments as text": ('{"tool": "buy", "arguments": "oak"}', "must be a JSON object"),
+    "words after it": (call("buy", door="oak") + "\nDone!", "goes on after"),
+    "two at once": (call("buy", door="a") + call("buy", door="b"), "goes on after"),
+    "nothing": ("", "empty"),
+}
+
+
+@pytest.mark.parametrize(("reply", "told"), BAD_CALLS.values(), ids=BAD_CALLS)
+async def test_a_bad_call_is_never_made_and_the_model_is_told(reply: str, told: str) -> None:
+    async with scene([reply, call("buy", door="oak"), "Bought."]) as s:
+        run = await s.agent.ask("Buy an oak door.")
+    assert run.answer == "Bought."
+    assert s.log.calls == [("buy", {"door": "oak"})]
+    assert told in s.model.requests[1]["messages"][-1]["content"]
+    assert [type(entry) for entry in run.transcript][:2] == [ModelReplied, Corrected]
+
+
+NATIVE_BAD_CALLS = {
+    "invalid JSON": (("buy", '{"door": "oak"'), "not valid"),
+    "no object": (("buy", '["oak"]'), "not one JSON object"),
+    "a tool that is not there": (("sell it!", "{}"), "no tool 'sell it!'"),
+    "no name": (("", "{}"), "no tool ''"),
+    "bad arguments": (("buy", '{"door": 5}'), "arguments.door"),
+}
+
+
+@pytest.mark.parametrize(("bad", "told"), NATIVE_BAD_CALLS.values(), ids=NATIVE_BAD_CALLS)
+async def test_a_bad_native_call_is_never_made(bad: tuple[str, str], told: str) -> None:
+    mixed = Reply(calls=[bad, ("price", {"door": "oak"})])
+    async with scene([mixed, "Sorry."], tools="native") as s:
+        run = await s.agent.ask("Buy an oak door.")
+    assert run.answer == "Sorry."
+    assert s.called == ["price"]
+    assistant, first, second = s.model.requests[1]["messages"][2:]
+    assert told in first["content"]
+    assert second["content"].startswith("Result of price")
+    for one in assistant["tool_calls"]:
+        # What goes back is what an endpoint lets through.
+        assert isinstance(json.loads(one["function"]["arguments"]), dict)
+        assert one["function"]["name"].replace("_", "a").isalnum()
+
+
+@pytest.mark.parametrize("corrections", [0, 2])
+async def test_corrections_are_bounded(corrections: int) -> None:
+    script = [call("buy", door="oak"), *[call("sell")] * 9]
+    async with scene(script, bounds={"corrections": corrections}) as s:
+        run = await s.agent.ask("Go.")
+    assert run.outcome is RunOutcome.CORRECTION_LIMIT
+    assert run.answer is None
+    assert len(s.model.requests) == 1 + corrections + 1
+    assert "buy (by the model)" in run.report()
+
+
+async def test_a_good_call_makes_up_for_bad_ones() -> None:
+    turns = [call("sell") if n % 2 == 0 else call("price", door=str(n)) for n in range(6)]
+    async with scene([*turns, "Done."], bounds={"corrections": 1}) as s:
+        run = await s.agent.ask("Go.")
+    assert run.answer == "Done."
+
+
+async def test_at_most_ten_calls_of_one_reply_are_made() -> None:
+    many = Reply(calls=[("price", {"door": str(n)}) for n in range(50)])
+    async with scene([many, "Enough."], tools="native") as s:
+        await s.agent.ask("Go.")
+    assert len(s.called) == 10
+    assert len(s.model.requests[1]["messages"]) == 3 + 50
+
+
+# --- directives -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["prompt", "native"])
+async def test_a_directive_is_followed_without_asking_the_model(form: str) -> None:
+    first = call("reserve", door="oak") if form == "prompt" else native("reserve", door="oak")
+    async with scene([first, "It is ordered."], tools=form) as s:
+        run = await s.agent.ask("Reserve oak.")
+    assert run.answer == "It is ordered."
+    assert s.log.calls == [
+        ("reserve", {"door": "oak"}),
+        ("order", {"door": "oak", "reason": "out of stock"}),
+    ]
+    assert len(s.model.requests) == 2
+    assert [(c.by, c.step.tool, c.step.level) for c in run.calls] == [
+        ("model", "reserve", 1),
+        ("directive", "order", 2),
+    ]
+    told = s.model.last_message()
+    assert "ordered oak: no. 77" in told
+    assert "has been made for you" in told
+    assert '"status": "out_of_stock"' in told
+
+
+async def test_a_follow_up_is_not_made_again_by_the_model() -> None:
+    again = call("order", door="oak", reason="out of stock")
+    async with scene([call("reserve", door="oak"), again, "It is ordered."]) as s:
+        run = await s.agent.ask("Reserve oak.")
+    assert s.called == ["reserve", "order"]
+    assert "just now" in s.model.last_message()
+    assert run.answer == "It is ordered."
+
+
+async def test_a_directive_that_is_not_followed_is_told() -> None:
+    async with scene([call("clear_out"), "I did not burn it."]) as s:
+        run = await s.agent.ask("Clear out.")
+    assert s.called == ["clear_out"]
+    stopped = [entry for entry in run.transcript if isinstance(entry, ChainStopped)]
+    assert [entry.outcome for entry in stopped] == [Outcome.DECLINED]
+    told = s.model.last_message()
+    assert "named the tool burn" in told
+    assert "was not made" in told
+
+
+async def test_the_hosts_policy_for_directives_is_used() -> None:
+    proposals: list[Proposal] = []
+
+    class Consenting:
+        async def allows(self, proposal: Proposal) -> bool:
+            proposals.append(proposal)
+            return True
+
+    log = Log()
+    with scripted_model([call("clear_out"), "Burnt."]) as model:
+        async with Endpoint(settings(model.url)) as endpoint, Client(build(log)) as client:
+            toolbox = await Toolbox.gather({"shop": client})
+            await Agent(endpoint, toolbox, follow_consent=Consenting()).ask("Clear out.")
+    assert log.calls == [("clear_out", {}), ("burn", {"what": "all"})]
+    assert [proposal.tool.name for proposal in proposals] == ["burn"]
+
+
+async def test_the_wording_of_a_directive_that_was_followed_is_left_out() -> None:
+    """A server also puts its directive in words, for clients that did not declare."""
+    log = Log()
+    with scripted_model([call("reserve", door="oak"), "Ordered."]) as model:
+        async with Endpoint(settings(model.url)) as endpoint, Client(build(log)) as client:
+            await Agent(endpoint, await Toolbox.gather({"shop": client})).ask("Reserve oak.")
+    assert len(log.calls) == 2
+    assert "decided by this server" not in model.told
+
+
+# --- consent --------------------------------------------------------------------------------------
+
+
+async def test_consent_is_asked_for_what_is_not_read_only() -> None:
+    consent = Asked(True)
+    script = [call("price", door="oak"), call("buy", door="oak"), "Bought."]
+    async with scene(script, consent=consent) as s:
+        await s.agent.ask("Buy oak.")
+    assert consent.calls == [("buy", {"door": "oak"})]
+    assert s.called == ["price", "buy"]
+
+
+async def test_a_declined_call_is_not_made() -> None:
+    async with scene([call("buy", door="oak"), "Then not."], consent=Asked(False)) as s:
+        run = await s.agent.ask("Buy oak.")
+    assert s.called == []
+    assert "declined" in s.model.last_message()
+    assert any(isinstance(entry, Declined) for entry in run.transcript)
+    assert run.answer == "Then not."
+
+
+async def test_without_a_host_only_what_is_read_only_is_called() -> None:
+    log = Log()
+    script = [call("price", door="oak"), call("buy", door="oak"), "Could not buy it."]
+    with scripted_model(script) as model:
+        async with Endpoint(settings(model.url)) as endpoint, Client(build(log)) as client:
+            await Agent(endpoint, await Toolbox.gather({"shop": client})).ask("Buy oak.")
+    assert [tool for tool, _ in log.calls] == ["price"]
+
+
+# --- audiences ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["prompt", "native"])
+@pytest.mark.parametrize("tool", ["code", "code_only"])
+async def test_what_is_for_the_user_alone_is_kept_from_the_model(form: str, tool: str) -> None:
+    first = call(tool) if form == "prompt" else native(tool)
+    async with scene([first, "You have your code.", "Hm."], tools=form) as s:
+        run = await s.agent.ask("Give me a code.")
+        await s.agent.ask("Which one?")
+    assert SECRET in str(run.calls[0].step.result)
+    assert SECRET not in s.model.told
+    assert "431" not in s.model.told
+    assert "[shown to the user, and not to you]" in s.model.told
+    assert ("Ask for it." in s.model.told) is (tool == "code")
+
+
+async def test_the_locked_message_is_kept_from_the_model() -> None:
+    async with scene([call("reserve", door="oak"), "Ordered."]) as s:
+        run = await s.agent.ask("Reserve oak.")
+    assert "out of stock." in str(run.calls[0].step.result)
+    assert "I'm sorry" not in s.model.told
+
+
+async def test_what_is_no_text_is_described() -> None:
+    async with scene([call("picture"), "A door."]) as s:
+        await s.agent.ask("Show me.")
+    assert "[image, image/png: not shown to you]" in s.model.last_message()
+
+
+# --- failures -------------------------------------------------------------------------------------
+
+
+async def test_a_tools_error_goes_back_to_the_model_and_it_may_try_again() -> None:
+    async with scene([call("unlucky"), call("unlucky"), "Luck at last."]) as s:
+        run = await s.agent.ask("Try.")
+    assert s.model.requests[1]["messages"][-1]["content"] == "unlucky failed:\nno luck"
+    assert s.called == ["unlucky", "unlucky"]
+    assert run.answer == "Luck at last."
+    assert "unlucky (by the model), which failed; unlucky (by the model)" in run.report()
+
+
+async def test_a_crash_goes_back_to_the_model() -> None:
+    async with scene([call("crash"), "It crashed."]) as s:
+        run = await s.agent.ask("Crash.")
+    assert "crash failed" in s.model.last_message()
+    assert run.answer == "It crashed."
+
+
+async def test_a_server_that_has_gone_is_a_failure_the_model_hears_of() -> None:
+    with scripted_model([call("price", door="oak"), "The shop is closed."]) as model:
+        async with Endpoint(settings(model.url)) as endpoint:
+            async with Client(build(Log())) as client:
+                toolbox = await Toolbox.gather({"shop": client})
+            run = await Agent(endpoint, toolbox).ask("What is oak?")
+    assert run.answer == "The shop is closed."
+    assert "went wrong" in str(model.last_message())
+    assert isinstance(run.transcript[-2], ChainStopped)
+
+
+@pytest.mark.parametrize(
+    "action", [error(500), error(429), Raw('{"choices": ['), Raw("<html>"), Silence()]
+)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_model_that_fails_loses_nothing(action: Action, stream: bool) -> None:
+    script = [call("buy", door="oak"), action, "You have an oak door."]
+    async with scene(script, stream=stream, timeout=0.5) as s:
+        run = await s.agent.ask("Buy oak.")
+        assert run.outcome is RunOutcome.MODEL_UNAVAILABLE
+        assert run.detail.startswith("The model endpoint at 127.0.0.1")
+        assert "Done so far: buy (by the model)." in run.report()
+        again = await s.agent.ask("What do I have?")
+    assert again.answer == "You have an oak door."
+    assert "buy (by the model)" in s.model.requests[-1]["messages"][-2]["content"]
+    assert s.called == ["buy"]
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+
+def endless(request: dict[str, Any]) -> Action:
+    return call("price", door=str(len(request["messages"])))
+
+
+async def test_turns_are_bounded() -> None:
+    async with scene(endless, bounds={"turns": 4}) as s:
+        run = await s.agent.ask("Go on for ever.")
+        assert run.outcome is RunOutcome.TURN_LIMIT
+        assert run.model_calls == len(s.model.requests) == 4
+        assert run.report() == (
+            "The model has replied 4 times. Done so far: "
+            + "; ".join(["price (by the model)"] * 4)
+            + "."
+        )
+        s.model._answer = lambda request: "Enough."
+        again = await s.agent.ask("And now?")
+    assert again.answer == "Enough."
+    assert "turn_limit" in s.model.requests[-1]["messages"][-2]["content"]
+
+
+async def test_a_model_that_repeats_one_call_makes_it_once() -> None:
+    async with scene(lambda _: call("buy", door="oak")) as s:
+        run = await s.agent.ask("Buy oak.")
+    assert run.outcome is RunOutcome.CORRECTION_LIMIT
+    assert s.called == ["buy"]
+
+
+async def test_tokens_are_bounded() -> None:
+    each = PROMPT_TOKENS + COMPLETION_TOKENS
+    async with scene(endless, bounds={"tokens": 2 * each + 1}) as s:
+        run = await s.agent.ask("Go on for ever.")
+    assert run.outcome is RunOutcome.TOKEN_LIMIT
+    assert len(s.model.requests) == 3
+    assert run.usage.total == 3 * each
+    assert len(run.calls) == 3
+
+
+async def test_tokens_are_bounded_where_the_endpoint_does_not_count() -> None:
+    async with scene(
+        lambda request: Reply(endless(request), usage=False),  # type: ignore[arg-type]
+        bounds={"tokens": 3000},
+    ) as s:
+        run = await s.agent.ask("Go on for ever.")
+    assert run.outcome is RunOutcome.TOKEN_LIMIT
+    assert run.usage.estimated
+
+
+@pytest.mark.parametrize(
+    ("action", "stream"), [(Silence(), False), (Silence(), True), (Endless("x"), True)]
+)
+async def test_time_is_bounded_while_the_model_replies(action: Action, stream: bool) -> None:
+    async with scene([call("buy", door="oak"), action], bounds={"seconds": 1}, stream=stream) as s:
+        run = await s.agent.ask("Buy oak.")
+    assert run.outcome is RunOutcome.TIME_LIMIT
+    assert run.report() == (
+        "The 1 seconds for this request are over. Done so far: buy (by the model)."
+    )
+
+
+@pytest.mark.parametrize("tool", ["hang", "wait"])
+async def test_time_is_bounded_while_a_tool_is_called(tool: str) -> None:
+    async with scene([native(tool), "I am back."], bounds={"seconds": 1}, tools="native") as s:
+        run = await s.agent.ask("Wait.")
+        assert run.outcome is RunOutcome.TIME_LIMIT
+        if tool == "hang":
+            assert "The call of hang was under way" in run.report()
+        else:
+            assert "wait (by the model)" in run.report()
+        again = await s.agent.ask("Are you there?")
+    assert again.answer == "I am back."
+    # Each native call has its answer, or endpoints would refuse the conversation.
+    roles = [message["role"] for message in s.model.requests[-1]["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+
+
+# --- stopping -------------------------------------------------------------------------------------
+
+
+async def test_stop_ends_the_request_and_not_the_conversation() -> None:
+    script = [call("buy", door="oak"), call("hang"), "You have an oak door."]
+    async with scene(script) as s:
+        async with anyio.create_task_group() as tasks:
+
+            async def stop() -> None:
+                await s.log.hanging.wait()
+                s.agent.stop()
+
+            tasks.start_soon(stop)
+            run = await s.agent.ask("Buy oak, then hang.")
+        assert run.outcome is RunOutcome.STOPPED
+        assert "buy (by the model)" in run.report()
+        assert "hang was under way" in run.report()
+        again = await s.agent.ask("What do I have?")
+        s.agent.stop()
+    assert again.answer == "You have an oak door."
+    before = s.model.requests[-1]["messages"][-2]
+    assert before["role"] == "assistant"
+    assert "stopped" in before["content"]
+
+
+async def test_a_cancelled_request_leaves_the_conversation_fit_to_go_on() -> None:
+    async with scene([native("hang"), "Hello again."], tools="native") as s:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(s.agent.ask, "Hang.")
+            await s.log.hanging.wait()
+            tasks.cancel_scope.cancel()
+        assert (await s.agent.ask("Hello?")).answer == "Hello again."
+    roles = [message["role"] for message in s.model.requests[-1]["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
+
+
+# --- streaming ------------------------------------------------------------------------------------
+
+
+async def test_nothing_that_may_be_a_call_is_streamed() -> None:
+    script = [
+        "Let me look.\n```json\n" + call("price", door="oak") + "\n```",
+        call("buy", door="oak"),
+        call("buy", door="oak") + " and more",
+        '{"response": "In {braces}, "}',
+    ]
+    async with scene([*script], stream=True) as s:
+        run = await s.agent.ask("Buy oak.")
+    assert "".join(s.shown) == "Let me look.\nIn {braces}, "
+    assert len(s.shown) > 2
+    assert run.answer == "In {braces}, "
+
+
+@pytest.mark.parametrize("answer", ["Sets are {1, 2} `here` ```there``` {", "  Plain. \n"])
+async def test_the_whole_answer_is_streamed(answer: str) -> None:
+    async with scene([answer], stream=True) as s:
+        run = await s.agent.ask("Tell me.")
+    assert "".join(s.shown).strip() == run.answer == answer.strip()
+
+
+# --- questions in the middle of a call ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_the_user_is_asked_in_the_middle_of_a_call(mode: str) -> None:
+    async def answers(context: Any, params: Any) -> ElicitResult:
+        return ElicitResult(action="accept", content={"agreed": True})
+
+    log = Log()
+    with scripted_model([call("survey"), "Thank you."]) as model:
+        async with (
+            Endpoint(settings(model.url)) as endpoint,
+            Client(
+                build(log),
+                mode=mode,
+                elicitation_callback=answers,
+                extensions=[CLIENT_EXTENSION],
+            ) as client,
+        ):
+            await Agent(endpoint, await Toolbox.gather({"shop": client})).ask("Ask me.")
+    assert log.calls == [("survey", {"answer": "accept"})]
+    assert "the customer said accept" in model.last_message()

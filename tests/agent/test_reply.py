@@ -1,0 +1,203 @@
+"""Is a reply an answer, or a call?"""
+
+import json
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from banking_server.agent.reply import (
+    Answer,
+    CallRequest,
+    Unreadable,
+    certain_text,
+    read_arguments,
+    read_reply,
+)
+
+LIST = CallRequest(("list_accounts",), {})
+BALANCE = CallRequest(("get_balance",), {"accountId": "a {1}", "deep": {"x": [1, None]}})
+BALANCE_JSON = json.dumps({"tool": "get_balance", "arguments": BALANCE.arguments})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Your balance is 5.00.",
+        "Use {braces} as you like.",
+        'Your data: {"accounts": [1, 2]}',
+        '{"accounts": [1, 2]}',
+        "```python\nprint({'a': 1})\n```",
+        '{"name": "Alice", "age": 3}',
+        "A set is written {1, 2}, a tool is a tool.",
+        '["tool", "arguments"]',
+    ],
+)
+def test_an_answer_is_taken_word_for_word(text: str) -> None:
+    assert read_reply(f"  {text}\n") == Answer(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BALANCE_JSON,
+        f"\n {BALANCE_JSON} \n",
+        f"```json\n{BALANCE_JSON}\n```",
+        f"```\n{BALANCE_JSON}\n```\n",
+        f"```json {BALANCE_JSON}",
+        BALANCE_JSON.replace(", ", ",\n  "),
+        BALANCE_JSON.replace('"tool"', '"name"'),
+    ],
+)
+def test_a_call_is_read_bare_or_fenced(text: str) -> None:
+    assert read_reply(text) == BALANCE
+
+
+def test_missing_arguments_are_none_at_all() -> None:
+    assert read_reply('{"tool": "list_accounts"}') == LIST
+
+
+@pytest.mark.parametrize("fence", ["", "```json\n"])
+def test_words_before_a_call_are_said(fence: str) -> None:
+    end = "\n```" if fence else ""
+    reading = read_reply(f"Let me look at {{it}}:\n\n{fence}{BALANCE_JSON}{end}")
+    assert reading == CallRequest(BALANCE.names, BALANCE.arguments, "Let me look at {it}:")
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "\n\nThe balance is 500.",
+        "\n" + BALANCE_JSON,
+        "`",
+        "\n```\nResult: {}",
+        '\n```\n```json\n{"tool": "b"}\n```',
+    ],
+)
+@pytest.mark.parametrize("before", ["", "You could send ", "```json\n"])
+def test_words_after_a_call_make_it_doubtful(before: str, after: str) -> None:
+    reading = read_reply(before + BALANCE_JSON + after)
+    assert isinstance(reading, Unreadable)
+    assert "goes on after" in reading.problem
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"tool": "a", "arguments": {}',
+        "{'tool': 'a', 'arguments': {}}",
+        '{"tool": "a", "arguments": {"x": None}}',
+        '{"tool": "a", "arguments": {"x": 1,}}',
+        '{"tool": "a", "arguments": {"x": NaN}}',
+        '{"tool": "a", "arguments": {"x": 1e999}}',
+        '{"tool": "a", "arguments": {"x": "\\ud800"}}',
+        '{tool: "a"}',
+        '```json\n{"tool": "a"\n```',
+        'I will do it: {"tool": "a", }',
+        '{"tool": "a", "arguments": ' + '{"x":' * 5000,
+        '{"tool": "a", "arguments": ' + '{"x":' * 300 + "1" + "}" * 301,
+        '{"response": "Hi", "mcp": {"tool": "a"',
+        "{",
+    ],
+)
+def test_what_looks_like_a_call_is_never_repaired(text: str) -> None:
+    reading = read_reply(text)
+    assert isinstance(reading, Unreadable)
+    assert "not valid" in reading.problem
+
+
+def test_a_call_that_was_cut_off_says_so() -> None:
+    reading = read_reply('{"tool": "a", "argu', cut_off=True)
+    assert isinstance(reading, Unreadable)
+    assert "cut off" in reading.problem
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_nothing_is_no_answer(text: str) -> None:
+    assert isinstance(read_reply(text), Unreadable)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"tool": 5},
+        {"tool": None, "arguments": {}},
+        {"tool": ""},
+        {"tool": "a", "arguments": [1]},
+        {"tool": "a", "arguments": "{}"},
+        {"tool": "a", "arguments": None},
+        {"mcp": "a"},
+        {"mcp": []},
+        {"mcp": {"method": "a"}},
+        {"mcp": {"tool": "a", "method": 1}},
+        {"mcp": {"tool": "a", "method": "b", "params": []}},
+    ],
+)
+def test_a_call_of_the_wrong_shape_is_refused(value: object) -> None:
+    assert isinstance(read_reply(json.dumps(value)), Unreadable)
+
+
+def test_the_seeds_shape_is_read() -> None:
+    text = json.dumps(
+        {
+            "response": "I'll look at your accounts first.",
+            "mcp": {"tool": "bank", "method": "list_accounts", "params": {"x": 1}},
+        }
+    )
+    said = "I'll look at your accounts first."
+    names = ("bank__list_accounts", "list_accounts")
+    assert read_reply(text) == CallRequest(names, {"x": 1}, said)
+    assert read_reply(f"```json\n{text}\n```") == CallRequest(names, {"x": 1}, said)
+
+
+@pytest.mark.parametrize("method", [None, "", "call", "tools/call"])
+def test_the_seeds_shape_may_name_the_tool_alone(method: str | None) -> None:
+    text = json.dumps({"mcp": {"tool": "list_accounts", "method": method}})
+    assert read_reply(text) == LIST
+
+
+@pytest.mark.parametrize("end", ["", ', "mcp": null'])
+def test_the_seeds_shape_without_a_call_is_an_answer(end: str) -> None:
+    assert read_reply(f'{{"response": "All done."{end}}}') == Answer("All done.")
+
+
+def test_native_arguments() -> None:
+    assert read_arguments("") == {}
+    assert read_arguments(' {"a": 1} ') == {"a": 1}
+    for text in ("[1]", '"a"', "null", "{} {}", '{"a": 1', "{'a': 1}", '{"a": Infinity}'):
+        assert isinstance(read_arguments(text), Unreadable), text
+
+
+@given(st.text())
+@example('x{"a":' * 20_000)
+@example("{" * 100_000)
+def test_any_text_can_be_read(text: str) -> None:
+    reading = read_reply(text)
+    assert isinstance(reading, Answer | CallRequest | Unreadable)
+    assert text.lstrip().startswith(certain_text(text))
+
+
+@given(st.text(alphabet='{}"`:, abtolmcp\n', max_size=60))
+def test_what_is_shown_early_is_never_taken_back(text: str) -> None:
+    so_far = ""
+    for end in range(len(text) + 1):
+        shown = certain_text(text[:end])
+        assert shown.startswith(so_far)
+        so_far = shown
+
+
+@settings(max_examples=50)
+@given(
+    st.dictionaries(
+        st.text(max_size=5),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(max_size=10),
+            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+            max_leaves=8,
+        ),
+        max_size=4,
+    )
+)
+def test_arguments_come_through_exactly(arguments: dict[str, object]) -> None:
+    text = json.dumps({"tool": "t", "arguments": arguments})
+    assert read_reply(text) == CallRequest(("t",), arguments)
