@@ -111,35 +111,39 @@ def set_flag(path: Path, account_id: str, flag: str, value: bool) -> None:
 
 def check_books(path: Path, now: datetime) -> None:
     """Check everything that must hold of the ledger at any moment."""
-    unbalanced = "SELECT {0}, sum(amount_minor), count(*) FROM entry GROUP BY {0}"
-    for _, total, _ in sql(path, unbalanced.format("currency")):
-        assert total == 0
-    for _, total, entries in sql(path, unbalanced.format("posting_id")):
-        assert (total, entries) == (0, 2)
-    assert not sql(
-        path, "SELECT 1 FROM posting WHERE posting_id NOT IN (SELECT posting_id FROM entry)"
-    )
-    # A transfer is posted if, and only if, it has its posting, of its own amount and accounts.
-    assert not sql(
-        path,
-        """SELECT transfer_id FROM transfer AS t WHERE (status = 'posted') <> (1 = (
-             SELECT count(*) FROM posting AS p
-             JOIN entry AS d ON d.posting_id = p.posting_id AND d.side = 'debit'
-             JOIN entry AS c ON c.posting_id = p.posting_id AND c.side = 'credit'
-             WHERE p.transfer_id = t.transfer_id AND c.amount_minor = t.amount_minor
-             AND d.account_id = t.from_account_id AND c.account_id = t.to_account_id))""",
-    )
-    overdrawn = sql(
-        path,
-        """SELECT account_id FROM account AS a WHERE customer_id IS NOT NULL AND
-             (SELECT coalesce(sum(amount_minor), 0) FROM entry WHERE account_id = a.account_id) <
-             (SELECT coalesce(sum(amount_minor), 0) FROM transfer
-              WHERE from_account_id = a.account_id AND status = 'pending' AND expires_at > ?)""",
-        f"{now.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z",
-    )
-    assert not overdrawn
-    assert sql(path, "PRAGMA integrity_check") == [("ok",)]
-    assert sql(path, "PRAGMA foreign_key_check") == []
+    with closing(sqlite3.connect(path, timeout=10)) as connection:
+        for complaint, statement in _BOOKS.items():
+            assert not connection.execute(statement, {"now": _stored(now)}).fetchall(), complaint
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+_BOOKS = {
+    "a currency does not sum to zero": """
+        SELECT currency, sum(amount_minor) FROM entry GROUP BY 1 HAVING sum(amount_minor) <> 0""",
+    "a posting is not two entries that sum to zero": """
+        SELECT posting_id FROM posting LEFT JOIN entry USING (posting_id)
+        GROUP BY 1 HAVING coalesce(sum(amount_minor), 1) <> 0 OR count(*) <> 2""",
+    "a transfer was posted more than once": """
+        SELECT transfer_id FROM posting WHERE transfer_id IS NOT NULL
+        GROUP BY 1 HAVING count(*) > 1""",
+    "a posted transfer is without its posting, or another has one": """
+        SELECT transfer_id FROM transfer AS t WHERE (status = 'posted') <> (1 = (
+            SELECT count(*) FROM posting AS p
+            JOIN entry AS d ON d.posting_id = p.posting_id AND d.side = 'debit'
+            JOIN entry AS c ON c.posting_id = p.posting_id AND c.side = 'credit'
+            WHERE p.transfer_id = t.transfer_id AND c.amount_minor = t.amount_minor
+            AND d.account_id = t.from_account_id AND c.account_id = t.to_account_id))""",
+    "an account has less than nothing available": """
+        SELECT account_id FROM account AS a WHERE customer_id IS NOT NULL AND
+            (SELECT coalesce(sum(amount_minor), 0) FROM entry WHERE account_id = a.account_id) <
+            (SELECT coalesce(sum(amount_minor), 0) FROM transfer
+             WHERE from_account_id = a.account_id AND status = 'pending' AND expires_at > :now)""",
+    "a foreign key points nowhere": "PRAGMA foreign_key_check",
+}
+
+
+def _stored(at: datetime) -> str:
+    return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def outcomes(path: Path) -> list[tuple[Any, ...]]:

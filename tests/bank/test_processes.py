@@ -1,0 +1,93 @@
+"""Several processes on one file, and processes that are killed in the middle."""
+
+import random
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from .support import DATA, EVERYDAY, SAVINGS, check_books, open_bank, posted, prepared, sql
+
+pytestmark = pytest.mark.anyio
+
+WORKER = Path(__file__).with_name("worker.py")
+
+
+def start(path: Path, name: str, count: int, *more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, WORKER, path, DATA, name, str(count), DATA.parent, *more],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def let_go(workers: list[subprocess.Popen[str]]) -> None:
+    """Let the workers begin at once, when all are ready."""
+    for worker in workers:
+        assert worker.stdout is not None
+        assert worker.stdout.readline().startswith("ready")
+    for worker in workers:
+        assert worker.stdin is not None
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+
+
+async def test_processes_share_one_file(path: Path) -> None:
+    now = datetime.now(UTC)
+    bank = await open_bank(path)
+    shared = (await prepared(bank, "7.00", at=now)).transfer.transfer_id
+    await bank.close()
+    before = sql(path, "SELECT count(*) FROM audit_event")[0][0]
+    workers = [start(path, f"w{n}", 10, shared) for n in range(3)]
+    let_go(workers)
+    said: list[str] = []
+    for worker in workers:
+        out, errors = worker.communicate(timeout=60)
+        assert (worker.returncode, errors) == (0, "")
+        said += out.splitlines()
+    assert sum(line.startswith("posted") for line in said) == 30
+    # One receipt for all, whoever's confirmation it was that posted.
+    assert len({line for line in said if line.startswith("receipt Posted(")}) == 1
+    assert sum(line.startswith("receipt") for line in said) == 3
+    assert sql(path, "SELECT status, count(*) FROM transfer GROUP BY 1") == [("posted", 31)]
+    # Every call has its event: a prepare, two confirms; and the shared one of each worker.
+    assert sql(path, "SELECT count(*) FROM audit_event") == [(before + 30 * 3 + 3,)]
+    check_books(path, now)
+
+
+async def test_killed_in_the_middle(path: Path) -> None:
+    acknowledged: list[list[str]] = []
+    for attempt in range(2):
+        workers = [start(path, f"a{attempt}w{n}", 100_000) for n in range(2)]
+        let_go(workers)
+        for worker in workers:
+            enough = random.Random(f"{attempt} {worker.pid}").randint(3, 25)
+            assert worker.stdout is not None
+            lines = [worker.stdout.readline() for _ in range(enough)]
+            worker.kill()
+            rest, errors = worker.communicate(timeout=30)
+            assert (worker.returncode, errors) == (-9, "")
+            # A last line may have been cut off by the kill.
+            said = ("".join(lines) + rest).rpartition("\n")[0].splitlines()
+            acknowledged += [line.split() for line in said]
+        # Straight from the file as the kill left it, its write-ahead log included.
+        check_books(path, datetime.now(UTC))
+    status = dict(sql(path, "SELECT transfer_id, status FROM transfer"))
+    events = {subject for (subject,) in sql(path, "SELECT subject FROM audit_event")}
+    assert len(acknowledged) > 20
+    for word, transfer_id in acknowledged:
+        assert transfer_id in events
+        assert status[transfer_id] == "posted" or word == "prepared"
+    # Once every audit event of a posting, never without its posting, and the other way round.
+    confirmed = sql(path, "SELECT DISTINCT subject FROM audit_event WHERE outcome = 'posted'")
+    assert {i for (i,) in confirmed} == {i for i, state in status.items() if state == "posted"}
+
+    bank = await open_bank(path)
+    now = datetime.now(UTC)
+    await posted(bank, "1.00", source=SAVINGS, target=EVERYDAY)
+    await bank.close()
+    check_books(path, now)

@@ -1,0 +1,397 @@
+"""Random days at the bank: after every step the books balance and a simple model agrees.
+
+The model is written from the contract, not from the code: a few dictionaries, no database.
+"""
+
+import asyncio
+import shutil
+import tempfile
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from banking_server.bank.accounts import find_account
+from banking_server.bank.approvals import decide_approval, request_approval
+from banking_server.bank.rules import Rules
+from banking_server.bank.transfers import cancel_transfer, find_transfer, settle
+
+from .support import (
+    NOW,
+    call,
+    check_books,
+    confirm,
+    open_bank,
+    prepare,
+    set_flag,
+    wrong,
+)
+
+RULES = Rules(approval_threshold_minor=40_000, compliance_threshold_minor=20_000)
+FILES = {
+    "customers.yaml": "- {customer_id: CUST001, name: One}",
+    "accounts.yaml": "\n".join(
+        f"- {{account_id: {account_id}, customer_id: CUST001, account_name: {account_id}, "
+        f"account_type: {kind}, currency: USD, can_transfer_from: {kind != 'external'}, "
+        f"can_transfer_to: true, {rest}}}"
+        for account_id, kind, rest in (
+            ("acc_a", "checking", 'balance: "900.00"'),
+            ("acc_b", "savings", 'balance: "500.00"'),
+            ("acc_p", "external", "account_holder: Payee"),
+        )
+    )
+    .lower()
+    .replace("cust001", "CUST001")
+    .replace("usd", "USD"),
+    "history.yaml": "[]",
+}
+
+
+@dataclass
+class Expected:
+    """What the model knows of one transfer."""
+
+    source: str
+    target: str
+    cents: int
+    day: date | None
+    expires: datetime
+    code: str
+    approval: str
+    status: str = "pending"
+    wrong: int = 0
+    receipt: Any = None
+    approval_id: str = ""
+
+
+PARTIES = st.sampled_from(
+    [
+        *[("acc_a", "acc_b"), ("acc_b", "acc_a"), ("acc_a", "acc_p"), ("acc_b", "acc_p")] * 2,
+        *[("acc_p", "acc_a"), ("acc_a", "acc_a")],
+    ]
+)
+CENTS = st.sampled_from([1, 9_999, 10_000, 20_000, 40_001])
+DAYS = st.sampled_from([None, None, None, 0, 1, 2])
+
+
+class BankMachine(RuleBasedStateMachine):
+    """Everything customers, managers, operators and time can do, in any order."""
+
+    template: Path
+    transfers = Bundle("transfers")
+
+    @initialize()
+    def open(self) -> None:
+        self.folder = Path(tempfile.mkdtemp())
+        self.path = Path(shutil.copy(self.template, self.folder / "bank.db"))
+        self.runner = asyncio.Runner()
+        self.bank = self.runner.run(open_bank(self.path, rules=RULES))
+        self.now = NOW
+        self.locked = {"acc_a": False, "acc_b": False}
+        self.model: dict[str, Expected] = {}
+        self.posted = {"acc_a": 90_000, "acc_b": 50_000, "acc_p": 0}
+
+    def teardown(self) -> None:
+        if hasattr(self, "runner"):
+            self.runner.run(self.bank.close())
+            self.runner.close()
+            shutil.rmtree(self.folder)
+
+    # --- the model
+
+    def status(self, transfer: Expected) -> str:
+        overdue = transfer.status == "pending" and self.now >= transfer.expires
+        return "expired" if overdue else transfer.status
+
+    def reserved(self, account: str) -> int:
+        return sum(
+            each.cents
+            for each in self.model.values()
+            if each.source == account and self.status(each) == "pending"
+        )
+
+    def available(self, account: str) -> int:
+        return self.posted[account] - self.reserved(account)
+
+    def move(self, transfer: Expected) -> None:
+        transfer.status = "posted"
+        self.posted[transfer.source] -= transfer.cents
+        self.posted[transfer.target] += transfer.cents
+
+    # --- what can happen
+
+    @rule(target=transfers, parties=PARTIES, cents=CENTS, days=DAYS)
+    def prepare(self, parties: tuple[str, str], cents: int, days: int | None) -> Any:
+        source, to = parties
+        day = None if days is None else self.now.date() + timedelta(days=days)
+        outcome = self.runner.run(
+            prepare(
+                self.bank,
+                f"{cents // 100}.{cents % 100:02d}",
+                source=source,
+                target=to,
+                on=None if day is None else str(day),
+                at=self.now,
+            )
+        )
+        said = type(outcome).__name__
+        if self.locked.get(source):
+            assert said == "AccountLocked"
+            return multiple()
+        if source in (to, "acc_p"):
+            assert said == "Refused"
+            return multiple()
+        day = None if day == self.now.date() else day
+        same = [
+            transfer_id
+            for transfer_id, each in self.model.items()
+            if self.status(each) == "pending"
+            and (each.source, each.target, each.cents, each.day) == (source, to, cents, day)
+        ]
+        if same:
+            expected = self.model[same[0]]
+            assert outcome.repeated
+            assert (outcome.transfer.transfer_id, outcome.code) == (same[0], expected.code)
+            assert said == (
+                "OverThreshold" if expected.approval in ("required", "requested") else "Prepared"
+            )
+            return multiple()
+        if cents > self.available(source):
+            assert said == "Refused"
+            return multiple()
+        over = cents > RULES.approval_threshold_minor
+        assert said == ("OverThreshold" if over else "Prepared")
+        assert not outcome.repeated
+        self.model[outcome.transfer.transfer_id] = Expected(
+            source=source,
+            target=to,
+            cents=cents,
+            day=day,
+            expires=self.now + (timedelta(hours=24) if over else timedelta(minutes=10)),
+            code=outcome.code,
+            approval="required" if over else "none",
+        )
+        return outcome.transfer.transfer_id
+
+    @rule(
+        transfer_id=transfers,
+        agreed=st.booleans(),
+        code=st.sampled_from(["right", "right", "wrong", "none"]),
+        times=st.sampled_from([1, 1, 3]),
+    )
+    def confirm(self, transfer_id: str, agreed: bool, code: str, times: int) -> None:
+        expected = self.model[transfer_id]
+        given = {"right": expected.code, "wrong": wrong(expected.code), "none": None}[code]
+
+        async def at_once() -> list[Any]:
+            return await asyncio.gather(
+                *(
+                    confirm(self.bank, transfer_id, agreed=agreed, code=given, at=self.now)
+                    for _ in range(times)
+                )
+            )
+
+        for outcome in self.runner.run(at_once()):
+            self.check_confirmation(expected, outcome, agreed=agreed, code=code)
+
+    def check_confirmation(
+        self, expected: Expected, outcome: Any, *, agreed: bool, code: str
+    ) -> None:
+        said = type(outcome).__name__
+        expected.status = self.status(expected)
+        if expected.status == "posted":
+            assert said == "Posted"
+            if expected.receipt is not None:
+                assert outcome == expected.receipt
+            reportable = expected.target == "acc_p" and expected.cents >= 20_000
+            assert (outcome.compliance_rule == "external-payee-200") is reportable
+            expected.receipt = outcome
+        elif expected.status == "voided":
+            assert said == ("ApprovalRefused" if expected.approval == "refused" else "Voided")
+        elif expected.status != "pending":
+            names = {"scheduled": "Scheduled", "expired": "Expired", "failed": "TransferFailed"}
+            assert said == names[expected.status]
+        elif self.locked[expected.source]:
+            assert said == "AccountLocked"
+        elif expected.approval in ("required", "requested"):
+            assert said == "ApprovalOutstanding"
+            assert outcome.requested == (expected.approval == "requested")
+        elif code == "wrong":
+            expected.wrong += 1
+            if expected.wrong == 5:
+                expected.status = "voided"
+            assert said == ("VoidedForCodes" if expected.wrong == 5 else "WrongCode")
+        elif code == "none" and not agreed:
+            assert said == "CodeMissing"
+        elif expected.day is not None and expected.day > self.now.date():
+            assert said == "Scheduled"
+            expected.status = "scheduled"
+        else:
+            assert said == "Posted"
+            expected.receipt = outcome
+            self.move(expected)
+
+    @rule(target=transfers, parties=PARTIES, cents=CENTS, days=DAYS)
+    def prepare_and_confirm(self, parties: tuple[str, str], cents: int, days: int | None) -> Any:
+        transfer_id = self.prepare(parties, cents, days)
+        if isinstance(transfer_id, str):
+            self.confirm(transfer_id, agreed=True, code="none", times=2)
+        return transfer_id
+
+    @rule(transfer_id=transfers)
+    def cancel(self, transfer_id: str) -> None:
+        expected = self.model[transfer_id]
+        outcome = self.runner.run(cancel_transfer(self.bank, call(at=self.now), transfer_id))
+        expected.status = self.status(expected)
+        was_cancelled = expected.receipt == "cancelled"
+        if expected.status in ("pending", "scheduled") or was_cancelled:
+            assert type(outcome).__name__ == "Cancelled"
+            expected.status, expected.receipt = "voided", "cancelled"
+        else:
+            assert type(outcome).__name__ == "Refused"
+
+    @rule(transfer_id=transfers)
+    def ask_the_manager(self, transfer_id: str) -> None:
+        expected = self.model[transfer_id]
+        outcome = self.runner.run(
+            request_approval(self.bank, call(at=self.now), transfer_id, reason="because")
+        )
+        expected.status = self.status(expected)
+        if expected.status != "pending" or expected.approval == "none":
+            assert type(outcome).__name__ == "Refused"
+        elif expected.approval == "granted":
+            assert type(outcome).__name__ == "ApprovalGranted"
+        else:
+            assert type(outcome).__name__ == "ApprovalRequested"
+            assert outcome.repeated == (expected.approval == "requested")  # type: ignore[union-attr]
+            expected.approval = "requested"
+            expected.approval_id = outcome.approval.approval_id  # type: ignore[union-attr]
+
+    @precondition(lambda self: any(each.approval_id for each in self.model.values()))
+    @rule(data=st.data(), granted=st.booleans())
+    def decide(self, data: st.DataObject, granted: bool) -> None:
+        asked = [each for each in self.model.values() if each.approval_id]
+        expected = data.draw(st.sampled_from(asked))
+        outcome = self.runner.run(
+            decide_approval(
+                self.bank, expected.approval_id, granted=granted, manager="Mo", now=self.now
+            )
+        )
+        wanted = "granted" if granted else "refused"
+        expected.status = self.status(expected)
+        if expected.approval == "requested" and expected.status == "pending":
+            expected.approval = wanted
+            if not granted:
+                expected.status = "voided"
+        agrees = expected.approval == wanted
+        assert type(outcome).__name__ == ("ApprovalView" if agrees else "Refused")
+
+    @rule(account=st.sampled_from(["acc_a", "acc_b"]), lock=st.sampled_from([True, False, False]))
+    def lock_or_unlock(self, account: str, lock: bool) -> None:
+        self.locked[account] = lock
+        set_flag(self.path, account, "is_locked", lock)
+
+    @rule(
+        minutes=st.sampled_from([1, 1, 9, 10, 60, 23 * 60, 24 * 60]),
+        restart=st.sampled_from([False, False, True]),
+    )
+    def time_passes(self, minutes: int, restart: bool) -> None:
+        self.now += timedelta(minutes=minutes)
+        if restart:
+            self.runner.run(self.bank.close())
+            self.bank = self.runner.run(open_bank(self.path, rules=RULES))
+
+    @rule()
+    def settle(self) -> None:
+        views = self.runner.run(settle(self.bank, as_of=self.now.date(), now=self.now))
+        changed = {view.transfer_id: view.status for view in views}
+        for view in views:
+            expected = self.model[view.transfer_id]
+            if expected.status == "scheduled":
+                assert expected.day is not None
+                assert expected.day <= self.now.date()
+                payable = (
+                    not self.locked[expected.source]
+                    and self.available(expected.source) >= expected.cents
+                )
+                assert view.status == ("posted" if payable else "failed")
+                if payable:
+                    self.move(expected)
+                else:
+                    expected.status = "failed"
+        for transfer_id, expected in self.model.items():
+            expected.status, before = self.status(expected), expected.status
+            if before == "pending" and expected.status == "expired":
+                assert changed[transfer_id] == "expired"
+            is_due = expected.day is not None and expected.day <= self.now.date()
+            assert not (expected.status == "scheduled" and is_due)
+
+    # --- what always holds
+
+    @invariant()
+    def the_books_balance(self) -> None:
+        if hasattr(self, "path"):
+            check_books(self.path, self.now)
+
+    @invariant()
+    def the_model_agrees(self) -> None:
+        if not hasattr(self, "path"):
+            return
+
+        async def look() -> None:
+            for transfer_id, expected in self.model.items():
+                view = await find_transfer(self.bank, "CUST001", transfer_id, self.now)
+                assert view is not None
+                assert (view.status, view.approval) == (self.status(expected), expected.approval)
+            for account in ("acc_a", "acc_b"):
+                found = await find_account(self.bank, "CUST001", account, self.now)
+                assert found is not None
+                assert found.available_minor is not None
+                assert found.available_minor >= 0
+                assert (found.posted_minor, found.reserved_minor) == (
+                    self.posted[account],
+                    self.reserved(account),
+                )
+
+        self.runner.run(look())
+
+
+@pytest.fixture(scope="module")
+def small_bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small")
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    path = folder / "bank.db"
+
+    async def fill() -> None:
+        await (await open_bank(path, data=folder)).close()
+
+    asyncio.run(fill())
+    return path
+
+
+def test_random_days_at_the_bank(small_bank: Path) -> None:
+    machine = type("Machine", (BankMachine,), {"template": small_bank})
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=10,
+            stateful_step_count=40,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
