@@ -108,6 +108,15 @@ class Judge:
             refused=refused,
         )
 
+    def failed(self, check_id: str, step: str) -> bool:
+        """Say whether the check was not kept in a step."""
+        return any(
+            judgement.check.id == check_id
+            and judgement.step == step
+            and judgement.status in (Status.FAILURE, Status.WARNING)
+            for judgement in self.judgements
+        )
+
     def reached(self, check_id: str) -> bool:
         """Say whether there is any judgement on the check yet."""
         return any(judgement.check.id == check_id for judgement in self.judgements)

@@ -119,7 +119,7 @@ class MockServer:
         self._waiting: dict[str, threading.Event] = {}
         self._http = _HttpServer(self)
         self._thread = threading.Thread(
-            target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.002}, daemon=True
         )
 
     @property

@@ -700,8 +700,21 @@ class _Exercise:
         ).model_dump(by_alias=True)
 
         self._compare("same-input-same-directive", step, first, profile)
+        if self._judge.failed(PREFIX + "same-input-same-directive", step.id):
+            for check in sorted(NEED_REPEATING - {"same-input-same-directive"}):
+                self._judge.untestable(
+                    PREFIX + check,
+                    "the server answers the very same call differently every time",
+                    step=step.id,
+                )
+            return
         repeated = self._compare("emits-to-undeclared-client", step, first, undeclared)
         self._look_at(repeated, step.id, declared=False)
+        if _directive(first.final) is not None and _directive(repeated.final) is None:
+            for check in ("names-next-tool-in-text", "marks-next-tool-text"):
+                self._judge.untestable(
+                    PREFIX + check, "a client that did not declare got no directive", step=step.id
+                )
         self._compare("ignores-unknown-settings", step, first, later)
         self._compare("provenance-changes-nothing", step, first, profile, provenance)
         for malformed in MALFORMED_PROVENANCE:

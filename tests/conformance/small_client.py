@@ -1,10 +1,10 @@
 """A small conforming chain-following MCP client of the tests' own: raw HTTP, both eras.
 
-It shares no code with the suite, nor with `banking_server.chaining`. With `--mutant NAME` it does
-one thing wrong: see `client_mutants`. The one question that every decision asks has a method of
-its own, so that a mutant is one method.
+It shares no code with the suite, nor with `banking_server.chaining`. Every decision has a method of
+its own, so that a mutant is a few lines: see `client_mutants`.
 """
 
+import contextlib
 import http.client
 import json
 import os
@@ -37,6 +37,8 @@ class SmallClient:
     def __init__(self, url, era, context):
         self.url, self.era, self.context = url, era, context
         self.session = None
+        self.idle = None
+        """A connection that is kept open between requests."""
         self.next_id = 0
         self.tools = None
         self.advertised = None
@@ -82,7 +84,9 @@ class SmallClient:
     def post(self, message, headers):
         """Post a message; return the response to it, if it is a request."""
         where = urlsplit(self.url)
-        connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+        connection, self.idle = self.idle, None
+        if connection is None:
+            connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
         headers = {
             "content-type": "application/json",
             "accept": "application/json, text/event-stream",
@@ -93,11 +97,11 @@ class SmallClient:
         connection.request("POST", where.path, json.dumps(message), headers)
         response = connection.getresponse()
         self.session = self.session or response.headers.get("mcp-session-id")
-        try:
-            if response.status == 202:
-                return None
-            if "event-stream" not in response.headers.get("content-type", ""):
-                return json.loads(response.read())
+        if "event-stream" not in response.headers.get("content-type", ""):
+            body = response.read()
+            self.idle = connection
+            return json.loads(body) if body else None
+        with contextlib.closing(connection):
             for line in response:
                 if line.startswith(b"data:"):
                     received = json.loads(line[5:])
@@ -106,8 +110,6 @@ class SmallClient:
                     self.on_question(received.get("params") or {})
                     result = self.context["elicitation"]
                     self.post({"jsonrpc": "2.0", "id": received["id"], "result": result}, {})
-        finally:
-            connection.close()
         raise RpcError("the stream ended")
 
     def on_question(self, interim):
@@ -267,20 +269,13 @@ def run(kind, url, environment):
         return 0, client.run(), ""
     except Exception:
         return 1, "", traceback.format_exc()
-
-
-def main():
-    kind = SmallClient
-    arguments = sys.argv[1:]
-    if arguments[0] == "--mutant":
-        from client_mutants import CLIENT_MUTANTS
-
-        kind, arguments = CLIENT_MUTANTS[arguments[1]], arguments[2:]
-    code, output, errors = run(kind, arguments[-1], os.environ)
-    sys.stdout.write(output)
-    sys.stderr.write(errors)
-    raise SystemExit(code)
+    finally:
+        if client.idle is not None:
+            client.idle.close()
 
 
 if __name__ == "__main__":
-    main()
+    code, output, errors = run(SmallClient, sys.argv[-1], os.environ)
+    sys.stdout.write(output)
+    sys.stderr.write(errors)
+    raise SystemExit(code)

@@ -1,10 +1,9 @@
 """A small conforming MCP server of the tests' own: raw JSON-RPC, both eras, stdio and HTTP.
 
-It shares no code with the suite, nor with the extension under `banking_server.chaining`. With
-`--mutant NAME` it does one thing wrong: see `server_mutants`.
+It shares no code with the suite, nor with the extension under `banking_server.chaining`. Every
+decision has a method of its own, so that a mutant is a few lines: see `server_mutants`.
 """
 
-import argparse
 import json
 import sys
 import threading
@@ -74,8 +73,6 @@ class SmallServer:
     def __init__(self):
         self.calls = 0
         """Tool calls so far; a conforming server has no use for it."""
-        self.offered = set()
-        """Tools named by directives so far; likewise."""
 
     # Protocol
 
@@ -145,7 +142,6 @@ class SmallServer:
         except Ask:
             return self.interim(request)
         if directive is not None:
-            self.offered.add(directive.get("tool"))
             self.attach(result, directive, request)
         return result
 
@@ -160,8 +156,7 @@ class SmallServer:
         if name == "notify_team":
             return self.says("The team knows."), None
         if name == "pick_colour":
-            colour = self.answer(request)
-            return self.says(f"It will be {colour}."), self.directive("notify_team", {"order": "1"})
+            return self.says(f"It will be {self.answer(request)}."), self.colour_directive()
         if name == "refund":
             return self.refund(request), None
         raise Refusal(-32602, f"Unknown tool: {name}")
@@ -174,6 +169,10 @@ class SmallServer:
 
     def directive(self, name, arguments):
         return {"tool": name, "arguments": {"order": arguments["order"]}}
+
+    def colour_directive(self):
+        """The directive of a step that is neither repeated nor followed."""
+        return {"tool": "notify_team", "arguments": {"order": "1"}}
 
     def refund(self, request):
         return {**self.says("You may not."), "isError": True}
@@ -244,6 +243,7 @@ def http_server(server, required_header=None):
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
 
         def do_POST(self):
             body = self.rfile.read(int(self.headers["content-length"]))
@@ -335,17 +335,5 @@ class _Box:
         return self._value or {}
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--mutant")
-    options = parser.parse_args()
-    if options.mutant is None:
-        serve_stdio(SmallServer())
-    else:
-        from server_mutants import SERVER_MUTANTS
-
-        serve_stdio(SERVER_MUTANTS[options.mutant]())
-
-
 if __name__ == "__main__":
-    main()
+    serve_stdio(SmallServer())

@@ -1,0 +1,132 @@
+"""What the tests of the suite share: targets, and runs of the suite against them."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from banking_server.conformance.client_checks import ClientEnd, ClientRun, run_client
+from banking_server.conformance.era import Era
+from banking_server.conformance.judgement import Judgement, collapse
+from banking_server.conformance.redaction import Redaction
+from banking_server.conformance.requirements import checks_of
+from banking_server.conformance.scenario import (
+    ClientScript,
+    ServerScenario,
+    load_client_scripts,
+    load_server_scenario,
+)
+from banking_server.conformance.server_checks import ServerRun, run_server
+from banking_server.conformance.wire import Target
+
+from . import small_client
+from .small_server import SmallServer, http_server
+
+HERE = Path(__file__).parent
+SHOP = HERE / "shop.yaml"
+SERVER_COMMAND = [sys.executable, str(HERE / "small_server.py")]
+CLIENT_COMMAND = [sys.executable, str(HERE / "small_client.py")]
+UNTESTABLE = "UNTESTABLE"
+
+
+@cache
+def scripts() -> tuple[ClientScript, ...]:
+    return load_client_scripts()
+
+
+@cache
+def shop() -> ServerScenario:
+    return load_server_scenario(SHOP)
+
+
+def all_checks(side: Any) -> frozenset[str]:
+    return frozenset(check.id for check in checks_of(side))
+
+
+@contextmanager
+def serving(server: Any, required_header: tuple[str, str] | None = None) -> Iterator[str]:
+    """Serve over HTTP while the block lasts; gives the URL."""
+    http = http_server(server, required_header)
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{http.server_port}/mcp"
+    finally:
+        http.shutdown()
+        http.server_close()
+        thread.join()
+
+
+def examine_server(
+    kind: type[SmallServer] = SmallServer,
+    eras: Sequence[Era] = tuple(Era),
+    scenarios: Sequence[ServerScenario] | None = None,
+) -> ServerRun:
+    with serving(kind()) as url:
+        return run_server(
+            Target(url=url, timeout=20),
+            [shop()] if scenarios is None else scenarios,
+            eras,
+            all_checks("server"),
+            Redaction(),
+            lambda what: None,
+        )
+
+
+def examine_client(
+    kind: type[small_client.SmallClient] = small_client.SmallClient,
+    eras: Sequence[Era] = tuple(Era),
+) -> ClientRun:
+    def run_once(url: str, environment: Any, timeout: float) -> ClientEnd:
+        return ClientEnd(*small_client.run(kind, url, environment))
+
+    return run_client(run_once, scripts(), eras, all_checks("client"), 20, lambda what: None)
+
+
+def statuses(judgements: Sequence[Judgement]) -> dict[str, str]:
+    """Return the worst status of every check over all eras, untestable apart from skipped."""
+    worst: dict[str, Judgement] = {}
+    for result in collapse(judgements):
+        known = worst.get(result.check.id)
+        if known is None or result.severity > known.severity:
+            worst[result.check.id] = result
+    return {
+        check: UNTESTABLE if result.untestable else str(result.status)
+        for check, result in worst.items()
+    }
+
+
+def suite(
+    *arguments: str, environment: dict[str, str] | None = None, seconds: float = 60
+) -> subprocess.CompletedProcess[str]:
+    """Run the command as a user does."""
+    return subprocess.run(
+        [sys.executable, "-m", "banking_server.conformance", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        env={**os.environ, **(environment or {})},
+        check=False,
+    )
+
+
+def report_of(run: subprocess.CompletedProcess[str]) -> dict[str, Any]:
+    """Return the report that `--json` printed."""
+    assert run.stdout, run.stderr
+    report: dict[str, Any] = json.loads(run.stdout)
+    return report
+
+
+def report_statuses(report: dict[str, Any]) -> dict[tuple[str, str], str]:
+    return {
+        (check["id"], check["spec_version"]): UNTESTABLE
+        if check.get("untestable")
+        else check["status"]
+        for check in report["checks"]
+    }

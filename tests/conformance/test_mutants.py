@@ -1,0 +1,89 @@
+"""Every check can fail: each mutant fails its check, and no unrelated one."""
+
+import pytest
+from banking_server.conformance.era import Era
+from banking_server.conformance.requirements import load_checks
+from banking_server.conformance.traceability import Mutant, load_mutants
+
+from .client_mutants import CLIENT_MUTANTS
+from .server_mutants import SERVER_MUTANTS
+from .support import UNTESTABLE, examine_client, examine_server, statuses
+
+SERVERS = [mutant for mutant in load_mutants() if load_checks()[mutant.check].side == "server"]
+CLIENTS = [mutant for mutant in load_mutants() if load_checks()[mutant.check].side == "client"]
+
+
+def eras(mutant: Mutant) -> tuple[Era]:
+    """One era is enough to prove a check: the newest that it can be made in."""
+    return load_checks()[mutant.check].eras[:1]  # type: ignore[return-value]
+
+
+@pytest.fixture(scope="module")
+def conforming_server() -> dict[Era, dict[str, str]]:
+    return {era: statuses(examine_server(eras=[era]).judgements) for era in Era}
+
+
+@pytest.fixture(scope="module")
+def conforming_client() -> dict[Era, dict[str, str]]:
+    return {era: statuses(examine_client(eras=[era]).judgements) for era in Era}
+
+
+def proves(mutant: Mutant, right: dict[str, str], wrong: dict[str, str]) -> None:
+    flipped = {check: wrong[check] for check in right if wrong[check] != right[check]}
+    check = load_checks()[mutant.check]
+    assert right[check.id] == "SUCCESS"
+    assert flipped.pop(check.id) == ("FAILURE" if check.level == "MUST" else "WARNING")
+    assert set(flipped) == set(mutant.collateral)
+    assert set(flipped.values()) <= {"FAILURE", "WARNING", "SKIPPED", UNTESTABLE}
+
+
+@pytest.mark.parametrize("mutant", SERVERS, ids=lambda mutant: mutant.name)
+def test_a_wrong_server_fails_its_check_and_no_other(
+    mutant: Mutant, conforming_server: dict[Era, dict[str, str]]
+) -> None:
+    run = examine_server(SERVER_MUTANTS[mutant.name], eras(mutant))
+    proves(mutant, conforming_server[eras(mutant)[0]], statuses(run.judgements))
+
+
+@pytest.mark.parametrize("mutant", CLIENTS, ids=lambda mutant: mutant.name)
+def test_a_wrong_client_fails_its_check_and_no_other(
+    mutant: Mutant, conforming_client: dict[Era, dict[str, str]]
+) -> None:
+    run = examine_client(CLIENT_MUTANTS[mutant.name], eras(mutant))
+    proves(mutant, conforming_client[eras(mutant)[0]], statuses(run.judgements))
+
+
+def test_every_check_has_a_mutant() -> None:
+    assert {mutant.check for mutant in load_mutants()} == set(load_checks())
+
+
+def test_the_list_names_the_mutants_that_there_are() -> None:
+    assert [mutant.name for mutant in SERVERS] == list(dict.fromkeys(m.name for m in SERVERS))
+    assert {mutant.name for mutant in SERVERS} == set(SERVER_MUTANTS)
+    assert [mutant.name for mutant in CLIENTS] == list(dict.fromkeys(m.name for m in CLIENTS))
+    assert {mutant.name for mutant in CLIENTS} == set(CLIENT_MUTANTS) - {"follows-nothing"}
+
+
+def test_a_client_that_follows_nothing_earns_no_success_for_ignoring_something() -> None:
+    judged = statuses(examine_client(CLIENT_MUTANTS["follows-nothing"]).judgements)
+    earned = {check for check, status in judged.items() if status == "SUCCESS"}
+    assert earned <= {
+        "tool-chaining-client-declares-per-request",
+        "tool-chaining-client-declares-in-initialize",
+        "tool-chaining-client-settings-valid",
+    }
+    assert judged["tool-chaining-client-follows-directive"] == "FAILURE"
+
+
+@pytest.mark.parametrize("era", Era)
+def test_what_conforms_passes_everything(
+    era: Era,
+    conforming_server: dict[Era, dict[str, str]],
+    conforming_client: dict[Era, dict[str, str]],
+) -> None:
+    for judged in (conforming_server[era], conforming_client[era]):
+        assert set(judged.values()) == {"SUCCESS"}
+        expected = {check.id for check in load_checks().values() if era in check.eras}
+        assert set(judged) <= expected
+    missing = {check.id for check in load_checks().values() if era in check.eras}
+    assert missing == set(conforming_server[era]) | set(conforming_client[era])
