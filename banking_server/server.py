@@ -2,10 +2,11 @@
 
 import json
 import logging
+import os
 import secrets
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -30,7 +31,7 @@ from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import settle
 from banking_server.chaining import ToolChaining
 from banking_server.packaged import demo_data
-from banking_server.settings import Settings, load_settings
+from banking_server.settings import Settings, SettingsError, load_settings
 from banking_server.tokens import CustomerTokens, Keys, Tokens, load_keys
 from banking_server.tools import (
     READ_SCOPE,
@@ -38,6 +39,7 @@ from banking_server.tools import (
     TRANSFER_SCOPE,
     App,
     BankCalls,
+    Infer,
     add_resources,
     required_scope,
 )
@@ -99,11 +101,12 @@ async def open_bank(settings: Settings, now: datetime, keys: Keys | None = None)
 async def first_look(settings: Settings) -> list[str]:
     """Open the bank and close it again, so that mistakes come before serving; return the customers.
 
-    Raises `DatabaseUnavailable` or `SecretUnavailable`.
+    Raises `DatabaseUnavailable`, `SecretUnavailable` or `SettingsError`.
     """
     bank = await open_bank(settings, utc_now())
     try:
         load_keys(settings)
+        _model(to_its_owner=False)
         return await list_customers(bank)
     finally:
         await bank.close()
@@ -115,16 +118,19 @@ def build_server(
     """Return the server for the one `customer` of a stdio connection, or for HTTP (None).
 
     Over HTTP a verified token says who is calling, and due transfers are settled while it runs.
-    Raises `SecretUnavailable`; the bank is opened when the server starts.
+    Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
     """
     keys = load_keys(settings)
     verifier = CustomerTokens(_tokens(settings, keys)) if customer is None else None
+    model = _model(to_its_owner=customer is not None)
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[App]) -> AsyncIterator[App]:
-        bank = await open_bank(settings, clock(), keys)
-        try:
-            app = App(bank=bank, clock=clock, customer=customer)
+        async with AsyncExitStack() as open_until_the_end:
+            bank = await open_bank(settings, clock(), keys)
+            open_until_the_end.push_async_callback(bank.close)
+            infer = None if model is None else await open_until_the_end.enter_async_context(model())
+            app = App(bank=bank, clock=clock, customer=customer, infer=infer)
             if verifier is None:
                 yield app
                 return
@@ -137,8 +143,6 @@ def build_server(
                 background.start_soon(_settle_for_ever, bank, clock)
                 yield app
                 background.cancel_scope.cancel()
-        finally:
-            await bank.close()
 
     chaining = ToolChaining()
     mcp = MCPServer[App](
@@ -157,6 +161,24 @@ def build_server(
     add_resources(mcp)
     chaining.bind(mcp)
     return mcp
+
+
+def _model(*, to_its_owner: bool) -> Callable[[], AbstractAsyncContextManager[Infer]] | None:
+    """Return what connects the language model that the environment names, if it names one.
+
+    Raises `SettingsError`.
+    """
+    if not any(os.environ.get(f"BANKING_MODEL_{name}") for name in ("URL", "NAME")):
+        return None
+    # The model's client is slow to import, and few servers have a model.
+    from banking_server.agent import ModelNotConfigured, load_model_settings
+    from banking_server.model import answering
+
+    try:
+        chosen = load_model_settings()
+    except ModelNotConfigured as error:
+        raise SettingsError(str(error)) from None
+    return lambda: answering(chosen, to_its_owner=to_its_owner)
 
 
 def http_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Starlette:

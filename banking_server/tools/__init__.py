@@ -22,6 +22,7 @@ from banking_server.tools.calling import (
     TRANSFER_SCOPE,
     App,
     BankCalls,
+    Infer,
     required_scope,
 )
 from banking_server.tools.compliance import record_compliance_report
@@ -49,6 +50,7 @@ __all__ = [
     "TRANSFER_SCOPE",
     "App",
     "BankCalls",
+    "Infer",
     "add_resources",
     "required_scope",
 ]

@@ -56,6 +56,11 @@ UNKNOWN_TOOL: Final = "(unknown tool)"
 """Written to the audit trail in place of a name that the caller made up."""
 
 
+Infer = Callable[[str, str], Awaitable[str]]
+"""Answers (instructions, question) with a language model; raises `ArgumentNotFound`, saying why,
+where the model cannot."""
+
+
 @dataclass(frozen=True)
 class App:
     """What the server's lifespan holds for every call."""
@@ -66,9 +71,8 @@ class App:
     customer: str | None
     """Over stdio, the customer who started the server. None over HTTP, where nothing but a
     verified token says who is calling."""
-    infer: Callable[[str, str], Awaitable[str]] | None = None
-    """Answers (instructions, question) with a language model, where the server has one; raises
-    `ArgumentNotFound`, saying why, where the model cannot."""
+    infer: Infer | None = None
+    """The server's own language model, where it has one."""
 
     def caller(self, tool: str) -> str:
         """Return the customer who is calling `tool`; never taken from a call's arguments.
