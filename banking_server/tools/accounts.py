@@ -1,7 +1,7 @@
 """Looking at accounts: list them, one balance, one statement."""
 
 from datetime import date, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
@@ -194,7 +194,7 @@ async def get_account_statement(
     return answer(outcome, "\n".join(words), structured)
 
 
-def add_resources(mcp: MCPServer[object]) -> None:
+def add_resources(mcp: MCPServer[Any]) -> None:
     """Serve the caller's accounts as the resource `banking://accounts` too."""
 
     @mcp.resource(
