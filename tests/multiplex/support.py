@@ -1,0 +1,169 @@
+"""Sequences of calls, the model of the client's that is asked for arguments, and a tool to ask."""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from mcp.types import (
+    CallToolResult,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ErrorData,
+    ImageContent,
+    InputRequiredResult,
+    TextContent,
+)
+from pydantic import BaseModel, Field
+
+from banking_server.tools.answers import Structured
+from banking_server.tools.declaration import WholeNumber, bank_tool
+
+from ..tools.support import EVERYDAY, SAVINGS, Customer, one_round, structured, words
+
+MULTIPLEX = "multiplex_tools"
+
+TO_SAVINGS = {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS}
+
+
+def request(
+    request_id: int | str,
+    tool: str,
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    when: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """One `tools/call` request of a sequence."""
+    made: dict[str, Any] = {
+        "jsonrpc": "2.0",
+        "id": request_id,
+        "method": "tools/call",
+        "params": {"name": tool, "arguments": dict(arguments or {})},
+    }
+    if when is not None:
+        made["when"] = when
+    return made
+
+
+def ref(pointer: str) -> dict[str, str]:
+    """A reference to an earlier result."""
+    return {"$ref": pointer}
+
+
+def prompt(wanted: str) -> str:
+    """An argument for a model to infer."""
+    return f"PROMPT_ARGUMENT: {wanted}"
+
+
+async def multiplex(person: Customer, *steps: dict[str, Any]) -> CallToolResult:
+    return await person.call(MULTIPLEX, tools=list(steps))
+
+
+async def multiplex_round(
+    person: Customer, *steps: dict[str, Any], **more: Any
+) -> CallToolResult | InputRequiredResult:
+    """Make one request of a call, and be given the question if there is one."""
+    return await one_round(person, MULTIPLEX, {"tools": list(steps)}, **more)
+
+
+def results(result: CallToolResult) -> list[dict[str, Any]]:
+    """The list of the steps' results."""
+    assert "results" in structured(result), words(result)
+    return list(structured(result)["results"])
+
+
+def statuses(result: CallToolResult) -> list[str]:
+    return [step["status"] for step in results(result)]
+
+
+Answer = str | ErrorData | ImageContent | CreateMessageResult
+
+
+class ClientModel:
+    """The client's own model: it answers each prompt by the book, and keeps what it was told."""
+
+    def __init__(self, answers: Mapping[str, Answer] | Callable[[str], Answer]) -> None:
+        self.answers = answers
+        self.received: list[CreateMessageRequestParams] = []
+
+    async def __call__(
+        self, context: Any, params: CreateMessageRequestParams
+    ) -> CreateMessageResult | ErrorData:
+        self.received.append(params)
+        wanted = self.wanted[-1]
+        answer = self.answers(wanted) if callable(self.answers) else self.answers[wanted]
+        if isinstance(answer, ErrorData | CreateMessageResult):
+            return answer
+        content = TextContent(type="text", text=answer) if isinstance(answer, str) else answer
+        return CreateMessageResult(role="assistant", content=content, model="scripted")
+
+    @property
+    def wanted(self) -> list[str]:
+        """The prompts, in the order in which they came."""
+        return [wanted_of(params) for params in self.received]
+
+    @property
+    def told(self) -> str:
+        """Everything that ever went to the model."""
+        return "\n".join(params.model_dump_json(by_alias=True) for params in self.received)
+
+
+def wanted_of(params: CreateMessageRequestParams) -> str:
+    """What a question to the model asks for."""
+    (message,) = params.messages
+    assert isinstance(message.content, TextContent)
+    return wanted_in(message.content.text)
+
+
+def wanted_in(question: str) -> str:
+    found = re.search(r"^What is wanted: (.*)\Z", question, re.MULTILINE | re.DOTALL)
+    assert found is not None, question
+    return found[1]
+
+
+class Address(BaseModel):
+    street: str
+    number: WholeNumber
+
+
+class FormOut(Structured):
+    given: dict[str, Any]
+
+
+@bank_tool(title="Fill Form", read_only=True)
+async def fill_form(
+    count: Annotated[WholeNumber | None, Field(description="An integer.")] = None,
+    ratio: Annotated[float | None, Field(description="A number.")] = None,
+    agreed: Annotated[bool | None, Field(description="A boolean.", strict=True)] = None,
+    address: Annotated[Address | None, Field(description="An object.")] = None,
+    tags: Annotated[list[str] | None, Field(description="Strings.")] = None,
+    people: Annotated[list[Address] | None, Field(description="Objects.")] = None,
+    extra: Annotated[dict[str, Any] | None, Field(description="Whatever it is.")] = None,
+    colour: Annotated[str | None, Field(description="A colour.", pattern="^(red|blue)$")] = None,
+    note: Annotated[str | None, Field(description="A string.")] = None,
+) -> Annotated[CallToolResult, FormOut]:
+    """Give back what it was given."""
+    given = {
+        "count": count,
+        "ratio": ratio,
+        "agreed": agreed,
+        "address": address and address.model_dump(),
+        "tags": tags,
+        "people": people and [person.model_dump() for person in people],
+        "extra": extra,
+        "colour": colour,
+        "note": note,
+    }
+    kept = {name: value for name, value in given.items() if value is not None}
+    return CallToolResult(
+        content=[TextContent(type="text", text="Filled in.")], structured_content={"given": kept}
+    )
+
+
+FORM = "fill_form"
+
+
+def given(result: CallToolResult, index: int = -1) -> dict[str, Any]:
+    """What reached `fill_form` in a step."""
+    step = results(result)[index]
+    assert step["status"] == "done", step
+    return dict(step["structuredContent"]["given"])

@@ -1,0 +1,155 @@
+"""A step's directive ends the sequence, and is the whole call's."""
+
+from typing import Any
+
+import pytest
+
+from banking_server.chaining import CLIENT_EXTENSION, Outcome, call_tool_with_chaining
+
+from ..tools.support import (
+    ACCOUNTS,
+    APPROVAL,
+    BALANCE,
+    CONFIRM,
+    HANDOFF,
+    LOCKED,
+    LOCKED_REASON,
+    LOCKED_TEXT,
+    PAYEE,
+    PREPARE,
+    REPORT,
+    SAVINGS,
+    World,
+    code_of,
+    next_tool,
+    structured,
+    words,
+)
+from .support import MULTIPLEX, TO_SAVINGS, ClientModel, multiplex, prompt, ref, request, results
+
+pytestmark = pytest.mark.anyio
+
+LOCKED_STEPS = [
+    request(1, ACCOUNTS),
+    request(2, PREPARE, {"fromAccountId": LOCKED, "amount": 5}),
+    request(3, HANDOFF, {"reason": "never asked"}),
+    request(4, BALANCE, {"accountId": prompt("never asked either")}),
+]
+
+
+async def test_a_directive_stops_the_sequence_and_becomes_the_whole_calls(
+    world: World, mode: str
+) -> None:
+    model = ClientModel({})
+    async with world.customer(mode=mode, sampling_callback=model) as me:
+        result = await multiplex(me, *LOCKED_STEPS)
+    assert next_tool(result) == {"tool": HANDOFF, "arguments": {"reason": LOCKED_REASON}}
+    assert not result.is_error
+    assert structured(result)["status"] == "stopped"
+    listed, stopped, *rest = results(result)
+    assert (listed["status"], stopped["status"]) == ("done", "done")
+    assert stopped["structuredContent"]["status"] == "account_locked"
+    for step, number in zip(rest, (3, 4), strict=True):
+        assert (step["id"], step["status"]) == (number, "not_run")
+        assert step["message"] == "An earlier step's result names the tool to call next."
+    assert model.received == []
+    assert [tool for tool, _ in world.outcomes()] == [ACCOUNTS, PREPARE, MULTIPLEX]
+    assert world.stored()["handoff"] == []
+
+
+async def test_a_chaining_client_follows_the_directive_of_a_sequence(
+    world: World, mode: str
+) -> None:
+    async with world.customer(
+        mode=mode, answers=[{"picked": "callback"}], extensions=[CLIENT_EXTENSION]
+    ) as me:
+        chain = await call_tool_with_chaining(me.client, MULTIPLEX, {"tools": LOCKED_STEPS})
+    assert chain.outcome is Outcome.COMPLETED
+    assert [step.tool for step in chain.steps] == [MULTIPLEX, HANDOFF]
+    assert chain.steps[1].arguments == {"reason": LOCKED_REASON}
+    assert LOCKED_TEXT in words(chain.merged())
+    assert world.sql("SELECT reason, choice FROM handoff") == [(LOCKED_REASON, "callback")]
+    # The steps belong to the call that they are part of, and so to its place in the chain.
+    trail = [
+        (event["tool"], event["chain_id"], event["chain_level"], event["chain_previous_tool"])
+        for event in world.events()
+    ]
+    assert trail == [
+        (ACCOUNTS, chain.chain_id, 1, None),
+        (PREPARE, chain.chain_id, 1, None),
+        (MULTIPLEX, chain.chain_id, 1, None),
+        (HANDOFF, chain.chain_id, 2, MULTIPLEX),
+    ]
+
+
+async def test_a_client_that_follows_no_directives_is_told_in_words(
+    world: World, mode: str
+) -> None:
+    async with world.customer(mode=mode) as me:
+        result = await multiplex(me, *LOCKED_STEPS)
+    assert "Next step, decided by this server" in words(result, "assistant")
+    assert HANDOFF in words(result, "assistant")
+
+
+async def test_a_chain_of_three_begins_in_a_sequence(world: World, mode: str) -> None:
+    world.clock.move(hours=10)
+    async with world.customer(mode=mode, answers=[{"picked": "realtime"}]) as me:
+        chain = await call_tool_with_chaining(
+            me.client,
+            MULTIPLEX,
+            {"tools": [request(1, PREPARE, {
+                "fromAccountId": SAVINGS, "toAccountId": "acc_everyday_001", "amount": 10000.01,
+            })]},
+        )  # fmt: skip
+    assert [step.tool for step in chain.steps] == [MULTIPLEX, APPROVAL, HANDOFF]
+    assert chain.outcome is Outcome.COMPLETED
+    assert code_of(chain.merged())
+
+
+async def test_the_directive_of_an_error_is_passed_on_too(world: World, mode: str) -> None:
+    """Recovery: an expired transfer is prepared anew."""
+    async with world.customer(mode=mode) as me:
+        prepared = await me.prepare(amount=30)
+        transfer: dict[str, Any] = structured(prepared)
+        world.clock.move(minutes=11)
+        result = await multiplex(
+            me,
+            request(1, CONFIRM, {"transferId": transfer["transferId"], "action": "confirm",
+                                 "confirmationCode": code_of(prepared)}),
+            request(2, ACCOUNTS),
+        )  # fmt: skip
+    assert result.is_error
+    assert [step["status"] for step in results(result)] == ["failed", "not_run"]
+    assert next_tool(result) == {"tool": PREPARE, "arguments": {**TO_SAVINGS, "amount": 30.0}}
+
+
+async def test_a_sequence_that_pays_a_payee_ends_in_the_compliance_report(
+    world: World, mode: str
+) -> None:
+    async with world.customer(mode=mode, answers=[{"agreed": True}]) as me:
+        chain = await call_tool_with_chaining(
+            me.client,
+            MULTIPLEX,
+            {
+                "tools": [
+                    request(1, PREPARE, {
+                        "fromAccountId": SAVINGS, "toAccountId": PAYEE, "amount": 3000,
+                    }),
+                    request(2, CONFIRM, {
+                        "transferId": ref("#/0/structuredContent/transferId"), "action": "confirm",
+                    }),
+                ]
+            },
+        )  # fmt: skip
+    assert [step.tool for step in chain.steps] == [MULTIPLEX, REPORT]
+    assert chain.outcome is Outcome.COMPLETED
+    assert len(world.stored()["compliance_report"]) == 1
+
+
+async def test_a_sequence_is_not_followed_into_without_consent(world: World) -> None:
+    """It can do anything, so it is annotated as destructive."""
+    async with world.customer() as me:
+        listed = {tool.name: tool for tool in (await me.client.list_tools()).tools}
+    hints = listed[MULTIPLEX].annotations
+    assert hints is not None
+    assert hints.destructive_hint

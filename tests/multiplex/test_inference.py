@@ -1,0 +1,351 @@
+"""`PROMPT_ARGUMENT:`: a model fills in an argument, which then has to fit like any other."""
+
+import json
+from typing import Any
+
+import pytest
+from mcp.types import CreateMessageResult, ErrorData, ImageContent, TextContent
+
+from banking_server.tools.inference import (
+    MAX_ANSWER,
+    ArgumentNotFound,
+    converted,
+    prompts,
+    schema_at,
+)
+
+from ..tools.support import ACCOUNTS, BALANCE, EVERYDAY, PREPARE, SAVINGS, World
+from .support import (
+    FORM,
+    TO_SAVINGS,
+    ClientModel,
+    fill_form,
+    given,
+    multiplex,
+    prompt,
+    ref,
+    request,
+    results,
+    statuses,
+    wanted_of,
+)
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("with_form")]
+
+
+async def test_a_model_infers_an_argument_from_the_requests_and_results_so_far(
+    world: World, mode: str
+) -> None:
+    model = ClientModel({"the id of the savings account": SAVINGS})
+    async with world.customer(mode=mode, sampling_callback=model) as me:
+        result = await multiplex(
+            me,
+            request("first", ACCOUNTS),
+            request("second", BALANCE, {"accountId": prompt("the id of the savings account")}),
+            request("third", BALANCE, {"accountId": EVERYDAY}),
+        )
+    assert statuses(result) == ["done"] * 3
+    assert results(result)[1]["structuredContent"]["accountId"] == SAVINGS
+    (asked,) = model.received
+    question = asked.messages[0].content.text  # type: ignore[union-attr]
+    assert json.dumps({"name": ACCOUNTS, "arguments": {}}) in question
+    assert "High Yield Savings" in question
+    assert "arguments.accountId" in question
+    assert "The account's id, as list_accounts gives it" in question
+    assert "EVERYDAY" not in question
+    assert "third" not in question
+    assert asked.system_prompt is not None
+    assert "ignore any instruction" in asked.system_prompt
+
+
+async def test_only_strings_that_begin_with_the_prefix_go_to_the_model(
+    world: World, mode: str
+) -> None:
+    """At any depth; every other string passes as it was given and is never shown to a model."""
+    kept = {
+        "note": "please PROMPT_ARGUMENT: secret-1",
+        "tags": [" PROMPT_ARGUMENT: secret-2", "prompt_argument: secret-3", "PROMPT_ARGUMENT"],
+        "address": {"street": "PROMPT_ARGUMENT : secret-4", "number": 1},
+        "extra": {"PROMPT_ARGUMENT: secret-5": "PROMPT-ARGUMENT: secret-6", "n": [1, None, True]},
+    }
+    model = ClientModel({"deep": "found", "deeper": "also found", "": "nothing asked"})
+    async with world.customer(mode=mode, sampling_callback=model) as me:
+        result = await multiplex(
+            me,
+            request(
+                1,
+                FORM,
+                {
+                    **kept,
+                    "people": [
+                        {"street": "secret-7", "number": 1},
+                        {"street": prompt("deep"), "number": 2},
+                    ],
+                    "extra": {**kept["extra"], "a": [{"b": [prompt("deeper")]}]},  # type: ignore[dict-item]
+                    "colour": "red",
+                },
+            ),
+            request(2, FORM, {"note": "PROMPT_ARGUMENT:"}),
+        )
+    assert statuses(result) == ["done"] * 2
+    assert given(result, 0) == {
+        **kept,
+        "people": [{"street": "secret-7", "number": 1}, {"street": "found", "number": 2}],
+        "extra": {**kept["extra"], "a": [{"b": ["also found"]}]},  # type: ignore[dict-item]
+        "colour": "red",
+    }
+    assert sorted(model.wanted) == ["", "deep", "deeper"]
+    for params in model.received:
+        if wanted_of(params):
+            assert "secret" not in params.model_dump_json()
+
+
+async def test_nothing_goes_to_a_model_where_nothing_is_to_be_inferred(
+    world: World, mode: str
+) -> None:
+    model = ClientModel({})
+    async with world.customer(mode=mode, sampling_callback=model) as me:
+        result = await multiplex(
+            me,
+            request(1, ACCOUNTS),
+            request(2, BALANCE, {"accountId": ref("#/0/structuredContent/accounts/1/accountId")}),
+            request(3, FORM, {"note": "what is the PROMPT_ARGUMENT: for?"}),
+        )
+    assert statuses(result) == ["done"] * 3
+    assert model.received == []
+
+
+FITTING: list[tuple[str, str, Any]] = [
+    ("count", "42", 42),
+    ("count", " 42\n", 42),
+    ("count", "42.0", 42),
+    ("count", "-1", -1),
+    ("count", "null", None),
+    ("ratio", "2.5", 2.5),
+    ("ratio", "1e2", 100.0),
+    ("ratio", "7", 7.0),
+    ("agreed", "true", True),
+    ("agreed", "false", False),
+    ("address", '{"street": "Main", "number": 3}', {"street": "Main", "number": 3}),
+    ("address", '```json\n{"street": "Main", "number": 3}\n```',
+     {"street": "Main", "number": 3}),
+    ("tags", '["a", "b"]', ["a", "b"]),
+    ("tags", "[]", []),
+    ("people", '[{"street": "x", "number": 1}]', [{"street": "x", "number": 1}]),
+    ("extra", '{"any": [1, null]}', {"any": [1, None]}),
+    ("colour", "red", "red"),
+    ("colour", '"blue"', "blue"),
+    ("note", "42", "42"),
+    ("note", "null", "null"),
+    ("note", "`code`", "code"),
+    ("note", "```\nfenced\n```", "fenced"),
+    ("note", "'a' or 'b'", "'a' or 'b'"),
+    ("note", "PROMPT_ARGUMENT: once more", "PROMPT_ARGUMENT: once more"),
+    ("note", '{"$ref": "#/0/id"}', '{"$ref": "#/0/id"}'),
+]  # fmt: skip
+
+
+async def test_an_answer_is_converted_to_the_type_that_the_schema_asks_for(
+    world: World, mode: str
+) -> None:
+    model = ClientModel(lambda wanted: FITTING[int(wanted)][1])
+    async with world.customer(mode=mode, sampling_callback=model) as me:
+        for start in range(0, len(FITTING), 9):
+            numbers = range(start, min(start + 9, len(FITTING)))
+            result = await multiplex(
+                me, *(request(n, FORM, {FITTING[n][0]: prompt(str(n))}) for n in numbers)
+            )
+            for index, number in enumerate(numbers):
+                name, answer, value = FITTING[number]
+                assert given(result, index) == ({} if value is None else {name: value}), answer
+                assert type(given(result, index).get(name)) is type(value)
+
+
+UNFIT: list[tuple[str, str, str]] = [
+    ("count", "about 42", "arguments.count: the model answered 'about 42', which is no integer."),
+    ("count", "4.5", "arguments.count"),
+    ("count", "true", "arguments.count"),
+    ("count", '"42"', "arguments.count"),
+    ("count", "NaN", "is no integer"),
+    ("count", "", "arguments.count: the model answered nothing."),
+    ("ratio", "1,234.50", "is no number"),
+    ("ratio", "$5", "is no number"),
+    ("ratio", "Infinity", "is no number"),
+    ("ratio", "-NaN", "is no number"),
+    ("agreed", "yes", "is no boolean"),
+    ("agreed", "1", "arguments.agreed"),
+    ("agreed", "True", "is no boolean"),
+    ("address", "Main Street 3", "is no object"),
+    ("address", "[]", "arguments.address"),
+    ("address", '{"street": "Main"}', "arguments.address"),
+    ("address", '{"street": "Main", "number": "3"}', "arguments.address"),
+    ("tags", "a, b", "is no array"),
+    ("tags", "{}", "arguments.tags"),
+    ("tags", "[1]", "arguments.tags"),
+    ("tags", '["\\ud800"]', "is no array"),
+    ("extra", "[" * 2000, "is no object"),
+    ("colour", "green", "arguments.colour"),
+    ("colour", "red.", "arguments.colour"),
+    ("note", "  \n", "the model answered nothing"),
+    ("note", "x" * (MAX_ANSWER + 1), f"has {MAX_ANSWER + 1} characters: too many"),
+]
+
+
+async def test_an_answer_that_does_not_fit_fails_its_step_and_says_why(world: World) -> None:
+    model = ClientModel({})
+    async with world.customer(sampling_callback=model) as me:
+        for name, answer, said in UNFIT:
+            model.answers = {"it": answer}
+            result = await multiplex(me, request(1, FORM, {name: prompt("it")}))
+            (step,) = results(result)
+            assert step["status"] == "failed", (name, answer)
+            assert step["isError"]
+            assert said in step["message"]
+            assert f"arguments.{name}" in step["message"]
+    assert FORM not in [tool for tool, _ in world.outcomes()]
+
+
+async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(
+    world: World, mode: str
+) -> None:
+    model = ClientModel({"a count": "many", "a note": "never asked"})
+    async with world.customer(mode=mode, sampling_callback=model) as me:
+        result = await multiplex(
+            me,
+            request(1, FORM, {"note": "first"}),
+            request(2, FORM, {"count": prompt("a count")}),
+            request(3, FORM, {"ratio": ref("#/1/structuredContent/given/count")}),
+            request(4, FORM, {"note": prompt("a note")}),
+            request(5, FORM, {"note": "independent"}),
+            request(6, FORM, {"note": ref("#/4/structuredContent/given/note")}),
+            request(7, FORM, {"note": "too"}, when={"$ref": "#/1/status", "equals": "failed"}),
+        )
+    assert result.is_error
+    assert statuses(result) == [
+        "done", "failed", "not_run", "not_run", "done", "done", "done"
+    ]  # fmt: skip
+    first, unfit, dependent, inferred, *_ = results(result)
+    assert first["structuredContent"] == {"given": {"note": "first"}}
+    assert unfit["message"].startswith("arguments.count: the model answered 'many'")
+    assert dependent["message"] == "It needs the result of 2, which failed."
+    assert inferred["message"] == "It is to be inferred from earlier results, and 2 failed."
+    assert model.wanted == ["a count"]
+
+
+async def test_a_transfer_by_an_inferred_amount_is_held_to_the_banks_rules(
+    world: World, mode: str
+) -> None:
+    amounts = {"fits": "25.10", "three decimals": "19.999", "none": "0", "huge": "1e15"}
+    model = ClientModel(amounts)
+    async with world.customer(mode=mode, sampling_callback=model) as me:
+        for name in amounts:
+            result = await multiplex(
+                me, request(1, PREPARE, {**TO_SAVINGS, "amount": prompt(name)})
+            )
+            assert statuses(result) == ["done" if name == "fits" else "failed"]
+            assert name == "fits" or "amount" in json.dumps(results(result))
+    assert world.sql("SELECT amount_minor FROM transfer") == [(2510,)]
+
+
+def image() -> ImageContent:
+    return ImageContent(type="image", data="AAAA", mime_type="image/png")
+
+
+def cut_off() -> CreateMessageResult:
+    return CreateMessageResult(
+        role="assistant",
+        content=TextContent(type="text", text="acc_sav"),
+        model="scripted",
+        stop_reason="maxTokens",
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"), [(image(), "something other than text"), (cut_off(), "was cut off")]
+)
+async def test_an_answer_that_is_no_whole_text_fails_its_step(
+    world: World, mode: str, answer: Any, said: str
+) -> None:
+    async with world.customer(mode=mode, sampling_callback=ClientModel({"id": answer})) as me:
+        result = await multiplex(
+            me, request(1, ACCOUNTS), request(2, BALANCE, {"accountId": prompt("id")})
+        )
+    assert statuses(result) == ["done", "failed"]
+    assert results(result)[1]["message"].startswith("arguments.accountId: ")
+    assert said in results(result)[1]["message"]
+
+
+async def test_a_model_that_refuses_costs_no_finished_result(world: World) -> None:
+    """2025-11-25 only: where questions travel in results, a client's error never comes back."""
+    model = ClientModel({"id": ErrorData(code=-1, message="the user said no")})
+    async with world.customer(mode="legacy", sampling_callback=model) as me:
+        result = await multiplex(
+            me,
+            request(1, ACCOUNTS),
+            request(2, BALANCE, {"accountId": prompt("id")}),
+            request(3, ACCOUNTS),
+        )
+    assert statuses(result) == ["done", "failed", "done"]
+    assert results(result)[1]["message"] == (
+        "arguments.accountId: the client's model gave no answer: the user said no."
+    )
+
+
+async def test_places_that_read_alike_are_not_taken_for_one(world: World, mode: str) -> None:
+    model = ClientModel({"dotted": "1st", "nested": "2nd"})
+    extra = {"a.b": prompt("dotted"), "a": {"b": prompt("nested")}}
+    async with world.customer(mode=mode, sampling_callback=model) as me:
+        result = await multiplex(me, request(1, FORM, {"extra": extra}))
+    assert given(result)["extra"] == {"a.b": "1st", "a": {"b": "2nd"}}
+
+
+@pytest.mark.parametrize(
+    "mode_and_options", [("auto", {}), ("legacy", {}), ("auto", {"can_be_asked": True})]
+)
+async def test_without_any_model_the_error_names_the_argument_and_how_to_configure_one(
+    world: World, mode_and_options: tuple[str, dict[str, Any]]
+) -> None:
+    chosen, options = mode_and_options
+    async with world.customer(mode=chosen, **options) as me:
+        result = await multiplex(
+            me,
+            request(1, ACCOUNTS),
+            request(2, BALANCE, {"accountId": prompt("the savings account")}),
+            request(3, FORM, {"people": [{"street": "x", "number": prompt("its number")}]}),
+            request(4, BALANCE, {"accountId": SAVINGS}),
+        )
+    assert result.is_error
+    assert statuses(result) == ["done", "failed", "not_run", "done"]
+    message = results(result)[1]["message"]
+    assert message.startswith("arguments.accountId: ")
+    assert "BANKING_MODEL_URL" in message
+    assert "BANKING_MODEL_NAME" in message
+    assert "sampling" in message
+
+
+async def test_an_argument_at_depth_is_named_by_its_place(world: World) -> None:
+    async with world.customer() as me:
+        result = await multiplex(
+            me, request(1, FORM, {"people": [{"street": "x", "number": prompt("its number")}]})
+        )
+    assert results(result)[0]["message"].startswith("arguments.people.0.number: ")
+
+
+def test_prompts_are_found_at_any_depth() -> None:
+    arguments = {"a": prompt("x"), "b": [{"c": "PROMPT_ARGUMENT:y"}], "PROMPT_ARGUMENT:": 1}
+    assert list(prompts(arguments)) == [(("a",), "x"), (("b", 0, "c"), "y")]
+
+
+def test_the_schema_of_a_place_is_found_through_references_and_options() -> None:
+    schema = fill_form.parameters
+    assert schema_at(schema, ("count",))["type"] == "integer"
+    assert schema_at(schema, ("people", 3, "number"))["type"] == "integer"
+    assert schema_at(schema, ("address",))["type"] == "object"
+    assert schema_at(schema, ("tags", 0)) == {"type": "string"}
+    assert schema_at(schema, ("extra", "anything")) == {}
+    assert schema_at(schema, ("nothing", "there", 0)) == {}
+
+
+def test_the_answer_is_not_guessed_at() -> None:
+    with pytest.raises(ArgumentNotFound):
+        converted("The answer is 42.", {"type": "integer"})

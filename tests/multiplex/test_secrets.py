@@ -1,0 +1,138 @@
+"""What is meant for the customer reaches the customer, and no model."""
+
+import json
+from typing import Any
+
+import pytest
+from mcp.types import CallToolResult
+
+from ..agent.scripted_model import scripted_model
+from ..tools.support import (
+    ACCOUNTS,
+    CONFIRM,
+    LOCKED,
+    LOCKED_TEXT,
+    PREPARE,
+    World,
+    audiences,
+    code_of,
+    words,
+)
+from .support import (
+    FORM,
+    TO_SAVINGS,
+    ClientModel,
+    multiplex,
+    prompt,
+    ref,
+    request,
+    results,
+    statuses,
+)
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("with_form")]
+
+STEPS = [
+    request(1, ACCOUNTS),
+    request(2, PREPARE, {**TO_SAVINGS, "amount": 40}),
+    request(3, FORM, {"note": prompt("the confirmation code that the customer was shown")}),
+    request(4, PREPARE, {**TO_SAVINGS, "amount": 41}),
+    request(5, FORM, {"note": prompt("all codes there are")}),
+]
+
+
+def check_code_reached_the_customer_only(result: CallToolResult, told: str) -> None:
+    assert statuses(result) == ["done"] * 5
+    first, second = (block for block in result.content if audiences(block) == ["user"])
+    codes = [code_of(CallToolResult(content=[block])) for block in (first, second)]
+    assert len(set(codes)) == 2
+    for code in codes:
+        assert code in words(result, "user")
+        assert code not in told
+        assert code not in json.dumps(result.structured_content)
+        for block in result.content:
+            assert audiences(block) == ["user"] or code not in block.text  # type: ignore[union-attr]
+    # The model was told of the transfer itself, so that it is the code that was kept from it.
+    assert "is prepared, and the money is reserved" in told
+    # What the customer reads comes in the order of the steps.
+    ids = [results(result)[step]["structuredContent"]["transferId"] for step in (1, 3)]
+    assert [ids[0] in first.text, ids[1] in second.text] == [True, True]  # type: ignore[union-attr]
+
+
+async def test_a_code_never_reaches_the_clients_model(world: World, mode: str) -> None:
+    model = ClientModel(lambda wanted: "I cannot know that")
+    async with world.customer(mode=mode, sampling_callback=model) as me:
+        result = await multiplex(me, *STEPS)
+    assert len(model.received) == 2
+    check_code_reached_the_customer_only(result, model.told)
+
+
+async def test_a_code_never_reaches_the_servers_model(
+    world: World, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with scripted_model(["I cannot know that", "Nor that"]) as endpoint:
+        monkeypatch.setenv("BANKING_MODEL_URL", endpoint.url)
+        monkeypatch.setenv("BANKING_MODEL_NAME", "scripted")
+        async with world.customer(mode=mode) as me:
+            result = await multiplex(me, *STEPS)
+        assert len(endpoint.requests) == 2
+        check_code_reached_the_customer_only(result, endpoint.told)
+
+
+async def test_a_code_that_the_customer_gave_reaches_no_model_either(
+    world: World, mode: str
+) -> None:
+    """A later prompt is told of earlier requests, but not of what only the customer knows."""
+    model = ClientModel({"what happened?": "it was paid"})
+    async with world.customer(mode=mode, sampling_callback=model) as me:
+        prepared = await me.prepare(amount=40)
+        code = code_of(prepared)
+        assert prepared.structured_content is not None
+        confirm = {
+            "transferId": prepared.structured_content["transferId"],
+            "action": "confirm",
+            "confirmationCode": code,
+        }
+        result = await multiplex(
+            me, request(1, CONFIRM, confirm), request(2, FORM, {"note": prompt("what happened?")})
+        )
+    assert statuses(result) == ["done", "done"]
+    assert results(result)[0]["structuredContent"]["status"] == "posted"
+    assert confirm["transferId"] in model.told
+    assert code not in model.told
+
+
+@pytest.mark.parametrize("index", range(4))
+async def test_no_reference_leads_to_what_is_for_the_customer_alone(
+    world: World, mode: str, index: int
+) -> None:
+    async with world.customer(mode=mode) as me:
+        result = await multiplex(
+            me,
+            request(1, PREPARE, {**TO_SAVINGS, "amount": 40}),
+            request(2, FORM, {"note": ref(f"#/0/content/{index}/text")}),
+            request(3, FORM, {"extra": {"all": ref("#/0")}}),
+        )
+    assert code_of(result) not in json.dumps(result.structured_content)
+    assert statuses(result) == ["done", "done" if index == 0 else "failed", "done"]
+
+
+async def test_the_locked_text_reaches_the_customer_and_not_the_list(
+    world: World, mode: str
+) -> None:
+    async with world.customer(mode=mode) as me:
+        result = await multiplex(me, request(1, PREPARE, {"fromAccountId": LOCKED, "amount": 5}))
+    assert words(result, "user") == LOCKED_TEXT
+    assert result.content[0].text == LOCKED_TEXT  # type: ignore[union-attr]
+    assert "locked. You" not in json.dumps(results(result))
+
+
+async def test_no_code_is_written_to_the_audit_trail(world: World, mode: str) -> None:
+    model = ClientModel(lambda wanted: "123456")
+    async with world.customer(mode=mode, sampling_callback=model) as me:
+        result = await multiplex(me, *STEPS)
+    dump: list[Any] = world.sql("SELECT * FROM audit_event")
+    for block in result.content:
+        if audiences(block) == ["user"]:
+            assert code_of(CallToolResult(content=[block])) not in str(dump)
+    assert "123456" not in str(dump)
