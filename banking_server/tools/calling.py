@@ -162,13 +162,26 @@ async def recorded(
     A call that cannot be recorded has failed, and is answered so.
     """
     with serving(app, tool, meta) as (bank, call):
-        result = await run()
-        if isinstance(result, CallToolResult) and not call.recorded:
+
+        async def end(outcome: str) -> CallToolResult | None:
             try:
-                await record(bank, call, _outcome(result))
+                if not call.recorded:
+                    await record(bank, call, outcome)
             except Exception as error:
                 return temporarily_unavailable(tool, error)
-        return result
+            return None
+
+        try:
+            result = await run()
+        except MCPError:
+            # On 2025-11-25 a client that fails to put our question ends the call with its error.
+            unrecorded = await end("failed")
+            if unrecorded is not None:
+                return unrecorded
+            raise
+        if not isinstance(result, CallToolResult):
+            return result
+        return await end(_outcome(result)) or result
 
 
 async def serving_resource(
