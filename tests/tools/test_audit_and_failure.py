@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
+from mcp.types import ErrorData
 
 from banking_server.chaining import IDENTIFIER
 
@@ -96,6 +97,22 @@ async def test_the_chain_a_call_says_it_belongs_to(
         (event["chain_id"], event["chain_level"], event["chain_previous_tool"])
         for event in world.events()
     ] == [("chain-1", 2, PREPARE)] * 5
+
+
+async def test_a_question_that_the_client_fails_to_put_ends_a_call_too(world: World) -> None:
+    """On 2025-11-25 the question is part of the call; later, its client never comes back."""
+
+    async def nobody_here(context: Any, params: Any) -> ErrorData:
+        return ErrorData(code=-1, message="there is nobody to ask")
+
+    before = world.stored()
+    async with world.customer(mode="legacy", elicitation_callback=nobody_here) as customer:
+        for tool, arguments in [(HANDOFF, {"reason": "x"}), (PREPARE, {"amount": 5})]:
+            with pytest.raises(MCPError):
+                await customer.call(tool, meta=provenance(), **arguments)
+    assert world.outcomes() == [(HANDOFF, "failed"), (PREPARE, "failed")]
+    assert {event["chain_id"] for event in world.events()} == {"chain-1"}
+    assert world.stored() == before
 
 
 async def test_what_is_no_provenance_is_left_out(world: World) -> None:
@@ -219,7 +236,7 @@ def says_nothing(answer: str, table: str) -> None:
         f" {table}",
         ".py",
         "Error",
-        "db",
+        "bank.db",
     ):
         assert detail not in answer.replace("isError", ""), answer
 

@@ -1,7 +1,6 @@
 """What `tools/list` says of the bank's tools, and that they keep to it."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from mcp.types import CallToolResult, Tool
 from referencing import Registry
 
 from banking_server.tools import READ_SCOPE, TOOLS, TRANSFER_SCOPE, required_scope
+from banking_server.tools.calling import SCOPES
 
 from .support import (
     ACCOUNTS,
@@ -129,8 +129,6 @@ def test_each_tool_needs_the_scope_that_it_should() -> None:
         assert required_scope(name) == (READ_SCOPE if name in reading else TRANSFER_SCOPE), name
     assert required_scope("no such tool") == READ_SCOPE
     assert READ_SCOPE != TRANSFER_SCOPE
-    from banking_server.tools.calling import SCOPES
-
     assert set(SCOPES) == {tool.name for tool in TOOLS}, "a tool without a scope is unknown"
 
 
@@ -296,9 +294,3 @@ async def test_structured_content_keeps_to_the_schema_whatever_the_status(
     }
     assert {(CHOICE, "claimed"), (APPROVAL, "granted"), (APPROVAL, "requested")} <= seen.statuses
     assert {(REPORT, "recorded"), (REPORT, "unavailable")} <= seen.statuses
-
-
-def test_the_tools_descriptions_are_of_this_bank() -> None:
-    """Nothing of the machine that it was written on."""
-    said = json.dumps([[tool.description, tool.parameters] for tool in TOOLS])
-    assert str(Path.home()) not in said

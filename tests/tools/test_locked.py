@@ -309,18 +309,17 @@ async def test_a_replayed_answer_opens_no_second_handoff(world: World) -> None:
     assert world.sql("SELECT count(*) FROM handoff") == [(1,)]
 
 
-@pytest.mark.parametrize("content", [{"picked": "pigeon"}, {}, {"picked": 5}])
-async def test_an_answer_that_does_not_fit_is_no_answer(
-    world: World, mode: str, content: dict[str, Any]
-) -> None:
-    async with world.customer(mode=mode, answers=[content]) as customer:
-        result = await customer.call(HANDOFF, reason="Lost card")
-    assert result.is_error
-    assert structured(result)["status"] == "invalid_answer"
-    assert "Resolver" not in words(result)
-    assert "banking_server" not in words(result)
+async def test_an_answer_that_does_not_fit_is_no_answer(world: World, mode: str) -> None:
+    answers: list[Any] = [{"picked": "pigeon"}, {}, {"picked": 5}, {"chosen": "callback"}]
+    async with world.customer(mode=mode, answers=answers) as customer:
+        for _ in list(answers):
+            result = await customer.call(HANDOFF, reason="Lost card")
+            assert result.is_error
+            assert structured(result)["status"] == "invalid_answer"
+            assert "Resolver" not in words(result)
+            assert "banking_server" not in words(result)
     assert world.sql("SELECT count(*) FROM handoff") == [(0,)]
-    assert world.outcomes() == [(HANDOFF, "invalid_answer")]
+    assert world.outcomes() == [(HANDOFF, "invalid_answer")] * len(answers)
 
 
 # --- pickers --------------------------------------------------------------------------------------
@@ -355,19 +354,20 @@ async def test_only_what_is_missing_is_asked(world: World, mode: str) -> None:
         assert EVERYDAY not in customer.asked[0].options
 
 
-@pytest.mark.parametrize("answer", ["decline", "cancel"])
-@pytest.mark.parametrize("first", [[], [{"picked": EVERYDAY}]], ids=["from", "to"])
-async def test_a_declined_picker_prepares_nothing(
-    world: World, mode: str, first: list[Any], answer: str
-) -> None:
+async def test_a_declined_picker_prepares_nothing(world: World, mode: str) -> None:
     before = world.stored()
-    async with world.customer(mode=mode, answers=[*first, answer]) as customer:
-        result = await customer.call(PREPARE, amount=5)
-    assert not result.is_error
-    assert structured(result) == {"status": "declined"}
-    assert next_tool(result) is None
+    first = {"picked": EVERYDAY}
+    rounds: list[list[Any]] = [["decline"], ["cancel"], [first, "decline"], [first, "cancel"]]
+    async with world.customer(mode=mode, can_be_asked=True) as customer:
+        for answers in rounds:
+            customer.answers = list(answers)
+            result = await customer.call(PREPARE, amount=5)
+            assert customer.answers == []
+            assert not result.is_error
+            assert structured(result) == {"status": "declined"}
+            assert next_tool(result) is None
     assert world.stored() == before
-    assert world.outcomes() == [(PREPARE, "declined")]
+    assert world.outcomes() == [(PREPARE, "declined")] * len(rounds)
 
 
 async def test_where_nobody_can_be_asked_the_choices_are_listed(world: World, mode: str) -> None:

@@ -171,28 +171,30 @@ async def test_an_elicited_yes_posts(world: World, mode: str) -> None:
     assert world.outcomes()[-2:] == [(CONFIRM, "posted")] * 2
 
 
-@pytest.mark.parametrize("answer", [{"agreed": False}, "decline", "cancel"], ids=str)
-async def test_without_a_yes_nothing_moves(world: World, mode: str, answer: Any) -> None:
-    async with world.customer(mode=mode, answers=[answer, YES]) as customer:
+async def test_without_a_yes_nothing_moves(world: World, mode: str) -> None:
+    answers: list[Any] = [{"agreed": False}, "decline", "cancel"]
+    async with world.customer(mode=mode, answers=[*answers, YES]) as customer:
         transfer_id, code = await prepared(customer)
-        result = await customer.confirm(transfer_id, confirmationCode=code)
-        assert not result.is_error
-        assert structured(result) == {"status": "declined", "transferId": transfer_id}
-        assert status_of(world, transfer_id) == "pending"
-        assert world.funds(EVERYDAY) == 185_040
-        assert world.outcomes()[-1] == (CONFIRM, "declined")
+        for _ in answers:
+            result = await customer.confirm(transfer_id, confirmationCode=code)
+            assert not result.is_error
+            assert structured(result) == {"status": "declined", "transferId": transfer_id}
+            assert status_of(world, transfer_id) == "pending"
+            assert world.funds(EVERYDAY) == 185_040
+            assert world.outcomes()[-1] == (CONFIRM, "declined")
         assert structured(await customer.confirm(transfer_id))["status"] == "posted"
 
 
-@pytest.mark.parametrize("content", [{}, {"agreed": "maybe"}, {"agreed": None}, {"yes": True}])
-async def test_an_answer_that_is_no_yes_is_none(world: World, mode: str, content: Any) -> None:
-    async with world.customer(mode=mode, answers=[content]) as customer:
+async def test_an_answer_that_is_no_yes_is_none(world: World, mode: str) -> None:
+    answers: list[Any] = [{}, {"agreed": "maybe"}, {"agreed": None}, {"yes": True}]
+    async with world.customer(mode=mode, answers=answers) as customer:
         transfer_id, _ = await prepared(customer)
-        result = await customer.confirm(transfer_id)
-    assert result.is_error
-    assert structured(result)["status"] == "invalid_answer"
-    assert status_of(world, transfer_id) == "pending"
-    assert world.outcomes()[-1] == (CONFIRM, "invalid_answer")
+        for _ in list(answers):
+            result = await customer.confirm(transfer_id)
+            assert result.is_error
+            assert structured(result)["status"] == "invalid_answer"
+            assert status_of(world, transfer_id) == "pending"
+            assert world.outcomes()[-1] == (CONFIRM, "invalid_answer")
 
 
 async def test_the_code_stands_in_where_nobody_can_be_asked(world: World, mode: str) -> None:
@@ -421,7 +423,7 @@ async def test_twenty_confirms_at_once_post_once(world: World, mode: str) -> Non
     assert world.outcomes().count((CONFIRM, "posted")) == 20
 
 
-async def test_twenty_yeses_at_once_post_once(world: World) -> None:
+async def test_ten_yeses_at_once_post_once(world: World) -> None:
     async with world.customer() as customer:
         transfer_id, _ = await prepared(customer)
 
@@ -431,7 +433,7 @@ async def test_twenty_yeses_at_once_post_once(world: World) -> None:
         customer.answers.clear()  # Whoever came too late was not asked.
         return result
 
-    results = await at_once(world, 20, act, clients=20, can_be_asked=True)
+    results = await at_once(world, 10, act, clients=10, can_be_asked=True)
     assert {structured(result)["status"] for result in results} == {"posted"}
     assert len({everything(result) for result in results}) == 1
     assert world.sql("SELECT count(*) FROM posting WHERE kind = 'transfer'") == [(1,)]
