@@ -184,7 +184,7 @@ def _serve_http(settings: "Settings") -> None:
     import anyio
     import uvicorn
 
-    from banking_server.server import configure_logging, first_look
+    from banking_server.server import PromptHttp, configure_logging, first_look
 
     configure_logging(settings.log_level)
     anyio.run(first_look, settings)
@@ -197,12 +197,15 @@ def _serve_http(settings: "Settings") -> None:
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
+        http=PromptHttp,
         lifespan="on",
         ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=5,
+        # On a busy machine a worker that starts can be slow to say that it lives.
+        timeout_worker_healthcheck=60,
     )
 
 
@@ -639,21 +642,22 @@ def _remove_database(path: Path) -> None:
     if not path.exists():
         return
     try:
-        with path.open("rb") as file:
-            header = file.read(100)
-        # https://www.sqlite.org/fileformat.html#application_id; an empty file is nobody's.
-        if header and int.from_bytes(header[68:72], "big") != APPLICATION_ID:
-            raise CommandFailed(f"{path} is not a database of this program, and stays as it is.")
         connection = sqlite3.connect(path, timeout=1)
         try:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
             # SQLite leaves WAL mode only for the last one who has the file open.
-            connection.execute("PRAGMA journal_mode = DELETE")
+            if application == APPLICATION_ID:
+                connection.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.OperationalError:
             raise CommandFailed(f"{path} is in use; stop the server first.") from None
         except sqlite3.DatabaseError:
-            pass  # Damaged, which is one more reason to reset it.
+            # Damaged, which is one more reason to reset it; but is it ours? The id's place is
+            # fixed: https://www.sqlite.org/fileformat.html#the_database_header
+            application = int.from_bytes(path.read_bytes()[68:72], "big")
         finally:
             connection.close()
+        if application != APPLICATION_ID and path.stat().st_size:
+            raise CommandFailed(f"{path} is not a database of this program, and stays as it is.")
         for suffix in ("", "-wal", "-shm", "-journal"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
     except OSError as error:

@@ -1,9 +1,11 @@
 """The MCP server: built once, served over stdio or Streamable HTTP."""
 
+import asyncio
 import json
 import logging
 import os
 import secrets
+import socket
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -24,6 +26,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from banking_server import __version__
 from banking_server.bank.accounts import list_customers
@@ -247,6 +250,19 @@ async def _settle_for_ever(bank: Bank, clock: Callable[[], datetime]) -> None:
             if settled:
                 logger.info("Settled %d due transfers", len(settled))
         await anyio.sleep(SETTLE_EVERY_SECONDS)
+
+
+class PromptHttp(H11Protocol):
+    """HTTP without Nagle's algorithm, under which an answer in two packets waits for the client.
+
+    asyncio turns it off, but not on the connections of a socket that several workers share.
+    """
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin a connection."""
+        connection = transport.get_extra_info("socket")
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        super().connection_made(transport)
 
 
 class ToolScopes:

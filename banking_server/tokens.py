@@ -140,7 +140,8 @@ class Tokens:
                 issuer=self.issuer,
                 options={"require": ["iss", "sub", "aud", "exp"]},
             )
-        except jwt.InvalidTokenError:
+        except (jwt.InvalidTokenError, ValueError, RecursionError):
+            # The latter two for texts that are no JWT in ways that PyJWT did not think of.
             return None
         scope, client_id = claims.get("scope"), claims.get("client_id")
         return AccessToken(

@@ -1,0 +1,88 @@
+"""Servers that several tests use, and an environment that holds nobody's settings."""
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from banking_server.cli import main
+
+from .support import (
+    ANY_SERVER,
+    Cli,
+    Ended,
+    HttpServer,
+    environment,
+    free_port,
+    http_server,
+    wait_until_up,
+)
+
+
+@pytest.fixture(autouse=True)
+def _nobodys_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in list(os.environ):
+        if name.startswith("BANKING_"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data-home"))
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "bank.db"
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], database: Path) -> Cli:
+    """Run a command in this process, without a terminal, on a database of the test's own."""
+    monkeypatch.setenv("BANKING_DATABASE", str(database))
+    # As in a new process; and what a command changes is undone.
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(logging.getLogger("mcp"), "propagate", True)
+
+    def invoke(*arguments: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["banking-server", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return Ended(int(ended.value.code or 0), captured.out, captured.err)
+
+    return invoke
+
+
+@pytest.fixture(scope="session")
+def elsewhere() -> Iterator[str]:
+    """Somebody else's server, over HTTP; its URL."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, str(ANY_SERVER), str(port)],
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+    )
+    url = f"http://127.0.0.1:{port}/mcp"
+    try:
+        wait_until_up(url, process)
+        yield url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@pytest.fixture(scope="session")
+def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
+    """An HTTP server of two processes that says as much as it can, and whose branch is closed."""
+    with http_server(
+        tmp_path_factory.mktemp("bank"),
+        "--workers",
+        "2",
+        BANKING_LOG_LEVEL="DEBUG",
+        BANKING_BRANCH_OPENS="00:00",
+        BANKING_BRANCH_CLOSES="00:00:00.000001",
+    ) as server:
+        yield server
+        assert server.interrupt() == 0, "two processes end as cleanly as one"
+        assert "Traceback" not in server.logged()

@@ -1,0 +1,296 @@
+"""Run the program as people do: commands, servers on free ports, a person at a terminal."""
+
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from mcp import Client
+from mcp.client.session import ElicitationFnT
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import ElicitResult
+
+from banking_server.chaining import CLIENT_EXTENSION
+from banking_server.server import utc_now
+from banking_server.settings import Settings
+from banking_server.tokens import Tokens, load_keys
+
+MODES = ("auto", "legacy")
+
+LOCKED_TEXT = (
+    "I'm sorry, but your Primary Checking account (acc_checking_001) is currently locked. You'll "
+    "need to speak with a customer service agent to resolve this issue before you can transfer "
+    "funds from this account."
+)
+LOCKED_REASON = (
+    "Customer attempted to transfer from locked account: Primary Checking (acc_checking_001)"
+)
+HANDOFF = {"tool": "request_agent_handoff", "arguments": {"reason": LOCKED_REASON}}
+FROM_LOCKED = {"fromAccountId": "acc_checking_001", "amount": 250}
+TO_SAVINGS = {"fromAccountId": "acc_everyday_001", "toAccountId": "acc_savings_001"}
+
+ANY_SERVER = Path(__file__).with_name("any_server.py")
+
+PATIENCE = 60
+"""Seconds after which something hangs, on however busy a machine."""
+
+
+def environment(**variables: str) -> dict[str, str]:
+    """Return an environment without this machine's settings of the program."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BANKING_")}
+    kept["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    return {**kept, **variables}
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "banking_server", *arguments]
+
+
+def run(*arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end, with no terminal anywhere."""
+    return subprocess.run(
+        command(*arguments),
+        input=stdin,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+        env=environment(**variables),
+    )
+
+
+@dataclass
+class Ended:
+    """What a command left that ran to its end in this process."""
+
+    code: int
+    out: str
+    err: str
+
+
+Cli = Callable[..., Ended]
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class HttpServer:
+    """A server that runs as a process of its own."""
+
+    settings: Settings
+    port: int
+    log: Path
+    process: subprocess.Popen[bytes] = field(repr=False)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+    @property
+    def tokens(self) -> Tokens:
+        return Tokens(load_keys(self.settings).tokens, self.settings.resource)
+
+    def token(self, customer: str = "CUST001", *scopes: str) -> str:
+        return self.tokens.mint(
+            customer,
+            scopes or ("bank:read", "bank:transfer"),
+            now=utc_now(),
+            lifetime=timedelta(minutes=5),
+        )
+
+    def logged(self) -> str:
+        return self.log.read_text(encoding="utf-8")
+
+    def interrupt(self) -> int:
+        """Press Ctrl-C and return the exit code."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(PATIENCE)
+
+
+@contextmanager
+def http_server(folder: Path, *arguments: str, **variables: str) -> Iterator[HttpServer]:
+    """Run `serve --http` on a free port until the end of the block."""
+    port = free_port()
+    chosen = {"BANKING_DATABASE": str(folder / "bank.db"), **variables}
+    log = folder / f"server-{port}.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command("serve", "--http", "--port", str(port), *arguments),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=environment(**chosen),
+        )
+    resource = chosen.get("BANKING_RESOURCE_URL")
+    server = HttpServer(
+        Settings(database=folder / "bank.db", port=port, resource_url=resource),
+        port,
+        log,
+        process,
+    )
+    try:
+        wait_until_up(server.url, process)
+        yield server
+    finally:
+        if process.poll() is None:
+            server.interrupt()
+
+
+def wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the server answers; whatever it answers."""
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        assert process.poll() is None, "the server ended before it was up"
+        try:
+            httpx2.post(url, timeout=PATIENCE)
+        except httpx2.ConnectError:
+            time.sleep(0.05)
+        else:
+            return
+    raise AssertionError("the server did not come up")
+
+
+def post(
+    server: HttpServer,
+    token: str | None,
+    message: dict[str, Any] | bytes,
+    **headers: str,
+) -> httpx2.Response:
+    """Send one message of 2025-11-25 as a client would, and return the HTTP response."""
+    sent = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2025-11-25",
+        **({"Authorization": f"Bearer {token}"} if token is not None else {}),
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    body = message if isinstance(message, bytes) else json.dumps(message).encode()
+    return httpx2.post(server.url, content=body, headers=sent, timeout=PATIENCE)
+
+
+def tool_call(name: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {
+        "jsonrpc": "2.0",
+        "id": 7,
+        "method": "tools/call",
+        "params": {"name": name, "arguments": arguments or {}},
+    }
+
+
+def http_client(
+    url: str,
+    token: str,
+    mode: str,
+    answer: ElicitationFnT | None = None,
+    transport: httpx2.AsyncBaseTransport | None = None,
+) -> Client:
+    """Return a client that connects over HTTP when it is entered."""
+    http = httpx2.AsyncClient(
+        headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE, transport=transport
+    )
+    return Client(
+        streamable_http_client(url, http_client=http),
+        mode=mode,
+        elicitation_callback=answer,
+        extensions=[CLIENT_EXTENSION],
+    )
+
+
+def stdio_client(
+    database: Path, mode: str, answer: ElicitationFnT | None = None, customer: str = "CUST001"
+) -> Client:
+    """Return a client that starts its own server when it is entered."""
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "banking_server", "--database", str(database), "--customer", customer],
+        env=environment(),
+    )
+    return Client(server, mode=mode, elicitation_callback=answer, extensions=[CLIENT_EXTENSION])
+
+
+class Customer:
+    """Answers every question with one choice, or by declining, and remembers the questions."""
+
+    def __init__(self, choice: str | None) -> None:
+        self.choice = choice
+        self.asked: list[Any] = []
+
+    async def __call__(self, context: Any, params: Any) -> ElicitResult:
+        self.asked.append(params)
+        if self.choice is None:
+            return ElicitResult(action="decline")
+        (name,) = params.requested_schema["properties"]
+        return ElicitResult(action="accept", content={name: self.choice})
+
+
+class Terminal:
+    """A command that runs in a terminal, and the person who sits there."""
+
+    def __init__(self, arguments: Sequence[str], *, columns: int = 100, **variables: str) -> None:
+        self.screen = ""
+        self._seen = 0
+        self._main, terminal = pty.openpty()
+        size = struct.pack("HHHH", 40, columns, 0, 0)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
+        self.process = subprocess.Popen(
+            arguments,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            env=environment(TERM="xterm-256color", **variables),
+            # Ctrl-C reaches who has the terminal for its own.
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(terminal, termios.TIOCSCTTY, 0),
+        )
+        os.close(terminal)
+
+    def wait_for(self, text: str) -> None:
+        """Read the screen until it shows `text`, after what was waited for before."""
+        end = time.monotonic() + PATIENCE
+        while (found := self.screen.find(text, self._seen)) < 0:
+            assert time.monotonic() < end, f"no {text!r} in {self.screen!r}"
+            assert self._read(), f"ended without {text!r}: {self.screen!r}"
+        self._seen = found + len(text)
+
+    def type(self, line: str) -> None:
+        self.press(f"{line}\n")
+
+    def press(self, keys: str) -> None:
+        os.write(self._main, keys.encode())
+
+    def finish(self) -> int:
+        """Read what is left and return the exit code."""
+        while self._read():
+            pass
+        os.close(self._main)
+        return self.process.wait(PATIENCE)
+
+    def _read(self) -> bool:
+        ready, _, _ = select.select([self._main], [], [], PATIENCE)
+        assert ready, f"nothing happens any more: {self.screen!r}"
+        try:
+            read = os.read(self._main, 65536)
+        except OSError:  # Linux says so when the other side is closed.
+            return False
+        self.screen += read.decode("utf-8", "replace").replace("\r\n", "\n")
+        return bool(read)

@@ -1,0 +1,438 @@
+"""The real server over Streamable HTTP: both eras, several processes, and who is let in."""
+
+import itertools
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import jwt
+import pytest
+from mcp import MCPError
+
+from banking_server.bank.audit import Call
+from banking_server.bank.storage import Bank
+from banking_server.bank.transfers import (
+    Prepared,
+    confirm_transfer,
+    find_transfer,
+    prepare_transfer,
+)
+from banking_server.chaining import call_tool_with_chaining
+from banking_server.server import MAX_REQUEST_BYTES, http_app, open_bank
+from banking_server.settings import load_settings
+from banking_server.tokens import load_keys
+
+from .support import (
+    FROM_LOCKED,
+    HANDOFF,
+    LOCKED_TEXT,
+    MODES,
+    TO_SAVINGS,
+    Customer,
+    HttpServer,
+    http_client,
+    http_server,
+    post,
+    tool_call,
+)
+
+LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+TRANSFER_TOOLS = (
+    "prepare_money_transfer",
+    "confirm_or_cancel_money_transfer",
+    "request_manager_approval",
+    "record_compliance_report",
+)
+
+
+# --- the flow -------------------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+async def test_a_locked_account_hands_itself_off(bank: HttpServer) -> None:
+    customer = Customer("realtime")
+    token = bank.token("CUST001")
+    async with http_client(bank.url, token, "auto", customer) as client:
+        chain = await call_tool_with_chaining(client, "prepare_money_transfer", FROM_LOCKED)
+    assert chain.outcome == "completed"
+    locked, handoff = chain.steps
+    assert locked.result.content[0].model_dump()["text"] == LOCKED_TEXT
+    assert (locked.result.meta or {})["nextTool"] == HANDOFF
+    assert len(customer.asked) == 1
+    assert (handoff.result.structured_content or {})["choice"] == "realtime"
+
+
+@pytest.mark.anyio
+async def test_where_no_question_can_be_put_a_text_takes_its_place(bank: HttpServer) -> None:
+    """2025-11-25 over stateless HTTP: the client says it can be asked, but there is no way to."""
+    customer = Customer("realtime")
+    async with http_client(bank.url, bank.token("CUST002"), "legacy", customer) as client:
+        opened = await client.call_tool("request_agent_handoff", {"reason": "A question"})
+        handoff = opened.structured_content or {}
+        assert handoff["choices"] == ["realtime", "callback"]
+        chosen = await client.call_tool(
+            "process_agent_handoff_choice",
+            {"handoffId": handoff["handoffId"], "choice": "callback"},
+        )
+    assert (chosen.structured_content or {})["choice"] == "callback"
+    assert customer.asked == []
+
+
+class Alternating(httpx2.AsyncBaseTransport):
+    """Sends each request to the next of several ports."""
+
+    def __init__(self, *ports: int) -> None:
+        self.calls: list[int] = []
+        """The ports that the rounds of tools/call went to."""
+        self._next = itertools.cycle(ports)
+        self._transport = httpx2.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        port = next(self._next)
+        if request.headers.get("Mcp-Method") == "tools/call":
+            self.calls.append(port)
+        request.url = request.url.copy_with(port=port)
+        return await self._transport.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
+
+
+@pytest.fixture(scope="module")
+def second(bank: HttpServer) -> Iterator[HttpServer]:
+    """Another server process on the same database, under the same URL."""
+    with http_server(
+        bank.settings.database.parent, BANKING_RESOURCE_URL=bank.settings.resource
+    ) as server:
+        yield server
+
+
+@pytest.mark.anyio
+async def test_a_question_is_answered_through_another_process(
+    bank: HttpServer, second: HttpServer
+) -> None:
+    ports = Alternating(bank.port, second.port)
+    customer = Customer("callback")
+    token = bank.token("CUST003")
+    async with http_client(bank.url, token, "2026-07-28", customer, ports) as client:
+        for attempt in range(3):
+            result = await client.call_tool("request_agent_handoff", {"reason": f"Try {attempt}"})
+            assert not result.is_error, result
+            assert (result.structured_content or {})["choice"] == "callback"
+    assert len(customer.asked) == 3
+    # Two rounds a call: the question came from one process, the answer went to the other.
+    assert len(ports.calls) == 6
+    assert all(ports.calls[i] != ports.calls[i + 1] for i in (0, 2, 4))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", MODES)
+async def test_every_process_answers_every_client(bank: HttpServer, mode: str) -> None:
+    async def look() -> None:
+        async with http_client(bank.url, bank.token("CUST003"), mode) as client:
+            assert not (await client.call_tool("list_accounts")).is_error
+
+    async with anyio.create_task_group() as clients:
+        for _ in range(6):
+            clients.start_soon(look)
+
+
+@pytest.mark.anyio
+async def test_outside_branch_hours_the_chain_is_three_calls_long(bank: HttpServer) -> None:
+    arguments = {**TO_SAVINGS, "fromAccountId": "acc_savings_001", "amount": 15000}
+    arguments["toAccountId"] = "acc_everyday_001"
+    customer = Customer("callback")
+    async with http_client(bank.url, bank.token(), "auto", customer) as client:
+        chain = await call_tool_with_chaining(client, "prepare_money_transfer", arguments)
+    assert chain.outcome == "completed"
+    assert [step.tool for step in chain.steps] == [
+        "prepare_money_transfer",
+        "request_manager_approval",
+        "request_agent_handoff",
+    ]
+
+
+# --- who is calling -------------------------------------------------------------------------------
+
+
+def signed(bank: HttpServer, key: bytes | None = None, **changes: Any) -> str:
+    claims = {
+        "iss": bank.tokens.issuer,
+        "sub": "CUST001",
+        "aud": bank.settings.resource,
+        "exp": datetime.now(UTC) + timedelta(minutes=5),
+        "scope": "bank:read bank:transfer",
+        **changes,
+    }
+    return jwt.encode(claims, bank.tokens.key if key is None else key, "HS256")
+
+
+def without_signature(bank: HttpServer) -> str:
+    claims = jwt.decode(signed(bank), options={"verify_signature": False})
+    return jwt.encode(claims, None, "none")
+
+
+BAD_TOKENS: dict[str, Any] = {
+    "none": lambda bank: None,
+    "garbage": lambda bank: "garbage",
+    "expired": lambda bank: signed(bank, exp=datetime(2020, 1, 1, tzinfo=UTC)),
+    "another resource": lambda bank: signed(bank, aud="http://127.0.0.1:1/mcp"),
+    "another issuer": lambda bank: signed(bank, iss="http://127.0.0.1:1"),
+    "another key": lambda bank: signed(bank, key=b"another key that is long enough "),
+    "no signature": without_signature,
+    "an unknown customer": lambda bank: signed(bank, sub="CUST999"),
+    "an unknown customer with a strange name": lambda bank: signed(bank, sub="'; --\u0000"),
+    "nobody": lambda bank: signed(bank, sub=""),
+}
+
+
+@pytest.mark.parametrize("kind", BAD_TOKENS)
+def test_without_a_good_token_nobody_is_let_in(bank: HttpServer, kind: str) -> None:
+    assert post(bank, signed(bank), LIST_TOOLS).status_code == 200
+    refused = post(bank, BAD_TOKENS[kind](bank), tool_call("list_accounts"))
+    assert refused.status_code == 401
+    assert refused.json()["error"] == "invalid_token"
+    challenge = refused.headers["WWW-Authenticate"]
+    metadata = f"http://127.0.0.1:{bank.port}/.well-known/oauth-protected-resource/mcp"
+    assert challenge.startswith("Bearer ")
+    assert f'resource_metadata="{metadata}"' in challenge
+    # Not a word about what is wrong with it, or about who the customers are.
+    assert refused.content == post(bank, "garbage", LIST_TOOLS).content
+
+
+def test_the_metadata_names_this_resource_and_the_tokens_issuer(bank: HttpServer) -> None:
+    url = f"http://127.0.0.1:{bank.port}/.well-known/oauth-protected-resource/mcp"
+    metadata = httpx2.get(url).json()
+    assert metadata["resource"] == bank.settings.resource
+    assert metadata["authorization_servers"] == [bank.tokens.issuer]
+    assert metadata["scopes_supported"] == ["bank:read"]
+
+
+@pytest.mark.parametrize("tool", TRANSFER_TOOLS)
+def test_a_token_for_reading_does_not_transfer(bank: HttpServer, tool: str) -> None:
+    refused = post(bank, bank.token("CUST001", "bank:read"), tool_call(tool))
+    assert refused.status_code == 403
+    challenge = refused.headers["WWW-Authenticate"]
+    assert 'error="insufficient_scope"' in challenge
+    assert 'scope="bank:read bank:transfer"' in challenge
+    assert "resource_metadata=" in challenge
+    assert refused.json()["error"]["message"] == "Required scope: bank:transfer"
+    assert refused.json()["id"] == 7
+
+
+def test_a_token_for_reading_reads(bank: HttpServer) -> None:
+    token = bank.token("CUST001", "bank:read")
+    for message in (LIST_TOOLS, tool_call("list_accounts"), tool_call("request_agent_handoff")):
+        assert post(bank, token, message).status_code == 200
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_client_is_told_which_scope_is_missing(bank: HttpServer, mode: str) -> None:
+    token = bank.token("CUST001", "bank:read")
+    async with http_client(bank.url, token, mode) as client:
+        with pytest.raises(MCPError, match="Required scope: bank:transfer"):
+            await client.call_tool("prepare_money_transfer", FROM_LOCKED)
+        assert not (await client.call_tool("list_accounts")).is_error
+
+
+@pytest.mark.parametrize("scopes", [("bank:transfer",), ("bank:everything",), ("bank:readx",)])
+def test_a_token_without_the_scope_for_reading_does_nothing(
+    bank: HttpServer, scopes: tuple[str, ...]
+) -> None:
+    refused = post(bank, bank.token("CUST001", *scopes), LIST_TOOLS)
+    assert refused.status_code == 403
+    assert 'error="insufficient_scope"' in refused.headers["WWW-Authenticate"]
+    assert "bank:read" in refused.headers["WWW-Authenticate"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call",'
+        b'"params":{"name":"list_accounts","name":"prepare_money_transfer"}}',
+        json.dumps([tool_call("prepare_money_transfer")]).encode(),
+        json.dumps(tool_call("prepare_money_transfer")).encode("utf-16"),
+        b"\xef\xbb\xbf" + json.dumps(tool_call("prepare_money_transfer")).encode(),
+        b'{"jsonrpc":"2.0","id":NaN,'
+        + json.dumps(tool_call("prepare_money_transfer")).encode()[1:],
+        b"[" * 100_000,
+        b"\xff\xfe\xfa",
+        b"",
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call"}).encode(),
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": []}).encode(),
+    ],
+)
+def test_no_way_of_writing_a_call_gets_it_past_the_scopes(bank: HttpServer, body: bytes) -> None:
+    before = audited(bank, "prepare_money_transfer")
+    answer = post(bank, bank.token("CUST001", "bank:read"), body)
+    assert 400 <= answer.status_code < 500 or "error" in answer.json()
+    assert audited(bank, "prepare_money_transfer") == before
+
+
+def audited(bank: HttpServer, tool: str) -> int:
+    with closing(sqlite3.connect(bank.settings.database)) as connection:
+        query = "SELECT count(*) FROM audit_event WHERE tool = ?"
+        return int(connection.execute(query, (tool,)).fetchone()[0])
+
+
+def test_a_customer_sees_nothing_of_another(bank: HttpServer) -> None:
+    def ask(account: str) -> str:
+        call = tool_call("get_account_balance", {"accountId": account})
+        return post(bank, bank.token("CUST002"), call).text.replace(account, "ID")
+
+    assert ask("acc_savings_001") == ask("acc_nothing_001")
+
+
+# --- what else is let in --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [
+        ("Host", "bank.evil.example", 421),
+        ("Host", "127.0.0.1.evil.example:80", 421),
+        ("Origin", "http://evil.example", 403),
+        ("Origin", "null", 403),
+        ("Origin", "http://127.0.0.1.evil.example", 403),
+        ("Origin", "http://localhost:3000", 200),
+        ("Host", "localhost:1234", 200),
+    ],
+)
+def test_names_of_elsewhere_are_refused(
+    bank: HttpServer, header: str, value: str, status: int
+) -> None:
+    assert post(bank, bank.token(), LIST_TOOLS, **{header: value}).status_code == status
+
+
+def test_the_body_is_bounded(bank: HttpServer) -> None:
+    call = tool_call("prepare_money_transfer", {"memo": "m" * MAX_REQUEST_BYTES})
+    assert post(bank, bank.token(), call).status_code == 413
+
+    def chunks() -> Iterator[bytes]:
+        yield from itertools.repeat(b"x" * 65536, 2 * MAX_REQUEST_BYTES // 65536)
+
+    headers = {"Authorization": f"Bearer {bank.token()}", "Content-Type": "application/json"}
+    # It may also hang up on who goes on sending.
+    with httpx2.Client(headers=headers) as client, suppress(httpx2.TransportError):
+        assert client.post(bank.url, content=chunks()).status_code == 413
+    assert post(bank, bank.token(), LIST_TOOLS).status_code == 200
+
+
+def test_a_megabyte_in_an_argument_is_refused_by_name(bank: HttpServer) -> None:
+    arguments = {**TO_SAVINGS, "amount": 5, "memo": "m" * 1_000_000}
+    answer = post(bank, bank.token(), tool_call("prepare_money_transfer", arguments))
+    result = answer.json()["result"]
+    assert result["isError"]
+    assert result["structuredContent"]["field"] == "memo"
+    assert len(answer.content) < 2000
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
+def test_without_sessions_there_is_only_post(bank: HttpServer, method: str) -> None:
+    headers = {"Authorization": f"Bearer {bank.token()}", "Accept": "text/event-stream"}
+    answer = httpx2.request(method, bank.url, headers=headers)
+    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
+
+
+def test_there_is_nothing_at_other_paths(bank: HttpServer) -> None:
+    headers = {"Authorization": f"Bearer {bank.token()}"}
+    for path in ("/", "/mcp/", "/mcp/mcp", "/.well-known/oauth-protected-resource"):
+        answer = httpx2.post(
+            f"http://127.0.0.1:{bank.port}{path}", headers=headers, json=LIST_TOOLS
+        )
+        assert answer.status_code in (307, 404, 405), path
+
+
+# --- what is left behind --------------------------------------------------------------------------
+
+
+def test_the_log_holds_no_token_code_or_personal_detail(bank: HttpServer) -> None:
+    token, memo = bank.token(), "For the surprise party"
+    arguments = {**TO_SAVINGS, "amount": 12.34, "memo": memo}
+    prepared = post(bank, token, tool_call("prepare_money_transfer", arguments)).json()["result"]
+    transfer = prepared["structuredContent"]["transferId"]
+    words = " ".join(item["text"] for item in prepared["content"]).replace(".", " ").split()
+    (code,) = {word for word in words if len(word) == 6 and word.isdigit()}
+    for given in ("000000" if code != "000000" else "111111", code):
+        arguments = {"transferId": transfer, "action": "confirm", "confirmationCode": given}
+        post(bank, token, tool_call("confirm_or_cancel_money_transfer", arguments))
+    post(bank, signed(bank, sub="CUST999"), LIST_TOOLS)
+    log = bank.logged()
+    for secret in (token, token.rsplit(".", 1)[1], code, memo, "12.34", transfer, "Bearer"):
+        assert secret not in log
+    assert "Traceback" not in log
+
+
+def test_files_are_their_owners_only(bank: HttpServer) -> None:
+    folder = bank.settings.database.parent
+    for path in (bank.settings.database, bank.settings.secret_path):
+        assert path.stat().st_mode & 0o077 == 0
+    assert {path.suffix for path in folder.iterdir()} <= {
+        ".db",
+        ".db-wal",
+        ".db-shm",
+        ".secret",
+        ".log",
+    }
+
+
+def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
+    with http_server(tmp_path) as server:
+        assert post(server, server.token(), tool_call("list_accounts")).status_code == 200
+        assert server.interrupt() == 0
+        assert server.logged().splitlines() == [
+            f"Serving MCP at {server.url} (bound to 127.0.0.1). Ctrl-C ends it."
+        ]
+
+
+@pytest.mark.anyio
+async def test_due_transfers_are_settled_while_it_runs(database: Path) -> None:
+    settings = load_settings(database=database)
+    monday = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
+    bank = await open_bank(settings, monday, load_keys(settings))
+    try:
+        transfer = await schedule(bank, monday)
+        assert await status(bank, transfer) == "scheduled"
+        # Two servers at once, a day later.
+        first = http_app(settings, clock=lambda: monday + timedelta(days=1))
+        second = http_app(settings, clock=lambda: monday + timedelta(days=1))
+        async with first.router.lifespan_context(first), second.router.lifespan_context(second):
+            with anyio.fail_after(30):
+                while await status(bank, transfer) != "posted":
+                    await anyio.sleep(0.02)
+    finally:
+        await bank.close()
+    with closing(sqlite3.connect(database)) as connection:
+        query = "SELECT count(*) FROM posting WHERE transfer_id = ?"
+        assert connection.execute(query, (transfer,)).fetchone() == (1,)
+
+
+async def schedule(bank: Bank, now: datetime) -> str:
+    call = Call(customer_id="CUST001", tool="prepare_money_transfer", at=now)
+    prepared = await prepare_transfer(
+        bank,
+        call,
+        from_account_id="acc_everyday_001",
+        to_account_id="acc_savings_001",
+        amount=Decimal("10.00"),
+        scheduled_date="2026-03-03",
+        memo=None,
+    )
+    assert isinstance(prepared, Prepared)
+    transfer = prepared.transfer.transfer_id
+    await confirm_transfer(bank, call, transfer, customer_agreed=True, code=None)
+    return transfer
+
+
+async def status(bank: Bank, transfer: str) -> str:
+    view = await find_transfer(bank, "CUST001", transfer, datetime.now(UTC))
+    assert view is not None
+    return view.status

@@ -1,0 +1,110 @@
+"""Settings: where they come from, and what is said about a bad one."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from banking_server.settings import PREFIX, Settings, SettingsError, load_settings
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("PORT", "abc", "should be a valid integer"),
+        ("PORT", "0", "greater than or equal to 1, not '0'"),
+        ("PORT", "65536", "less than or equal to 65535"),
+        ("WORKERS", "0", "greater than or equal to 1"),
+        ("SECRET", "too short to be one", "at least 32 characters"),
+        ("APPROVAL_THRESHOLD", "1.234", "two decimals"),
+        ("APPROVAL_THRESHOLD", "plenty", "valid decimal"),
+        ("APPROVAL_THRESHOLD", "NaN", "not 'NaN'"),
+        ("COMPLIANCE_THRESHOLD", "-1", "not '-1'"),
+        ("TRANSFER_EXPIRY", "0", "greater than or equal to 1"),
+        ("BRANCH_OPENS", "25:00", "not '25:00'"),
+        ("BRANCH_OPENS", "18:00", "earlier than BANKING_BRANCH_CLOSES"),
+        ("RESOURCE_URL", "ftp://bank.example/mcp", "http or https"),
+        ("RESOURCE_URL", "https://bank.example/mcp#here", "without a fragment"),
+        ("LOG_LEVEL", "LOUD", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
+        ("TOKEN_LIFETIME", "0", "greater than or equal to 1"),
+        ("DATABASE", "~nobody-of-that-name/bank.db", "home directory"),
+    ],
+)
+def test_a_bad_value_is_one_line_that_names_the_variable(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, problem: str
+) -> None:
+    monkeypatch.setenv(PREFIX + name, value)
+    with pytest.raises(SettingsError) as refused:
+        load_settings()
+    words = str(refused.value)
+    assert words.startswith(f"{PREFIX}{name}: ")
+    assert problem in words
+    assert "\n" not in words
+    if name == "SECRET":
+        assert value not in words
+
+
+def test_beyond_loopback_clients_need_to_be_told_the_url() -> None:
+    with pytest.raises(SettingsError, match=r"^BANKING_RESOURCE_URL: .*'0\.0\.0\.0'"):
+        load_settings(host="0.0.0.0")
+    settings = load_settings(host="0.0.0.0", resource_url="https://bank.example/mcp")
+    assert settings.resource == "https://bank.example/mcp"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9", "localhost", "::1"])
+def test_loopback_needs_no_url(host: str) -> None:
+    shown = "[::1]" if host == "::1" else host
+    assert load_settings(host=host, port=9000).resource == f"http://{shown}:9000/mcp"
+
+
+def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANKING_PORT", "9000")
+    assert load_settings().port == 9000
+    assert load_settings(port=9001).port == 9001
+    assert load_settings(port=None).port == 9000
+
+
+def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANKING_PORT", "")
+    monkeypatch.setenv("BANKING_CUSTOMER", "")
+    assert (load_settings().port, load_settings().customer) == (8000, None)
+
+
+def test_names_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANKING_ALLOWED_HOSTS", "bank.example, bank.example:*,")
+    assert load_settings().allowed_hosts == ("bank.example", "bank.example:*")
+
+
+def test_the_rules_are_exact() -> None:
+    rules = load_settings(
+        approval_threshold=Decimal("0.29"), compliance_threshold="4.35", transfer_expiry=5
+    ).rules()
+    assert rules.approval_threshold_minor == 29
+    assert rules.compliance_threshold_minor == 435
+    assert rules.transfer_expiry.total_seconds() == 5
+
+
+def test_a_worker_gets_the_settings_through_its_environment(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("BANKING_BRANCH_CLOSES", "17:30")
+    parent = load_settings(
+        database=tmp_path / "a bank?.db",
+        port=9000,
+        allowed_hosts="a.example,b.example",
+        approval_threshold="123.40",
+    )
+    for name, value in parent.environment().items():
+        monkeypatch.setenv(name, value)
+    assert load_settings() == parent
+
+
+def test_the_secret_stays_out_of_what_is_handed_on_or_shown() -> None:
+    settings = load_settings(secret="s" * 40)
+    assert "s" * 40 not in repr(settings) + str(settings.environment())
+
+
+def test_each_setting_is_described() -> None:
+    for name, field in Settings.model_fields.items():
+        assert field.description, name
+        assert field.description.endswith("."), name

@@ -1,0 +1,170 @@
+"""The secret, the keys made of it, and tokens."""
+
+import base64
+import json
+import multiprocessing
+import os
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+
+from banking_server.settings import Settings, load_settings
+from banking_server.tokens import CustomerTokens, Keys, SecretUnavailable, Tokens, load_keys
+
+RESOURCE = "http://127.0.0.1:8000/mcp"
+KEY = b"k" * 32
+TOKENS = Tokens(KEY, RESOURCE)
+
+
+def in_folder(folder: Path) -> Settings:
+    return load_settings(database=folder / "bank.db")
+
+
+def test_the_secret_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
+    settings = in_folder(tmp_path / "new" / "folder")
+    keys = load_keys(settings)
+    path = tmp_path / "new" / "folder" / "bank.db.secret"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert list(path.parent.iterdir()) == [path]
+    assert load_keys(settings) == keys
+    assert len({keys.tokens, keys.confirmation_codes, keys.request_state}) == 3
+
+
+def _make(folder: Path, gate: Any, made: Any) -> None:
+    gate.wait()
+    made.put(load_keys(in_folder(folder)).tokens)
+
+
+def test_processes_that_start_together_share_one_secret(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork" if os.name == "posix" else "spawn")
+    for attempt in range(5):
+        folder = tmp_path / str(attempt)
+        gate, made = context.Barrier(4), context.Queue()
+        workers = [context.Process(target=_make, args=(folder, gate, made)) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        keys = {made.get(timeout=60) for _ in workers}
+        for worker in workers:
+            worker.join()
+        assert len(keys) == 1
+        assert [path.name for path in folder.iterdir()] == ["bank.db.secret"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o620])
+def test_a_secret_that_others_can_get_at_is_refused(tmp_path: Path, mode: int) -> None:
+    settings = in_folder(tmp_path)
+    load_keys(settings)
+    settings.secret_path.chmod(mode)
+    with pytest.raises(SecretUnavailable, match="can be read by others; chmod 600"):
+        load_keys(settings)
+
+
+@pytest.mark.parametrize("content", ["", "short\n"])
+def test_a_file_without_a_secret_is_refused(tmp_path: Path, content: str) -> None:
+    settings = in_folder(tmp_path)
+    settings.secret_path.write_text(content)
+    settings.secret_path.chmod(0o600)
+    with pytest.raises(SecretUnavailable, match="holds no secret"):
+        load_keys(settings)
+
+
+def test_a_place_that_cannot_be_used_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SecretUnavailable, match=r"cannot be used: .+\.$"):
+        load_keys(in_folder(tmp_path / "file"))
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    settings = load_settings(database=tmp_path / "bank.db", secret="e" * 32)
+    assert load_keys(settings) == Keys.derive(b"e" * 32)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_keys_are_not_shown() -> None:
+    assert repr(Keys.derive(KEY)).startswith("<")
+    assert repr(TOKENS).startswith("<")
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def claims(**changes: Any) -> dict[str, Any]:
+    """Return the claims of a good token, changed; None leaves a claim out."""
+    good = {
+        "iss": "http://127.0.0.1:8000",
+        "sub": "CUST001",
+        "aud": RESOURCE,
+        "exp": now() + timedelta(minutes=1),
+        "scope": "bank:read",
+    }
+    return {name: value for name, value in {**good, **changes}.items() if value is not None}
+
+
+def unsigned(payload: dict[str, Any]) -> str:
+    def encoded(part: dict[str, Any]) -> str:
+        text = json.dumps(part, default=lambda moment: int(moment.timestamp()))
+        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+    return f"{encoded({'alg': 'none', 'typ': 'JWT'})}.{encoded(payload)}."
+
+
+def test_what_is_minted_is_read() -> None:
+    token = TOKENS.mint("CUST002", ["bank:read"], now=now(), lifetime=timedelta(seconds=9))
+    access = TOKENS.read(token)
+    assert access is not None
+    assert (access.subject, access.scopes, access.resource) == ("CUST002", ["bank:read"], RESOURCE)
+    read = jwt.decode(token, options={"verify_signature": False})
+    assert read["exp"] - read["iat"] == 9
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "",
+        "garbage",
+        "a.b.c",
+        "\ud800",
+        jwt.encode(claims(), b"o" * 32, "HS256"),
+        jwt.encode(claims(), b"k" * 64, "HS512"),
+        jwt.encode(claims(exp=datetime(2020, 1, 1, tzinfo=UTC)), KEY, "HS256"),
+        jwt.encode(claims(exp=None), KEY, "HS256"),
+        jwt.encode(claims(nbf=datetime(2200, 1, 1, tzinfo=UTC)), KEY, "HS256"),
+        jwt.encode(claims(aud="http://127.0.0.1:8001/mcp"), KEY, "HS256"),
+        jwt.encode(claims(aud=None), KEY, "HS256"),
+        jwt.encode(claims(iss="http://127.0.0.1:8001"), KEY, "HS256"),
+        jwt.encode(claims(iss=None), KEY, "HS256"),
+        jwt.encode(claims(sub=None), KEY, "HS256"),
+        unsigned(claims()),
+        base64.urlsafe_b64encode(b"[" * 30_000).decode() + ".e30.e30",
+    ],
+)
+def test_any_other_token_is_refused(token: str) -> None:
+    assert TOKENS.read(jwt.encode(claims(), KEY, "HS256")) is not None
+    assert TOKENS.read(token) is None
+
+
+def test_the_keys_for_codes_and_state_sign_no_tokens() -> None:
+    keys = Keys.derive(KEY)
+    tokens = Tokens(keys.tokens, RESOURCE)
+    for other in (keys.confirmation_codes, keys.request_state, KEY):
+        assert tokens.read(jwt.encode(claims(), other, "HS256")) is None
+
+
+@pytest.mark.anyio
+async def test_while_the_bank_is_closed_nobody_is_let_in() -> None:
+    verifier = CustomerTokens(TOKENS)
+    token = jwt.encode(claims(), KEY, "HS256")
+    assert await verifier.verify_token(token) is None
+
+    async def is_customer(subject: str) -> bool:
+        return subject == "CUST001"
+
+    verifier.is_customer = is_customer
+    assert await verifier.verify_token(token) is not None
+    assert await verifier.verify_token(jwt.encode(claims(sub="CUST009"), KEY, "HS256")) is None
