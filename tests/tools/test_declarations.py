@@ -1,6 +1,5 @@
 """What `tools/list` says of the bank's tools, and that they keep to it."""
 
-import json
 from typing import Any
 
 import pytest
