@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -40,6 +41,7 @@ from banking_server.conformance.wire import Target
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
+TERMINATED = 143
 
 app = typer.Typer(
     help="Does a server, or a client, do what the tool-chaining specification says?",
@@ -378,6 +380,8 @@ def _progress(quiet: bool) -> Callable[[str], None]:
 
 def main() -> None:
     """Run the command; a mistake of the user is one line and exit code 2."""
+    # Stopped from outside, as by a CI job that is cancelled, it still stops what it started.
+    signal.signal(signal.SIGTERM, _stop)
     try:
         app()
     except (UsageError, ScenarioError, ExpectedFailuresError) as error:
@@ -389,6 +393,10 @@ def main() -> None:
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}", EXIT_CODES[Verdict.ERROR])
+
+
+def _stop(number: int, frame: object) -> NoReturn:
+    raise SystemExit(TERMINATED)
 
 
 def _fail(sentence: str, code: int) -> NoReturn:

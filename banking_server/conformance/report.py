@@ -186,12 +186,15 @@ class Report:
 
     def print_summary(self, console: Console, *, verbose: bool) -> None:
         """Tell people what came of it: what failed, why, and what to change."""
-        for result in self.results:
-            if result.status is Status.SUCCESS and not verbose:
-                continue
-            if result.status is Status.SKIPPED and not result.untestable and not verbose:
-                continue
-            self._print_result(console, result, verbose=verbose)
+        # Where nothing could be examined at all, one line says why for all checks.
+        for results in _alike(self.results) if self.eras or verbose else ():
+            first = results[0]
+            passed = first.status is Status.SUCCESS
+            skipped = first.status is Status.SKIPPED and not first.untestable
+            if first.untestable:
+                self._print_untestable(console, results)
+            elif verbose or not (passed or skipped):
+                self._print_results(console, results, verbose=verbose)
         for problem in self.problems:
             self._line(console, f"note: {problem}", "yellow")
         reasons = {str(entry): entry.reason for entry in self.expected if entry.reason}
@@ -210,14 +213,27 @@ class Report:
         )
         self._line(console, f"{self.conclusion.verdict}: {self.conclusion.reason}", "bold")
 
-    def _print_result(self, console: Console, result: Judgement, *, verbose: bool) -> None:
-        label = "UNTESTABLE" if result.untestable else str(result.status)
+    def _print_untestable(self, console: Console, results: Sequence[Judgement]) -> None:
+        head = Text(f"{'UNTESTABLE':<10} ", style="yellow")
+        head.append(self.redaction.text(results[0].seen.removeprefix("Not testable: ")))
+        console.print(head, soft_wrap=True, highlight=False)
+        eras: dict[str, list[str]] = {}
+        for result in results:
+            mark = " (expected)" if result.expected_failure else ""
+            eras.setdefault(result.check.id + mark, []).append(result.era)
+        for check, where in eras.items():
+            self._line(console, f"           {check}  {', '.join(where)}", "dim")
+
+    def _print_results(
+        self, console: Console, results: Sequence[Judgement], *, verbose: bool
+    ) -> None:
+        """Print results that differ in nothing but the era."""
+        result = results[0]
         where = "/".join(part for part in (result.scenario, result.step) if part)
-        head = Text(f"{label:<10} ", style=_COLOURS[result.status])
-        head.append(f"{result.check.id}", style="bold")
-        head.append(
-            f"  {result.era}  {where}" + ("  (expected)" if result.expected_failure else "")
-        )
+        eras = ", ".join(each.era for each in results)
+        head = Text(f"{result.status!s:<10} ", style=_COLOURS[result.status])
+        head.append(result.check.id, style="bold")
+        head.append(f"  {eras}  {where}" + ("  (expected)" if result.expected_failure else ""))
         console.print(head, soft_wrap=True, highlight=False)
         if result.status is Status.SUCCESS:
             return
@@ -236,6 +252,16 @@ class Report:
     def _line(self, console: Console, text: str, style: str = "") -> None:
         shown = Text(self.redaction.text(text), style=style)
         console.print(shown, soft_wrap=True, highlight=False)
+
+
+def _alike(results: Sequence[Judgement]) -> list[list[Judgement]]:
+    """Group what would be told in the same words, in the order of the first of each."""
+    groups: dict[tuple[object, ...], list[Judgement]] = {}
+    for result in results:
+        words: tuple[object, ...] = (result.check.id, result.status, result.expected, result.seen)
+        key = (result.seen,) if result.untestable else words
+        groups.setdefault(key, []).append(result)
+    return list(groups.values())
 
 
 def _result_json(result: Judgement) -> Json:

@@ -321,12 +321,11 @@ class _Exercise:
 
     def open(self) -> None:
         """Open the era, and judge what it begins with. Raises TargetFailure."""
-        connection = self._connection(Profile())
+        connection = connect(self._target, self._judge.era, Profile())
+        self._connections[self._key(Profile())] = connection
         self._run.name = self._run.name or _text(connection.server_info.get("name"))
         self._run.version = self._run.version or _text(connection.server_info.get("version"))
         self._judge_greeting(connection)
-        _, messages = self._list_tools(connection)
-        self._judge_other_results(connection, messages)
 
     def close(self) -> None:
         """Close every connection."""
@@ -335,12 +334,15 @@ class _Exercise:
 
     def _connection(self, profile: Profile) -> Connection:
         """Return a connection for `profile`: one for all where requests carry capabilities."""
-        key = "" if self._judge.era is Era.MODERN else json.dumps(profile.capabilities())
+        key = self._key(profile)
         if key not in self._connections:
-            connection = connect(self._target, self._judge.era, profile)
-            self._connections[key] = connection
-            self._sign_in(connection, key)
+            self._connections[key] = connect(self._target, self._judge.era, profile)
+        if key not in self._signed_in:
+            self._sign_in(self._connections[key], key)
         return self._connections[key]
+
+    def _key(self, profile: Profile) -> str:
+        return "" if self._judge.era is Era.MODERN else json.dumps(profile.capabilities())
 
     def _sign_in(self, connection: Connection, key: str) -> None:
         """Make the set-up steps, on which nothing is judged."""
@@ -420,10 +422,12 @@ class _Exercise:
 
     def play(self) -> None:
         """Make the steps, and judge them. Raises TargetFailure."""
+        # Tools may be listed only after signing in, which comes with the connection.
+        connection = self._connection(Profile())
+        _, messages = self._list_tools(connection)
+        self._judge_other_results(connection, messages)
         if self._scenario is None:
             return
-        # Tools may be listed only after signing in, which opening a connection did.
-        self._list_tools(self._connection(Profile()))
         for step in self._scenario.steps:
             if step.wait_seconds is not None:
                 time.sleep(step.wait_seconds)
@@ -462,8 +466,7 @@ class _Exercise:
 
     def _make(self, step: Step, profile: Profile, provenance: Any = None) -> ToolCall:
         connection = self._connection(profile)
-        key = "" if self._judge.era is Era.MODERN else json.dumps(profile.capabilities())
-        values = {**self._values, **self._signed_in[key]}
+        values = {**self._values, **self._signed_in[self._key(profile)]}
         meta = _filled(step.meta, values)
         if provenance is not None:
             meta = {**meta, IDENTIFIER: provenance}

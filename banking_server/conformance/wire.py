@@ -32,6 +32,10 @@ from banking_server.conformance.scenario import ElicitationAnswer
 CLIENT_INFO: Final = {"name": "tool-chaining-conformance", "version": __version__}
 MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """The longest message that is read: more than that is a refusal to cooperate."""
+QUEUED_LINES: Final = 1000
+"""Lines that wait to be read; a server that floods its output is slowed down, not followed."""
+NOISE: Final = 20
+"""Lines that are no JSON and are kept to be shown."""
 PAGES: Final = 100
 """Pages of `tools/list` that are read at most."""
 ROUNDS: Final = 10
@@ -172,7 +176,7 @@ class _Stdio:
             )
         except CannotStart as error:
             raise TargetFailure(str(error)) from error
-        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._lines: queue.Queue[bytes | None] = queue.Queue(QUEUED_LINES)
         self._outbox: queue.Queue[bytes | None] = queue.Queue()
         # A thread each, since a server that does not read, or does not write, blocks its pipe.
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -199,12 +203,18 @@ class _Stdio:
     def request(self, message: Json, headers: Mapping[str, str], answer: Ask) -> Json:
         self._send(message)
         deadline = time.monotonic() + self._timeout
+        noise = 0
         while True:
+            left = deadline - time.monotonic()
             try:
-                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+                if left <= 0:
+                    raise queue.Empty
+                line = self._lines.get(timeout=left)
             except queue.Empty:
+                heard = f" ({noise} lines that are no JSON)" if noise else ""
                 raise TargetFailure(
-                    f"no answer to {message['method']} within {self._timeout:g} s{self._said()}"
+                    f"no answer to {message['method']} within {self._timeout:g} s"
+                    f"{heard}{self._said()}"
                 ) from None
             if line is None:
                 code = self._process.wait(1.0)
@@ -217,7 +227,9 @@ class _Stdio:
             except ValueError:
                 received = None
             if not isinstance(received, dict):
-                self._record.received({"notJson": line[:500].decode("utf-8", "replace")})
+                noise += 1
+                if noise <= NOISE:
+                    self._record.received({"notJson": line[:500].decode("utf-8", "replace")})
                 continue
             self._record.received(received)
             if "method" in received:
@@ -236,9 +248,12 @@ class _Stdio:
     def close(self) -> None:
         self._outbox.put(None)
         self._writer.join(1.0)
-        self._process.stop()
-        self._reader.join(1.0)
-        self._process.__exit__(None, None, None)
+        with self._process:
+            self._process.stop()
+            while self._reader.is_alive():
+                # It may wait for room in the queue.
+                with contextlib.suppress(queue.Empty):
+                    self._lines.get(timeout=0.05)
 
 
 class _Http:

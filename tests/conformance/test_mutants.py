@@ -1,6 +1,7 @@
 """Every check can fail: each mutant fails its check, and no unrelated one."""
 
 import pytest
+
 from banking_server.conformance.era import Era
 from banking_server.conformance.requirements import load_checks
 from banking_server.conformance.traceability import Mutant, load_mutants

@@ -1,0 +1,374 @@
+"""The command line: verdicts and exit codes, reports, expected failures, what is refused."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from banking_server.conformance.requirements import load_checks, load_requirements
+from banking_server.packaged import packaged
+
+from .server_mutants import SERVER_MUTANTS
+from .small_server import SmallServer
+from .support import (
+    CLIENT_COMMAND,
+    HERE,
+    SERVER_COMMAND,
+    SHOP,
+    UNTESTABLE,
+    Ended,
+    serving,
+    suite,
+)
+
+UNLISTED = "tool-chaining-server-names-listed-tool"
+WORDS = "tool-chaining-server-names-next-tool-in-text"
+
+
+def schema(name: str) -> Draft202012Validator:
+    path = packaged("specs") / "conformance" / "schemas" / f"{name}.schema.json"
+    return Draft202012Validator(json.loads(path.read_text()))
+
+
+def judge(mutant: str | None, *arguments: object, **more: Any) -> Ended:
+    """Judge a small server over HTTP."""
+    kind = SERVER_MUTANTS[mutant] if mutant else SmallServer
+    with serving(kind()) as url:
+        return suite("server", "--url", url, "--scenario", SHOP, *arguments, **more)
+
+
+# What conforms
+
+
+def test_a_conforming_server_over_stdio() -> None:
+    run = suite("server", "--scenario", SHOP, "--json", "--", *SERVER_COMMAND)
+    assert run.code == 0, run.output
+    report = run.report
+    assert report["verdict"] == "conformant"
+    assert report["spec_versions"] == ["2026-07-28", "2025-11-25"]
+    assert report["target"] == {"command": SERVER_COMMAND, "name": "shop", "version": "1"}
+    assert run.statuses == {"SUCCESS"}
+    assert not list(schema("report").iter_errors(report))
+
+
+def test_a_conforming_server_over_http() -> None:
+    run = judge(None)
+    assert run.code == 0, run.output
+    assert run.output.splitlines()[-1] == "conformant: every check that applies passed"
+
+
+def test_a_conforming_client_as_a_command() -> None:
+    run = suite(
+        *("client", "--json", "--check", "tool-chaining-client-passes-arguments-exactly"),
+        *("--check", "tool-chaining-client-counts-rounds-once", "--", *CLIENT_COMMAND),
+    )
+    assert run.code == 0, run.output
+    assert run.report["target"]["name"] == "small-client"
+    assert run.statuses == {"SUCCESS"}
+    assert not list(schema("report").iter_errors(run.report))
+
+
+def test_sessions_are_closed_and_children_are_gone() -> None:
+    server = SmallServer()
+    from .small_server import http_server
+
+    http = http_server(server)
+    import threading
+
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        suite("server", "--url", f"http://127.0.0.1:{http.server_port}/mcp", "--scenario", SHOP)
+        assert http.sessions == {}
+    finally:
+        http.shutdown()
+        http.server_close()
+        thread.join()
+
+
+# What does not
+
+
+def test_a_failure_says_what_to_change(tmp_path: Path) -> None:
+    run = judge("names-unlisted-tool", "-o", tmp_path, "--junit", tmp_path / "junit.xml")
+    assert run.code == 1
+    sentence = next(row.text for row in load_requirements() if UNLISTED in row.checks)
+    for part in (UNLISTED, sentence, "notifyTeam", load_checks()[UNLISTED].remedy, "tools/call"):
+        assert part in run.output
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert not list(schema("report").iter_errors(report))
+    failed = [check for check in report["checks"] if check["status"] == "FAILURE"]
+    assert {check["id"] for check in failed} == {UNLISTED}
+    assert all("notifyTeam" in json.dumps(check["messages"]) for check in failed)
+
+    folders = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
+    assert [name[:22] for name in folders] == ["server-shop-2025-11-25", "server-shop-2026-07-28"]
+    rows = json.loads((tmp_path / folders[1] / "checks.json").read_text())
+    row = next(row for row in rows if row["id"] == UNLISTED)
+    assert row["status"] == "FAILURE"
+    assert row["name"] == "ToolChainingServerNamesListedTool"
+    assert {"description", "timestamp", "specReferences", "errorMessage"} <= set(row)
+
+    junit = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    failures = junit.findall("testsuite/testcase/failure")
+    assert len(failures) == 2
+    assert all("notifyTeam" in (failure.get("message") or "") for failure in failures)
+
+
+def test_warnings_count_when_asked() -> None:
+    assert judge("words-come-first").code == 0
+    assert judge("words-come-first", "--fail-on", "warning").code == 1
+
+
+def test_one_check_alone() -> None:
+    run = judge("words-come-first", "--check", UNLISTED, "--fail-on", "warning", "--json")
+    assert run.code == 0
+    assert {check["id"] for check in run.report["checks"]} == {UNLISTED}
+
+
+def test_without_a_scenario_nothing_is_called() -> None:
+    server = SmallServer()
+    with serving(server) as url:
+        run = suite("server", "--url", url, "--json")
+    assert run.code == 4
+    assert run.report["verdict"] == "inconclusive"
+    assert server.calls == 0
+    assert run.statuses == {"SUCCESS", UNTESTABLE}
+
+
+def scenario(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "scenario.yaml"
+    path.write_text(text)
+    return path
+
+
+ONE_STEP = """
+name: one
+description: One step.
+steps:
+  - id: order
+    call: place_order
+    arguments: {sku: chair, quantity: 500}
+"""
+
+
+def test_nothing_is_repeated_or_followed_without_leave(tmp_path: Path) -> None:
+    called: list[str] = []
+
+    class Watched(SmallServer):
+        def run(self, name: str, arguments: Any, request: Any) -> Any:
+            called.append(name)
+            return super().run(name, arguments, request)
+
+    path = scenario(tmp_path, ONE_STEP)
+    with serving(Watched()) as url:
+        run = suite("server", "--url", url, "--scenario", path, "--json")
+    assert called == ["place_order", "place_order"]  # Once in each era.
+    assert run.code == 4
+    seen = {check["id"]: check["seen"] for check in run.report["checks"]}
+    assert "`repeatable: true`" in seen["tool-chaining-server-same-input-same-directive"]
+    assert "`follow: true`" in seen["tool-chaining-server-no-cycle"]
+
+
+def test_an_expectation_that_is_not_met_is_no_finding_about_the_server(tmp_path: Path) -> None:
+    path = scenario(tmp_path, ONE_STEP + "    expect: {nextTool: notify_team}\n")
+    with serving(SmallServer()) as url:
+        run = suite("server", "--url", url, "--scenario", path, "--json")
+    assert run.code == 4
+    assert "expected nextTool notify_team" in run.report["problems"][0]
+    assert "FAILURE" not in run.statuses
+
+
+def test_a_server_that_speaks_one_era_can_be_conformant(tmp_path: Path) -> None:
+    class ModernOnly(SmallServer):
+        def initialize(self) -> Any:
+            from .small_server import Refusal
+
+            raise Refusal(-32022, "Unsupported protocol version")
+
+    with serving(ModernOnly()) as url:
+        arguments = ("server", "--url", url, "--scenario", SHOP, "--json")
+        both = suite(*arguments)
+        wrong = suite(*arguments, "--spec-version", "2025-11-25")
+    assert both.code == 0
+    assert both.report["spec_versions"] == ["2026-07-28"]
+    assert both.statuses == {"SUCCESS", "SKIPPED"}
+    assert wrong.code == 3
+
+
+# Expected failures
+
+
+def expected(tmp_path: Path, *entries: object) -> Path:
+    path = tmp_path / "expected.yaml"
+    path.write_text(json.dumps({"server": entries, "client": []}))
+    return path
+
+
+def test_an_expected_failure_does_not_count(tmp_path: Path) -> None:
+    entry = {"id": f"shop:{UNLISTED}", "reason": "the client in the field needs it"}
+    path = expected(tmp_path, entry)
+    run = judge("names-unlisted-tool", "--expected-failures", path)
+    assert run.code == 0
+    assert "the client in the field needs it" in run.output
+    assert judge("argument-missing", "--expected-failures", path).code == 3
+
+
+def test_an_expected_failure_that_passes_is_an_error(tmp_path: Path) -> None:
+    run = judge(None, "--expected-failures", expected(tmp_path, f"shop:{UNLISTED}"))
+    assert run.code == 3
+    assert "take it off the list" in run.output
+
+
+@pytest.mark.parametrize(
+    ("entries", "complaint"),
+    [
+        (["shop:tool-chaining-server-names-listed-tol"], "no server check"),
+        (["shopp"], "no scenario 'shopp'"),
+        (["shop", f"shop:{UNLISTED}"], "listed already"),
+        ([{"scenario": "shop"}], "an entry is"),
+        ([7], "an entry is"),
+    ],
+)
+def test_a_mistake_in_the_list_is_named(
+    tmp_path: Path, entries: list[object], complaint: str
+) -> None:
+    run = judge(None, "--expected-failures", expected(tmp_path, *entries))
+    assert run.code == 2
+    assert complaint in run.errors
+    assert len(run.errors.splitlines()) == 1
+
+
+# Secrets
+
+
+def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
+    token = "Bearer xyz-very-secret"
+    mutant = SERVER_MUTANTS["names-unlisted-tool"]()
+    with serving(mutant, ("authorization", token)) as url:
+        arguments = ["server", "--url", url, "--scenario", SHOP, "--verbose", "-o", tmp_path]
+        refused = suite(*arguments)
+        run = suite(
+            *arguments,
+            *("--header", "Authorization=SHOP_TOKEN", "--junit", tmp_path / "junit.xml"),
+            environment={"SHOP_TOKEN": token},
+        )
+    assert refused.code == 3
+    assert "HTTP 401" in refused.output
+    assert run.code == 1
+    written = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    for text in (run.output, run.errors, *written):
+        assert "xyz-very-secret" not in text
+
+
+def test_a_captured_secret_is_redacted(tmp_path: Path) -> None:
+    run = judge("secret-in-arguments", "--verbose", "-o", tmp_path)
+    assert run.code == 1
+    written = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    for text in (run.output, *written):
+        assert "hunter2" not in text
+    assert "[redacted]" in run.output
+
+
+# Usage
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["server"], "give either --url URL or -- COMMAND"),
+        (["server", "--url", "http://x", "--", "x"], "give either"),
+        (["server", "--url", "ftp://x"], "must begin with http"),
+        (["server", "--url", "http://x", "--header", "A"], "NAME=ENVVAR"),
+        (["server", "--url", "http://x", "--header", "A=NO_SUCH_VARIABLE"], "is not set"),
+        (["server", "--header", "A=PATH", "--", "x"], "--header goes with --url"),
+        (["server", "--check", "nope", "--", "x"], "no server check 'nope'"),
+        (["server", "--check", "tool-chaining-client-limits-chain", "--", "x"], "other side"),
+        (["server", "--scenario", "/no/such.yaml", "--", "x"], "cannot be read"),
+        (["server", "--expected-failures", "/no/such.yaml", "--", "x"], "cannot be read"),
+        (["client"], "give the client as -- COMMAND"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], complaint: str) -> None:
+    run = suite(*arguments)
+    assert run.code == 2
+    assert complaint in run.errors
+    assert len(run.errors.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [["server", "--spec-version", "1"], ["nope"], ["--nope"]])
+def test_what_the_parser_refuses_is_exit_code_2(arguments: list[str]) -> None:
+    run = suite(*arguments)
+    assert run.code == 2
+    assert "Traceback" not in run.errors
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("name: [", "not YAML"),
+        ("steps: []", "name"),
+        (ONE_STEP + "    colour: red\n", "steps.0.colour"),
+        (ONE_STEP + "    refused: true\n", "repeatable"),
+        (ONE_STEP + ONE_STEP.partition("steps:\n")[2], "two steps have the id 'order'"),
+        (ONE_STEP + "    capture: {x: {text: '('}}\n", "no regular expression"),
+    ],
+)
+def test_a_mistake_in_a_scenario_file_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    path = scenario(tmp_path, text)
+    run = suite("server", "--scenario", path, "--", *SERVER_COMMAND)
+    assert run.code == 2
+    assert str(path) in run.errors
+    assert complaint in run.errors
+    assert len(run.errors.splitlines()) == 1
+
+
+def test_list_names_every_check_and_its_sentences() -> None:
+    run = suite("list")
+    for check in load_checks().values():
+        assert check.id in run.output
+        assert all(requirement.text in run.output for requirement in check.requirements)
+    only = json.loads(suite("list", "client", "--json").output)
+    assert {row["id"] for row in only} == {
+        check.id for check in load_checks().values() if check.side == "client"
+    }
+
+
+def test_traceability_leads_from_every_sentence_to_a_mutant() -> None:
+    rows = json.loads(suite("traceability", "--json").output)
+    assert [row["id"] for row in rows] == [row.id for row in load_requirements()]
+    for row in rows:
+        assert ("excluded" in row) != ("checks" in row)
+        assert all(check["mutants"] for check in row.get("checks", []))
+    assert "gates-on-declaration" in suite("traceability").output
+
+
+def test_the_command_is_stopped_with_everything_it_started(tmp_path: Path) -> None:
+    child = tmp_path / "child.pid"
+    script = tmp_path / "server.py"
+    script.write_text(
+        f"import os, pathlib, time\npathlib.Path({str(child)!r}).write_text(str(os.getpid()))\n"
+        "while True: time.sleep(60)\n"
+    )
+    command = [sys.executable, "-m", "banking_server.conformance", "server", "--"]
+    running = subprocess.Popen(
+        [*command, sys.executable, str(script)], stdout=subprocess.DEVNULL, cwd=HERE.parents[1]
+    )
+    try:
+        while not (child.exists() and child.read_text()):
+            assert running.poll() is None
+            time.sleep(0.02)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(20) == 143
+    finally:
+        running.kill()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(child.read_text()), 0)

@@ -1,0 +1,156 @@
+"""Targets that are no target: they earn no success, and the exit code says so."""
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .support import SHOP, UNTESTABLE, suite
+
+ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
+FLOOD = "while True: print('hello')"
+EMPTY = (
+    "import sys, json\n"
+    "for line in sys.stdin:\n"
+    "    m = json.loads(line)\n"
+    "    print(json.dumps({'jsonrpc': '2.0', 'id': m.get('id'), 'result': {}}), flush=True)"
+)
+CRASHES_LATER = (
+    "import sys, json\n"
+    "for line in sys.stdin:\n"
+    "    m = json.loads(line)\n"
+    "    if m['method'] == 'tools/call': sys.exit(7)\n"
+    "    r = {'supportedVersions': ['2026-07-28'], 'capabilities': {}, 'tools': []}\n"
+    "    print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': r}), flush=True)"
+)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["/bin/true"],
+        ["/bin/false"],
+        ["/no/such/program"],
+        ["sleep", "60"],
+        [sys.executable, "-c", ECHO],
+        [sys.executable, "-c", FLOOD],
+        [sys.executable, "-c", EMPTY],
+    ],
+    ids=["true", "false", "absent", "hangs", "echoes", "floods", "empty-results"],
+)
+def test_a_program_that_is_no_server(command: list[str]) -> None:
+    run = suite("server", "--timeout", "0.5", "--scenario", SHOP, "--json", "--", *command)
+    assert run.code == 3
+    assert run.report["verdict"] == "error"
+    assert run.statuses == {UNTESTABLE}
+
+
+def test_a_server_that_crashes_in_the_middle() -> None:
+    arguments = ["server", "--scenario", SHOP, "--spec-version", "2026-07-28", "--json"]
+    run = suite(*arguments, "--", sys.executable, "-c", CRASHES_LATER)
+    assert run.code == 3
+    assert "exited with code 7" in run.report["reason"]
+    earned = [check["id"] for check in run.report["checks"] if check["status"] == "SUCCESS"]
+    assert earned == []
+
+
+@contextmanager
+def answering(status: int, body: bytes, kind: str = "application/json") -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: Any) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{http.server_port}/mcp"
+    finally:
+        http.shutdown()
+        http.server_close()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind"),
+    [
+        (500, b"oops", "text/plain"),
+        (200, b"<html>Welcome</html>", "text/html"),
+        (200, b'{"hello": "world"}', "application/json"),
+        (200, b"", "text/event-stream"),
+        (200, json.dumps({"jsonrpc": "2.0", "id": 1, "result": {}}).encode(), "application/json"),
+        (302, b"", "text/plain"),
+    ],
+)
+def test_a_url_where_something_else_answers(status: int, body: bytes, kind: str) -> None:
+    with answering(status, body, kind) as url:
+        run = suite("server", "--url", url, "--scenario", SHOP, "--json")
+    assert run.code == 3
+    assert run.statuses == {UNTESTABLE}
+
+
+def test_a_url_where_nobody_listens() -> None:
+    with answering(200, b"") as url:
+        pass
+    run = suite("server", "--url", url, "--scenario", SHOP, "--json")
+    assert run.code == 3
+    assert run.statuses == {UNTESTABLE}
+
+
+@pytest.mark.parametrize("command", [["/bin/true"], ["/bin/false"], ["/bin/sh", "-c", "sleep 60"]])
+def test_a_program_that_is_no_client(command: list[str]) -> None:
+    run = suite("client", "--timeout", "0.5", "--json", "--", *command)
+    assert run.code == 3
+    assert run.report["verdict"] == "error"
+    assert run.statuses == {UNTESTABLE}
+
+
+def test_a_program_that_cannot_be_started_as_client() -> None:
+    run = suite("client", "--", "/no/such/program")
+    assert run.code == 3
+    assert "cannot start '/no/such/program'" in run.errors
+
+
+FIRST_CALL = """
+import json, os, sys, time, urllib.request
+context = json.loads(os.environ["MCP_CONFORMANCE_CONTEXT"])
+params = {"name": context["tool"], "arguments": context["arguments"], "_meta": {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}}
+body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+headers = {"content-type": "application/json"}
+urllib.request.urlopen(urllib.request.Request(sys.argv[-1], body, headers)).read()
+"""
+
+
+@pytest.mark.parametrize(
+    ("then", "code"),
+    [("", 1), ("sys.exit(1)", 1), ("time.sleep(60)", 3)],
+    ids=["stops", "fails", "hangs"],
+)
+def test_a_client_that_makes_the_first_call_only(tmp_path: Path, then: str, code: int) -> None:
+    script = tmp_path / "client.py"
+    script.write_text(FIRST_CALL + then)
+    run = suite(
+        *("client", "--timeout", "1.5", "--spec-version", "2026-07-28", "--json"),
+        *("--check", "tool-chaining-client-follows-directive"),
+        *("--check", "tool-chaining-client-unknown-tool-not-called"),
+        *("--check", "tool-chaining-client-no-directive-no-call"),
+        *("--", sys.executable, script),
+    )
+    assert run.code == code
+    assert "SUCCESS" not in run.statuses
