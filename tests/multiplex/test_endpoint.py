@@ -13,7 +13,6 @@ from banking_server.server import build_server
 from banking_server.settings import SettingsError
 
 from ..agent.scripted_model import Raw, Reply, ScriptedModel, Silence, error, scripted_model
-from ..server.support import environment
 from ..tools.support import ACCOUNTS, BALANCE, EVERYDAY, SAVINGS, World, settings
 from .support import (
     FORM,
@@ -201,7 +200,6 @@ def test_no_client_of_a_model_is_imported_unless_one_is_configured(world: World)
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(world.path)],
-        env=environment(),
         capture_output=True,
         text=True,
         check=True,
