@@ -260,9 +260,7 @@ async def _statement(
         query = query.where(
             sa.or_(
                 lines.c.posted_at < last.posted_at,
-                sa.and_(
-                    lines.c.posted_at == last.posted_at, lines.c.posting_id < last.posting_id
-                ),
+                sa.and_(lines.c.posted_at == last.posted_at, lines.c.posting_id < last.posting_id),
             )
         )
     query = query.where(lines.c.posted_at >= datetime.combine(since, time(), UTC)).order_by(

@@ -215,7 +215,7 @@ async def test_processes_that_start_at_once_on_a_new_file(tmp_path: Path, templa
             stderr=subprocess.PIPE,
             text=True,
         )
-        for _ in range(4)
+        for _ in range(3)
     ]
     for process in processes:
         assert process.stdout is not None
