@@ -577,7 +577,11 @@ def token(
         typer.Option(help="bank:read or bank:transfer; may be given twice. Default: both."),
     ] = None,
     url: Annotated[
-        str | None, typer.Option(help="The server it is for [BANKING_RESOURCE_URL].")
+        str | None,
+        typer.Option(
+            help="The URL of the server it is for [BANKING_RESOURCE_URL]. Default: the one that "
+            "this installation serves on loopback, on any port."
+        ),
     ] = None,
     database: DatabaseOption = None,
 ) -> None:
@@ -596,7 +600,7 @@ def token(
     settings = _settings(ctx, resource_url=url, database=database)
     if customer not in _at_the_bank(settings, list_customers):
         raise CommandFailed(_unknown_customer(customer))
-    minted = Tokens(load_keys(settings).tokens, settings.resource).mint(
+    minted = Tokens.of(settings, load_keys(settings)).mint(
         customer,
         list(dict.fromkeys(scopes)),
         now=utc_now(),

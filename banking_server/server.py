@@ -124,7 +124,7 @@ def build_server(
     Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
     """
     keys = load_keys(settings)
-    verifier = CustomerTokens(_tokens(settings, keys)) if customer is None else None
+    verifier = CustomerTokens(Tokens.of(settings, keys)) if customer is None else None
     model = _model(to_its_owner=customer is not None)
 
     @asynccontextmanager
@@ -211,15 +211,11 @@ def http_app_from_environment() -> Starlette:
     return http_app(settings)
 
 
-def _tokens(settings: Settings, keys: Keys) -> Tokens:
-    return Tokens(key=keys.tokens, resource=settings.resource)
-
-
 def _auth(settings: Settings, keys: Keys) -> AuthSettings:
     # From texts, as pydantic would add a slash to the issuer, which has to be the tokens' own.
     return AuthSettings.model_validate(
         {
-            "issuer_url": _tokens(settings, keys).issuer,
+            "issuer_url": Tokens.of(settings, keys).issuer,
             "resource_server_url": settings.resource,
             "required_scopes": [READ_SCOPE],
             "validate_token_resource": True,

@@ -20,6 +20,11 @@ from banking_server.settings import MIN_SECRET_LENGTH, Settings
 ALGORITHM: Final = "HS256"
 """The only signature that is accepted; what a token says about its own is not asked."""
 
+LOCAL: Final = "urn:banking-server:local"
+"""Issuer and audience of a token for a local trial: this installation's server, on any port.
+
+Only a server with the same secret, on a loopback address and with no URL of its own, takes it."""
+
 CLIENT_ID: Final = "banking-server"
 """The client that a token minted here was issued to."""
 
@@ -107,6 +112,13 @@ class Tokens:
     key: bytes
     resource: str
     """The server's URL: the tokens' audience."""
+    local: bool = False
+    """No URL is configured, so that tokens are minted for `LOCAL`, and read as well."""
+
+    @classmethod
+    def of(cls, settings: Settings, keys: Keys) -> Self:
+        """Return the tokens of the server with these settings."""
+        return cls(keys.tokens, settings.resource, local=settings.resource_url is None)
 
     @property
     def issuer(self) -> str:
@@ -119,9 +131,9 @@ class Tokens:
     ) -> str:
         """Return a token that lets its bearer act for `customer` within `scopes`."""
         claims = {
-            "iss": self.issuer,
+            "iss": LOCAL if self.local else self.issuer,
             "sub": customer,
-            "aud": self.resource,
+            "aud": LOCAL if self.local else self.resource,
             "iat": now,
             "exp": now + lifetime,
             "client_id": CLIENT_ID,
@@ -131,13 +143,14 @@ class Tokens:
 
     def read(self, token: str) -> AccessToken | None:
         """Return what a good token says, or None for any other, without saying why."""
+        local = [LOCAL] if self.local else []
         try:
             claims = jwt.decode(
                 token,
                 self.key,
                 algorithms=[ALGORITHM],
-                audience=self.resource,
-                issuer=self.issuer,
+                audience=[self.resource, *local],
+                issuer=[self.issuer, *local],
                 options={"require": ["iss", "sub", "aud", "exp"]},
             )
         except (jwt.InvalidTokenError, ValueError, RecursionError):

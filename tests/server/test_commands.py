@@ -165,9 +165,7 @@ def test_token_prints_nothing_but_the_token(cli: Cli, database: Path) -> None:
     assert (minted.code, minted.err) == (0, "")
     assert minted.out.count("\n") == 1
     settings = load_settings(database=database)
-    access = Tokens(load_keys(settings).tokens, "http://127.0.0.1:8000/mcp").read(
-        minted.out.strip()
-    )
+    access = Tokens.of(settings, load_keys(settings)).read(minted.out.strip())
     assert access is not None
     assert (access.subject, access.scopes) == ("CUST002", ["bank:read"])
 

@@ -40,6 +40,7 @@ from .support import (
     http_client,
     http_server,
     post,
+    run,
     tool_call,
 )
 
@@ -205,6 +206,15 @@ def test_without_a_good_token_nobody_is_let_in(bank: HttpServer, kind: str) -> N
     assert f'resource_metadata="{metadata}"' in challenge
     # Not a word about what is wrong with it, or about who the customers are.
     assert refused.content == post(bank, "garbage", LIST_TOOLS).content
+
+
+def test_the_token_command_lets_one_in_on_whatever_port(bank: HttpServer) -> None:
+    minted = run(
+        "token", "--customer", "CUST001", "--database", str(bank.settings.database)
+    ).stdout.strip()
+    answer = post(bank, minted, tool_call("list_accounts"))
+    assert answer.status_code == 200
+    assert "acc_checking_001" in answer.text
 
 
 def test_the_metadata_names_this_resource_and_the_tokens_issuer(bank: HttpServer) -> None:

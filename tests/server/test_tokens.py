@@ -123,6 +123,20 @@ def test_what_is_minted_is_read() -> None:
     assert read["exp"] - read["iat"] == 9
 
 
+def test_a_token_for_a_local_trial_is_good_on_any_port_of_this_installation_only() -> None:
+    here, on_another_port = (
+        Tokens(KEY, f"http://127.0.0.1:{port}/mcp", local=True) for port in (8000, 8001)
+    )
+    token = here.mint("CUST002", ["bank:read"], now=now(), lifetime=timedelta(seconds=9))
+    access = on_another_port.read(token)
+    assert access is not None
+    assert (access.subject, access.resource) == ("CUST002", "http://127.0.0.1:8001/mcp")
+    assert Tokens(KEY, RESOURCE).read(token) is None, "a server with a URL of its own"
+    assert Tokens(b"o" * 32, RESOURCE, local=True).read(token) is None, "another installation"
+    meant_elsewhere = jwt.encode(claims(aud="http://127.0.0.1:9999/mcp"), KEY, "HS256")
+    assert on_another_port.read(meant_elsewhere) is None
+
+
 @pytest.mark.parametrize(
     "token",
     [
