@@ -40,7 +40,7 @@ from banking_server.agent.loop import (
     what_happened,
 )
 from banking_server.agent.settings import ModelNotConfigured, ModelSettings, load_model_settings
-from banking_server.agent.toolbox import OfferedTool, Toolbox
+from banking_server.agent.toolbox import OfferedTool, Toolbox, ToolsUnavailable
 
 __all__ = [
     "Agent",
@@ -67,6 +67,7 @@ __all__ = [
     "Said",
     "Terminal",
     "Toolbox",
+    "ToolsUnavailable",
     "Usage",
     "chat",
     "load_model_settings",

@@ -85,7 +85,7 @@ def _in_text(block: ContentBlock) -> str:
 def _without_secrets(result: CallToolResult) -> Any:
     """Return the structured content without the texts that are for the user alone.
 
-    A server may repeat its content there: the SDK does, for a tool without an output schema.
+    Structured content has no audience of its own, and servers repeat there what they say in text.
     """
     secrets = [
         block.text

@@ -4,9 +4,12 @@ The event loop runs in a thread of its own. The main thread reads the user's lin
 terminal's own line editing and history work, and so that Ctrl-C comes to it, and stops a request.
 """
 
+import importlib
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -34,24 +37,37 @@ PROMPT: Final = "you> "
 QUIT: Final = "/quit"
 
 
-class Terminal(Protocol):
+def read_line(prompt: str) -> str:
+    """Return the user's next line, with editing and history where the platform has them.
+
+    To be called in the main thread. Raises EOFError where there are no more lines.
+    """
+    with suppress(ImportError):
+        # To import it is what gives input() the arrow keys.
+        importlib.import_module("readline")
+    sys.stdout.flush()
+    return input(prompt if sys.stdin.isatty() else "")
+
+
+class Tell(Protocol):
+    """Writes whole lines."""
+
+    def __call__(self, text: str, *, indent: int = 0) -> None:
+        """Write a text and a line break."""
+        ...
+
+
+@dataclass(frozen=True)
+class Terminal:
     """What a conversation needs of a terminal."""
 
-    def read(self, prompt: str) -> str:
-        """Return the user's next line; raises EOFError where there are no more."""
-        ...
-
-    def write(self, text: str) -> None:
-        """Write a piece of the model's text, as it comes, with no line break added."""
-        ...
-
-    def tell(self, text: str, *, indent: int = 0) -> None:
-        """Write whole lines."""
-        ...
-
-    async def consents(self, tool: str) -> bool:
-        """Ask the user whether a call is made that may change something."""
-        ...
+    write: Callable[[str], None]
+    """Writes a piece of the model's text as it comes, and adds no line break."""
+    tell: Tell
+    consents: Callable[[str], Awaitable[bool]] | None
+    """Asks the user whether a tool is called that may change something. None: nobody is there to
+    be asked, so that no such tool is called."""
+    read: Callable[[str], str] = read_line
 
 
 class ChainNarrator(ConsentPolicy, Protocol):
@@ -72,7 +88,8 @@ def chat(
     """Hold a conversation until the user ends it with `/quit` or the end of the input.
 
     Ctrl-C stops the request under way and leaves the conversation standing; a second one, while
-    the first is still being seen to, raises KeyboardInterrupt.
+    the first is still being seen to, raises KeyboardInterrupt. Raises ToolsUnavailable, and what
+    `connect` raises.
     """
     view = _View(terminal, narrator)
     with (
@@ -168,15 +185,15 @@ class _View:
             f"{'about ' if usage.estimated else ''}{usage.prompt_tokens} + "
             f"{usage.completion_tokens} tokens, {run.seconds:.1f} s]"
         )
-        self._tell("")
+        self._gap()
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
         """Show a call that may change something, and return whether the user consents to it."""
         self._announce(tool, arguments)
-        return await self._terminal.consents(tool.name)
+        return self._terminal.consents is not None and await self._terminal.consents(tool.name)
 
     def _announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
-        self._tell("")
+        self._gap()
         self._tell(tool.name)
         self._tell(f"with     {json.dumps(arguments, ensure_ascii=False)}", indent=3)
         self._tell("because  the model asked for it", indent=3)
@@ -184,6 +201,10 @@ class _View:
     def _tell(self, text: str, *, indent: int = 0) -> None:
         self._end_line()
         self._terminal.tell(text, indent=indent)
+
+    def _gap(self) -> None:
+        self._end_line()
+        self._terminal.write("\n")
 
     def _end_line(self) -> None:
         if self._mid_line:

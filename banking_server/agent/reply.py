@@ -18,7 +18,7 @@ is with what looks like a call and is not valid JSON: nothing is ever repaired b
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 OBJECTS_LOOKED_AT: Final = 50
 """Places in one reply where a JSON object is looked for."""
@@ -115,8 +115,8 @@ def certain_text(text: str) -> str:
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int, str]:
     """Return the JSON object that begins at `at`, where it ends, and what is wrong with it."""
     try:
-        value, end = _DECODER.raw_decode(text, at)
-        # What cannot be written as JSON again (1e999, half a character) cannot be sent either.
+        value, end = json.JSONDecoder().raw_decode(text, at)
+        # What cannot be written as JSON again (NaN, 1e999, half a character) cannot be sent either.
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
         if _deeper_than(NESTING, value):
             raise RecursionError
@@ -141,13 +141,6 @@ def _deeper_than(levels: int, value: Any) -> bool:
         if not layer:
             return False
     return True
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
-
-
-_DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
 
 
 def _is_call(value: dict[str, Any]) -> bool:

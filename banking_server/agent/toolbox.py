@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.types import Tool
 
 from banking_server.chaining import ToolCatalog
@@ -20,6 +20,10 @@ PAGES: Final = 100
 
 DEPTH: Final = 4
 """Levels of an argument's schema that are described."""
+
+
+class ToolsUnavailable(Exception):
+    """A server does not list its tools; the message is one line for people."""
 
 
 @dataclass(frozen=True)
@@ -85,15 +89,19 @@ class Toolbox:
         """List the tools of connected servers, all pages of each.
 
         `clients` maps names for the servers, of the caller's choosing, to their clients. Tools
-        that a server keeps from the model are left out. Raises what `Client.list_tools` raises.
+        that a server keeps from the model are left out. Raises ToolsUnavailable.
         """
-        found = [
-            (server, tool, client, catalog)
-            for server, client in clients.items()
-            for catalog in [ToolCatalog(client)]
-            for tool in await _list(client)
-            if _for_the_model(tool)
-        ]
+        found: list[tuple[str, Tool, Client, ToolCatalog]] = []
+        for server, client in clients.items():
+            catalog = ToolCatalog(client)
+            try:
+                tools = await _list(client)
+            except (MCPError, OSError, RuntimeError, ValueError) as error:
+                reason = " ".join(str(error).split())[:200] or type(error).__name__
+                raise ToolsUnavailable(
+                    f"The server {server!r} does not list its tools: {reason}"
+                ) from error
+            found += [(server, tool, client, catalog) for tool in tools if _for_the_model(tool)]
         names = _names([(server, tool.name) for server, tool, _, _ in found])
         return cls(
             [OfferedTool(name, *listed) for name, listed in zip(names, found, strict=True)],

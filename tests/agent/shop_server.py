@@ -122,10 +122,13 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         ]
 
     @mcp.tool(annotations=READ_ONLY)
-    async def code_only() -> list[TextContent]:
+    async def code_only() -> CallToolResult:
         """Give the customer a code, and nobody anything else."""
         log.note("code_only")
-        return [text(SECRET, FOR_USER)]
+        return CallToolResult(
+            content=[text(SECRET, FOR_USER)],
+            structured_content={"made": True, "messages": [{"text": f"Dear customer! {SECRET}"}]},
+        )
 
     @mcp.tool(annotations=READ_ONLY)
     async def picture() -> CallToolResult:

@@ -209,59 +209,60 @@ async def test_nobody_there() -> None:
 GOOD_CHUNK = json.dumps({"choices": [{"delta": {"content": "So it"}, "finish_reason": None}]})
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "",
-        "{",
-        '{"choices": [{"message": {"content": "Yo',
-        "null",
-        "5",
-        '"text"',
-        "[]",
-        "{}",
-        '{"choices": null}',
-        '{"choices": []}',
-        '{"choices": [5]}',
-        '{"choices": [{"message": "text"}]}',
-        '{"choices": [{"message": {"content": {"a": 1}}}]}',
-        '{"choices": [{"message": {"content": null, "tool_calls": 5}}]}',
-        '{"choices": [{"message": {"content": null, "tool_calls": [null]}}]}',
-        '{"choices": [{}], "usage": "many"}',
-        '{"error": {"message": "out of memory"}}',
-        "<html>It works!</html>",
-        b"\xff\xfe\x00",
-    ],
-)
-@pytest.mark.parametrize("content_type", ["application/json", "text/html"])
-async def test_an_answer_that_is_no_completion(body: bytes | str, content_type: str) -> None:
-    await failure(Raw(body, content_type=content_type))
+NO_COMPLETIONS: list[bytes | str] = [
+    "",
+    "{",
+    '{"choices": [{"message": {"content": "Yo',
+    "null",
+    "5",
+    '"text"',
+    "[]",
+    "{}",
+    '{"choices": null}',
+    '{"choices": []}',
+    '{"choices": [5]}',
+    '{"choices": [{"message": "text"}]}',
+    '{"choices": [{"message": {"content": {"a": 1}}}]}',
+    '{"choices": [{"message": {"content": null, "tool_calls": 5}}]}',
+    '{"choices": [{"message": {"content": null, "tool_calls": [null]}}]}',
+    '{"choices": [{}], "usage": "many"}',
+    '{"error": {"message": "out of memory"}}',
+    "<html>It works!</html>",
+    b"\xff\xfe\x00",
+]
+NO_STREAMS = [
+    "",
+    "data: [DONE]\n\n",
+    f"data: {GOOD_CHUNK}\n\n",
+    f"data: {GOOD_CHUNK}\n\ndata: [DONE]\n\n",
+    f"data: {GOOD_CHUNK}\n\ndata: {GOOD_CHUNK[:30]}\n\n",
+    f"data: {GOOD_CHUNK}\n\ndata: {GOOD_CHUNK[:30]}",
+    "data: null\n\n",
+    "data: 5\n\n",
+    "data: []\n\n",
+    "data: {}\n\n",
+    'data: {"choices": [{"delta": 5}]}\n\n',
+    'data: {"error": {"message": "out of memory"}}\n\n',
+    "data: \xff\n\n",
+    "<html>It works!</html>",
+]
 
 
-@pytest.mark.parametrize(
-    "events",
-    [
-        "",
-        "data: [DONE]\n\n",
-        f"data: {GOOD_CHUNK}\n\n",
-        f"data: {GOOD_CHUNK}\n\ndata: [DONE]\n\n",
-        f"data: {GOOD_CHUNK}\n\ndata: {GOOD_CHUNK[:30]}\n\n",
-        f"data: {GOOD_CHUNK}\n\ndata: {GOOD_CHUNK[:30]}",
-        "data: null\n\n",
-        "data: 5\n\n",
-        "data: []\n\n",
-        "data: {}\n\n",
-        'data: {"choices": [{"delta": 5}]}\n\n',
-        'data: {"error": {"message": "out of memory"}}\n\n',
-        "data: \xff\n\n",
-        "<html>It works!</html>",
-    ],
-)
-async def test_a_stream_that_is_no_completion(events: str) -> None:
-    with scripted_model([Raw(events.encode("latin-1"), content_type="text/event-stream")]) as model:
+@STREAMED
+async def test_an_answer_that_is_no_completion(streamed: bool) -> None:
+    if streamed:
+        raws = [Raw(one.encode("latin-1"), content_type="text/event-stream") for one in NO_STREAMS]
+    else:
+        kinds = ("application/json", "text/html")
+        raws = [Raw(body, content_type=kind) for body in NO_COMPLETIONS for kind in kinds]
+    on_text = (lambda _: None) if streamed else None
+    with scripted_model([*raws, "Well."]) as model:
         async with Endpoint(settings(model.url)) as endpoint:
-            with pytest.raises(ModelUnavailable):
-                await endpoint.complete(HELLO, on_text=lambda _: None)
+            for raw in raws:
+                with pytest.raises(ModelUnavailable) as caught:
+                    await endpoint.complete(HELLO, on_text=on_text)
+                assert "\n" not in str(caught.value), raw
+            assert (await endpoint.complete(HELLO, on_text=on_text)).text == "Well."
 
 
 @STREAMED

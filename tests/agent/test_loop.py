@@ -363,6 +363,7 @@ async def test_what_is_for_the_user_alone_is_kept_from_the_model(form: str, tool
     assert "431" not in s.model.told
     assert "[shown to the user, and not to you]" in s.model.told
     assert ("Ask for it." in s.model.told) is (tool == "code")
+    assert ('\\"made\\": true' in s.model.told) is (tool == "code_only")
 
 
 async def test_the_locked_message_is_kept_from_the_model() -> None:

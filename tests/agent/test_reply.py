@@ -168,6 +168,7 @@ def test_native_arguments() -> None:
         assert isinstance(read_arguments(text), Unreadable), text
 
 
+@settings(deadline=None)
 @given(st.text())
 @example('x{"a":' * 20_000)
 @example("{" * 100_000)
@@ -177,6 +178,7 @@ def test_any_text_can_be_read(text: str) -> None:
     assert text.lstrip().startswith(certain_text(text))
 
 
+@settings(deadline=None)
 @given(st.text(alphabet='{}"`:, abtolmcp\n', max_size=60))
 def test_what_is_shown_early_is_never_taken_back(text: str) -> None:
     so_far = ""
@@ -186,7 +188,7 @@ def test_what_is_shown_early_is_never_taken_back(text: str) -> None:
         so_far = shown
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 @given(
     st.dictionaries(
         st.text(max_size=5),

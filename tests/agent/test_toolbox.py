@@ -5,11 +5,11 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from mcp import Client
+from mcp import Client, MCPError
 from mcp.server import Server
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 
-from banking_server.agent import Agent, Endpoint, Toolbox
+from banking_server.agent import Agent, Endpoint, Toolbox, ToolsUnavailable
 from banking_server.agent.toolbox import PAGES
 
 from .scripted_model import call, native, scripted_model
@@ -61,6 +61,15 @@ async def test_a_list_that_never_ends_is_given_up() -> None:
         pages = [[f"tool{n}"] for n in range(PAGES + 5)]
         toolbox = await gather(stack, a=server("a", pages, endless=True))
         assert len(toolbox.tools) == PAGES
+
+
+async def test_a_server_that_does_not_list_is_one_clear_line() -> None:
+    async def list_tools(ctx: Any, params: Any) -> ListToolsResult:
+        raise MCPError(code=-32099, message="not\ntoday")
+
+    async with AsyncExitStack() as stack:
+        with pytest.raises(ToolsUnavailable, match="'a' does not list its tools: not today"):
+            await gather(stack, a=Server("a", on_list_tools=list_tools))
 
 
 async def test_names_that_clash_are_told_apart_by_their_servers() -> None:

@@ -1,0 +1,158 @@
+"""A conversation at the terminal: what is shown, asked, and stopped."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from banking_server.agent import Terminal, chat
+from banking_server.chaining import CLIENT_EXTENSION, FollowNonDestructive, Proposal, Step
+
+from .scripted_model import Script, ScriptedModel, call, error, scripted_model
+from .shop_server import SECRET, Log, build
+from .support import settings
+
+Line = str | type[BaseException] | Callable[[], str]
+
+
+class User:
+    """Types these lines, and sees everything; a narrator too."""
+
+    def __init__(self, lines: Sequence[Line], consent: bool = True) -> None:
+        self._lines = iter(lines)
+        self._consent = consent
+        self.screen = ""
+
+    def read(self, prompt: str) -> str:
+        line = next(self._lines, EOFError)
+        self.screen += prompt
+        if isinstance(line, type):
+            raise line
+        return line if isinstance(line, str) else line()
+
+    def write(self, text: str) -> None:
+        self.screen += text
+
+    def tell(self, text: str, *, indent: int = 0) -> None:
+        assert self.screen.endswith(("\n", "> ")) or not self.screen, "a line was broken into"
+        self.screen += f"{' ' * indent}{text}\n"
+
+    async def consents(self, tool: str) -> bool:
+        self.screen += f"Call {tool}?\n"
+        return self._consent
+
+    def terminal(self) -> Terminal:
+        return Terminal(self.write, self.tell, self.consents, self.read)
+
+    def told(self, step: Step) -> None:
+        for block in step.result.content:
+            self.screen += f"TOLD {getattr(block, 'text', '?')}\n"
+
+    async def allows(self, proposal: Proposal) -> bool:
+        self.screen += f"DIRECTIVE to {proposal.tool.name}\n"
+        return await FollowNonDestructive().allows(proposal)
+
+
+def converse(
+    script: Script, lines: Sequence[Line], consent: bool = True, **more: Any
+) -> tuple[str, ScriptedModel, Log]:
+    log, user = Log(), User(lines, consent)
+
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Mapping[str, Client]]:
+        async with Client(build(log), extensions=[CLIENT_EXTENSION]) as client:
+            yield {"shop": client}
+
+    with scripted_model(script) as model:
+        chat(settings(model.url, **more), connect, user.terminal(), user)
+    return user.screen, model, log
+
+
+def test_an_answer_is_streamed_and_its_cost_shown() -> None:
+    screen, model, _ = converse(["Hello there!\n\nBye."], ["Hi", "/quit", "never read"])
+    assert model.requests[0]["stream"] is True
+    assert len(model.requests) == 1
+    assert "Model: scripted. Tools: price, buy," in screen
+    assert "you> Hello there!\n\nBye.\n[0 calls by the model, 0 calls by directive; " in screen
+    assert "1 reply, 100 + 10 tokens, " in screen
+
+
+def test_calls_are_shown_and_whose_they_were() -> None:
+    script = ["I'll see.\n" + call("reserve", door="oak"), "Ordered."]
+    screen, _, log = converse(script, ["Reserve oak."])
+    assert [tool for tool, _ in log.calls] == ["reserve", "order"]
+    shown = [
+        "I'll see.",
+        "reserve",
+        '   with     {"door": "oak"}',
+        "   because  the model asked for it",
+        "TOLD I'm sorry: oak is out of stock.",
+        "DIRECTIVE to order",
+        "TOLD ordered oak: no. 77",
+        "Ordered.",
+        "[1 call by the model, 1 call by directive; 2 replies, 200 + 20 tokens, ",
+    ]
+    at = -1
+    for line in shown:
+        at = screen.index(line, at + 1)
+    assert '{"tool"' not in screen
+
+
+@pytest.mark.parametrize("consent", [True, False])
+def test_consent_is_asked_for_what_is_not_read_only(consent: bool) -> None:
+    script = [call("price", door="oak"), call("buy", door="oak"), "So be it."]
+    screen, model, log = converse(script, ["Buy oak."], consent)
+    assert [tool for tool, _ in log.calls] == (["price", "buy"] if consent else ["price"])
+    assert "Call price?" not in screen
+    with_it, question = screen.index('with     {"door": "oak"}'), screen.index("Call buy?")
+    assert with_it < question
+    assert screen.count("because  the model asked for it") == 2
+    assert ("(Not called: buy." in screen) is not consent
+    assert ("declined" in model.last_message()) is not consent
+
+
+def test_what_is_for_the_user_alone_is_shown_to_them() -> None:
+    screen, model, _ = converse([call("code"), "There."], ["Give me a code."])
+    assert f"TOLD {SECRET}" in screen
+    assert SECRET not in model.told
+
+
+def test_the_conversation_goes_on_after_whatever_went_wrong() -> None:
+    script = [
+        call("sell"),
+        call("buy", door="oak"),
+        call("clear_out"),
+        error(500),
+        "Still here.",
+    ]
+    lines: list[Line] = [KeyboardInterrupt, "  ", "Go.", "Are you there?", EOFError]
+    screen, model, _ = converse(script, lines)
+    assert "(Ctrl-D or /quit ends the conversation.)" in screen
+    assert "(No call was made: there is no tool 'sell'" in screen
+    assert "(The chain ended: the host did not consent to the call of 'burn'.)" in screen
+    assert "HTTP 500" in screen
+    assert "Done so far: buy (by the model); clear_out (by the model)." in screen
+    assert screen.count("you> ") == 5
+    assert "Still here." in screen
+    assert len(model.requests) == 5
+
+
+def test_a_bound_says_what_happened() -> None:
+    screen, _, _ = converse(
+        lambda request: call("price", door=str(len(request["messages"]))), ["Go."], turns=2
+    )
+    assert "The model has replied 2 times. Done so far: price (by the model); price" in screen
+
+
+def test_a_failure_to_connect_comes_out() -> None:
+    @asynccontextmanager
+    async def connect() -> AsyncIterator[Mapping[str, Client]]:
+        raise ConnectionError("nobody there")
+        yield {}
+
+    user = User(["Hi"])
+    with pytest.raises(ConnectionError, match="nobody there"):
+        chat(settings("http://127.0.0.1:1/v1"), connect, user.terminal(), user)
+    assert user.screen == ""
