@@ -304,6 +304,56 @@ def call(
     raise typer.Exit(anyio.run(_call, server, tool, parsed, as_json, max_calls, yes))
 
 
+@app.command()
+def compare(
+    runs: Annotated[int, typer.Option(min=1, help="Runs of each task in each way.")] = 5,
+    way: Annotated[
+        list[str] | None,
+        typer.Option(help="A way to measure; may be given again. Default: all of them."),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write every run and the summary to this file, as JSON.")
+    ] = None,
+) -> None:
+    """Compare the ways to chain tools: run the same tasks through each, and judge the database.
+
+    The model is the one of BANKING_MODEL_URL and BANKING_MODEL_NAME; without one, only the ways
+    that need none are run. Prints a Markdown table and a Mermaid chart.
+    """
+    import anyio
+
+    from banking_server.agent import Endpoint, load_model_settings
+    from banking_server.comparison import Measured, Way, as_json, as_markdown
+    from banking_server.comparison import compare as run_all
+
+    unknown = [name for name in way or () if name not in list(Way)]
+    if unknown:
+        raise typer.BadParameter(f"--way is one of {', '.join(Way)}; not {unknown[0]!r}")
+    ways = [Way(name) for name in way] if way else list(Way)
+    _silence_libraries()
+
+    def told(run: Measured) -> None:
+        verdict = "correct" if run.correct else "not correct"
+        _note(f"{run.task}, {run.way}: {verdict} after {run.seconds:g} s ({run.ended})")
+
+    async def measured() -> None:
+        if "BANKING_MODEL_URL" not in os.environ:
+            _note("No model is configured (BANKING_MODEL_URL), so only ways without one are run.")
+            report(await run_all(None, runs=runs, ways=ways, on_run=told), None)
+            return
+        async with Endpoint(load_model_settings()) as endpoint:
+            report(await run_all(endpoint, runs=runs, ways=ways, on_run=told), endpoint)
+
+    def report(results: list[Measured], endpoint: Endpoint | None) -> None:
+        if not results:
+            raise CommandFailed("Nothing was run: the ways that you named need a model.")
+        if output is not None:
+            output.write_text(as_json(results, endpoint) + "\n", encoding="utf-8")
+        print(as_markdown(results))
+
+    anyio.run(measured)
+
+
 def _json_object(text: str) -> dict[str, Any]:
     def refuse(constant: str) -> NoReturn:
         raise ValueError(f"{constant} is not JSON")
