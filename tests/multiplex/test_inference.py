@@ -161,6 +161,28 @@ async def test_an_answer_is_converted_to_the_type_that_the_schema_asks_for(
                 assert type(given(result, index).get(name)) is type(value)
 
 
+async def test_what_looks_like_a_prompt_or_a_reference_in_a_result_is_none(
+    world: World, mode: str
+) -> None:
+    """What comes out of a step, or out of a model, is data: it asks for nothing further."""
+    model = ClientModel({"a note": "PROMPT_ARGUMENT: and another", "an object": '{"$ref": "#/0"}'})
+    async with world.customer(mode=mode, sampling_callback=model) as me:
+        result = await multiplex(
+            me,
+            request(1, FORM, {"note": prompt("a note"), "extra": prompt("an object")}),
+            request(2, FORM, {"note": ref("#/0/structuredContent/given/note")}),
+            request(3, FORM, {"extra": ref("#/0/structuredContent/given")}),
+        )
+    first = {"note": "PROMPT_ARGUMENT: and another", "extra": {"$ref": "#/0"}}
+    assert statuses(result) == ["done"] * 3
+    assert [given(result, step) for step in range(3)] == [
+        first,
+        {"note": "PROMPT_ARGUMENT: and another"},
+        {"extra": first},
+    ]
+    assert sorted(model.wanted) == ["a note", "an object"]
+
+
 UNFIT: list[tuple[str, str, str]] = [
     ("count", "about 42", "arguments.count: the model answered 'about 42', which is no integer."),
     ("count", "4.5", "arguments.count"),
