@@ -1,0 +1,53 @@
+"""What counts as a secret in reports, and what does not."""
+
+import pytest
+
+from banking_server.conformance.redaction import REDACTED, Redaction, is_secret_name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("password", "Authorization", "accessToken", "access_token", "confirmationCode", "code"),
+        *(
+            "api-key",
+            "apiKey",
+            "X-API-Key",
+            "client_secret",
+            "cookies",
+            "tokens",
+            "OTP",
+            "secretKey",
+        ),
+    ],
+)
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["tokenizer", "monkey", "key", "progressToken", "encoded", "barcodes", "spin", "reason"]
+)
+def test_names_that_only_look_like_it(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+def test_redaction_of_messages() -> None:
+    redaction = Redaction(["hunter2-secret", "1"])
+    message = {
+        "params": {"_meta": {"token": "abc"}, "arguments": {"confirmationCode": 123456, "n": "1"}},
+        "text": "your password is hunter2-secret",
+    }
+    assert redaction.json(message) == {
+        "params": {
+            "_meta": {"token": REDACTED},
+            "arguments": {"confirmationCode": REDACTED, "n": "1"},
+        },
+        "text": f"your password is {REDACTED}",
+    }
+
+
+def test_what_stays_readable() -> None:
+    error = {"error": {"code": -32602, "message": "Unknown tool"}}
+    schema = {"properties": {"token": {"type": "string"}}, "required": ["token"]}
+    assert Redaction().json([error, schema]) == [error, schema]
