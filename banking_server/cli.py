@@ -4,8 +4,10 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -14,6 +16,7 @@ import typer
 from banking_server import __version__
 
 if TYPE_CHECKING:
+    from mcp import Client
     from mcp.client.stdio import StdioServerParameters
 
     from banking_server.bank.rules import NotFound, Refused
@@ -43,6 +46,17 @@ DatabaseOption = Annotated[
 ]
 CustomerOption = Annotated[
     str | None, typer.Option("--customer", help="The customer to serve [BANKING_CUSTOMER].")
+]
+CommandArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[-- COMMAND...]",
+        help="The command that starts the server to call. Default: this server.",
+    ),
+]
+UrlOption = Annotated[
+    str | None,
+    typer.Option("--url", help=f"Call the server at this URL, with the token in {TOKEN_VARIABLE}."),
 ]
 
 
@@ -255,20 +269,11 @@ def demo() -> None:
 def call(
     ctx: typer.Context,
     tool: Annotated[str, typer.Argument(help="The tool to call.")],
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[-- COMMAND...]",
-            help="The command that starts the server to call. Default: this server.",
-        ),
-    ] = None,
+    command: CommandArgument = None,
     arguments: Annotated[
         str, typer.Option(metavar="JSON", help="The tool's arguments, as a JSON object.")
     ] = "{}",
-    url: Annotated[
-        str | None,
-        typer.Option(help=f"Call the server at this URL, with the token in {TOKEN_VARIABLE}."),
-    ] = None,
+    url: UrlOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print everything that happened as JSON, at the end.")
     ] = False,
@@ -287,21 +292,71 @@ def call(
     """
     import anyio
 
+    server = _server(ctx, url, command, database, customer)
+    parsed = _json_object(arguments)
+    _silence_libraries()
+    raise typer.Exit(anyio.run(_call, server, tool, parsed, as_json, max_calls, yes))
+
+
+@app.command()
+def chat(
+    ctx: typer.Context,
+    command: CommandArgument = None,
+    url: UrlOption = None,
+    database: DatabaseOption = None,
+    customer: CustomerOption = None,
+) -> None:
+    """Talk to a language model that has the tools of any MCP server, and follows its chains.
+
+    BANKING_MODEL_URL and BANKING_MODEL_NAME say which. What is not read-only is called only with
+    your consent. Ctrl-C stops a request, /quit or Ctrl-D ends the conversation.
+    """
+    from banking_server import agent
+    from banking_server.client import connected
+    from banking_server.terminal import Narrator, TerminalQuestions, console, printable, say
+
+    server = _server(ctx, url, command, database, customer)
+    _silence_libraries()
+    out = console(sys.stdout)
+    questions = TerminalQuestions(console(sys.stderr)) if sys.stdin.isatty() else None
+
+    @asynccontextmanager
+    async def connect() -> "AsyncIterator[dict[str, Client]]":
+        token = os.environ.get(TOKEN_VARIABLE)
+        async with connected(server, token=token, elicitation=questions) as (client, _):
+            yield {client.server_info.name if client.server_info else "server": client}
+
+    terminal = agent.Terminal(
+        write=lambda text: print(printable(text), end="", flush=True),
+        tell=partial(say, out),
+        consents=questions.consents if questions else None,
+    )
+    try:
+        settings = agent.load_model_settings()
+        agent.chat(settings, connect, terminal, Narrator(out, questions=questions))
+    except (agent.ModelNotConfigured, agent.ToolsUnavailable) as error:
+        raise CommandFailed(str(error)) from None
+
+
+def _server(
+    ctx: typer.Context,
+    url: str | None,
+    command: list[str] | None,
+    database: Path | None,
+    customer: str | None,
+) -> "str | StdioServerParameters":
+    """Return the server that a client command is to talk to: by default this one."""
     if url and command:
         raise typer.BadParameter("give either --url or a command, not both")
     if (url or command) and (database or customer):
         raise typer.BadParameter("--database and --customer are for this server only")
-    parsed = _json_object(arguments)
     if url:
-        server: str | StdioServerParameters = url
-    elif command:
-        server = _command(command)
-    else:
-        given = {**ctx.find_root().obj, "database": database, "customer": customer}
-        options = [part for name, value in given.items() if value for part in (f"--{name}", value)]
-        server = _command([sys.executable, "-m", "banking_server", *map(str, options)])
-    _silence_libraries()
-    raise typer.Exit(anyio.run(_call, server, tool, parsed, as_json, max_calls, yes))
+        return url
+    if command:
+        return _command(command)
+    given = {**ctx.find_root().obj, "database": database, "customer": customer}
+    options = [part for name, value in given.items() if value for part in (f"--{name}", value)]
+    return _command([sys.executable, "-m", "banking_server", *map(str, options)])
 
 
 @app.command()
