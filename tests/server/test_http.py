@@ -25,9 +25,9 @@ from banking_server.bank.transfers import (
     prepare_transfer,
 )
 from banking_server.chaining import call_tool_with_chaining
-from banking_server.server import MAX_REQUEST_BYTES, http_app, open_bank
+from banking_server.server import MAX_REQUEST_BYTES, http_app, open_bank, utc_now
 from banking_server.settings import load_settings
-from banking_server.tokens import load_keys
+from banking_server.tokens import Tokens, load_keys
 
 from .support import (
     FROM_LOCKED,
@@ -320,6 +320,41 @@ def test_names_of_elsewhere_are_refused(
     bank: HttpServer, header: str, value: str, status: int
 ) -> None:
     assert post(bank, bank.token(), LIST_TOOLS, **{header: value}).status_code == status
+
+
+@pytest.mark.anyio
+async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(database: Path) -> None:
+    settings = load_settings(
+        database=database,
+        host="0.0.0.0",
+        resource_url="https://bank.example/mcp",
+        allowed_hosts="bank.inside:*",
+        allowed_origins="https://app.example",
+    )
+    app = http_app(settings)
+    tokens = Tokens(load_keys(settings).tokens, settings.resource)
+    token = tokens.mint("CUST001", ["bank:read"], now=utc_now(), lifetime=timedelta(minutes=5))
+    headers = {
+        "Authorization": f"Bearer {token}",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2025-11-25",
+    }
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=httpx2.ASGITransport(app), headers=headers) as client,
+    ):
+        for header, value, status in (
+            ("Host", "bank.example", 200),
+            ("Host", "bank.inside:8000", 200),
+            ("Host", "127.0.0.1:8000", 421),
+            ("Host", "localhost", 421),
+            ("Origin", "https://bank.example", 200),
+            ("Origin", "https://app.example", 200),
+            ("Origin", "http://localhost:3000", 403),
+        ):
+            sent = {"Host": "bank.example", header: value}
+            answer = await client.post("https://bank.example/mcp", json=LIST_TOOLS, headers=sent)
+            assert answer.status_code == status, (header, value, answer.text)
 
 
 def test_the_body_is_bounded(bank: HttpServer) -> None:
