@@ -1,6 +1,6 @@
 """Every setting, from the environment: `BANKING_PORT=9000`. Options of the command line win.
 
-Each is described once, here; the table in the README is held to these descriptions by a test.
+Each is described once, here.
 """
 
 import ipaddress
