@@ -5,6 +5,7 @@ As a script it serves over stdio: `python shop_server.py LOGFILE`.
 
 import json
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -175,6 +176,20 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         return ""
 
     return mcp
+
+
+@cache
+def _shop() -> tuple[MCPServer[Any], Log]:
+    log = Log()
+    return build(log), log
+
+
+def fresh_shop() -> tuple[MCPServer[Any], Log]:
+    """Return a server with an empty log: the same for all tests, as building one takes time."""
+    shop, log = _shop()
+    log.calls.clear()
+    log.hanging = anyio.Event()
+    return shop, log
 
 
 if __name__ == "__main__":

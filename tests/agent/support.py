@@ -18,7 +18,7 @@ from banking_server.agent import (
 from banking_server.chaining import CLIENT_EXTENSION
 
 from .scripted_model import Script, ScriptedModel, scripted_model
-from .shop_server import Log, build
+from .shop_server import Log, fresh_shop
 
 
 def settings(url: str, **more: Any) -> ModelSettings:
@@ -63,11 +63,11 @@ async def scene(
     **more: Any,
 ) -> AsyncIterator[Scene]:
     """Connect a scripted model with the shop, in memory. `more` are settings of the model."""
-    log = Log()
+    shop, log = fresh_shop()
     with scripted_model(script) as model:
         async with (
             Endpoint(settings(model.url, **more)) as endpoint,
-            Client(build(log), extensions=[CLIENT_EXTENSION]) as client,
+            Client(shop, extensions=[CLIENT_EXTENSION]) as client,
         ):
             made: Scene
             agent = Agent(

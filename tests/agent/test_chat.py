@@ -11,7 +11,7 @@ from banking_server.agent import Terminal, chat
 from banking_server.chaining import CLIENT_EXTENSION, FollowNonDestructive, Proposal, Step
 
 from .scripted_model import Script, ScriptedModel, call, error, scripted_model
-from .shop_server import SECRET, Log, build
+from .shop_server import SECRET, Log, fresh_shop
 from .support import settings
 
 Line = str | type[BaseException] | Callable[[], str]
@@ -58,11 +58,11 @@ class User:
 def converse(
     script: Script, lines: Sequence[Line], consent: bool = True, **more: Any
 ) -> tuple[str, ScriptedModel, Log]:
-    log, user = Log(), User(lines, consent)
+    (shop, log), user = fresh_shop(), User(lines, consent)
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Mapping[str, Client]]:
-        async with Client(build(log), extensions=[CLIENT_EXTENSION]) as client:
+        async with Client(shop, extensions=[CLIENT_EXTENSION]) as client:
             yield {"shop": client}
 
     with scripted_model(script) as model:

@@ -36,7 +36,7 @@ from .scripted_model import (
     native,
     scripted_model,
 )
-from .shop_server import SECRET, Log, build
+from .shop_server import SECRET, fresh_shop
 from .support import Asked, scene, settings
 
 pytestmark = pytest.mark.anyio
@@ -299,9 +299,9 @@ async def test_the_hosts_policy_for_directives_is_used() -> None:
             proposals.append(proposal)
             return True
 
-    log = Log()
+    shop, log = fresh_shop()
     with scripted_model([call("clear_out"), "Burnt."]) as model:
-        async with Endpoint(settings(model.url)) as endpoint, Client(build(log)) as client:
+        async with Endpoint(settings(model.url)) as endpoint, Client(shop) as client:
             toolbox = await Toolbox.gather({"shop": client})
             await Agent(endpoint, toolbox, follow_consent=Consenting()).ask("Clear out.")
     assert log.calls == [("clear_out", {}), ("burn", {"what": "all"})]
@@ -310,9 +310,9 @@ async def test_the_hosts_policy_for_directives_is_used() -> None:
 
 async def test_the_wording_of_a_directive_that_was_followed_is_left_out() -> None:
     """A server also puts its directive in words, for clients that did not declare."""
-    log = Log()
+    shop, log = fresh_shop()
     with scripted_model([call("reserve", door="oak"), "Ordered."]) as model:
-        async with Endpoint(settings(model.url)) as endpoint, Client(build(log)) as client:
+        async with Endpoint(settings(model.url)) as endpoint, Client(shop) as client:
             await Agent(endpoint, await Toolbox.gather({"shop": client})).ask("Reserve oak.")
     assert len(log.calls) == 2
     assert "decided by this server" not in model.told
@@ -340,10 +340,10 @@ async def test_a_declined_call_is_not_made() -> None:
 
 
 async def test_without_a_host_only_what_is_read_only_is_called() -> None:
-    log = Log()
+    shop, log = fresh_shop()
     script = [call("price", door="oak"), call("buy", door="oak"), "Could not buy it."]
     with scripted_model(script) as model:
-        async with Endpoint(settings(model.url)) as endpoint, Client(build(log)) as client:
+        async with Endpoint(settings(model.url)) as endpoint, Client(shop) as client:
             await Agent(endpoint, await Toolbox.gather({"shop": client})).ask("Buy oak.")
     assert [tool for tool, _ in log.calls] == ["price"]
 
@@ -401,7 +401,7 @@ async def test_a_crash_goes_back_to_the_model() -> None:
 async def test_a_server_that_has_gone_is_a_failure_the_model_hears_of() -> None:
     with scripted_model([call("price", door="oak"), "The shop is closed."]) as model:
         async with Endpoint(settings(model.url)) as endpoint:
-            async with Client(build(Log())) as client:
+            async with Client(fresh_shop()[0]) as client:
                 toolbox = await Toolbox.gather({"shop": client})
             run = await Agent(endpoint, toolbox).ask("What is oak?")
     assert run.answer == "The shop is closed."
@@ -572,12 +572,12 @@ async def test_the_user_is_asked_in_the_middle_of_a_call(mode: str) -> None:
     async def answers(context: Any, params: Any) -> ElicitResult:
         return ElicitResult(action="accept", content={"agreed": True})
 
-    log = Log()
+    shop, log = fresh_shop()
     with scripted_model([call("survey"), "Thank you."]) as model:
         async with (
             Endpoint(settings(model.url)) as endpoint,
             Client(
-                build(log),
+                shop,
                 mode=mode,
                 elicitation_callback=answers,
                 extensions=[CLIENT_EXTENSION],
