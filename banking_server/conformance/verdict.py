@@ -95,4 +95,7 @@ def conclude(
         )
     if not any(judgement.status is Status.SUCCESS for judgement in judgements):
         return Conclusion(Verdict.INCONCLUSIVE, "no check found anything to judge")
+    warned = {judgement.check.id for judgement in judgements if judgement.status is Status.WARNING}
+    if warned:
+        return Conclusion(Verdict.CONFORMANT, f"every MUST is kept; {len(warned)} SHOULDs are not")
     return Conclusion(Verdict.CONFORMANT, "every check that applies passed")

@@ -1,0 +1,124 @@
+"""Against things that nobody here wrote: FastMCP as server and as client, the TypeScript SDK.
+
+Skipped, with the reason, where they are not installed: `pip install fastmcp` beside this package;
+for the TypeScript SDK a folder with `npm install @modelcontextprotocol/sdk`, named by
+MCP_NODE_PROJECT.
+"""
+
+import asyncio
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from banking_server.conformance.client_checks import ClientEnd, run_client
+from banking_server.conformance.era import Era
+
+from .support import HERE, all_checks, scripts, statuses, suite
+
+fastmcp = pytest.mark.skipif(
+    importlib.util.find_spec("fastmcp") is None,
+    reason="FastMCP is not installed: pip install fastmcp",
+)
+SHOP = HERE / "fastmcp_shop.yaml"
+SERVER = [sys.executable, str(HERE / "fastmcp_server.py")]
+
+OWED = {
+    # FastMCP knows nothing of the extension, so what only the extension can do is not done.
+    "tool-chaining-server-advertises-in-discover",
+    "tool-chaining-server-advertises-in-initialize",
+    "tool-chaining-server-names-next-tool-in-text",
+}
+
+
+@fastmcp
+def test_fastmcp_as_server_over_stdio() -> None:
+    run = suite("server", "--scenario", SHOP, "--json", "--", *SERVER)
+    assert run.code == 0, run.output
+    assert run.report["spec_versions"] == list(Era)
+    warned = {check["id"] for check in run.report["checks"] if check["status"] == "WARNING"}
+    assert warned == OWED
+
+
+@fastmcp
+def test_fastmcp_as_server_over_http() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([*SERVER, str(port)], stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            assert process.poll() is None
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        url = f"http://127.0.0.1:{port}/mcp"
+        run = suite("server", "--url", url, "--scenario", SHOP, "--json")
+    finally:
+        process.terminate()
+        process.wait(20)
+    assert run.code == 0, run.output
+    assert run.report["spec_versions"] == list(Era)
+
+
+@fastmcp
+@pytest.mark.parametrize("era", Era)
+def test_fastmcp_as_client(era: Era) -> None:
+    from .fastmcp_client import follow
+
+    def run_once(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
+        return ClientEnd(0, asyncio.run(follow(url, environment)), "")
+
+    run = run_client(run_once, scripts(), [era], all_checks("client"), 30, lambda what: None)
+    judged = statuses(run.judgements)
+    assert {check: status for check, status in judged.items() if status != "SUCCESS"} == {}
+
+
+def node_project() -> str | None:
+    """Return why the TypeScript SDK cannot be used, or None."""
+    if shutil.which("node") is None:
+        return "Node is not installed"
+    folder = os.environ.get("MCP_NODE_PROJECT")
+    if folder is None:
+        return (
+            "MCP_NODE_PROJECT does not name a folder with `npm install @modelcontextprotocol/sdk`"
+        )
+    if not (Path(folder) / "node_modules" / "@modelcontextprotocol" / "sdk").is_dir():
+        return f"@modelcontextprotocol/sdk is not installed in {folder}"
+    return None
+
+
+@pytest.mark.skipif(node_project() is not None, reason=str(node_project()))
+def test_the_typescript_sdk_as_client(tmp_path: Path) -> None:
+    # Node looks for packages beside the script, not beside the one who starts it.
+    script = tmp_path / "client.mjs"
+    script.write_text((HERE / "typescript_client.mjs").read_text())
+    modules = Path(os.environ["MCP_NODE_PROJECT"]) / "node_modules"
+    (tmp_path / "node_modules").symlink_to(modules.resolve())
+    chosen = [
+        "tool-chaining-client-follows-directive",
+        "tool-chaining-client-passes-arguments-exactly",
+        "tool-chaining-client-accepts-name-alias",
+        "tool-chaining-client-ignores-conflicting-alias",
+        "tool-chaining-client-unknown-tool-not-called",
+        "tool-chaining-client-cycle-not-followed",
+        "tool-chaining-client-limits-chain",
+        "tool-chaining-client-sends-provenance",
+    ]
+    options = [part for check in chosen for part in ("--check", check)]
+    run = suite("client", *options, "--json", "--", "node", script)
+    assert run.code == 0, run.output
+    # This SDK speaks the earlier era only, which is no fault.
+    assert run.report["spec_versions"] == ["2025-11-25"]
+    judged = {(check["spec_version"], check["status"]) for check in run.report["checks"]}
+    assert judged == {("2025-11-25", "SUCCESS"), ("2026-07-28", "SKIPPED")}
