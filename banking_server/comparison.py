@@ -418,15 +418,17 @@ async def compare(
 ) -> list[Measured]:
     """Make `runs` runs of each task in each way; without an endpoint, only the ways without one.
 
-    Runs go through the variants of a task in turn, and each is told to `on_run`.
+    They are made in rounds, one run of everything in each, so that whatever else the machine does
+    meanwhile falls on all ways alike. A round takes the tasks' next variants. Each run is told to
+    `on_run`.
     """
     measured = []
-    for task in Task:
-        variants = cases(task)
-        for way in ways:
-            if way in WITH_MODEL and endpoint is None:
-                continue
-            for number in range(runs):
+    for number in range(runs):
+        for task in Task:
+            variants = cases(task)
+            for way in ways:
+                if way in WITH_MODEL and endpoint is None:
+                    continue
                 measured.append(await measure(variants[number % len(variants)], way, endpoint))
                 on_run(measured[-1])
     return measured
