@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import IO, Self
 
-STOP_SECONDS = 2.0
+STOP_SECONDS = 1.0
 """How long a program may take to stop by itself once its input has ended."""
 
 OUTPUT_BYTES = 64 * 1024

@@ -1,0 +1,61 @@
+"""This project's server over HTTP, as a process of its own."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Self
+
+COMMAND = [sys.executable, "-m", "banking_server"]
+PATIENCE = 60
+
+
+class Bank:
+    """Runs `serve --http` on a free port, on a database of its own, while the block lasts."""
+
+    def __init__(self, folder: Path) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self._port = probe.getsockname()[1]
+        self._environment = {
+            **os.environ,
+            "BANKING_DATABASE": str(folder / "bank.db"),
+            "BANKING_PORT": str(self._port),
+        }
+        self._process = subprocess.Popen(
+            [*COMMAND, "serve", "--http"],
+            env=self._environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}/mcp"
+
+    def token(self) -> str:
+        """Mint a token for the first demo customer."""
+        command = [*COMMAND, "token", "--customer", "CUST001"]
+        minted = subprocess.run(
+            command, env=self._environment, capture_output=True, text=True, check=True
+        )
+        return minted.stdout.strip()
+
+    def __enter__(self) -> Self:
+        end = time.monotonic() + PATIENCE
+        while True:
+            assert self._process.poll() is None, "the server ended before it was up"
+            assert time.monotonic() < end, "the server did not come up"
+            try:
+                socket.create_connection(("127.0.0.1", self._port)).close()
+            except OSError:
+                time.sleep(0.05)
+            else:
+                return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(PATIENCE)

@@ -1,0 +1,141 @@
+"""The official MCP conformance suite's portable subset, against this project's HTTP server.
+
+Most of the official scenarios need fixture tools of their own; these are the ones that any server
+should pass. Skipped, with the reason, without Node 22 and the packages: make a folder with
+`npm install @modelcontextprotocol/conformance@0.2.0-alpha.12 node@22` and name it by
+MCP_NODE_PROJECT.
+"""
+
+import http.client
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from .bank_process import Bank
+
+SCENARIOS = [
+    *(
+        (version, scenario)
+        for version in ("2025-06-18", "2025-11-25")
+        for scenario in ("server-initialize", "ping", "tools-list", "resources-list")
+    ),
+    ("2025-11-25", "dns-rebinding-protection"),
+    *(
+        ("2026-07-28", scenario)
+        for scenario in (
+            "tools-list",
+            "resources-list",
+            "dns-rebinding-protection",
+            "server-sse-multiple-streams",
+            "http-header-validation",
+            "input-required-result-unsupported-methods",
+            "server-stateless",
+        )
+    ),
+]
+
+BASELINE = """
+server:
+  # These two ask for a tool of the suite's own, which an arbitrary server does not have.
+  - server-stateless:sep-2575-server-rejects-undeclared-capability
+  - server-stateless:sep-2575-missing-capability-http-400
+  # These two want a tool of the suite's own to change the lists.
+  - server-stateless:sep-2575-server-sends-prompts-list-changed-on-subscription
+  - server-stateless:sep-2575-server-sends-tools-list-changed-on-subscription
+"""
+
+
+def node() -> list[str] | str:
+    """Return the command of the official suite, or why it cannot be run."""
+    folder = os.environ.get("MCP_NODE_PROJECT")
+    if folder is None:
+        return "MCP_NODE_PROJECT names no folder with @modelcontextprotocol/conformance"
+    modules = Path(folder) / "node_modules"
+    suite = modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
+    if not suite.is_file():
+        return f"@modelcontextprotocol/conformance is not installed in {folder}"
+    own = modules / ".bin" / "node"
+    program = str(own) if own.exists() else shutil.which("node")
+    if program is None:
+        return "Node is not installed"
+    version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+    if int(version.lstrip("v").partition(".")[0]) < 22:
+        return f"Node 22 is needed, this is {version.strip()}"
+    return [program, str(suite)]
+
+
+COMMAND = node()
+pytestmark = pytest.mark.skipif(isinstance(COMMAND, str), reason=str(COMMAND))
+
+
+class TokenProxy(BaseHTTPRequestHandler):
+    """Adds the bearer token, which the official suite cannot send, and changes nothing else."""
+
+    protocol_version = "HTTP/1.1"
+    target = ""
+    token = ""
+
+    def relay(self) -> None:
+        where = urlsplit(self.target)
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=30)
+        connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+        own = f":{self.server.server_address[1]}"
+        for name, value in self.headers.items():
+            if name.lower() not in ("connection", "content-length", "transfer-encoding"):
+                connection.putheader(name, value.replace(own, f":{where.port}"))
+        connection.putheader("authorization", f"Bearer {self.token}")
+        connection.putheader("content-length", str(len(body)))
+        connection.endheaders(body)
+        response = connection.getresponse()
+        self.send_response(response.status)
+        for name, value in response.getheaders():
+            if name.lower() not in ("connection", "content-length", "transfer-encoding"):
+                self.send_header(name, value)
+        self.send_header("connection", "close")
+        self.end_headers()
+        while part := response.read1(65536):
+            self.wfile.write(part)
+            self.wfile.flush()
+        self.close_connection = True
+        connection.close()
+
+    do_GET = do_POST = do_DELETE = relay
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The bank behind a proxy that signs in."""
+    with Bank(tmp_path_factory.mktemp("bank")) as bank:
+        attributes = {"target": bank.url, "token": bank.token()}
+        proxy = ThreadingHTTPServer(("127.0.0.1", 0), type("Proxy", (TokenProxy,), attributes))
+        proxy.daemon_threads = True
+        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        yield f"http://127.0.0.1:{proxy.server_address[1]}/mcp"
+        proxy.shutdown()
+        proxy.server_close()
+        thread.join()
+
+
+@pytest.mark.parametrize(("version", "scenario"), SCENARIOS)
+def test_the_official_suite(url: str, version: str, scenario: str, tmp_path: Path) -> None:
+    assert isinstance(COMMAND, list)
+    options = ["--url", url, "--scenario", scenario, "--spec-version", version]
+    if scenario == "server-stateless":
+        baseline = tmp_path / "expected.yaml"
+        baseline.write_text(BASELINE)
+        options += ["--expected-failures", str(baseline)]
+    command = [*COMMAND, "server", *options]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
