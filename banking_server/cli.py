@@ -28,6 +28,9 @@ _T = TypeVar("_T")
 
 TOKEN_VARIABLE = "BANKING_TOKEN"  # noqa: S105 - its name, not its value
 
+SECRET_VARIABLES = ("BANKING_SECRET", "BANKING_MODEL_KEY")
+"""Settings that nobody else's server is told."""
+
 app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -356,7 +359,9 @@ def _server(
         return _command(command)
     given = {**ctx.find_root().obj, "database": database, "customer": customer}
     options = [part for name, value in given.items() if value for part in (f"--{name}", value)]
-    return _command([sys.executable, "-m", "banking_server", *map(str, options)])
+    own = _command([sys.executable, "-m", "banking_server", *map(str, options)])
+    secrets = {name: os.environ[name] for name in SECRET_VARIABLES if name in os.environ}
+    return own.model_copy(update={"env": {**(own.env or {}), **secrets}})
 
 
 @app.command()
@@ -377,7 +382,7 @@ def compare(
     """
     import anyio
 
-    from banking_server.agent import Endpoint, load_model_settings
+    from banking_server.agent import Endpoint, ModelNotConfigured, load_model_settings
     from banking_server.comparison import Measured, Way, as_json, as_markdown
     from banking_server.comparison import compare as run_all
 
@@ -396,7 +401,11 @@ def compare(
             _note("No model is configured (BANKING_MODEL_URL), so only ways without one are run.")
             report(await run_all(None, runs=runs, ways=ways, on_run=told), None)
             return
-        async with Endpoint(load_model_settings()) as endpoint:
+        try:
+            settings = load_model_settings()
+        except ModelNotConfigured as error:
+            raise CommandFailed(str(error)) from None
+        async with Endpoint(settings) as endpoint:
             report(await run_all(endpoint, runs=runs, ways=ways, on_run=told), endpoint)
 
     def report(results: list[Measured], endpoint: Endpoint | None) -> None:
@@ -423,10 +432,14 @@ def _json_object(text: str) -> dict[str, Any]:
 
 
 def _command(command: list[str]) -> "StdioServerParameters":
-    """Return how to start a server: as the shell would, but for the token of another one."""
+    """Return how to start a server: as the shell would, but for what is none of its business."""
     from mcp.client.stdio import StdioServerParameters
 
-    environment = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in (TOKEN_VARIABLE, *SECRET_VARIABLES)
+    }
     return StdioServerParameters(command=command[0], args=command[1:], env=environment)
 
 

@@ -4,8 +4,9 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import banking_server
 import pytest
+
+import banking_server
 
 PACKAGE = Path(banking_server.__file__).parent
 

@@ -10,13 +10,10 @@ from typing import Any, Final
 from mcp import Client, MCPError
 from mcp.types import Tool
 
-from banking_server.chaining import ToolCatalog
+from banking_server.chaining import ToolCatalog, hidden_from_model
 
 NAME_LENGTH: Final = 64
 """Characters of a name that the endpoints' own tool calling allows."""
-
-PAGES: Final = 100
-"""Pages of one server's list that are read at most."""
 
 DEPTH: Final = 4
 """Levels of an argument's schema that are described."""
@@ -95,13 +92,15 @@ class Toolbox:
         for server, client in clients.items():
             catalog = ToolCatalog(client)
             try:
-                tools = await _list(client)
+                tools = await catalog.list()
             except (MCPError, OSError, RuntimeError, ValueError) as error:
                 reason = " ".join(str(error).split())[:200] or type(error).__name__
                 raise ToolsUnavailable(
                     f"The server {server!r} does not list its tools: {reason}"
                 ) from error
-            found += [(server, tool, client, catalog) for tool in tools if _for_the_model(tool)]
+            found += [
+                (server, tool, client, catalog) for tool in tools if not hidden_from_model(tool)
+            ]
         names = _names([(server, tool.name) for server, tool, _, _ in found])
         return cls(
             [OfferedTool(name, *listed) for name, listed in zip(names, found, strict=True)],
@@ -132,30 +131,6 @@ class Toolbox:
 def legal_name(name: str) -> str:
     """Return `name` as an endpoint's own tool calling allows it."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:NAME_LENGTH] or "_"
-
-
-async def _list(client: Client) -> list[Tool]:
-    tools: dict[str, Tool] = {}
-    cursor: str | None = None
-    seen: set[str] = set()
-    for _ in range(PAGES):
-        page = await client.list_tools(cursor=cursor)
-        for tool in page.tools:
-            tools.setdefault(tool.name, tool)
-        cursor = page.next_cursor
-        if cursor is None or cursor in seen:
-            break
-        seen.add(cursor)
-    return list(tools.values())
-
-
-def _for_the_model(tool: Tool) -> bool:
-    """Whether no MCP App keeps the tool for its own interface (`_meta.ui.visibility`)."""
-    ui = (tool.meta or {}).get("ui")
-    if not isinstance(ui, dict) or "visibility" not in ui:
-        return True
-    visibility = ui["visibility"]
-    return "model" in (visibility if isinstance(visibility, list) else [visibility])
 
 
 def _names(tools: list[tuple[str, str]]) -> list[str]:

@@ -17,7 +17,7 @@ Read in this order:
 - `client`: call a tool and follow the chain.
 """
 
-from banking_server.chaining.catalog import ToolCatalog
+from banking_server.chaining.catalog import ToolCatalog, hidden_from_model
 from banking_server.chaining.client import (
     CLIENT_EXTENSION,
     DEFAULT_LIMIT,
@@ -64,6 +64,7 @@ __all__ = [
     "ToolCatalog",
     "ToolChaining",
     "call_tool_with_chaining",
+    "hidden_from_model",
     "read_directive",
     "read_provenance",
     "with_next_tool",

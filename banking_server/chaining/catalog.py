@@ -21,6 +21,11 @@ class ToolCatalog:
         self._client = client
         self._tools: dict[str, Tool] | None = None
 
+    async def list(self) -> list[Tool]:
+        """Return all tools, in the server's order. Raises what `Client.list_tools` raises."""
+        tools = await self._fetch("use") if self._tools is None else self._tools
+        return [*tools.values()]
+
     async def find(self, name: str) -> Tool | None:
         """Return the tool called `name`, or None where the server lists no such tool.
 
@@ -46,3 +51,12 @@ class ToolCatalog:
             seen.add(cursor)
         self._tools = tools
         return tools
+
+
+def hidden_from_model(tool: Tool) -> bool:
+    """Whether an MCP App keeps the tool for its own interface (`_meta.ui.visibility`)."""
+    ui = (tool.meta or {}).get("ui")
+    if not isinstance(ui, dict) or "visibility" not in ui:
+        return False
+    visibility = ui["visibility"]
+    return "model" not in (visibility if isinstance(visibility, list) else [visibility])

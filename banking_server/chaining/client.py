@@ -22,7 +22,7 @@ from mcp.client import advertise
 from mcp.types import CallToolResult, ContentBlock, RequestParamsMeta, Tool
 
 from banking_server.chaining.arguments import argument_problem, canonical_arguments
-from banking_server.chaining.catalog import ToolCatalog
+from banking_server.chaining.catalog import ToolCatalog, hidden_from_model
 from banking_server.chaining.directive import (
     IDENTIFIER,
     META_KEY,
@@ -296,7 +296,7 @@ class _Chain:
                 Outcome.CYCLE,
                 f"{directive.tool!r} was already called with the same arguments in this chain",
             )
-        if _hidden_from_model(tool):
+        if hidden_from_model(tool):
             return self.ended(Outcome.DECLINED, f"{tool.name!r} is not meant for the model to call")
         proposal = Proposal(
             tool, directive.arguments, len(self.steps) + 1, previous_tool=self.steps[-1].tool
@@ -313,15 +313,6 @@ class _Chain:
 
 def _call_key(directive: Directive) -> tuple[str, str]:
     return directive.tool, canonical_arguments(directive.arguments)
-
-
-def _hidden_from_model(tool: Tool) -> bool:
-    """Whether an MCP App keeps the tool for its own interface (`_meta.ui.visibility`)."""
-    ui = (tool.meta or {}).get("ui")
-    if not isinstance(ui, dict) or "visibility" not in ui:
-        return False
-    visibility = ui["visibility"]
-    return "model" not in (visibility if isinstance(visibility, list) else [visibility])
 
 
 def _words_a_directive(block: ContentBlock) -> bool:

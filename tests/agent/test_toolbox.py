@@ -10,7 +10,7 @@ from mcp.server import Server
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 
 from banking_server.agent import Agent, Endpoint, Toolbox, ToolsUnavailable
-from banking_server.agent.toolbox import PAGES
+from banking_server.chaining.catalog import PAGE_LIMIT
 
 from .scripted_model import call, native, scripted_model
 from .shop_server import Log, build
@@ -58,9 +58,9 @@ async def test_all_pages_are_gathered() -> None:
 
 async def test_a_list_that_never_ends_is_given_up() -> None:
     async with AsyncExitStack() as stack:
-        pages = [[f"tool{n}"] for n in range(PAGES + 5)]
+        pages = [[f"tool{n}"] for n in range(PAGE_LIMIT + 5)]
         toolbox = await gather(stack, a=server("a", pages, endless=True))
-        assert len(toolbox.tools) == PAGES
+        assert len(toolbox.tools) == PAGE_LIMIT
 
 
 async def test_a_server_that_does_not_list_is_one_clear_line() -> None:

@@ -148,12 +148,12 @@ def test_the_variants_of_a_task_differ_in_words_and_amounts() -> None:
 
 
 def test_a_way_that_is_none_and_a_way_without_its_model_are_said() -> None:
-    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def command(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "banking_server", "compare", *arguments],
             capture_output=True,
             text=True,
-            env={"PATH": os.environ["PATH"]},
+            env={"PATH": os.environ["PATH"], **settings},
             timeout=120,
         )
 
@@ -163,6 +163,9 @@ def test_a_way_that_is_none_and_a_way_without_its_model_are_said() -> None:
     without = command("--way", "agent")
     assert (without.returncode, without.stdout) == (2, "")
     assert "need a model" in without.stderr
+    half = command("--way", "agent", BANKING_MODEL_URL="http://127.0.0.1:9/v1")
+    assert (half.returncode, half.stderr.count("\n")) == (2, 1)
+    assert "BANKING_MODEL_NAME" in half.stderr
 
 
 def run_of(way: Way, *, correct: bool, seconds: float, calls: int) -> Measured:

@@ -49,8 +49,8 @@ async def fail() -> CallToolResult:
 
 
 @mcp.tool()
-async def environment() -> CallToolResult:
-    return said(f"{os.environ.get('BANKING_TOKEN')} {os.environ.get('SOMETHING')}")
+async def environment(secret: str) -> CallToolResult:
+    return said(f"{os.environ.get(secret)} {os.environ.get('SOMETHING')}")
 
 
 class Form(BaseModel):

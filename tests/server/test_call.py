@@ -139,13 +139,15 @@ def test_without_a_terminal_a_server_is_told_that_it_cannot_ask(cli: Cli, elsewh
     assert "Nobody to ask." in cli("call", "order", "--url", elsewhere).out
 
 
-def test_a_command_gets_the_environment_but_for_the_token(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("secret", ["BANKING_TOKEN", "BANKING_SECRET", "BANKING_MODEL_KEY"])
+def test_a_command_gets_the_environment_but_for_secrets(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, secret: str
 ) -> None:
-    monkeypatch.setenv("BANKING_TOKEN", "secret")
+    monkeypatch.setenv(secret, "secret")
     monkeypatch.setenv("SOMETHING", "else")
     server = ("--", sys.executable, str(ANY_SERVER))
-    assert "None else" in cli("call", "environment", *server).out
+    arguments = ("--arguments", json.dumps({"secret": secret}))
+    assert "None else" in cli("call", "environment", *arguments, *server).out
 
 
 # --- in a terminal --------------------------------------------------------------------------------
