@@ -26,7 +26,7 @@ from banking_server.conformance.expected_failures import (
     stale_entries,
 )
 from banking_server.conformance.judgement import Judgement
-from banking_server.conformance.redaction import Redaction
+from banking_server.conformance.redaction import Redaction, shown_command
 from banking_server.conformance.report import SUITE, ClientOutput, Report, check_json
 from banking_server.conformance.requirements import Side, checks_of, load_checks
 from banking_server.conformance.scenario import (
@@ -143,6 +143,9 @@ def server(
     for value in headers.values():
         redaction.add(value)
         redaction.add(value.partition(" ")[2])
+    if url is not None:
+        redaction.add(urlsplit(url).password or "")
+        redaction.add(urlsplit(url).query)
     scenarios = [load_server_scenario(path) for path in scenario or ()]
     names = [each.name for each in scenarios] or [PASSIVE]
     if len(set(names)) < len(names):
@@ -159,7 +162,7 @@ def server(
         _progress(as_json),
     )
     shown: dict[str, Any] = (
-        {"url": _without_credentials(url)} if url else {"command": list(target.command)}
+        {"url": _without_credentials(url)} if url else {"command": shown_command(command or ())}
     )
     _finish(
         "server",
@@ -211,7 +214,7 @@ def client(
     )
     _finish(
         "client",
-        {"command": list(command)} | _identity(run.name, run.version),
+        {"command": shown_command(command)} | _identity(run.name, run.version),
         run.judgements,
         silence=run.silence,
         eras=run.spoken,

@@ -1,7 +1,7 @@
 """Secrets never reach a report: neither the console, nor a file, nor an error message."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 REDACTED: Final = "[redacted]"
@@ -31,6 +31,22 @@ def is_secret_name(name: str) -> bool:
     if words & _SECRET_WORDS:
         return True
     return "key" in words and bool(words & _KEY_WORDS)
+
+
+def shown_command(command: Sequence[str]) -> list[str]:
+    """Return a command line without the values of options whose names tell of secrets."""
+    shown: list[str] = []
+    secret_follows = False
+    for part in command:
+        name, equals, _ = part.partition("=")
+        if secret_follows and not part.startswith("-"):
+            shown.append(REDACTED)
+        elif equals and is_secret_name(name):
+            shown.append(f"{name}={REDACTED}")
+        else:
+            shown.append(part)
+        secret_follows = part.startswith("-") and not equals and is_secret_name(part)
+    return shown
 
 
 class Redaction:

@@ -2,7 +2,12 @@
 
 import pytest
 
-from banking_server.conformance.redaction import REDACTED, Redaction, is_secret_name
+from banking_server.conformance.redaction import (
+    REDACTED,
+    Redaction,
+    is_secret_name,
+    shown_command,
+)
 
 
 @pytest.mark.parametrize(
@@ -51,3 +56,9 @@ def test_what_stays_readable() -> None:
     error = {"error": {"code": -32602, "message": "Unknown tool"}}
     schema = {"properties": {"token": {"type": "string"}}, "required": ["token"]}
     assert Redaction().json([error, schema]) == [error, schema]
+
+
+def test_a_command_line_without_its_secrets() -> None:
+    command = ["server", "--token", "abc", "--api-key=xyz", "--port", "1", "PASSWORD=p", "--code"]
+    shown = ["--token", REDACTED, f"--api-key={REDACTED}", "--port", "1", f"PASSWORD={REDACTED}"]
+    assert shown_command(command) == ["server", *shown, "--code"]
