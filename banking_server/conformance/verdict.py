@@ -79,7 +79,7 @@ def conclude(
     failing = {Status.FAILURE} | ({Status.WARNING} if fail_on == "warning" else set())
     failed = {judgement.check.id for judgement in judgements if judgement.status in failing}
     if failed:
-        return Conclusion(Verdict.NONCONFORMANT, f"{len(failed)} checks failed")
+        return Conclusion(Verdict.NONCONFORMANT, f"failed: {', '.join(sorted(failed))}")
     unseen = [
         judgement
         for judgement in judgements
