@@ -41,7 +41,7 @@ from banking_server.tools import (
     TOOLS,
     TRANSFER_SCOPE,
     App,
-    BankCalls,
+    BankServer,
     Infer,
     add_resources,
     required_scope,
@@ -148,13 +148,13 @@ def build_server(
                 background.cancel_scope.cancel()
 
     chaining = ToolChaining()
-    mcp = MCPServer[App](
+    mcp = BankServer(
         NAME,
         title="Personal banking",
         instructions=_INSTRUCTIONS,
         version=__version__,
         tools=list(TOOLS),
-        extensions=[BankCalls(), chaining],
+        extensions=[chaining],
         lifespan=lifespan,
         token_verifier=verifier,
         auth=None if verifier is None else _auth(settings, keys),

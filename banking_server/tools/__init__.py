@@ -21,7 +21,7 @@ from banking_server.tools.calling import (
     READ_SCOPE,
     TRANSFER_SCOPE,
     App,
-    BankCalls,
+    BankServer,
     Infer,
     required_scope,
 )
@@ -49,7 +49,7 @@ __all__ = [
     "TOOLS",
     "TRANSFER_SCOPE",
     "App",
-    "BankCalls",
+    "BankServer",
     "Infer",
     "add_resources",
     "required_scope",

@@ -5,13 +5,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.extension import Extension
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.exceptions import MCPError
-from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, CallToolRequestParams, CallToolResult
+from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, CallToolResult, InputRequiredResult
 
 from banking_server.bank.audit import Call, record
 from banking_server.bank.rules import excerpt
@@ -23,8 +23,6 @@ from banking_server.tools.answers import (
     refusal,
     temporarily_unavailable,
 )
-
-_ResultT = TypeVar("_ResultT")
 
 READ_SCOPE: Final = "bank:read"
 """OAuth scope: see one's accounts, and ask for help."""
@@ -126,7 +124,7 @@ def serving(app: App, tool: str, meta: object) -> Iterator[tuple[Bank, Call]]:
         _current.reset(mark)
 
 
-class BankCalls(Extension):
+class BankServer(MCPServer[App]):
     """Serves each `tools/call` as the caller's, and sees to it that it leaves an audit event.
 
     The bank writes that event together with what the call changed. What is left for here are
@@ -134,33 +132,38 @@ class BankCalls(Extension):
     is still the customer's to make, a failure.
     """
 
-    identifier = "com.example/bank-calls"
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[App, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Run the call as the caller's, and record it if the bank has not.
 
-    async def intercept_tool_call(
-        self,
-        params: CallToolRequestParams,
-        ctx: ServerRequestContext[Any, Any],
-        call_next: CallNext,
-    ) -> HandlerResult:
-        """Run the call as the caller's, and record it if the bank has not."""
-        if params.name in SCOPES:
-            return await recorded(
-                ctx.lifespan_context, params.name, ctx.meta, lambda: call_next(ctx)
+        A call outside a request has no caller; the bank's tools refuse it.
+        """
+        call_tool = super().call_tool
+        if context is None:
+            return await call_tool(name, arguments)
+        request = context.request_context
+        if any(tool.name == name for tool in await self.list_tools()):
+            return await _recorded(
+                request.lifespan_context,
+                name,
+                request.meta,
+                lambda: call_tool(name, arguments, context),
             )
 
         async def refuse() -> CallToolResult:
-            return refusal("unknown_tool", None, f"Unknown tool: {excerpt(params.name)}")
+            return refusal("unknown_tool", None, f"Unknown tool: {excerpt(name)}")
 
-        return await recorded(ctx.lifespan_context, UNKNOWN_TOOL, ctx.meta, refuse)
+        return await _recorded(request.lifespan_context, UNKNOWN_TOOL, request.meta, refuse)
 
 
-async def recorded(
-    app: App, tool: str, meta: object, run: Callable[[], Awaitable[_ResultT]]
-) -> _ResultT | CallToolResult:
-    """Run one call of `tool` as the caller's, and record it if the bank has not.
-
-    A call that cannot be recorded has failed, and is answered so.
-    """
+async def _recorded(
+    app: App,
+    tool: str,
+    meta: object,
+    run: Callable[[], Awaitable[CallToolResult | InputRequiredResult]],
+) -> CallToolResult | InputRequiredResult:
+    """Run one call of `tool`; one that cannot be recorded has failed, and is answered so."""
     with serving(app, tool, meta) as (bank, call):
 
         async def end(outcome: str) -> CallToolResult | None:

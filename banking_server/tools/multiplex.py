@@ -31,7 +31,7 @@ from banking_server.chaining import META_KEY
 from banking_server.chaining.arguments import argument_problem, canonical_arguments
 from banking_server.tools.answers import Structured, refusal, text
 from banking_server.tools.asking import QUESTIONS_IN_RESULTS
-from banking_server.tools.calling import App, recorded
+from banking_server.tools.calling import App
 from banking_server.tools.declaration import SECRET_ARGUMENTS, WholeNumber, bank_tool
 from banking_server.tools.inference import (
     INSTRUCTIONS,
@@ -328,12 +328,7 @@ class _Sequence:
             input_params=inner,
         )
         try:
-            result = await recorded(
-                self.app,
-                step.params.name,
-                self.ctx.request_context.meta,
-                lambda: self.ctx.mcp_server.call_tool(step.params.name, arguments, context),
-            )
+            result = await self.ctx.mcp_server.call_tool(step.params.name, arguments, context)
         except MCPError as error:
             return _unrun(step, "failed", error.message)
         if isinstance(result, InputRequiredResult):
