@@ -185,15 +185,15 @@ def _serve_stdio(settings: "Settings") -> None:
         _note(f"Serving {customer}; --customer or BANKING_CUSTOMER names somebody else.")
     elif customer not in customers:
         raise CommandFailed(_unknown_customer(customer))
+    # A thread that waits for input cannot be interrupted, so there is no winding down. Nothing
+    # is lost by leaving at once: a transaction is in the database whole, or not at all.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os._exit(0))
     if sys.stdin.isatty():
         _note(
             "Waiting for MCP messages on standard input, where a host would send them. "
             "`banking-server demo` shows what this does; Ctrl-C ends it."
         )
-    # A thread that waits for input cannot be interrupted, so there is no winding down. Nothing
-    # is lost by leaving at once: a transaction is in the database whole, or not at all.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: os._exit(0))
     build_server(settings, customer=customer).run("stdio")
 
 

@@ -176,7 +176,9 @@ def test_a_conversation_in_the_terminal(
         session.wait_for("No tool call was completed.")
 
         session.wait_for("you> ")
-        session.press("half a line\x03")
+        session.press("half a line")
+        session.wait_for("half a line")
+        session.press("\x03")
         session.wait_for("(Ctrl-D or /quit ends the conversation.)")
         session.wait_for("you> ")
         session.press("Still there?\n")

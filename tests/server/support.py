@@ -54,6 +54,9 @@ PATIENCE = 60
 def environment(**variables: str) -> dict[str, str]:
     """Return an environment without this machine's settings of the program."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("BANKING_")}
+    # Set by pytest-xdist, they would overrule the width of the terminal that a test opens.
+    for name in ("COLUMNS", "LINES"):
+        kept.pop(name, None)
     kept["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
     return {**kept, **variables}
 
