@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -47,15 +48,21 @@ class Session:
         self.screen = ""
         self._seen = 0
         self._main, terminal = pty.openpty()
+
+        def sit_down() -> None:
+            # Ctrl-C reaches who has the terminal for its own, and does what it does for a person,
+            # even where whatever runs the tests ignores it, as a job in the background does.
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
         self.process = subprocess.Popen(
             [sys.executable, "-m", "banking_server", "chat", *command],
             stdin=terminal,
             stdout=terminal,
             stderr=terminal,
             env=environment(model, folder),
-            # Ctrl-C reaches who has the terminal for its own.
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(terminal, termios.TIOCSCTTY, 0),
+            preexec_fn=sit_down,
         )
         os.close(terminal)
 

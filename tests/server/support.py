@@ -253,6 +253,13 @@ class Terminal:
         self.screen = ""
         self._seen = 0
         self._main, terminal = pty.openpty()
+
+        def sit_down() -> None:
+            # Ctrl-C reaches who has the terminal for its own, and does what it does for a person,
+            # even where whatever runs the tests ignores it, as a job in the background does.
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
         size = struct.pack("HHHH", 40, columns, 0, 0)
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
         self.process = subprocess.Popen(
@@ -261,9 +268,8 @@ class Terminal:
             stdout=terminal,
             stderr=terminal,
             env=environment(TERM="xterm-256color", **variables),
-            # Ctrl-C reaches who has the terminal for its own.
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(terminal, termios.TIOCSCTTY, 0),
+            preexec_fn=sit_down,
         )
         os.close(terminal)
 
