@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from banking_server.bank.rules import NotFound, Refused
     from banking_server.bank.storage import Bank
     from banking_server.chaining import ChainResult
-    from banking_server.settings import Settings
+    from banking_server.server.settings import Settings
 
 _T = TypeVar("_T")
 
@@ -97,9 +97,9 @@ def _flush() -> None:
 def _is_for_people(error: Exception) -> bool:
     """Whether the error's message is the whole answer, and a traceback would be noise."""
     from banking_server.bank.storage import DatabaseUnavailable
-    from banking_server.client import ConnectionFailed
-    from banking_server.settings import SettingsError
-    from banking_server.tokens import SecretUnavailable
+    from banking_server.host.connect import ConnectionFailed
+    from banking_server.server.settings import SettingsError
+    from banking_server.server.tokens import SecretUnavailable
 
     return isinstance(
         error,
@@ -130,7 +130,7 @@ def root(
 
 def _settings(ctx: typer.Context, **options: Any) -> "Settings":
     """Return the settings: the command's own options win over the ones before the command."""
-    from banking_server.settings import load_settings
+    from banking_server.server.settings import load_settings
 
     own = {name: value for name, value in options.items() if value is not None}
     return load_settings(**{**ctx.find_root().obj, **own})
@@ -173,7 +173,7 @@ def _serve_stdio(settings: "Settings") -> None:
 
     import anyio
 
-    from banking_server.server import build_server, configure_logging, first_look
+    from banking_server.server.build import build_server, configure_logging, first_look
 
     configure_logging(settings.log_level)
     customers = anyio.run(first_look, settings)
@@ -201,7 +201,8 @@ def _serve_http(settings: "Settings") -> None:
     import anyio
     import uvicorn
 
-    from banking_server.server import PromptHttp, configure_logging, first_look
+    from banking_server.server.build import configure_logging, first_look
+    from banking_server.server.http import PromptHttp
 
     configure_logging(settings.log_level)
     anyio.run(first_look, settings)
@@ -209,7 +210,7 @@ def _serve_http(settings: "Settings") -> None:
     _note(f"Serving MCP at {settings.resource} (bound to {settings.host}). Ctrl-C ends it.")
     os.environ.update(settings.environment())
     uvicorn.run(
-        "banking_server.server:http_app_from_environment",
+        "banking_server.server.http:http_app_from_environment",
         factory=True,
         host=settings.host,
         port=settings.port,
@@ -261,7 +262,7 @@ def demo() -> None:
     import anyio
 
     from banking_server.demo import play
-    from banking_server.terminal import console
+    from banking_server.host.printing import console
 
     _silence_libraries()
     if not anyio.run(play, console(sys.stdout)):
@@ -315,8 +316,8 @@ def chat(
     your consent. Ctrl-C stops a request, /quit or Ctrl-D ends the conversation.
     """
     from banking_server import agent
-    from banking_server.client import connected
-    from banking_server.terminal import Narrator, TerminalQuestions, console, printable, say
+    from banking_server.host.connect import connected
+    from banking_server.host.printing import Narrator, TerminalQuestions, console, printable, say
 
     server = _server(ctx, url, command, database, customer)
     _silence_libraries()
@@ -452,8 +453,8 @@ async def _call(
     yes: bool,
 ) -> int:
     from banking_server.chaining import ChainFailed, Outcome, call_tool_with_chaining
-    from banking_server.client import connected
-    from banking_server.terminal import Narrator, TerminalQuestions, console, say
+    from banking_server.host.connect import connected
+    from banking_server.host.printing import Narrator, TerminalQuestions, console, say
 
     # With --json the steps are shown on standard error, beside the questions.
     errors = console(sys.stderr)
@@ -518,7 +519,7 @@ def _at_the_bank(settings: "Settings", work: "Callable[[Bank], Coroutine[Any, An
     """Run `work` on the open bank."""
     import anyio
 
-    from banking_server.server import open_bank, utc_now
+    from banking_server.server.build import open_bank, utc_now
 
     async def run() -> _T:
         bank = await open_bank(settings, utc_now())
@@ -546,7 +547,7 @@ def handoffs(ctx: typer.Context, database: DatabaseOption = None) -> None:
     """List the customers who wait for an agent."""
     from banking_server.bank.handoffs import list_open_handoffs
     from banking_server.desk import show_handoffs
-    from banking_server.terminal import console
+    from banking_server.host.printing import console
 
     if database is not None:
         ctx.find_root().obj["database"] = database
@@ -564,8 +565,8 @@ def claim_handoff(
     """Take a waiting customer on."""
     from banking_server.bank import handoffs as bank_handoffs
     from banking_server.desk import show_handoffs
-    from banking_server.server import utc_now
-    from banking_server.terminal import console
+    from banking_server.host.printing import console
+    from banking_server.server.build import utc_now
 
     outcome = _at_the_bank(
         _settings(ctx, database=database),
@@ -579,8 +580,8 @@ def approvals(ctx: typer.Context, database: DatabaseOption = None) -> None:
     """List the transfers that wait for a manager."""
     from banking_server.bank.approvals import list_open_approvals
     from banking_server.desk import show_open_approvals
-    from banking_server.server import utc_now
-    from banking_server.terminal import console
+    from banking_server.host.printing import console
+    from banking_server.server.build import utc_now
 
     if database is not None:
         ctx.find_root().obj["database"] = database
@@ -618,8 +619,8 @@ def refuse_approval(
 def _decide(settings: "Settings", approval_id: str, manager: str, *, granted: bool) -> None:
     from banking_server.bank.approvals import decide_approval
     from banking_server.desk import show_approval
-    from banking_server.server import utc_now
-    from banking_server.terminal import console
+    from banking_server.host.printing import console
+    from banking_server.server.build import utc_now
 
     outcome = _at_the_bank(
         settings,
@@ -644,7 +645,7 @@ def audit(
     """Print the audit trail, oldest first."""
     from banking_server.bank.audit import list_events
     from banking_server.desk import event_as_json, show_events
-    from banking_server.terminal import console
+    from banking_server.host.printing import console
 
     events = _at_the_bank(
         _settings(ctx, database=database), lambda bank: list_events(bank, customer)
@@ -668,8 +669,8 @@ def settle(
     """Post the scheduled transfers that are due, as the HTTP server does once a minute."""
     from banking_server.bank import transfers as bank_transfers
     from banking_server.desk import show_settled
-    from banking_server.server import utc_now
-    from banking_server.terminal import console
+    from banking_server.host.printing import console
+    from banking_server.server.build import utc_now
 
     now = utc_now()
     try:
@@ -707,8 +708,8 @@ def token(
     from datetime import timedelta
 
     from banking_server.bank.accounts import list_customers
-    from banking_server.server import utc_now
-    from banking_server.tokens import Tokens, load_keys
+    from banking_server.server.build import utc_now
+    from banking_server.server.tokens import Tokens, load_keys
     from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE
 
     scopes = scope or [READ_SCOPE, TRANSFER_SCOPE]

@@ -41,9 +41,9 @@ from banking_server.chaining import (
     Proposal,
     call_tool_with_chaining,
 )
-from banking_server.client import this_server
-from banking_server.server import open_bank, utc_now
-from banking_server.settings import Settings
+from banking_server.host.connect import this_server
+from banking_server.server.build import open_bank, utc_now
+from banking_server.server.settings import Settings
 
 
 class Way(StrEnum):

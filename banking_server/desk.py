@@ -11,7 +11,7 @@ from banking_server.bank.handoffs import HandoffView
 from banking_server.bank.models import AuditEvent
 from banking_server.bank.money import format_money
 from banking_server.bank.transfers import TransferView
-from banking_server.terminal import say
+from banking_server.host.printing import say
 
 _WISHES = {"realtime": "wants to speak to an agent now", "callback": "wants to be called back"}
 

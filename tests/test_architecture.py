@@ -16,6 +16,8 @@ MAY_IMPORT = {
     "tools": {"tools", "bank", "chaining"},
     "conformance": {"conformance", "chaining", "packaged"},
     "agent": {"agent", "chaining"},
+    "server": {"server", "tools", "bank", "chaining", "agent", "packaged"},
+    "host": {"host", "chaining"},
 }
 """Of this project, what each package may import."""
 
@@ -25,6 +27,8 @@ MUST_NOT_IMPORT = {
     "tools": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer", "rich"},
     "conformance": {"sqlmodel", "sqlalchemy", "aiosqlite"},
     "agent": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer", "rich"},
+    "server": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer", "rich"},
+    "host": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer"},
 }
 """Of other projects, what each package has no business with."""
 

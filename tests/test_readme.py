@@ -9,7 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from banking_server.agent import ModelSettings
-from banking_server.settings import Settings
+from banking_server.server.settings import Settings
 
 README = Path(__file__).parents[1] / "README.md"
 

@@ -4,27 +4,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from mcp.types import (
-    AudioContent,
-    CallToolResult,
-    ContentBlock,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResourceContents,
-)
+from mcp.types import CallToolResult, ContentBlock, TextContent
 
 from banking_server.chaining import ChainResult, Outcome, Step
+from banking_server.chaining.content import for_user_alone, in_text
 
 WITHHELD = "[shown to the user, and not to you]"
 """Stands where the model is kept from something."""
-
-
-def for_user_alone(block: ContentBlock) -> bool:
-    """Whether a content item names the user, and nobody else, as its audience."""
-    audience = block.annotations.audience if block.annotations else None
-    return bool(audience) and set(audience or ()) == {"user"}
 
 
 def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
@@ -33,8 +19,6 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
     `names` says what the model knows a tool by, where that is not the server's own name.
     """
     parts: list[str] = []
-    # The server's wording of a directive that was followed is no longer in the chain's content.
-    kept = {id(block) for block in chain.content}
     for step in chain.steps:
         name = names.get(step.tool, step.tool)
         if step.level > 1:
@@ -43,8 +27,7 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
                 f"{json.dumps(step.arguments, ensure_ascii=False)}. That call has been made for "
                 "you: do not make it again."
             )
-        blocks = [block for block in step.result.content if id(block) in kept]
-        parts.append(_step_for_model(name, step, blocks))
+        parts.append(_step_for_model(name, step, chain.said(step)))
     if chain.outcome is Outcome.FAILED:
         parts.append(f"Then this went wrong: {chain.detail}. Whether it took effect is not known.")
     elif chain.pending is not None:
@@ -60,7 +43,10 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
 
 
 def _step_for_model(name: str, step: Step, blocks: Sequence[ContentBlock]) -> str:
-    texts = [WITHHELD if for_user_alone(block) else _in_text(block) for block in blocks]
+    texts = [
+        WITHHELD if for_user_alone(item) else in_text(item, note=": not shown to you")
+        for item in map(_wire, blocks)
+    ]
     if all(text == WITHHELD for text in texts) and step.result.structured_content is not None:
         # Servers repeat structured content as text; only without one does the model need it.
         texts.append(json.dumps(_without_secrets(step.result), ensure_ascii=False))
@@ -68,18 +54,8 @@ def _step_for_model(name: str, step: Step, blocks: Sequence[ContentBlock]) -> st
     return f"{heading}:\n" + ("\n".join(texts) or "[no content]")
 
 
-def _in_text(block: ContentBlock) -> str:
-    match block:
-        case TextContent():
-            return block.text
-        case ImageContent() | AudioContent():
-            return f"[{block.type}, {block.mime_type}: not shown to you]"
-        case ResourceLink():
-            return f"[{block.name}: {block.uri}]"
-        case EmbeddedResource(resource=TextResourceContents() as resource):
-            return resource.text
-        case EmbeddedResource():
-            return f"[{block.resource.uri}: not shown to you]"
+def _wire(block: ContentBlock) -> dict[str, Any]:
+    return block.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def _without_secrets(result: CallToolResult) -> Any:
@@ -90,7 +66,7 @@ def _without_secrets(result: CallToolResult) -> Any:
     secrets = [
         block.text
         for block in result.content
-        if isinstance(block, TextContent) and for_user_alone(block) and block.text
+        if isinstance(block, TextContent) and block.text and for_user_alone(_wire(block))
     ]
 
     def clean(value: Any) -> Any:

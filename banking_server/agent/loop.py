@@ -43,7 +43,8 @@ from banking_server.chaining import (
     Step,
     call_tool_with_chaining,
 )
-from banking_server.chaining.arguments import argument_problem, canonical_arguments
+from banking_server.chaining.arguments import argument_problem
+from banking_server.chaining.values import canonical
 
 CALLS_IN_A_REPLY: Final = 10
 """Calls in one reply that are made; endpoints let a model ask for several at once."""
@@ -557,7 +558,7 @@ class _Screen:
 
 
 def _key(tool: OfferedTool, arguments: dict[str, Any]) -> tuple[str, str]:
-    return tool.name, canonical_arguments(arguments)
+    return tool.name, canonical(arguments)
 
 
 def instructions(toolbox: Toolbox, form: Literal["native", "prompt"]) -> str:

@@ -99,7 +99,9 @@ class Toolbox:
                     f"The server {server!r} does not list its tools: {reason}"
                 ) from error
             found += [
-                (server, tool, client, catalog) for tool in tools if not hidden_from_model(tool)
+                (server, tool, client, catalog)
+                for tool in tools
+                if not hidden_from_model(tool.meta)
             ]
         names = _names([(server, tool.name) for server, tool, _, _ in found])
         return cls(

@@ -10,14 +10,16 @@ and a client follows it without asking a language model. The normative text is
 Read in this order:
 
 - `directive`: what is on the wire, and how to read it;
-- `arguments`: arguments against an input schema, and when two sets of them are the same;
 - `provenance`: what a follow-up request says about the chain it belongs to;
+- `values`: when two JSON values are the same, and where a pointer leads;
+- `content`: who a content item is for, and which tools are kept from the model;
+- `arguments`: arguments against an input schema;
 - `server`: attach a directive to a result, and the `Extension` that checks it on its way out;
 - `catalog`: one server's tools, as a client sees them;
 - `client`: call a tool and follow the chain.
 """
 
-from banking_server.chaining.catalog import ToolCatalog, hidden_from_model
+from banking_server.chaining.catalog import ToolCatalog
 from banking_server.chaining.client import (
     CLIENT_EXTENSION,
     DEFAULT_LIMIT,
@@ -30,6 +32,7 @@ from banking_server.chaining.client import (
     Step,
     call_tool_with_chaining,
 )
+from banking_server.chaining.content import hidden_from_model
 from banking_server.chaining.directive import (
     IDENTIFIER,
     META_KEY,

@@ -1,4 +1,4 @@
-"""Arguments of a call: do they fit the tool's input schema, and are two sets the same?"""
+"""Arguments of a call: do they fit the tool's input schema?"""
 
 import json
 from typing import Any
@@ -43,22 +43,3 @@ def _describe(error: ValidationError) -> str:
         return f"{place}: {error.message}"
     rule = json.dumps(error.validator_value, default=str)
     return f"{place}: must satisfy {error.validator} {rule[:200]}"
-
-
-def canonical_arguments(arguments: dict[str, Any]) -> str:
-    """Return one text for all arguments that are the same JSON (`TC-C`: cycle detection).
-
-    Members are sorted, and a number is its value: `1` and `1.0` are one number in JSON.
-    Raises RecursionError where they are nested deeper than Python can walk.
-    """
-    return json.dumps(_plain(arguments), sort_keys=True, separators=(",", ":"))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value

@@ -51,12 +51,3 @@ class ToolCatalog:
             seen.add(cursor)
         self._tools = tools
         return tools
-
-
-def hidden_from_model(tool: Tool) -> bool:
-    """Whether an MCP App keeps the tool for its own interface (`_meta.ui.visibility`)."""
-    ui = (tool.meta or {}).get("ui")
-    if not isinstance(ui, dict) or "visibility" not in ui:
-        return False
-    visibility = ui["visibility"]
-    return "model" not in (visibility if isinstance(visibility, list) else [visibility])

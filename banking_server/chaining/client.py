@@ -21,11 +21,11 @@ from mcp import Client
 from mcp.client import advertise
 from mcp.types import CallToolResult, ContentBlock, RequestParamsMeta, Tool
 
-from banking_server.chaining.arguments import argument_problem, canonical_arguments
-from banking_server.chaining.catalog import ToolCatalog, hidden_from_model
+from banking_server.chaining.arguments import argument_problem
+from banking_server.chaining.catalog import ToolCatalog
+from banking_server.chaining.content import hidden_from_model, words_a_directive
 from banking_server.chaining.directive import (
     IDENTIFIER,
-    META_KEY,
     SETTINGS,
     Absent,
     Directive,
@@ -33,6 +33,7 @@ from banking_server.chaining.directive import (
     read_directive,
 )
 from banking_server.chaining.provenance import Provenance
+from banking_server.chaining.values import canonical
 
 DEFAULT_LIMIT: Final = 5
 """Calls in one chain, the first one included."""
@@ -90,16 +91,18 @@ class ChainResult:
 
     @property
     def content(self) -> list[ContentBlock]:
-        """The content of all steps, in order, so that nothing said to the user is lost.
+        """The content of all steps, in order, so that nothing said to the user is lost."""
+        return [block for step in self.steps for block in self.said(step)]
+
+    def said(self, step: Step) -> list[ContentBlock]:
+        """Return the content of one of the steps.
 
         Left out is only the server's wording of a directive that was in fact followed.
         """
-        last = len(self.steps)
+        if step.level == len(self.steps):
+            return step.result.content
         return [
-            block
-            for step in self.steps
-            for block in step.result.content
-            if step.level == last or not _words_a_directive(block)
+            block for block in step.result.content if not words_a_directive({"_meta": block.meta})
         ]
 
     def merged(self) -> CallToolResult:
@@ -296,7 +299,7 @@ class _Chain:
                 Outcome.CYCLE,
                 f"{directive.tool!r} was already called with the same arguments in this chain",
             )
-        if hidden_from_model(tool):
+        if hidden_from_model(tool.meta):
             return self.ended(Outcome.DECLINED, f"{tool.name!r} is not meant for the model to call")
         proposal = Proposal(
             tool, directive.arguments, len(self.steps) + 1, previous_tool=self.steps[-1].tool
@@ -312,10 +315,4 @@ class _Chain:
 
 
 def _call_key(directive: Directive) -> tuple[str, str]:
-    return directive.tool, canonical_arguments(directive.arguments)
-
-
-def _words_a_directive(block: ContentBlock) -> bool:
-    """Whether the block is a server's wording of its directive (`server.in_words`)."""
-    marked = (block.meta or {}).get(IDENTIFIER)
-    return isinstance(marked, dict) and marked.get("describes") == META_KEY
+    return directive.tool, canonical(directive.arguments)

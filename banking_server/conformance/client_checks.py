@@ -9,13 +9,13 @@ from typing import Any, Final, Protocol
 from jsonschema.validators import Draft202012Validator
 
 from banking_server.chaining import IDENTIFIER
-from banking_server.chaining.arguments import canonical_arguments
 from banking_server.conformance.child_process import ChildProcess
 from banking_server.conformance.era import Era
 from banking_server.conformance.judgement import Judge, Judgement
 from banking_server.conformance.mock_server import Log, MockServer, Operation
 from banking_server.conformance.requirements import checks_of
 from banking_server.conformance.scenario import Case, ClientScript, Json, ScriptCheck
+from banking_server.conformance.values import same
 from banking_server.packaged import packaged
 
 PATIENCE: Final = 2
@@ -349,11 +349,6 @@ def _show(value: Any) -> str:
     return text if len(text) <= 200 else text[:200] + "…"
 
 
-def _same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same: a number is its value, true is no number."""
-    return canonical_arguments({"": one}) == canonical_arguments({"": other})
-
-
 def _made(case_run: CaseRun, number: int) -> Operation | _Judged:
     """Return the expected call `number`, or the judgement that it was not made."""
     expected = case_run.case.expect.calls[number - 1]
@@ -384,7 +379,7 @@ def _arguments(run: ClientRun, case_run: CaseRun, check: ScriptCheck) -> _Judged
         return made
     expected = case_run.case.expect.calls[number - 1].arguments
     return _Finding(
-        _same(made.arguments, expected),
+        same(made.arguments, expected),
         f"call {number}: {made.tool} with exactly {_show(expected)}",
         f"{made.tool} with {_show(made.arguments)}",
     )
@@ -410,7 +405,7 @@ def _not_called(run: ClientRun, case_run: CaseRun, check: ScriptCheck) -> _Judge
         operation
         for operation in log.operations
         if operation.tool == check.tool
-        and (check.arguments is None or _same(check.arguments, operation.arguments))
+        and (check.arguments is None or same(check.arguments, operation.arguments))
     ]
     allowed = check.at_most or 0
     if len(made) <= allowed and (silent := _silent_evidence(case_run)) is not None:
@@ -577,7 +572,7 @@ def _provenance_level(run: ClientRun, case_run: CaseRun, check: ScriptCheck) -> 
     def compare(carried: list[tuple[Operation, Json]]) -> _Finding:
         levels = [(made.number, provenance.get("level")) for made, provenance in carried]
         return _Finding(
-            all(_same(number, level) for number, level in levels),
+            all(same(number, level) for number, level in levels),
             "level equal to the number of the call",
             ", ".join(f"call {number}: level {_show(level)}" for number, level in levels),
         )
@@ -623,7 +618,7 @@ def _printed_content(run: ClientRun, case_run: CaseRun, check: ScriptCheck) -> _
     seen = [_reduced(item) for item in printed["content"] if not _for_assistant_alone(item)]
     wanted = [_reduced(item) for item in case_run.case.expect.content or []]
     return _Finding(
-        _same(seen, wanted), f"content in this order: {_show(wanted)}", f"content: {_show(seen)}"
+        same(seen, wanted), f"content in this order: {_show(wanted)}", f"content: {_show(seen)}"
     )
 
 

@@ -23,7 +23,6 @@ from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from banking_server import __version__
 from banking_server.chaining import IDENTIFIER
-from banking_server.chaining.arguments import canonical_arguments
 from banking_server.conformance.era import Era
 from banking_server.conformance.scenario import (
     Case,
@@ -32,6 +31,7 @@ from banking_server.conformance.scenario import (
     ScriptAnswer,
     ScriptTool,
 )
+from banking_server.conformance.values import same
 from banking_server.conformance.wire import METHOD_NOT_FOUND, Json, WireMessage
 
 SERVER_INFO: Final = {"name": "tool-chaining-mock", "version": __version__}
@@ -455,9 +455,7 @@ def _fits(answer: ScriptAnswer, operation: Operation) -> bool:
         return False
     if answer.until_call is not None and operation.number >= answer.until_call:
         return False
-    return answer.arguments is None or canonical_arguments(answer.arguments) == canonical_arguments(
-        operation.arguments
-    )
+    return answer.arguments is None or same(answer.arguments, operation.arguments)
 
 
 def _interim(asked: Round, operation: Operation, index: int) -> Json:

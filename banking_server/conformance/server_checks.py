@@ -5,14 +5,14 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from jsonschema.validators import Draft202012Validator
 
 from banking_server.chaining import IDENTIFIER, META_KEY, SETTINGS, Provenance
-from banking_server.chaining.arguments import argument_problem, canonical_arguments
+from banking_server.chaining.arguments import argument_problem
 from banking_server.conformance.era import Era
 from banking_server.conformance.judgement import Judge, Judgement
 from banking_server.conformance.redaction import Redaction
@@ -25,6 +25,7 @@ from banking_server.conformance.scenario import (
     Step,
     StepExpectation,
 )
+from banking_server.conformance.values import identity, same
 from banking_server.conformance.wire import (
     Connection,
     Json,
@@ -244,11 +245,11 @@ class _Sent:
         return arguments if isinstance(arguments, dict) else None
 
     @property
-    def key(self) -> tuple[str, str] | None:
+    def key(self) -> tuple[str, Hashable] | None:
         """What makes it the same call as another, or None where it is malformed."""
         if self.tool is None or self.arguments is None:
             return None
-        return self.tool, canonical_arguments(self.arguments)
+        return self.tool, identity(self.arguments)
 
 
 def _directive(reply: Reply) -> _Sent | None:
@@ -510,7 +511,7 @@ class _Exercise:
         if expect.arguments is not None and sent is not None:
             arguments = sent.arguments or {}
             for name, value in _filled(expect.arguments, values).items():
-                if name not in arguments or not _equal(arguments[name], value):
+                if name not in arguments or not same(arguments[name], value):
                     return (
                         f"expected the directive's argument {name!r} to be {_show(value)}, "
                         f"saw {_show(sent.value)}"
@@ -777,7 +778,7 @@ class _Exercise:
         """Follow the chain as far as the scenario allows."""
         chain_id = str(uuid.uuid4())
         call, name = first, step.call
-        made = {(step.call, canonical_arguments(_filled(step.arguments, self._values)))}
+        made = {(step.call, identity(_filled(step.arguments, self._values)))}
         messages = list(first.final.messages)
         planned: Iterator[FollowUp] = (
             iter([FollowUp()] * FOLLOW_UPS) if step.follow is True else iter(step.follow or ())
@@ -888,7 +889,7 @@ def _words_fully(item: Json, sent: _Sent) -> bool:
         and isinstance(text, str)
         and sent.tool is not None
         and sent.tool in text
-        and any(_equal(found, sent.arguments) for found in _objects_in(text))
+        and any(same(found, sent.arguments) for found in _objects_in(text))
     )
 
 
@@ -904,11 +905,6 @@ def _objects_in(text: str) -> Iterator[Any]:
             continue
         yield found
         start = text.find("{", end)
-
-
-def _equal(one: Any, other: Any) -> bool:
-    """Whether two JSON values are the same: a number is its value, true is no number."""
-    return canonical_arguments({"": one}) == canonical_arguments({"": other})
 
 
 def _visibility(tool: Json) -> Any:

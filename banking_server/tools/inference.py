@@ -17,13 +17,12 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from banking_server.bank.rules import excerpt
+from banking_server.chaining import values
+from banking_server.chaining.values import Nowhere, is_index, is_json, pointer_parts
 
 PROMPT_PREFIX: Final = "PROMPT_ARGUMENT:"
 MAX_ANSWER: Final = 4_000
 """Characters of a model's answer; a longer one is no argument."""
-
-_INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
-"""A place in a list, as RFC 6901 writes it: `-1` and `01` are none."""
 
 _FENCE: Final = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
 """Markdown around a whole answer."""
@@ -72,7 +71,7 @@ def _children(value: Any) -> Iterator[tuple[str | int, Any]]:
 def step_of(pointer: str) -> int | None:
     """Return the number of the result that `pointer` leads into; None if it leads into none."""
     parts = _parts(pointer)
-    return int(parts[0]) if parts and _INDEX.fullmatch(parts[0]) else None
+    return int(parts[0]) if parts and is_index(parts[0]) else None
 
 
 def follow(pointer: str, results: Sequence[Any]) -> Any:
@@ -80,25 +79,17 @@ def follow(pointer: str, results: Sequence[Any]) -> Any:
 
     Raises ArgumentNotFound where it leads nowhere.
     """
-    value: Any = list(results)
-    for part in _parts(pointer) or [pointer]:
-        if isinstance(value, dict) and part in value:
-            value = value[part]
-        elif isinstance(value, list) and _INDEX.fullmatch(part) and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            raise ArgumentNotFound(
-                f"{excerpt(pointer, 200)!r} leads to nothing: there is no {excerpt(part)!r}"
-            )
-    return value
+    found = values.follow(_parts(pointer) or [pointer], list(results))
+    if isinstance(found, Nowhere):
+        raise ArgumentNotFound(
+            f"{excerpt(pointer, 200)!r} leads to nothing: there is no {excerpt(found.part)!r}"
+        )
+    return found
 
 
 def _parts(pointer: str) -> list[str] | None:
-    """Return the steps of a pointer; None if it is none, or leads to the whole."""
-    if not pointer.startswith("#/") or re.search("~(?![01])", pointer):
-        return None
-    parts = unquote(pointer[2:]).split("/")
-    return [part.replace("~1", "/").replace("~0", "~") for part in parts]
+    """Return the parts of a pointer; None if it is not a pointer, or means the whole."""
+    return pointer_parts(unquote(pointer[1:])) or None if pointer.startswith("#/") else None
 
 
 def replaced(value: Any, path: Path, new: Any) -> Any:
@@ -187,12 +178,3 @@ def converted(answer: str, schema: Mapping[str, Any]) -> Any:
     if not is_json(value):
         raise ArgumentNotFound(f"the model answered {excerpt(words)!r}, which is no {kind}")
     return value
-
-
-def is_json(value: Any) -> bool:
-    """Say whether a value can be written as JSON: no NaN, no lone surrogate, not too deep."""
-    try:
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError):
-        return False
-    return True

@@ -28,7 +28,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
 
 from banking_server.bank.rules import excerpt
 from banking_server.chaining import META_KEY
-from banking_server.chaining.arguments import argument_problem, canonical_arguments
+from banking_server.chaining.arguments import argument_problem
+from banking_server.chaining.content import for_user_alone
+from banking_server.chaining.values import is_json, same
 from banking_server.tools.answers import Structured, refusal, text
 from banking_server.tools.asking import QUESTIONS_IN_RESULTS
 from banking_server.tools.calling import App
@@ -40,7 +42,6 @@ from banking_server.tools.inference import (
     Path,
     converted,
     follow,
-    is_json,
     prompts,
     question,
     references,
@@ -345,18 +346,18 @@ class _Sequence:
 
     def _finished(self, step: StepRequest, result: CallToolResult) -> StepResult:
         self.next_tool = (result.meta or {}).get(META_KEY)
-        for_user = [block for block in result.content if _for_user_alone(block)]
-        self.progress.shown += [block.model_dump(mode="json", by_alias=True) for block in for_user]
+        content = [
+            block.model_dump(mode="json", by_alias=True, exclude_none=True)
+            for block in result.content
+        ]
+        # What is for the user alone is kept from every model, as a confirmation code is.
+        self.progress.shown += [item for item in content if for_user_alone(item)]
         return StepResult(
             id=step.id,
             tool=step.params.name,
             status="failed" if result.is_error else "done",
             is_error=bool(result.is_error),
-            content=[
-                block.model_dump(mode="json", by_alias=True, exclude_none=True)
-                for block in result.content
-                if not _for_user_alone(block)
-            ],
+            content=[item for item in content if not for_user_alone(item)],
             structured_content=result.structured_content,
         )
 
@@ -402,13 +403,8 @@ def _holds(when: Condition, done: Sequence[StepResult]) -> bool:
     if "exists" in given:
         return when.exists
     if "equals" in given:
-        return _same(value, when.equals)
-    return not _same(value, when.not_equals)
-
-
-def _same(value: Any, other: Any) -> bool:
-    """Whether two values are the same JSON: `1` and `1.0` are, `1` and `true` are not."""
-    return canonical_arguments({"": value}) == canonical_arguments({"": other})
+        return same(value, when.equals)
+    return not same(value, when.not_equals)
 
 
 def _wire(result: StepResult) -> dict[str, Any]:
@@ -490,12 +486,3 @@ def _answer_text(answer: object) -> str:
     if answer.stop_reason == "maxTokens":
         raise ArgumentNotFound("the answer of the client's model was cut off")
     return answer.content.text
-
-
-def _for_user_alone(block: object) -> bool:
-    """Whether a content item is kept from every model, as a confirmation code is."""
-    return (
-        isinstance(block, TextContent)
-        and block.annotations is not None
-        and block.annotations.audience == ["user"]
-    )

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banking_server.chaining.arguments import argument_problem, canonical_arguments
+from banking_server.chaining.arguments import argument_problem
+from banking_server.chaining.values import canonical
 
 from .support import PROPERTY
 from .test_directive import JSON
@@ -249,7 +250,7 @@ def test_nesting_without_end_is_a_problem_like_any_other() -> None:
     assert argument_problem(endless, deep) is not None
     assert argument_problem({"$ref": "#"}, {}) is not None
     with pytest.raises(RecursionError):
-        canonical_arguments(deep)
+        canonical(deep)
 
 
 @pytest.mark.parametrize("digits", [400, 5000])
@@ -312,7 +313,7 @@ def test_anything_under_a_keyword_gives_an_answer(schema: dict[str, Any]) -> Non
     ],
 )
 def test_the_same_arguments(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert canonical_arguments(one) == canonical_arguments(other)
+    assert canonical(one) == canonical(other)
 
 
 @pytest.mark.parametrize(
@@ -332,15 +333,15 @@ def test_the_same_arguments(one: dict[str, Any], other: dict[str, Any]) -> None:
     ],
 )
 def test_different_arguments(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert canonical_arguments(one) != canonical_arguments(other)
+    assert canonical(one) != canonical(other)
 
 
 @PROPERTY
 @given(arguments=st.dictionaries(st.text(), JSON, max_size=5), data=st.data())
 def test_order_and_a_trip_through_json_change_nothing(arguments: Any, data: st.DataObject) -> None:
     items = data.draw(st.permutations(list(arguments.items())))
-    canonical = canonical_arguments(arguments)
+    text = canonical(arguments)
 
-    assert canonical_arguments(dict(items)) == canonical
-    assert canonical_arguments(json.loads(json.dumps(arguments))) == canonical
-    assert canonical_arguments(json.loads(canonical)) == canonical
+    assert canonical(dict(items)) == text
+    assert canonical(json.loads(json.dumps(arguments))) == text
+    assert canonical(json.loads(text)) == text

@@ -12,7 +12,8 @@ from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
 
 from banking_server.chaining import CLIENT_EXTENSION, IDENTIFIER, Found, Malformed, read_directive
-from banking_server.chaining.arguments import argument_problem, canonical_arguments
+from banking_server.chaining.arguments import argument_problem
+from banking_server.chaining.values import canonical
 
 
 async def obstacle(client: Any, name: str, arguments: Any, made: list[Any]) -> str | None:
@@ -25,7 +26,7 @@ async def obstacle(client: Any, name: str, arguments: Any, made: list[Any]) -> s
         return "unknown_tool"
     if argument_problem(tool.input_schema, arguments):
         return "invalid_arguments"
-    if (name, canonical_arguments(arguments)) in made:
+    if (name, canonical(arguments)) in made:
         return "cycle"
     visibility = ((tool.meta or {}).get("ui") or {}).get("visibility", ["model"])
     hints = tool.annotations
@@ -39,7 +40,7 @@ async def chain(client: Any, name: str, arguments: Any) -> tuple[str, list[Any]]
     results: list[Any] = []
     provenance: dict[str, Any] = {"chainId": str(uuid.uuid4()), "level": 1}
     while True:
-        made.append((name, canonical_arguments(arguments)))
+        made.append((name, canonical(arguments)))
         try:
             result = await client.call_tool_mcp(name, arguments, meta={IDENTIFIER: provenance})
         except Exception:

@@ -20,4 +20,4 @@ def _no_model_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def with_form(monkeypatch: pytest.MonkeyPatch) -> None:
     """Servers have the tool `fill_form` too."""
-    monkeypatch.setattr("banking_server.server.TOOLS", (*TOOLS, fill_form))
+    monkeypatch.setattr("banking_server.server.build.TOOLS", (*TOOLS, fill_form))

@@ -14,8 +14,9 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import InputRequiredResult
 
-from banking_server.server import http_app, utc_now
-from banking_server.tokens import Tokens, load_keys
+from banking_server.server.build import utc_now
+from banking_server.server.http import http_app
+from banking_server.server.tokens import Tokens, load_keys
 
 from ..agent.scripted_model import ScriptedModel, error, scripted_model
 from ..tools.support import (

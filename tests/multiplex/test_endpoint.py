@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from banking_server.server import build_server
-from banking_server.settings import SettingsError
+from banking_server.server.build import build_server
+from banking_server.server.settings import SettingsError
 
 from ..agent.scripted_model import Raw, Reply, ScriptedModel, Silence, error, scripted_model
 from ..tools.support import ACCOUNTS, BALANCE, EVERYDAY, SAVINGS, World, settings
@@ -193,8 +193,8 @@ def test_no_client_of_a_model_is_imported_unless_one_is_configured(world: World)
     program = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from banking_server.server import build_server\n"
-        "from banking_server.settings import Settings\n"
+        "from banking_server.server.build import build_server\n"
+        "from banking_server.server.settings import Settings\n"
         "build_server(Settings(database=Path(sys.argv[1])), customer='CUST001')\n"
         "print('openai' in sys.modules)\n"
     )

@@ -27,9 +27,9 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ElicitResult
 
 from banking_server.chaining import CLIENT_EXTENSION
-from banking_server.server import utc_now
-from banking_server.settings import Settings
-from banking_server.tokens import Tokens, load_keys
+from banking_server.server.build import utc_now
+from banking_server.server.settings import Settings
+from banking_server.server.tokens import Tokens, load_keys
 
 MODES = ("auto", "legacy")
 

@@ -16,9 +16,9 @@ from banking_server import __version__
 from banking_server.bank import approvals, handoffs, transfers
 from banking_server.bank.audit import Call
 from banking_server.bank.storage import Bank
-from banking_server.server import open_bank, utc_now
-from banking_server.settings import load_settings
-from banking_server.tokens import Tokens, load_keys
+from banking_server.server.build import open_bank, utc_now
+from banking_server.server.settings import load_settings
+from banking_server.server.tokens import Tokens, load_keys
 
 from .support import Cli, Ended, command, environment, run
 

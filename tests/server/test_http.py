@@ -25,9 +25,11 @@ from banking_server.bank.transfers import (
     prepare_transfer,
 )
 from banking_server.chaining import call_tool_with_chaining
-from banking_server.server import MAX_REQUEST_BYTES, http_app, open_bank, utc_now
-from banking_server.settings import load_settings
-from banking_server.tokens import Tokens, load_keys
+from banking_server.server.build import open_bank, utc_now
+from banking_server.server.http import http_app
+from banking_server.server.scopes import MAX_REQUEST_BYTES
+from banking_server.server.settings import load_settings
+from banking_server.server.tokens import Tokens, load_keys
 
 from .support import (
     FROM_LOCKED,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.settings import PREFIX, Settings, SettingsError, load_settings
+from banking_server.server.settings import PREFIX, Settings, SettingsError, load_settings
 
 
 @pytest.mark.parametrize(

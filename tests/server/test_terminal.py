@@ -14,7 +14,7 @@ from mcp.types import (
     TextResourceContents,
 )
 
-from banking_server.terminal import choices, console, parse, printable, say, shown_to_user
+from banking_server.host.printing import choices, console, parse, printable, say, shown_to_user
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from typing import Any
 import jwt
 import pytest
 
-from banking_server.settings import Settings, load_settings
-from banking_server.tokens import CustomerTokens, Keys, SecretUnavailable, Tokens, load_keys
+from banking_server.server.settings import Settings, load_settings
+from banking_server.server.tokens import CustomerTokens, Keys, SecretUnavailable, Tokens, load_keys
 
 RESOURCE = "http://127.0.0.1:8000/mcp"
 KEY = b"k" * 32

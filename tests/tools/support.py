@@ -17,9 +17,9 @@ from pydantic import SecretStr
 from banking_server.bank.approvals import decide_approval
 from banking_server.bank.storage import Bank
 from banking_server.packaged import demo_data
-from banking_server.server import build_server
-from banking_server.settings import Settings
-from banking_server.tokens import load_keys
+from banking_server.server.build import build_server
+from banking_server.server.settings import Settings
+from banking_server.server.tokens import load_keys
 
 MODES = ("auto", "legacy")
 VERSIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}

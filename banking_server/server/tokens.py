@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import jwt
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
-from banking_server.settings import MIN_SECRET_LENGTH, Settings
+from banking_server.server.settings import MIN_SECRET_LENGTH, Settings
 
 ALGORITHM: Final = "HS256"
 """The only signature that is accepted; what a token says about its own is not asked."""

@@ -13,17 +13,10 @@ from typing import Any, Final, TextIO
 import anyio
 from mcp.client.context import ClientRequestContext
 from mcp.types import (
-    AudioContent,
     CallToolResult,
-    ContentBlock,
     ElicitRequestFormParams,
     ElicitRequestParams,
     ElicitResult,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResourceContents,
 )
 from rich.console import Console
 from rich.padding import Padding
@@ -38,6 +31,7 @@ from banking_server.chaining import (
     Step,
 )
 from banking_server.chaining.arguments import argument_problem
+from banking_server.chaining.content import for_user, in_text
 
 _BIDI_CONTROLS: Final = frozenset(
     "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -152,30 +146,13 @@ def shown_to_user(result: CallToolResult) -> list[str]:
     Content for another audience only is left out. Where that is all there is, and no text was
     meant for anybody else, the structured content is shown.
     """
-    texts = [
-        _in_text(block)
-        for block in result.content
-        if block.annotations is None
-        or block.annotations.audience is None
-        or "user" in block.annotations.audience
+    items = [
+        block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in result.content
     ]
+    texts = [in_text(item) for item in items if for_user(item)]
     if not texts and not result.content and result.structured_content is not None:
         texts = [json.dumps(result.structured_content, ensure_ascii=False, indent=2)]
     return texts
-
-
-def _in_text(block: ContentBlock) -> str:
-    match block:
-        case TextContent():
-            return block.text
-        case ImageContent() | AudioContent():
-            return f"[{block.type}, {block.mime_type}]"
-        case ResourceLink():
-            return f"[{block.name}: {block.uri}]"
-        case EmbeddedResource(resource=TextResourceContents() as resource):
-            return resource.text
-        case EmbeddedResource():
-            return f"[{block.resource.uri}]"
 
 
 class TerminalQuestions:

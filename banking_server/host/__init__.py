@@ -1,0 +1,1 @@
+"""Being an MCP client, with a person at a terminal: connect, show what happens, ask."""

@@ -1,0 +1,1 @@
+"""The bank's MCP server: put together, configured, and kept to those who may use it."""

@@ -1,0 +1,179 @@
+"""The MCP server, assembled: the bank, its tools, the extension, and who is calling."""
+
+import logging
+import os
+import secrets
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+from typing import Final
+
+import anyio
+from mcp.server import MCPServer
+from mcp.server.auth.settings import AuthSettings
+from mcp.server.request_state import RequestStateSecurity
+
+from banking_server import __version__
+from banking_server.bank.accounts import list_customers
+from banking_server.bank.storage import Bank
+from banking_server.bank.transfers import settle
+from banking_server.chaining import ToolChaining
+from banking_server.packaged import demo_data
+from banking_server.server.settings import Settings, SettingsError
+from banking_server.server.tokens import CustomerTokens, Keys, Tokens, load_keys
+from banking_server.tools import READ_SCOPE, TOOLS, App, BankServer, Infer, add_resources
+
+logger = logging.getLogger(__name__)
+
+NAME: Final = "banking-server"
+
+SETTLE_EVERY_SECONDS: Final = 60
+
+_INSTRUCTIONS = """\
+A personal bank. Start with list_accounts for the ids that the other tools take. A transfer has two
+steps: prepare_money_transfer reserves the money, and confirm_or_cancel_money_transfer posts it once
+the customer agrees. Never make up a confirmation code: only the customer has it.
+A result whose _meta.nextTool names a tool says what has to happen next: call that tool with exactly
+those arguments, unless your client already did, in which case its result is there too."""
+
+
+def utc_now() -> datetime:
+    """Return the time, in UTC."""
+    return datetime.now(UTC)
+
+
+def configure_logging(level: str) -> None:
+    """Send what the server says about itself to standard error.
+
+    Libraries speak up from WARNING on whatever the level is: below it, some log what they handle.
+    """
+    logging.basicConfig(
+        level=logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    logging.getLogger("banking_server").setLevel(level)
+
+
+async def open_bank(settings: Settings, now: datetime, keys: Keys | None = None) -> Bank:
+    """Open the bank of these settings. Raises `DatabaseUnavailable`.
+
+    Without the keys it is good for everything but giving and checking confirmation codes.
+    """
+    return await Bank.open(
+        settings.database,
+        rules=settings.rules(),
+        code_key=secrets.token_bytes(32) if keys is None else keys.confirmation_codes,
+        demo_data=demo_data(),
+        now=now,
+    )
+
+
+async def first_look(settings: Settings) -> list[str]:
+    """Open the bank and close it again, so that mistakes come before serving; return the customers.
+
+    Raises `DatabaseUnavailable`, `SecretUnavailable` or `SettingsError`.
+    """
+    bank = await open_bank(settings, utc_now())
+    try:
+        load_keys(settings)
+        _model(to_its_owner=False)
+        return await list_customers(bank)
+    finally:
+        await bank.close()
+
+
+def build_server(
+    settings: Settings, *, customer: str | None, clock: Callable[[], datetime] = utc_now
+) -> MCPServer[App]:
+    """Return the server for the one `customer` of a stdio connection, or for HTTP (None).
+
+    Over HTTP a verified token says who is calling, and due transfers are settled while it runs.
+    Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
+    """
+    keys = load_keys(settings)
+    verifier = CustomerTokens(Tokens.of(settings, keys)) if customer is None else None
+    model = _model(to_its_owner=customer is not None)
+
+    @asynccontextmanager
+    async def lifespan(_: MCPServer[App]) -> AsyncIterator[App]:
+        async with AsyncExitStack() as open_until_the_end:
+            bank = await open_bank(settings, clock(), keys)
+            open_until_the_end.push_async_callback(bank.close)
+            infer = None if model is None else await open_until_the_end.enter_async_context(model())
+            app = App(bank=bank, clock=clock, customer=customer, infer=infer)
+            if verifier is None:
+                yield app
+                return
+
+            async def is_customer(subject: str) -> bool:
+                return subject in await list_customers(bank)
+
+            verifier.is_customer = is_customer
+            async with anyio.create_task_group() as background:
+                background.start_soon(_settle_for_ever, bank, clock)
+                yield app
+                background.cancel_scope.cancel()
+
+    chaining = ToolChaining()
+    mcp = BankServer(
+        NAME,
+        title="Personal banking",
+        instructions=_INSTRUCTIONS,
+        version=__version__,
+        tools=list(TOOLS),
+        extensions=[chaining],
+        lifespan=lifespan,
+        token_verifier=verifier,
+        auth=None if verifier is None else _auth(settings, keys),
+        # Every process has the same key: a question that one asked, another may hear answered.
+        request_state_security=RequestStateSecurity(keys=[keys.request_state]),
+    )
+    add_resources(mcp)
+    chaining.bind(mcp)
+    return mcp
+
+
+def _model(*, to_its_owner: bool) -> Callable[[], AbstractAsyncContextManager[Infer]] | None:
+    """Return what connects the language model that the environment names, if it names one.
+
+    Raises `SettingsError`.
+    """
+    if not any(os.environ.get(f"BANKING_MODEL_{name}") for name in ("URL", "NAME")):
+        return None
+    # The model's client is slow to import, and few servers have a model.
+    from banking_server.agent import ModelNotConfigured, load_model_settings
+    from banking_server.server.model import answering
+
+    try:
+        chosen = load_model_settings()
+    except ModelNotConfigured as error:
+        raise SettingsError(str(error)) from None
+    return lambda: answering(chosen, to_its_owner=to_its_owner)
+
+
+def _auth(settings: Settings, keys: Keys) -> AuthSettings:
+    # From texts, as pydantic would add a slash to the issuer, which has to be the tokens' own.
+    return AuthSettings.model_validate(
+        {
+            "issuer_url": Tokens.of(settings, keys).issuer,
+            "resource_server_url": settings.resource,
+            "required_scopes": [READ_SCOPE],
+            "validate_token_resource": True,
+        }
+    )
+
+
+async def _settle_for_ever(bank: Bank, clock: Callable[[], datetime]) -> None:
+    """Settle due transfers once a minute. Several processes may: each transfer posts once."""
+    while True:
+        try:
+            now = clock()
+            settled = await settle(bank, as_of=now.date(), now=now)
+        except Exception:
+            logger.exception("Due transfers could not be settled; trying again in a minute")
+        else:
+            if settled:
+                logger.info("Settled %d due transfers", len(settled))
+        await anyio.sleep(SETTLE_EVERY_SECONDS)
