@@ -15,29 +15,27 @@ import typer
 from rich.console import Console
 
 from banking_server import __version__
-from banking_server.conformance.child_process import CannotStart
-from banking_server.conformance.client_checks import command_runner, run_client
-from banking_server.conformance.era import Era
-from banking_server.conformance.expected_failures import (
+from banking_server.conformance.client.run import command_runner, run_client
+from banking_server.conformance.client.script import load_client_scripts
+from banking_server.conformance.report.expected_failures import (
     ExpectedFailure,
     ExpectedFailuresError,
     is_bad,
     load_expected_failures,
     stale_entries,
 )
-from banking_server.conformance.judgement import Judgement
-from banking_server.conformance.redaction import Redaction, shown_command
-from banking_server.conformance.report import SUITE, ClientOutput, Report, check_json
+from banking_server.conformance.report.judgement import Judgement
+from banking_server.conformance.report.redaction import Redaction, shown_command
+from banking_server.conformance.report.report import SUITE, ClientOutput, Report, check_json
+from banking_server.conformance.report.verdict import EXIT_CODES, FailOn, Verdict, conclude
 from banking_server.conformance.requirements import Side, checks_of, load_checks
-from banking_server.conformance.scenario import (
-    ScenarioError,
-    load_client_scripts,
-    load_server_scenario,
-)
-from banking_server.conformance.server_checks import PASSIVE, run_server
+from banking_server.conformance.scenario_file import ScenarioError
+from banking_server.conformance.server.run import PASSIVE, run_server
+from banking_server.conformance.server.scenario import load_server_scenario
+from banking_server.conformance.target.child_process import CannotStart
+from banking_server.conformance.target.connection import Target
+from banking_server.conformance.target.era import Era
 from banking_server.conformance.traceability import matrix_json, print_matrix
-from banking_server.conformance.verdict import EXIT_CODES, FailOn, Verdict, conclude
-from banking_server.conformance.wire import Target
 
 USAGE_ERROR = 2
 INTERRUPTED = 130

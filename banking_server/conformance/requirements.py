@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import yaml
 
-from banking_server.conformance.era import Era
+from banking_server.conformance.target.era import Era
 from banking_server.packaged import packaged
 
 _MUST: Final = re.compile(r"\bMUST\b")

@@ -15,19 +15,15 @@ from typing import Any
 from unittest import mock
 
 from banking_server.conformance import cli
-from banking_server.conformance.client_checks import ClientEnd, ClientRun, run_client
-from banking_server.conformance.era import Era
-from banking_server.conformance.judgement import Judgement, collapse
-from banking_server.conformance.redaction import Redaction
+from banking_server.conformance.client.run import ClientEnd, ClientRun, run_client
+from banking_server.conformance.client.script import ClientScript, load_client_scripts
+from banking_server.conformance.report.judgement import Judgement, collapse
+from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.requirements import checks_of
-from banking_server.conformance.scenario import (
-    ClientScript,
-    ServerScenario,
-    load_client_scripts,
-    load_server_scenario,
-)
-from banking_server.conformance.server_checks import ServerRun, run_server
-from banking_server.conformance.wire import Target
+from banking_server.conformance.server.run import ServerRun, run_server
+from banking_server.conformance.server.scenario import ServerScenario, load_server_scenario
+from banking_server.conformance.target.connection import Target
+from banking_server.conformance.target.era import Era
 
 from . import small_client
 from .small_server import SmallServer, http_server

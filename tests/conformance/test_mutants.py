@@ -2,8 +2,8 @@
 
 import pytest
 
-from banking_server.conformance.era import Era
 from banking_server.conformance.requirements import load_checks
+from banking_server.conformance.target.era import Era
 from banking_server.conformance.traceability import Mutant, load_mutants
 
 from .client_mutants import CLIENT_MUTANTS

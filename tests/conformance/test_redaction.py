@@ -2,7 +2,7 @@
 
 import pytest
 
-from banking_server.conformance.redaction import (
+from banking_server.conformance.report.redaction import (
     REDACTED,
     Redaction,
     is_secret_name,

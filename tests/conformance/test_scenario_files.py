@@ -11,7 +11,8 @@ import yaml
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ValidationError
 
-from banking_server.conformance.scenario import ClientScript, ServerScenario, load_server_scenario
+from banking_server.conformance.client.script import ClientScript
+from banking_server.conformance.server.scenario import ServerScenario, load_server_scenario
 from banking_server.packaged import packaged
 
 from .support import SHOP

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.conformance.client_checks import ClientEnd, run_client
-from banking_server.conformance.era import Era
+from banking_server.conformance.client.run import ClientEnd, run_client
+from banking_server.conformance.target.era import Era
 from banking_server.packaged import packaged
 
 from .bank_process import COMMAND, Bank

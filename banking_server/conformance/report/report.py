@@ -17,13 +17,13 @@ from rich.text import Text
 
 from banking_server import __version__
 from banking_server.chaining import IDENTIFIER
-from banking_server.conformance.era import Era
-from banking_server.conformance.expected_failures import ExpectedFailure
-from banking_server.conformance.judgement import Judgement, Status, collapse
-from banking_server.conformance.redaction import Redaction
+from banking_server.conformance.message import Json
+from banking_server.conformance.report.expected_failures import ExpectedFailure
+from banking_server.conformance.report.judgement import Judgement, Status, collapse
+from banking_server.conformance.report.redaction import Redaction
+from banking_server.conformance.report.verdict import Conclusion
 from banking_server.conformance.requirements import Check, Side
-from banking_server.conformance.verdict import Conclusion
-from banking_server.conformance.wire import Json
+from banking_server.conformance.target.era import Era
 
 SUITE: Final = "tool-chaining-conformance"
 SHOWN_MESSAGES: Final = 12

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from banking_server.conformance.judgement import Judgement, Status
+from banking_server.conformance.report.judgement import Judgement, Status
 from banking_server.conformance.requirements import Side, checks_of
 
 

@@ -25,9 +25,10 @@ from mcp.types import (
 
 from banking_server import __version__
 from banking_server.chaining import IDENTIFIER, SETTINGS
-from banking_server.conformance.child_process import CannotStart, ChildProcess
-from banking_server.conformance.era import Era
-from banking_server.conformance.scenario import ElicitationAnswer
+from banking_server.conformance.message import METHOD_NOT_FOUND, Json, WireMessage
+from banking_server.conformance.target.child_process import CannotStart, ChildProcess
+from banking_server.conformance.target.elicitation import ElicitationAnswer
+from banking_server.conformance.target.era import Era
 
 CLIENT_INFO: Final = {"name": "tool-chaining-conformance", "version": __version__}
 MESSAGE_BYTES: Final = 16 * 1024 * 1024
@@ -40,10 +41,6 @@ PAGES: Final = 100
 """Pages of `tools/list` that are read at most."""
 ROUNDS: Final = 10
 """Rounds of questions in one call at most, as SDKs have it."""
-
-METHOD_NOT_FOUND: Final = -32601
-
-Json = dict[str, Any]
 
 
 class TargetFailure(Exception):
@@ -90,18 +87,6 @@ class Profile:
         if self.settings is not None:
             capabilities["extensions"] = {IDENTIFIER: dict(self.settings)}
         return capabilities
-
-
-@dataclass(frozen=True)
-class WireMessage:
-    """One message as it went over the wire."""
-
-    sender: Literal["client", "server"]
-    body: Json
-
-    def to_json(self) -> Json:
-        """Return the message as reports show it."""
-        return {"from": self.sender, "message": self.body}
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,13 @@ from typing import Any, Final, Protocol
 from jsonschema.validators import Draft202012Validator
 
 from banking_server.chaining import IDENTIFIER
-from banking_server.conformance.child_process import ChildProcess
-from banking_server.conformance.era import Era
-from banking_server.conformance.judgement import Judge, Judgement
-from banking_server.conformance.mock_server import Log, MockServer, Operation
+from banking_server.conformance.client.mock_server import Log, MockServer, Operation
+from banking_server.conformance.client.script import Case, ClientScript, ScriptCheck
+from banking_server.conformance.report.judgement import Judge, Judgement
 from banking_server.conformance.requirements import checks_of
-from banking_server.conformance.scenario import Case, ClientScript, Json, ScriptCheck
+from banking_server.conformance.scenario_file import Json
+from banking_server.conformance.target.child_process import ChildProcess
+from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import same
 from banking_server.packaged import packaged
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from banking_server.conformance.era import Era
+from banking_server.conformance.message import WireMessage
 from banking_server.conformance.requirements import Check, Level, load_checks
-from banking_server.conformance.wire import WireMessage
+from banking_server.conformance.target.era import Era
 
 
 class Status(StrEnum):

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
 
-from banking_server.conformance.expected_failures import ExpectedFailure
-from banking_server.conformance.judgement import Judgement, Status
+from banking_server.conformance.report.expected_failures import ExpectedFailure
+from banking_server.conformance.report.judgement import Judgement, Status
 from banking_server.conformance.requirements import Level
 
 

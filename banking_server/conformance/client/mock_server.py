@@ -23,16 +23,16 @@ from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from banking_server import __version__
 from banking_server.chaining import IDENTIFIER
-from banking_server.conformance.era import Era
-from banking_server.conformance.scenario import (
+from banking_server.conformance.client.script import (
     Case,
     ClientScript,
     Round,
     ScriptAnswer,
     ScriptTool,
 )
+from banking_server.conformance.message import METHOD_NOT_FOUND, Json, WireMessage
+from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import same
-from banking_server.conformance.wire import METHOD_NOT_FOUND, Json, WireMessage
 
 SERVER_INFO: Final = {"name": "tool-chaining-mock", "version": __version__}
 INVALID_PARAMS: Final = -32602

@@ -13,30 +13,29 @@ from jsonschema.validators import Draft202012Validator
 
 from banking_server.chaining import IDENTIFIER, META_KEY, SETTINGS, Provenance
 from banking_server.chaining.arguments import argument_problem
-from banking_server.conformance.era import Era
-from banking_server.conformance.judgement import Judge, Judgement
-from banking_server.conformance.redaction import Redaction
+from banking_server.conformance.message import Json, WireMessage
+from banking_server.conformance.report.judgement import Judge, Judgement
+from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.requirements import checks_of
-from banking_server.conformance.scenario import (
+from banking_server.conformance.server.scenario import (
     Capture,
-    ElicitationAnswer,
     FollowUp,
     ServerScenario,
     Step,
     StepExpectation,
 )
-from banking_server.conformance.values import identity, same
-from banking_server.conformance.wire import (
+from banking_server.conformance.target.connection import (
     Connection,
-    Json,
     Profile,
     Reply,
     Target,
     TargetFailure,
     ToolCall,
-    WireMessage,
     connect,
 )
+from banking_server.conformance.target.elicitation import ElicitationAnswer
+from banking_server.conformance.target.era import Era
+from banking_server.conformance.values import identity, same
 from banking_server.packaged import packaged
 
 PASSIVE: Final = "passive"

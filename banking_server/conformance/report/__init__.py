@@ -1,0 +1,1 @@
+"""What came of a run: judgements, the verdict, and the forms in which both are told."""

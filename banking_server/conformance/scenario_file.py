@@ -1,0 +1,53 @@
+"""What the two kinds of scenario files have in common: strict models, read from YAML."""
+
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from banking_server.conformance.target.era import Era
+
+Json = dict[str, Any]
+Kebab = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
+Name = Annotated[str, Field(min_length=1)]
+Ordinal = Annotated[int, Field(ge=1)]
+M = TypeVar("M", bound=BaseModel)
+BOTH_ERAS = tuple(Era)
+
+
+class ScenarioError(Exception):
+    """A scenario file cannot be used; the message names the file, the place and the mistake."""
+
+
+class _JsonLoader(yaml.SafeLoader):
+    """YAML as JSON: a plain date stays text, since a tool's arguments have no dates."""
+
+
+_JsonLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+class Strict(BaseModel):
+    """A part of a scenario file; members that it does not know are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def load(path: Path, model: type[M]) -> M:
+    """Read a scenario file. Raises ScenarioError."""
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ScenarioError(f"{path}: cannot be read: {reason}") from error
+    try:
+        return model.model_validate(yaml.load(text, _JsonLoader))  # noqa: S506 - a safe loader
+    except yaml.YAMLError as error:
+        raise ScenarioError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ScenarioError(f"{path}: {place or 'the file'}: {first['msg']}") from error

@@ -1,0 +1,1 @@
+"""Talking to what is judged: processes, transports, both eras of the protocol."""
