@@ -1,8 +1,37 @@
-"""What all tests share."""
+"""What all tests share: one bank on a real database file, and both protocol eras."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
 import pytest
+
+from .kit.bank import START, World, fill
+from .kit.words import MODES
 
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database just filled with the demo data, to be copied: filling takes its time."""
+    path = tmp_path_factory.mktemp("filled") / "bank.db"
+    anyio.run(fill, path, START)
+    return path
+
+
+@pytest.fixture
+def world(tmp_path: Path, filled: Path) -> Iterator[World]:
+    """A bank of its own for each test."""
+    made = World(tmp_path, filled)
+    yield made
+    made.books_balance()
+
+
+@pytest.fixture(params=MODES)
+def mode(request: pytest.FixtureRequest) -> str:
+    """Both protocol eras."""
+    return str(request.param)

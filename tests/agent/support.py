@@ -17,7 +17,7 @@ from banking_server.agent import (
 )
 from banking_server.chaining import CLIENT_EXTENSION
 
-from .scripted_model import Script, ScriptedModel, scripted_model
+from ..kit.model import Script, ScriptedModel, scripted_model
 from .shop_server import Log, fresh_shop
 
 
@@ -25,7 +25,7 @@ def settings(url: str, **more: Any) -> ModelSettings:
     return ModelSettings(**{"url": url, "name": "scripted", "retries": 0, "tools": "prompt"} | more)
 
 
-class Asked:
+class Consent:
     """A host that is asked for its consent."""
 
     def __init__(self, answer: bool) -> None:
@@ -58,7 +58,7 @@ async def scene(
     script: Script,
     *,
     bounds: Mapping[str, Any] | None = None,
-    consent: Asked | None = None,
+    consent: Consent | None = None,
     stream: bool = False,
     **more: Any,
 ) -> AsyncIterator[Scene]:
@@ -74,7 +74,7 @@ async def scene(
                 endpoint,
                 await Toolbox.gather({"shop": client}),
                 bounds=Bounds(**bounds) if bounds else None,
-                consent=consent or Asked(True),
+                consent=consent or Consent(True),
                 on_entry=lambda entry: made.entries.append(entry),
                 on_text=(lambda piece: made.shown.append(piece)) if stream else None,
             )

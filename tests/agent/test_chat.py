@@ -10,7 +10,7 @@ from mcp import Client
 from banking_server.agent import Terminal, chat
 from banking_server.chaining import CLIENT_EXTENSION, FollowNonDestructive, Proposal, Step
 
-from .scripted_model import Script, ScriptedModel, call, error, scripted_model
+from ..kit.model import Script, ScriptedModel, call, error, scripted_model
 from .shop_server import SECRET, Log, fresh_shop
 from .support import settings
 

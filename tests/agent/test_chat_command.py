@@ -1,15 +1,10 @@
 """`banking-server chat` as people use it: in a real terminal, with real servers as subprocesses."""
 
-import fcntl
 import io
 import json
 import os
-import pty
-import select
-import signal
 import subprocess
 import sys
-import termios
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,98 +13,39 @@ import pytest
 
 from banking_server.cli import main
 
+from ..kit.command import PATIENCE, environment
+from ..kit.model import Script, ScriptedModel, Silence, call, scripted_model
+from ..kit.terminal import Terminal
+from ..kit.words import LOCKED_TEXT
 from . import shop_server
-from .scripted_model import Script, ScriptedModel, Silence, call, scripted_model
 from .shop_server import SECRET
 
-PATIENCE = 60
-PACKAGES = os.pathsep.join(path or os.getcwd() for path in sys.path)
 
-
-def environment(model: ScriptedModel | None, folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("BANKING_")}
-    kept |= {"PYTHONPATH": PACKAGES, "TERM": "dumb", "INPUTRC": os.devnull}
-    # So wide that no text is wrapped which a test waits for.
-    kept |= {"COLUMNS": "400", "LINES": "40"}
-    kept["BANKING_DATABASE"] = str(folder / "bank.db")
+def settings(model: ScriptedModel | None, folder: Path) -> dict[str, str]:
+    """Return the settings of a chat with this model, on a bank of the test's own."""
+    chosen = {
+        "TERM": "dumb",
+        "INPUTRC": os.devnull,
+        # So wide that no text is wrapped which a test waits for.
+        "COLUMNS": "400",
+        "LINES": "40",
+        "BANKING_DATABASE": str(folder / "bank.db"),
+    }
     if model is not None:
-        kept |= {
+        chosen |= {
             "BANKING_MODEL_URL": model.url,
             "BANKING_MODEL_NAME": "scripted",
             "BANKING_MODEL_TOOLS": "prompt",
         }
-    return kept
+    return chosen
 
 
-class Session:
-    """A chat in a terminal, and the person who sits there."""
-
-    def __init__(self, model: ScriptedModel, folder: Path, command: Sequence[str]) -> None:
-        self.screen = ""
-        self._seen = 0
-        self._main, terminal = pty.openpty()
-
-        def sit_down() -> None:
-            # Ctrl-C reaches who has the terminal for its own, and does what it does for a person,
-            # even where whatever runs the tests ignores it, as a job in the background does.
-            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "banking_server", "chat", *command],
-            stdin=terminal,
-            stdout=terminal,
-            stderr=terminal,
-            env=environment(model, folder),
-            start_new_session=True,
-            preexec_fn=sit_down,
-        )
-        os.close(terminal)
-
-    def wait_for(self, text: str) -> None:
-        """Read the screen until it shows `text`, after what was waited for before."""
-        end = time.monotonic() + PATIENCE
-        while (found := self.screen.find(text, self._seen)) < 0:
-            assert time.monotonic() < end, f"no {text!r} in {self.screen!r}"
-            assert self._read(), f"ended without {text!r}: {self.screen!r}"
-        self._seen = found + len(text)
-
-    def press(self, keys: str) -> None:
-        os.write(self._main, keys.encode())
-
-    def interrupt_until(self, text: str) -> None:
-        """Press Ctrl-C at the prompt until `text` shows that it was seen.
-
-        CPython misses one that comes between a key and its waiting for the next: a person would
-        press again.
-        """
-        end = time.monotonic() + PATIENCE
-        while self.screen.find(text, self._seen) < 0:
-            assert time.monotonic() < end, f"no {text!r} in {self.screen!r}"
-            self.press("\x03")
-            while select.select([self._main], [], [], 1)[0]:
-                assert self._read(), f"ended without {text!r}: {self.screen!r}"
-        self._seen = self.screen.find(text, self._seen) + len(text)
-
-    def finish(self) -> int:
-        while self._read():
-            pass
-        return self.process.wait(PATIENCE)
-
-    def close(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        os.close(self._main)
-
-    def _read(self) -> bool:
-        ready, _, _ = select.select([self._main], [], [], PATIENCE)
-        assert ready, f"nothing happens any more: {self.screen!r}"
-        try:
-            read = os.read(self._main, 65536)
-        except OSError:  # Linux says so when the other side is closed.
-            return False
-        self.screen += read.decode().replace("\r\n", "\n")
-        return bool(read)
+def chat(model: ScriptedModel, folder: Path, command: Sequence[str]) -> Terminal:
+    """Start a conversation in a terminal."""
+    return Terminal(
+        [sys.executable, "-m", "banking_server", "chat", *command],
+        **settings(model, folder),
+    )
 
 
 class Shop:
@@ -136,15 +72,15 @@ def shop(tmp_path: Path) -> Shop:
 
 
 @pytest.fixture
-def sessions() -> Iterator[list[Session]]:
-    started: list[Session] = []
+def terminals() -> Iterator[list[Terminal]]:
+    started: list[Terminal] = []
     yield started
-    for session in started:
-        session.close()
+    for terminal in started:
+        terminal.close()
 
 
 def test_a_conversation_in_the_terminal(
-    tmp_path: Path, shop: Shop, sessions: list[Session]
+    tmp_path: Path, shop: Shop, terminals: list[Terminal]
 ) -> None:
     """One conversation: consent, a question, Ctrl-C everywhere, the history, and the end."""
     script: Script = [
@@ -161,65 +97,65 @@ def test_a_conversation_in_the_terminal(
         "Me three.",
     ]
     with scripted_model(script) as model:
-        session = Session(model, tmp_path, shop.command)
-        sessions.append(session)
-        session.wait_for("Model: scripted. Tools: price, buy")
+        terminal = chat(model, tmp_path, shop.command)
+        terminals.append(terminal)
+        terminal.wait_for("Model: scripted. Tools: price, buy")
 
-        session.wait_for("you> ")
-        session.press("Buy an oak door.\n")
-        session.wait_for('with     {"door": "oak"}')
-        session.wait_for("Call it? [y/N] ")
+        terminal.wait_for("you> ")
+        terminal.press("Buy an oak door.\n")
+        terminal.wait_for('with     {"door": "oak"}')
+        terminal.wait_for("Call it? [y/N] ")
         assert shop.calls() == []
-        session.press("y\n")
-        session.wait_for("bought oak")
-        session.wait_for("You bought oak.\n")
-        session.wait_for("[1 call by the model")
+        terminal.press("y\n")
+        terminal.wait_for("bought oak")
+        terminal.wait_for("You bought oak.\n")
+        terminal.wait_for("[1 call by the model")
 
-        session.wait_for("you> ")
-        session.press("Ask me.\n")
-        session.wait_for("Do you like doors?")
-        session.wait_for("y/n")
-        session.press("y\n")
-        session.wait_for("You like doors.\n")
+        terminal.wait_for("you> ")
+        terminal.press("Ask me.\n")
+        terminal.wait_for("Do you like doors?")
+        terminal.wait_for("y/n")
+        terminal.press("y\n")
+        terminal.wait_for("You like doors.\n")
         assert shop.calls()[-1] == ["survey", {"answer": "accept"}]
 
-        session.wait_for("you> ")
-        session.press("Give me a code, then hang.\n")
-        session.wait_for(SECRET)
+        terminal.wait_for("you> ")
+        terminal.press("Give me a code, then hang.\n")
+        terminal.wait_for(SECRET)
         shop.wait_for_call("hang")
-        session.press("\x03")
-        session.wait_for("Done so far: code (by the model). The call of hang was under way")
+        terminal.press("\x03")
+        terminal.wait_for("Done so far: code (by the model). The call of hang was under way")
 
-        session.wait_for("you> ")
-        session.press("Then buy an elm door.\n")
-        session.wait_for("Call it? [y/N] ")
-        session.press("\x03")
-        session.wait_for("No tool call was completed.")
+        terminal.wait_for("you> ")
+        terminal.press("Then buy an elm door.\n")
+        terminal.wait_for("Call it? [y/N] ")
+        terminal.press("\x03")
+        terminal.wait_for("No tool call was completed.")
 
-        session.wait_for("you> ")
-        session.press("half a line")
-        session.wait_for("half a line")
-        session.interrupt_until("(Ctrl-D or /quit ends the conversation.)")
-        session.wait_for("you> ")
-        session.press("Still there?\n")
-        session.wait_for("I am still here.\n")
+        terminal.wait_for("you> ")
+        terminal.press("half a line")
+        terminal.wait_for("half a line")
+        terminal.interrupt_until("(Ctrl-D or /quit ends the conversation.)")
+        terminal.wait_for("you> ")
+        terminal.press("Still there?\n")
+        terminal.wait_for("I am still here.\n")
 
-        session.wait_for("you> ")
-        session.press("Think for ever.\n")
+        terminal.wait_for("you> ")
+        terminal.press("Think for ever.\n")
         assert model.silent.wait(PATIENCE)
-        session.press("\x03")
-        session.wait_for("No tool call was completed.")
+        terminal.press("\x03")
+        terminal.wait_for("No tool call was completed.")
 
-        session.wait_for("you> ")
-        session.press("And you?\n")
-        session.wait_for("Me too.\n")
-        session.wait_for("you> ")
-        session.press("\x1b[A\n")
-        session.wait_for("Me three.\n")
+        terminal.wait_for("you> ")
+        terminal.press("And you?\n")
+        terminal.wait_for("Me too.\n")
+        terminal.wait_for("you> ")
+        terminal.press("\x1b[A\n")
+        terminal.wait_for("Me three.\n")
 
-        session.wait_for("you> ")
-        session.press("\x04")
-        assert session.finish() == 0
+        terminal.wait_for("you> ")
+        terminal.press("\x04")
+        assert terminal.finish() == 0
     assert [message["content"] for message in model.requests[-1]["messages"][-3:]] == [
         "And you?",
         "Me too.",
@@ -228,13 +164,10 @@ def test_a_conversation_in_the_terminal(
     assert "half a line" not in model.told
     assert SECRET not in model.told
     assert [tool for tool, _ in shop.calls()] == ["buy", "survey", "code", "hang"]
-    assert "Traceback" not in session.screen
+    assert "Traceback" not in terminal.screen
 
 
-LOCKED = "I'm sorry, but your Primary Checking account (acc_checking_001) is currently locked."
-
-
-def test_the_banks_locked_account(tmp_path: Path, sessions: list[Session]) -> None:
+def test_the_banks_locked_account(tmp_path: Path, terminals: list[Terminal]) -> None:
     """The bank's own server: one call by the model, and the directive does the rest."""
     script = [
         call("list_accounts"),
@@ -247,24 +180,24 @@ def test_the_banks_locked_account(tmp_path: Path, sessions: list[Session]) -> No
         "An agent will call you.",
     ]
     with scripted_model(script) as model:
-        session = Session(model, tmp_path, ["--customer", "CUST001"])
-        sessions.append(session)
-        session.wait_for("you> ")
-        session.press("Move 100 from checking to savings.\n")
-        session.wait_for("prepare_money_transfer")
-        session.wait_for("Call it? [y/N] ")
-        session.press("y\n")
-        session.wait_for("request_agent_handoff")
-        session.wait_for("_meta.nextTool = ")
-        session.wait_for("How would you like to be connected?")
-        session.wait_for("1-2")
-        session.press("2\n")
-        session.wait_for("An agent will call you.\n")
-        session.wait_for("[2 calls by the model, 1 call by directive; 3 replies")
-        session.wait_for("you> ")
-        session.press("/quit\n")
-        assert session.finish() == 0
-    assert LOCKED in " ".join(session.screen.split())
+        terminal = chat(model, tmp_path, ["--customer", "CUST001"])
+        terminals.append(terminal)
+        terminal.wait_for("you> ")
+        terminal.press("Move 100 from checking to savings.\n")
+        terminal.wait_for("prepare_money_transfer")
+        terminal.wait_for("Call it? [y/N] ")
+        terminal.press("y\n")
+        terminal.wait_for("request_agent_handoff")
+        terminal.wait_for("_meta.nextTool = ")
+        terminal.wait_for("How would you like to be connected?")
+        terminal.wait_for("1-2")
+        terminal.press("2\n")
+        terminal.wait_for("An agent will call you.\n")
+        terminal.wait_for("[2 calls by the model, 1 call by directive; 3 replies")
+        terminal.wait_for("you> ")
+        terminal.press("/quit\n")
+        assert terminal.finish() == 0
+    assert LOCKED_TEXT in " ".join(terminal.screen.split())
     assert "I'm sorry" not in model.told
     assert len(model.requests) == 3
     assert "A customer service agent will call you back." in model.last_message()
@@ -278,7 +211,7 @@ def test_without_a_terminal_nothing_is_asked(tmp_path: Path, shop: Shop) -> None
             input="Buy an oak door.\n",
             capture_output=True,
             text=True,
-            env=environment(model, tmp_path),
+            env=environment(**settings(model, tmp_path)),
             timeout=PATIENCE,
             check=False,
         )
@@ -309,7 +242,7 @@ def test_what_cannot_work_is_said_at_once(
     monkeypatch.setattr(sys, "argv", ["banking-server", "chat", *command])
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     with scripted_model([]) as model:
-        variables = environment(model if configured else None, tmp_path)
+        variables = settings(model if configured else None, tmp_path)
         for name in ("URL", "NAME"):
             monkeypatch.delenv(f"BANKING_MODEL_{name}", raising=False)
         for name, value in variables.items():

@@ -15,7 +15,7 @@ from banking_server.agent import (
 )
 from banking_server.agent.endpoint import MAX_REPLY, READY
 
-from .scripted_model import Action, Endless, Raw, Reply, Silence, error, native, scripted_model
+from ..kit.model import Action, Endless, Raw, Reply, Silence, error, native, scripted_model
 from .support import settings
 
 pytestmark = pytest.mark.anyio

@@ -23,7 +23,7 @@ from banking_server.agent import (
 )
 from banking_server.chaining import CLIENT_EXTENSION, Outcome, Proposal
 
-from .scripted_model import (
+from ..kit.model import (
     COMPLETION_TOKENS,
     PROMPT_TOKENS,
     Action,
@@ -37,7 +37,7 @@ from .scripted_model import (
     scripted_model,
 )
 from .shop_server import SECRET, fresh_shop
-from .support import Asked, scene, settings
+from .support import Consent, scene, settings
 
 pytestmark = pytest.mark.anyio
 
@@ -322,7 +322,7 @@ async def test_the_wording_of_a_directive_that_was_followed_is_left_out() -> Non
 
 
 async def test_consent_is_asked_for_what_is_not_read_only() -> None:
-    consent = Asked(True)
+    consent = Consent(True)
     script = [call("price", door="oak"), call("buy", door="oak"), "Bought."]
     async with scene(script, consent=consent) as s:
         await s.agent.ask("Buy oak.")
@@ -331,7 +331,7 @@ async def test_consent_is_asked_for_what_is_not_read_only() -> None:
 
 
 async def test_a_declined_call_is_not_made() -> None:
-    async with scene([call("buy", door="oak"), "Then not."], consent=Asked(False)) as s:
+    async with scene([call("buy", door="oak"), "Then not."], consent=Consent(False)) as s:
         run = await s.agent.ask("Buy oak.")
     assert s.called == []
     assert "declined" in s.model.last_message()

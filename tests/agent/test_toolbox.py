@@ -12,7 +12,7 @@ from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAn
 from banking_server.agent import Agent, Endpoint, Toolbox, ToolsUnavailable
 from banking_server.chaining.catalog import PAGE_LIMIT
 
-from .scripted_model import call, native, scripted_model
+from ..kit.model import call, native, scripted_model
 from .shop_server import Log, build
 from .support import settings
 

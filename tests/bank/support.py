@@ -18,15 +18,16 @@ from banking_server.bank.transfers import (
     prepare_transfer,
 )
 
+from ..kit.words import EVERYDAY, SAVINGS
+
 DATA = Path(__file__).parents[2] / "data"
 CODE_KEY = b"a key for tests"
 NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 """A Wednesday morning: the branch is open."""
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
-LOCKED, SAVINGS, EVERYDAY = "acc_checking_001", "acc_savings_001", "acc_everyday_001"
-RETIREMENT, DEPOSIT = "acc_retirement_001", "acc_deposit_001"
-EURO, PAYEE, FOREIGN = "acc_euro_001", "acc_payee_001", "acc_savings_002"
+FOREIGN = "acc_savings_002"
+"""Somebody else's account."""
 
 BAD_IDS = ["", "nobody", "\ud800", "a\x00b", "x" * 1_000_000, "é", "' OR 1=1 --", FOREIGN]
 
@@ -91,11 +92,6 @@ async def posted(bank: Bank, amount: str = "100.00", **more: Any) -> Posted:
     outcome = await confirm(bank, (await prepared(bank, amount, **more)).transfer.transfer_id)
     assert isinstance(outcome, Posted), outcome
     return outcome
-
-
-def wrong(code: str) -> str:
-    """Return another code than this one."""
-    return f"{(int(code) + 1) % 1_000_000:06d}"
 
 
 def sql(path: Path, statement: str, *values: object) -> list[tuple[Any, ...]]:

@@ -22,24 +22,8 @@ from banking_server.bank.accounts import (
 from banking_server.bank.rules import NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 
-from .support import (
-    BAD_IDS,
-    DAY,
-    DEPOSIT,
-    EURO,
-    EVERYDAY,
-    FOREIGN,
-    LOCKED,
-    MINUTE,
-    NOW,
-    PAYEE,
-    RETIREMENT,
-    SAVINGS,
-    call,
-    outcomes,
-    posted,
-    prepared,
-)
+from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT, SAVINGS
+from .support import BAD_IDS, DAY, FOREIGN, MINUTE, NOW, call, outcomes, posted, prepared
 
 pytestmark = pytest.mark.anyio
 

@@ -16,20 +16,8 @@ from banking_server.bank.rules import NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import Prepared, cancel_transfer, find_transfer
 
-from .support import (
-    BAD_IDS,
-    DAY,
-    EVERYDAY,
-    HOUR,
-    NOW,
-    SAVINGS,
-    call,
-    confirm,
-    outcomes,
-    prepare,
-    prepared,
-    sql,
-)
+from ..kit.words import EVERYDAY, SAVINGS
+from .support import BAD_IDS, DAY, HOUR, NOW, call, confirm, outcomes, prepare, prepared, sql
 
 pytestmark = pytest.mark.anyio
 

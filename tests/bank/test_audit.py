@@ -9,20 +9,8 @@ from banking_server.bank.audit import Call, list_events, outcome_name, record
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import AccountLocked, Prepared
 
-from .support import (
-    EVERYDAY,
-    LOCKED,
-    MINUTE,
-    NOW,
-    PAYEE,
-    call,
-    confirm,
-    outcomes,
-    prepare,
-    prepared,
-    sql,
-    wrong,
-)
+from ..kit.words import EVERYDAY, LOCKED, PAYEE, wrong
+from .support import MINUTE, NOW, call, confirm, outcomes, prepare, prepared, sql
 
 pytestmark = pytest.mark.anyio
 

@@ -8,19 +8,8 @@ from banking_server.bank.compliance import ReportRecorded, record_report
 from banking_server.bank.rules import NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 
-from .support import (
-    BAD_IDS,
-    EVERYDAY,
-    HOUR,
-    NOW,
-    PAYEE,
-    SAVINGS,
-    call,
-    outcomes,
-    posted,
-    prepared,
-    sql,
-)
+from ..kit.words import EVERYDAY, PAYEE, SAVINGS
+from .support import BAD_IDS, HOUR, NOW, call, outcomes, posted, prepared, sql
 
 pytestmark = pytest.mark.anyio
 

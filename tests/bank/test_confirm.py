@@ -29,14 +29,12 @@ from banking_server.bank.transfers import (
     settle,
 )
 
+from ..kit.words import EVERYDAY, PAYEE, SAVINGS, wrong
 from .support import (
     BAD_IDS,
     DAY,
-    EVERYDAY,
     MINUTE,
     NOW,
-    PAYEE,
-    SAVINGS,
     call,
     check_books,
     confirm,
@@ -46,7 +44,6 @@ from .support import (
     prepared,
     set_flag,
     sql,
-    wrong,
 )
 
 pytestmark = pytest.mark.anyio

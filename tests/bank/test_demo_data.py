@@ -9,7 +9,8 @@ import pytest
 from banking_server.bank.demo_data import DemoDataError, read_demo_data
 from banking_server.bank.storage import DatabaseUnavailable
 
-from .support import DATA, DAY, EVERYDAY, NOW, check_books, open_bank, sql
+from ..kit.words import EVERYDAY
+from .support import DATA, DAY, NOW, check_books, open_bank, sql
 
 pytestmark = pytest.mark.anyio
 

@@ -17,19 +17,13 @@ from banking_server.bank.transfers import (
     find_transfer,
 )
 
+from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT, SAVINGS
 from .support import (
     BAD_IDS,
     DAY,
-    DEPOSIT,
-    EURO,
-    EVERYDAY,
     HOUR,
-    LOCKED,
     MINUTE,
     NOW,
-    PAYEE,
-    RETIREMENT,
-    SAVINGS,
     call,
     confirm,
     open_bank,

@@ -8,18 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from .support import (
-    DATA,
-    EVERYDAY,
-    NOW,
-    SAVINGS,
-    check_books,
-    open_bank,
-    outcomes,
-    posted,
-    prepared,
-    sql,
-)
+from ..kit.words import EVERYDAY, SAVINGS
+from .support import DATA, NOW, check_books, open_bank, outcomes, posted, prepared, sql
 
 pytestmark = pytest.mark.anyio
 

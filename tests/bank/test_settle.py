@@ -14,13 +14,11 @@ from banking_server.bank.compliance import ReportRecorded, record_report
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import Scheduled, TransferView, find_transfer, settle
 
+from ..kit.words import EVERYDAY, PAYEE, SAVINGS
 from .support import (
     DAY,
-    EVERYDAY,
     MINUTE,
     NOW,
-    PAYEE,
-    SAVINGS,
     call,
     check_books,
     confirm,

@@ -28,16 +28,8 @@ from banking_server.bank.approvals import decide_approval, request_approval
 from banking_server.bank.rules import Rules
 from banking_server.bank.transfers import cancel_transfer, find_transfer, settle
 
-from .support import (
-    NOW,
-    call,
-    check_books,
-    confirm,
-    open_bank,
-    prepare,
-    set_flag,
-    wrong,
-)
+from ..kit.words import wrong
+from .support import NOW, call, check_books, confirm, open_bank, prepare, set_flag
 
 RULES = Rules(approval_threshold_minor=40_000, compliance_threshold_minor=20_000)
 FILES = {

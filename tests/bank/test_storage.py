@@ -18,7 +18,8 @@ from banking_server.bank.audit import Call, list_events, record
 from banking_server.bank.models import Account, Customer
 from banking_server.bank.storage import Bank, DatabaseUnavailable, find_owned
 
-from .support import BAD_IDS, DATA, NOW, SAVINGS, call, check_books, open_bank, prepare, sql
+from ..kit.words import SAVINGS
+from .support import BAD_IDS, DATA, NOW, call, check_books, open_bank, prepare, sql
 
 pytestmark = pytest.mark.anyio
 

@@ -17,7 +17,8 @@ from banking_server.chaining import (
 )
 from banking_server.chaining.catalog import PAGE_LIMIT
 
-from .support import MODES, FakeClient, connect, never, result, tool
+from ..kit.words import MODES
+from .support import FakeClient, connect, never, result, tool
 
 pytestmark = pytest.mark.anyio
 

@@ -22,7 +22,8 @@ from banking_server.chaining import (
     call_tool_with_chaining,
 )
 
-from .support import MODES, Peer, connect, stdio_server
+from ..kit.words import MODES
+from .support import Peer, connect, stdio_server
 
 pytestmark = pytest.mark.anyio
 

@@ -29,8 +29,9 @@ from banking_server.chaining import (
     with_next_tool,
 )
 
+from ..kit.words import MODES
 from .chain_server import checked
-from .support import MODERN, MODES, Peer, connect, http_server
+from .support import MODERN, Peer, connect, http_server
 
 pytestmark = pytest.mark.anyio
 

@@ -25,7 +25,7 @@ from banking_server.comparison import (
     summarize,
 )
 
-from ..agent.scripted_model import ScriptedModel, call, scripted_model
+from ..kit.model import ScriptedModel, call, scripted_model
 
 pytestmark = pytest.mark.anyio
 

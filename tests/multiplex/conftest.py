@@ -6,7 +6,6 @@ import pytest
 
 from banking_server.tools import TOOLS
 
-from ..tools.conftest import filled, mode, world  # noqa: F401 - fixtures
 from .support import fill_form
 
 

@@ -18,7 +18,8 @@ from pydantic import BaseModel, Field
 from banking_server.tools.answers import Structured
 from banking_server.tools.declaration import WholeNumber, bank_tool
 
-from ..tools.support import EVERYDAY, SAVINGS, Customer, one_round, structured, words
+from ..kit.bank import Customer, one_round, structured, words
+from ..kit.words import EVERYDAY, SAVINGS
 
 MULTIPLEX = "multiplex_tools"
 

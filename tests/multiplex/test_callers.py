@@ -18,8 +18,9 @@ from banking_server.server.build import utc_now
 from banking_server.server.http import http_app
 from banking_server.server.tokens import Tokens, load_keys
 
-from ..agent.scripted_model import ScriptedModel, error, scripted_model
-from ..tools.support import (
+from ..kit.bank import Customer, World, code_of, everything, next_tool, settings
+from ..kit.model import ScriptedModel, error, scripted_model
+from ..kit.words import (
     ACCOUNTS,
     BALANCE,
     CHOICE,
@@ -29,16 +30,10 @@ from ..tools.support import (
     PREPARE,
     SAVINGS,
     STATEMENT,
-    Customer,
-    World,
-    code_of,
-    everything,
-    next_tool,
-    settings,
+    TO_SAVINGS,
 )
 from .support import (
     MULTIPLEX,
-    TO_SAVINGS,
     ClientModel,
     multiplex,
     multiplex_round,

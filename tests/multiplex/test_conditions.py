@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from ..tools.support import ACCOUNTS, BALANCE, LOCKED, SAVINGS, World
+from ..kit.bank import World
+from ..kit.words import ACCOUNTS, BALANCE, LOCKED, SAVINGS
 from .support import FORM, given, multiplex, prompt, ref, request, results, statuses
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("with_form")]

@@ -6,7 +6,8 @@ import pytest
 
 from banking_server.chaining import CLIENT_EXTENSION, Outcome, call_tool_with_chaining
 
-from ..tools.support import (
+from ..kit.bank import World, code_of, next_tool, structured, words
+from ..kit.words import (
     ACCOUNTS,
     APPROVAL,
     BALANCE,
@@ -19,13 +20,9 @@ from ..tools.support import (
     PREPARE,
     REPORT,
     SAVINGS,
-    World,
-    code_of,
-    next_tool,
-    structured,
-    words,
+    TO_SAVINGS,
 )
-from .support import MULTIPLEX, TO_SAVINGS, ClientModel, multiplex, prompt, ref, request, results
+from .support import MULTIPLEX, ClientModel, multiplex, prompt, ref, request, results
 
 pytestmark = pytest.mark.anyio
 

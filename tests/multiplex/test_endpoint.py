@@ -12,8 +12,9 @@ import pytest
 from banking_server.server.build import build_server
 from banking_server.server.settings import SettingsError
 
-from ..agent.scripted_model import Raw, Reply, ScriptedModel, Silence, error, scripted_model
-from ..tools.support import ACCOUNTS, BALANCE, EVERYDAY, SAVINGS, World, settings
+from ..kit.bank import World, settings
+from ..kit.model import Raw, Reply, ScriptedModel, Silence, error, scripted_model
+from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, SAVINGS
 from .support import (
     FORM,
     ClientModel,

@@ -14,10 +14,10 @@ from banking_server.tools.inference import (
     schema_at,
 )
 
-from ..tools.support import ACCOUNTS, BALANCE, EVERYDAY, PREPARE, SAVINGS, World
+from ..kit.bank import World
+from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, PREPARE, SAVINGS, TO_SAVINGS
 from .support import (
     FORM,
-    TO_SAVINGS,
     ClientModel,
     fill_form,
     given,

@@ -6,18 +6,9 @@ import pytest
 
 from banking_server.tools.inference import ArgumentNotFound, follow, references, step_of
 
-from ..tools.support import ACCOUNTS, BALANCE, PREPARE, SAVINGS, World
-from .support import (
-    FORM,
-    MULTIPLEX,
-    TO_SAVINGS,
-    given,
-    multiplex,
-    ref,
-    request,
-    results,
-    statuses,
-)
+from ..kit.bank import World
+from ..kit.words import ACCOUNTS, BALANCE, PREPARE, SAVINGS, TO_SAVINGS
+from .support import FORM, MULTIPLEX, given, multiplex, ref, request, results, statuses
 
 pytestmark = pytest.mark.anyio
 

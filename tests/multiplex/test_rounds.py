@@ -15,23 +15,11 @@ from mcp.types import (
     TextContent,
 )
 
-from ..tools.support import (
-    ACCOUNTS,
-    BALANCE,
-    CONFIRM,
-    EVERYDAY,
-    PREPARE,
-    SAVINGS,
-    Customer,
-    World,
-    code_of,
-    structured,
-    words,
-)
+from ..kit.bank import Customer, World, code_of, structured, words
+from ..kit.words import ACCOUNTS, BALANCE, CONFIRM, EVERYDAY, PREPARE, SAVINGS, TO_SAVINGS
 from .support import (
     FORM,
     MULTIPLEX,
-    TO_SAVINGS,
     ClientModel,
     multiplex,
     multiplex_round,

@@ -6,29 +6,10 @@ from typing import Any
 import pytest
 from mcp.types import CallToolResult
 
-from ..agent.scripted_model import scripted_model
-from ..tools.support import (
-    ACCOUNTS,
-    CONFIRM,
-    LOCKED,
-    LOCKED_TEXT,
-    PREPARE,
-    World,
-    audiences,
-    code_of,
-    words,
-)
-from .support import (
-    FORM,
-    TO_SAVINGS,
-    ClientModel,
-    multiplex,
-    prompt,
-    ref,
-    request,
-    results,
-    statuses,
-)
+from ..kit.bank import World, audiences, code_of, words
+from ..kit.model import scripted_model
+from ..kit.words import ACCOUNTS, CONFIRM, LOCKED, LOCKED_TEXT, PREPARE, TO_SAVINGS
+from .support import FORM, ClientModel, multiplex, prompt, ref, request, results, statuses
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("with_form")]
 

@@ -3,7 +3,8 @@
 import anyio
 import pytest
 
-from ..tools.support import ACCOUNTS, BALANCE, EVERYDAY, SAVINGS, World, everything
+from ..kit.bank import World, everything
+from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, SAVINGS
 from .support import FORM, ClientModel, given, multiplex, prompt, request, results, statuses
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("with_form")]

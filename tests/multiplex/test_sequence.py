@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from ..tools.support import (
+from ..kit.bank import World, structured, words
+from ..kit.words import (
     ACCOUNTS,
     BALANCE,
     CONFIRM,
@@ -16,14 +17,11 @@ from ..tools.support import (
     PREPARE,
     SAVINGS,
     STATEMENT,
-    World,
-    structured,
-    words,
+    TO_SAVINGS,
 )
 from .support import (
     FORM,
     MULTIPLEX,
-    TO_SAVINGS,
     ClientModel,
     given,
     multiplex,

@@ -11,16 +11,8 @@ import pytest
 
 from banking_server.cli import main
 
-from .support import (
-    ANY_SERVER,
-    Cli,
-    Ended,
-    HttpServer,
-    environment,
-    free_port,
-    http_server,
-    wait_until_up,
-)
+from ..kit.command import ANY_SERVER, Cli, Ended, environment
+from ..kit.servers import HttpServer, free_port, http_server, wait_until_up
 
 
 @pytest.fixture(autouse=True)

@@ -6,18 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from .support import (
-    ANY_SERVER,
-    FROM_LOCKED,
-    HANDOFF,
-    LOCKED_TEXT,
-    Cli,
-    HttpServer,
-    Terminal,
-    command,
-    free_port,
-    run,
-)
+from ..kit.command import ANY_SERVER, Cli, command, run
+from ..kit.servers import HttpServer, free_port
+from ..kit.terminal import Terminal
+from ..kit.words import FROM_LOCKED, LOCKED_TEXT, TO_AN_AGENT
 
 WORDS = json.dumps(FROM_LOCKED)
 
@@ -31,8 +23,8 @@ def test_this_server_by_default(cli: Cli) -> None:
         "   because  you asked for it",
         f"   {LOCKED_TEXT}",
         "2. request_agent_handoff",
-        f"   with     {json.dumps(HANDOFF['arguments'])}",
-        "   because  prepare_money_transfer said so: _meta.nextTool = " + json.dumps(HANDOFF),
+        f"   with     {json.dumps(TO_AN_AGENT['arguments'])}",
+        "   because  prepare_money_transfer said so: _meta.nextTool = " + json.dumps(TO_AN_AGENT),
     ]
     lines = called.out.splitlines()
     assert [line for line in lines if line in steps] == steps
@@ -52,7 +44,7 @@ def test_everything_as_json(cli: Cli, bank: HttpServer, monkeypatch: pytest.Monk
     assert chain["outcome"] == "completed"
     assert chain["pending"] is None
     first, second = chain["steps"]
-    assert first["result"]["_meta"]["nextTool"] == HANDOFF
+    assert first["result"]["_meta"]["nextTool"] == TO_AN_AGENT
     assert (second["level"], second["tool"]) == (2, "request_agent_handoff")
     assert "1. prepare_money_transfer" in called.err
 

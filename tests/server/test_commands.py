@@ -20,7 +20,7 @@ from banking_server.server.build import open_bank, utc_now
 from banking_server.server.settings import load_settings
 from banking_server.server.tokens import Tokens, load_keys
 
-from .support import Cli, Ended, command, environment, run
+from ..kit.command import Cli, Ended, command, environment, run
 
 
 def one_line(ended: Ended) -> str:

@@ -5,7 +5,9 @@ import re
 import tempfile
 from pathlib import Path
 
-from .support import FROM_LOCKED, HANDOFF, LOCKED_TEXT, Terminal, command, run
+from ..kit.command import command, run
+from ..kit.terminal import Terminal
+from ..kit.words import FROM_LOCKED, LOCKED_TEXT, TO_AN_AGENT
 
 
 def test_the_whole_story_is_told_in_order(tmp_path: Path) -> None:
@@ -26,15 +28,15 @@ def test_the_whole_story_is_told_in_order(tmp_path: Path) -> None:
         "   because  you asked for it",
         f"   {LOCKED_TEXT}",
         "2. request_agent_handoff",
-        f"   with     {json.dumps(HANDOFF['arguments'])}",
-        f"   because  prepare_money_transfer said so: _meta.nextTool = {json.dumps(HANDOFF)}",
+        f"   with     {json.dumps(TO_AN_AGENT['arguments'])}",
+        f"   because  prepare_money_transfer said so: _meta.nextTool = {json.dumps(TO_AN_AGENT)}",
         "     1. Speak to an agent now",
         "     2. Be called back",
         "   The customer answers: 1",
         "Chain completed after 2 calls: the last result names no further tool.",
         "== The agent's desk (banking-server handoffs) ==",
         f"{handoff[0]}  open",
-        f"  {HANDOFF['arguments']['reason']}",
+        f"  {TO_AN_AGENT['arguments']['reason']}",
         "== The audit trail (banking-server audit) ==",
         f"  chain {chain[0]}, call 1",
         f"  chain {chain[0]}, call 2, after prepare_money_transfer",

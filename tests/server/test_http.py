@@ -31,20 +31,9 @@ from banking_server.server.scopes import MAX_REQUEST_BYTES
 from banking_server.server.settings import load_settings
 from banking_server.server.tokens import Tokens, load_keys
 
-from .support import (
-    FROM_LOCKED,
-    HANDOFF,
-    LOCKED_TEXT,
-    MODES,
-    TO_SAVINGS,
-    Customer,
-    HttpServer,
-    http_client,
-    http_server,
-    post,
-    run,
-    tool_call,
-)
+from ..kit.command import run
+from ..kit.servers import Chooser, HttpServer, http_client, http_server, post, tool_call
+from ..kit.words import FROM_LOCKED, LOCKED_TEXT, MODES, TO_AN_AGENT, TO_SAVINGS
 
 LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 TRANSFER_TOOLS = (
@@ -60,14 +49,14 @@ TRANSFER_TOOLS = (
 
 @pytest.mark.anyio
 async def test_a_locked_account_hands_itself_off(bank: HttpServer) -> None:
-    customer = Customer("realtime")
+    customer = Chooser("realtime")
     token = bank.token("CUST001")
     async with http_client(bank.url, token, "auto", customer) as client:
         chain = await call_tool_with_chaining(client, "prepare_money_transfer", FROM_LOCKED)
     assert chain.outcome == "completed"
     locked, handoff = chain.steps
     assert locked.result.content[0].model_dump()["text"] == LOCKED_TEXT
-    assert (locked.result.meta or {})["nextTool"] == HANDOFF
+    assert (locked.result.meta or {})["nextTool"] == TO_AN_AGENT
     assert len(customer.asked) == 1
     assert (handoff.result.structured_content or {})["choice"] == "realtime"
 
@@ -75,7 +64,7 @@ async def test_a_locked_account_hands_itself_off(bank: HttpServer) -> None:
 @pytest.mark.anyio
 async def test_where_no_question_can_be_put_a_text_takes_its_place(bank: HttpServer) -> None:
     """2025-11-25 over stateless HTTP: the client says it can be asked, but there is no way to."""
-    customer = Customer("realtime")
+    customer = Chooser("realtime")
     async with http_client(bank.url, bank.token("CUST002"), "legacy", customer) as client:
         opened = await client.call_tool("request_agent_handoff", {"reason": "A question"})
         handoff = opened.structured_content or {}
@@ -122,7 +111,7 @@ async def test_a_question_is_answered_through_another_process(
     bank: HttpServer, second: HttpServer
 ) -> None:
     ports = Alternating(bank.port, second.port)
-    customer = Customer("callback")
+    customer = Chooser("callback")
     token = bank.token("CUST003")
     async with http_client(bank.url, token, "2026-07-28", customer, ports) as client:
         for attempt in range(3):
@@ -151,7 +140,7 @@ async def test_every_process_answers_every_client(bank: HttpServer, mode: str) -
 async def test_outside_branch_hours_the_chain_is_three_calls_long(bank: HttpServer) -> None:
     arguments = {**TO_SAVINGS, "fromAccountId": "acc_savings_001", "amount": 15000}
     arguments["toAccountId"] = "acc_everyday_001"
-    customer = Customer("callback")
+    customer = Chooser("callback")
     async with http_client(bank.url, bank.token(), "auto", customer) as client:
         chain = await call_tool_with_chaining(client, "prepare_money_transfer", arguments)
     assert chain.outcome == "completed"

@@ -14,20 +14,10 @@ from mcp.types import TextContent
 
 from banking_server.chaining import call_tool_with_chaining
 
-from .support import (
-    FROM_LOCKED,
-    HANDOFF,
-    LOCKED_REASON,
-    LOCKED_TEXT,
-    MODES,
-    PATIENCE,
-    TO_SAVINGS,
-    Customer,
-    Terminal,
-    command,
-    environment,
-    stdio_client,
-)
+from ..kit.command import PATIENCE, command, environment
+from ..kit.servers import Chooser, stdio_client
+from ..kit.terminal import Terminal
+from ..kit.words import FROM_LOCKED, LOCKED_REASON, LOCKED_TEXT, MODES, TO_AN_AGENT, TO_SAVINGS
 
 
 def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
@@ -38,7 +28,7 @@ def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_locked_account_hands_itself_off(mode: str, database: Path) -> None:
-    customer = Customer("callback")
+    customer = Chooser("callback")
     async with stdio_client(database, mode, customer) as client:
         chain = await call_tool_with_chaining(client, "prepare_money_transfer", FROM_LOCKED)
     assert chain.outcome == "completed"
@@ -50,12 +40,12 @@ async def test_a_locked_account_hands_itself_off(mode: str, database: Path) -> N
     assert said.annotations is not None
     assert said.annotations.audience == ["user"]
     assert locked.result.meta is not None
-    assert locked.result.meta["nextTool"] == HANDOFF
+    assert locked.result.meta["nextTool"] == TO_AN_AGENT
     assert locked.result.is_error is False
     assert locked.result.structured_content is not None
     assert locked.result.structured_content["status"]
 
-    assert (handoff.tool, handoff.arguments) == (HANDOFF["tool"], HANDOFF["arguments"])
+    assert (handoff.tool, handoff.arguments) == (TO_AN_AGENT["tool"], TO_AN_AGENT["arguments"])
     assert handoff.result.structured_content is not None
     assert handoff.result.structured_content["choice"] == "callback"
     assert len(customer.asked) == 1
@@ -77,7 +67,7 @@ async def test_a_locked_account_hands_itself_off(mode: str, database: Path) -> N
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", MODES)
 async def test_who_declines_to_choose_can_choose_later(mode: str, database: Path) -> None:
-    async with stdio_client(database, mode, Customer(None)) as client:
+    async with stdio_client(database, mode, Chooser(None)) as client:
         await a_megabyte_in_an_argument_is_refused_by_name(client)
         chain = await call_tool_with_chaining(client, "prepare_money_transfer", FROM_LOCKED)
         handoff = chain.steps[-1].result.structured_content or {}

@@ -1,24 +1,11 @@
-"""Fixtures: one bank on a real database file, and real clients of its server, in both eras."""
+"""The bank's tools, called by real clients in memory."""
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from jsonschema.validators import Draft202012Validator
-
-from .support import MODES, START, World, fill
-
-
-@pytest.fixture(scope="session")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database just filled with the demo data, to be copied: filling takes its time."""
-    path = tmp_path_factory.mktemp("filled") / "bank.db"
-    anyio.run(fill, path, START)
-    return path
-
 
 _CHECKED: set[str] = set()
 
@@ -37,17 +24,3 @@ def schemas_are_checked_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Draft202012Validator, "check_schema", check_once)
         yield
-
-
-@pytest.fixture
-def world(tmp_path: Path, filled: Path) -> Iterator[World]:
-    """A bank of its own for each test."""
-    made = World(tmp_path, filled)
-    yield made
-    made.books_balance()
-
-
-@pytest.fixture(params=MODES)
-def mode(request: pytest.FixtureRequest) -> str:
-    """Both protocol eras."""
-    return str(request.param)

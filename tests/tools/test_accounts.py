@@ -9,22 +9,8 @@ from typing import Any
 
 import pytest
 
-from .support import (
-    ACCOUNTS,
-    BALANCE,
-    EVERYDAY,
-    LOCKED,
-    PAYEE,
-    SAVINGS,
-    START,
-    STATEMENT,
-    Customer,
-    World,
-    code_of,
-    refused,
-    structured,
-    words,
-)
+from ..kit.bank import START, Customer, World, code_of, refused, structured, words
+from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PAYEE, SAVINGS, STATEMENT
 
 pytestmark = pytest.mark.anyio
 

@@ -15,17 +15,8 @@ from mcp.types import CallToolResult
 
 from banking_server.tools import TOOLS
 
-from .support import (
-    EVERYDAY,
-    FOREIGN,
-    LOCKED,
-    SAVINGS,
-    World,
-    audiences,
-    everything,
-    structured,
-    words,
-)
+from ..kit.bank import World, audiences, everything, structured, words
+from ..kit.words import EVERYDAY, FOREIGN, LOCKED, SAVINGS
 
 TELLING = ("Traceback", "sqlite", "sqlalchemy", "pydantic", ".py", "banking_server", "Resolver")
 """What no answer says, unless the caller said it first."""

@@ -10,7 +10,8 @@ from mcp.types import ErrorData
 
 from banking_server.chaining import IDENTIFIER
 
-from .support import (
+from ..kit.bank import World, code_of, everything, next_tool, structured, words
+from ..kit.words import (
     ACCOUNTS,
     APPROVAL,
     BALANCE,
@@ -23,12 +24,6 @@ from .support import (
     REPORT,
     SAVINGS,
     STATEMENT,
-    World,
-    code_of,
-    everything,
-    next_tool,
-    structured,
-    words,
 )
 
 pytestmark = pytest.mark.anyio

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from .support import (
+from ..kit.bank import World, refused, structured, words
+from ..kit.words import (
     APPROVAL,
     BALANCE,
     CHOICE,
@@ -21,10 +22,6 @@ from .support import (
     RETIREMENT,
     SAVINGS,
     STATEMENT,
-    World,
-    refused,
-    structured,
-    words,
 )
 
 pytestmark = pytest.mark.anyio

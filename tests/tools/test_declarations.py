@@ -10,7 +10,8 @@ from referencing import Registry
 from banking_server.tools import READ_SCOPE, TOOLS, TRANSFER_SCOPE, required_scope
 from banking_server.tools.calling import SCOPES
 
-from .support import (
+from ..kit.bank import World, code_of, refused, structured, words
+from ..kit.words import (
     ACCOUNTS,
     APPROVAL,
     BALANCE,
@@ -24,11 +25,6 @@ from .support import (
     REPORT,
     SAVINGS,
     STATEMENT,
-    World,
-    code_of,
-    refused,
-    structured,
-    words,
     wrong,
 )
 

@@ -6,7 +6,8 @@ import pytest
 
 from banking_server.chaining import ChainResult, Outcome, call_tool_with_chaining
 
-from .support import (
+from ..kit.bank import Customer, World, code_of, next_tool, refused, structured, words
+from ..kit.words import (
     APPROVAL,
     BALANCE,
     CONFIRM,
@@ -16,13 +17,6 @@ from .support import (
     PREPARE,
     REPORT,
     SAVINGS,
-    Customer,
-    World,
-    code_of,
-    next_tool,
-    refused,
-    structured,
-    words,
 )
 
 pytestmark = pytest.mark.anyio

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from .support import (
+from ..kit.bank import Customer, World, code_of, everything, structured
+from ..kit.words import (
     ACCOUNTS,
     APPROVAL,
     BALANCE,
@@ -16,11 +17,6 @@ from .support import (
     REPORT,
     SAVINGS,
     STATEMENT,
-    Customer,
-    World,
-    code_of,
-    everything,
-    structured,
 )
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,8 @@ from mcp.types import InputRequiredResult, TextContent
 
 from banking_server.chaining import CLIENT_EXTENSION, Outcome, call_tool_with_chaining
 
-from .support import (
+from ..kit.bank import Question, World, audiences, next_tool, one_round, structured, words
+from ..kit.words import (
     CHOICE,
     DEPOSIT,
     EURO,
@@ -21,13 +22,6 @@ from .support import (
     PREPARE,
     RETIREMENT,
     SAVINGS,
-    Asked,
-    World,
-    audiences,
-    next_tool,
-    one_round,
-    structured,
-    words,
 )
 
 pytestmark = pytest.mark.anyio
@@ -192,7 +186,7 @@ async def test_the_chain_of_the_story(world: World, mode: str) -> None:
 
 
 def picks(value: str) -> Any:
-    def answer(question: Asked) -> dict[str, Any]:
+    def answer(question: Question) -> dict[str, Any]:
         assert question.options == {
             "realtime": "Speak to an agent now",
             "callback": "Be called back",

@@ -8,12 +8,7 @@ import anyio
 import pytest
 from mcp.types import CallToolResult, InputRequiredResult
 
-from .support import (
-    CONFIRM,
-    EURO,
-    EVERYDAY,
-    PREPARE,
-    SAVINGS,
+from ..kit.bank import (
     Customer,
     World,
     audiences,
@@ -24,8 +19,8 @@ from .support import (
     refused,
     structured,
     words,
-    wrong,
 )
+from ..kit.words import CONFIRM, EURO, EVERYDAY, PREPARE, SAVINGS, wrong
 
 pytestmark = pytest.mark.anyio
 

@@ -1,18 +1,12 @@
-"""Run the program as people do: commands, servers on free ports, a person at a terminal."""
+"""The bank's server as a process, reached over HTTP and stdio, and clients for it."""
 
-import fcntl
 import json
-import os
-import pty
-import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
-import termios
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -31,63 +25,7 @@ from banking_server.server.build import utc_now
 from banking_server.server.settings import Settings
 from banking_server.server.tokens import Tokens, load_keys
 
-MODES = ("auto", "legacy")
-
-LOCKED_TEXT = (
-    "I'm sorry, but your Primary Checking account (acc_checking_001) is currently locked. You'll "
-    "need to speak with a customer service agent to resolve this issue before you can transfer "
-    "funds from this account."
-)
-LOCKED_REASON = (
-    "Customer attempted to transfer from locked account: Primary Checking (acc_checking_001)"
-)
-HANDOFF = {"tool": "request_agent_handoff", "arguments": {"reason": LOCKED_REASON}}
-FROM_LOCKED = {"fromAccountId": "acc_checking_001", "amount": 250}
-TO_SAVINGS = {"fromAccountId": "acc_everyday_001", "toAccountId": "acc_savings_001"}
-
-ANY_SERVER = Path(__file__).with_name("any_server.py")
-
-PATIENCE = 60
-"""Seconds after which something hangs, on however busy a machine."""
-
-
-def environment(**variables: str) -> dict[str, str]:
-    """Return an environment without this machine's settings of the program."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("BANKING_")}
-    # Set by pytest-xdist, they would overrule the width of the terminal that a test opens.
-    for name in ("COLUMNS", "LINES"):
-        kept.pop(name, None)
-    kept["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    return {**kept, **variables}
-
-
-def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "banking_server", *arguments]
-
-
-def run(*arguments: str, stdin: str = "", **variables: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end, with no terminal anywhere."""
-    return subprocess.run(
-        command(*arguments),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=PATIENCE,
-        env=environment(**variables),
-    )
-
-
-@dataclass
-class Ended:
-    """What a command left that ran to its end in this process."""
-
-    code: int
-    out: str
-    err: str
-
-
-Cli = Callable[..., Ended]
+from .command import PATIENCE, command, environment
 
 
 def free_port() -> int:
@@ -231,7 +169,7 @@ def stdio_client(
     return Client(server, mode=mode, elicitation_callback=answer, extensions=[CLIENT_EXTENSION])
 
 
-class Customer:
+class Chooser:
     """Answers every question with one choice, or by declining, and remembers the questions."""
 
     def __init__(self, choice: str | None) -> None:
@@ -244,62 +182,3 @@ class Customer:
             return ElicitResult(action="decline")
         (name,) = params.requested_schema["properties"]
         return ElicitResult(action="accept", content={name: self.choice})
-
-
-class Terminal:
-    """A command that runs in a terminal, and the person who sits there."""
-
-    def __init__(self, arguments: Sequence[str], *, columns: int = 100, **variables: str) -> None:
-        self.screen = ""
-        self._seen = 0
-        self._main, terminal = pty.openpty()
-
-        def sit_down() -> None:
-            # Ctrl-C reaches who has the terminal for its own, and does what it does for a person,
-            # even where whatever runs the tests ignores it, as a job in the background does.
-            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-        size = struct.pack("HHHH", 40, columns, 0, 0)
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
-        self.process = subprocess.Popen(
-            arguments,
-            stdin=terminal,
-            stdout=terminal,
-            stderr=terminal,
-            env=environment(TERM="xterm-256color", **variables),
-            start_new_session=True,
-            preexec_fn=sit_down,
-        )
-        os.close(terminal)
-
-    def wait_for(self, text: str) -> None:
-        """Read the screen until it shows `text`, after what was waited for before."""
-        end = time.monotonic() + PATIENCE
-        while (found := self.screen.find(text, self._seen)) < 0:
-            assert time.monotonic() < end, f"no {text!r} in {self.screen!r}"
-            assert self._read(), f"ended without {text!r}: {self.screen!r}"
-        self._seen = found + len(text)
-
-    def type(self, line: str) -> None:
-        self.press(f"{line}\n")
-
-    def press(self, keys: str) -> None:
-        os.write(self._main, keys.encode())
-
-    def finish(self) -> int:
-        """Read what is left and return the exit code."""
-        while self._read():
-            pass
-        os.close(self._main)
-        return self.process.wait(PATIENCE)
-
-    def _read(self) -> bool:
-        ready, _, _ = select.select([self._main], [], [], PATIENCE)
-        assert ready, f"nothing happens any more: {self.screen!r}"
-        try:
-            read = os.read(self._main, 65536)
-        except OSError:  # Linux says so when the other side is closed.
-            return False
-        self.screen += read.decode("utf-8", "replace").replace("\r\n", "\n")
-        return bool(read)

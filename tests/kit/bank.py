@@ -1,4 +1,4 @@
-"""A bank to be tried: its file, its clock, its customers' clients, and what the auditor sees."""
+"""A bank to be tried, with its server in memory: its file, its clock, its customers' clients."""
 
 import json
 import shutil
@@ -21,41 +21,12 @@ from banking_server.server.build import build_server
 from banking_server.server.settings import Settings
 from banking_server.server.tokens import load_keys
 
-MODES = ("auto", "legacy")
-VERSIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
+from .words import CONFIRM, EVERYDAY, PREPARE, SAVINGS, VERSIONS
 
 START = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
 """A Monday, within branch hours."""
 
 SECRET = "for-tests-only-0123456789abcdef0123456789abcdef"
-
-LOCKED = "acc_checking_001"
-SAVINGS = "acc_savings_001"
-EVERYDAY = "acc_everyday_001"
-RETIREMENT = "acc_retirement_001"
-DEPOSIT = "acc_deposit_001"
-EURO = "acc_euro_001"
-PAYEE = "acc_payee_001"
-FOREIGN = "acc_checking_002"
-
-LOCKED_TEXT = (
-    "I'm sorry, but your Primary Checking account (acc_checking_001) is currently locked. You'll "
-    "need to speak with a customer service agent to resolve this issue before you can transfer "
-    "funds from this account."
-)
-LOCKED_REASON = (
-    "Customer attempted to transfer from locked account: Primary Checking (acc_checking_001)"
-)
-
-PREPARE = "prepare_money_transfer"
-CONFIRM = "confirm_or_cancel_money_transfer"
-HANDOFF = "request_agent_handoff"
-CHOICE = "process_agent_handoff_choice"
-APPROVAL = "request_manager_approval"
-REPORT = "record_compliance_report"
-BALANCE = "get_account_balance"
-STATEMENT = "get_account_statement"
-ACCOUNTS = "list_accounts"
 
 TABLES = (
     "account",
@@ -102,7 +73,7 @@ class Clock:
         self.now += timedelta(**by)
 
 
-class Asked:
+class Question:
     """A question that was put to the customer."""
 
     def __init__(self, params: Any) -> None:
@@ -131,11 +102,11 @@ class Customer:
     def __init__(self, mode: str) -> None:
         self.mode = mode
         self.client: Client
-        self.answers: list[Answer | Callable[[Asked], Answer]] = []
-        self.asked: list[Asked] = []
+        self.answers: list[Answer | Callable[[Question], Answer]] = []
+        self.asked: list[Question] = []
 
     async def on_question(self, context: Any, params: Any) -> ElicitResult:
-        question = Asked(params)
+        question = Question(params)
         self.asked.append(question)
         assert self.answers, f"nobody expected to be asked: {question.message}"
         answer = self.answers.pop(0)
@@ -276,10 +247,6 @@ def code_of(prepared: CallToolResult) -> str:
         if len(word.strip(".")) == 6 and word.strip(".").isdigit()
     }
     return code
-
-
-def wrong(code: str) -> str:
-    return f"{(int(code) + 1) % 1_000_000:06d}"
 
 
 def refused(result: CallToolResult, field: str) -> str:
