@@ -3,8 +3,8 @@
 It knows SQL and nothing of MCP. A function here takes plain values, runs its rule in one
 transaction and returns an outcome; it raises only when the database is broken.
 
-- ``rules``: every rule, pure. ``money``: amounts. ``models``: the tables.
-- ``storage``: opening, reading, writing. ``demo_data``: what a new file is filled with.
-- ``ledger``: postings and balances. ``audit``: who did what.
-- ``accounts``, ``transfers``, ``handoffs``, ``approvals``, ``compliance``: what can be done.
+- `rules`: every rule, pure. `money`: amounts. `models`: the tables.
+- `storage`: opening, reading, writing. `demo_data`: what a new file is filled with.
+- `ledger`: postings and balances. `audit`: who did what.
+- `accounts`, `transfers`, `handoffs`, `approvals`, `compliance`: what can be done.
 """

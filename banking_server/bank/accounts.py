@@ -11,19 +11,19 @@ from sqlalchemy.orm import aliased
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from .audit import Call, add_event, in_one_transaction
-from .ledger import Funds, read_funds
-from .models import Account, AccountType, Customer, Entry, Posting, is_id
-from .rules import NotFound, Refused, Rules, excerpt
-from .storage import Bank, find_owned
+from banking_server.bank.audit import Call, add_event, in_one_transaction
+from banking_server.bank.ledger import Funds, read_funds
+from banking_server.bank.models import Account, AccountType, Customer, Entry, Posting, is_id
+from banking_server.bank.rules import NotFound, Refused, Rules, excerpt
+from banking_server.bank.storage import Bank, find_owned
 
 
 @dataclass(frozen=True)
 class AccountView:
     """An account as its customer sees it.
 
-    The three amounts are minor units of ``currency``; they are None for an external payee, whose
-    balance is somebody else's. ``account_holder`` names who holds such an account.
+    The three amounts are minor units of `currency`; they are None for an external payee, whose
+    balance is somebody else's. `account_holder` names who holds such an account.
     """
 
     account_id: str
@@ -41,7 +41,7 @@ class AccountView:
 
 @dataclass(frozen=True)
 class Balance:
-    """The funds of one account at ``as_of``, in minor units; available = posted - reserved."""
+    """The funds of one account at `as_of`, in minor units; available = posted - reserved."""
 
     account_id: str
     account_name: str
@@ -61,7 +61,7 @@ class Balance:
 class StatementLine:
     """One entry: its signed amount and the balance after it, in minor units.
 
-    ``counter_account_name`` names the other account where it stands in the customer's own list.
+    `counter_account_name` names the other account where it stands in the customer's own list.
     """
 
     posted_at: datetime
@@ -73,9 +73,9 @@ class StatementLine:
 
 @dataclass(frozen=True)
 class Statement:
-    """One page of an account's entries since ``since``, newest first.
+    """One page of an account's entries since `since`, newest first.
 
-    ``next_cursor`` asks for the page after this one; None on the last.
+    `next_cursor` asks for the page after this one; None on the last.
     """
 
     account_id: str
@@ -119,9 +119,9 @@ async def get_balance(bank: Bank, call: Call, account_id: str) -> Balance | NotF
 async def get_statement(
     bank: Bank, call: Call, account_id: str, *, days: int, cursor: str | None
 ) -> Statement | NotFound | Refused:
-    """Return the account's entries of the last ``days`` days, a page at a time.
+    """Return the account's entries of the last `days` days, a page at a time.
 
-    ``cursor`` is a previous page's ``next_cursor``; it is good for that account and period only.
+    `cursor` is a previous page's `next_cursor`; it is good for that account and period only.
     """
     return await in_one_transaction(
         bank,
@@ -155,7 +155,7 @@ async def credit_accounts(bank: Bank, customer_id: str, now: datetime) -> list[A
 
 
 async def view_account(session: AsyncSession, account: Account, now: datetime) -> AccountView:
-    """Return the account with its funds at ``now``."""
+    """Return the account with its funds at `now`."""
     funds = await read_funds(session, [account.account_id], now)
     return _view(account, funds[account.account_id])
 

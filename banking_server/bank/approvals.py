@@ -6,11 +6,11 @@ from datetime import datetime
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from .audit import Call, add_event, in_one_transaction
-from .models import Approval, ApprovalStatus, Transfer, new_id
-from .rules import NotFound, Refused, check_required_text, excerpt, is_branch_open
-from .storage import Bank, find_owned, find_record
-from .transfers import TransferView, expire_if_due, refuse_because_of_status, view_transfer
+from banking_server.bank.audit import Call, add_event, in_one_transaction
+from banking_server.bank.models import Approval, ApprovalStatus, Transfer, new_id
+from banking_server.bank.rules import NotFound, Refused, check_required_text, excerpt, is_branch_open
+from banking_server.bank.storage import Bank, find_owned, find_record
+from banking_server.bank.transfers import TransferView, expire_if_due, refuse_because_of_status, view_transfer
 
 
 @dataclass(frozen=True)
@@ -37,9 +37,9 @@ class OpenApproval:
 
 @dataclass(frozen=True)
 class ApprovalRequested:
-    """A manager has been asked. ``branch_open``: whether one can be reached now.
+    """A manager has been asked. `branch_open`: whether one can be reached now.
 
-    ``repeated`` if the request had been made already.
+    `repeated` if the request had been made already.
     """
 
     approval: ApprovalView

@@ -10,9 +10,9 @@ from sqlalchemy import event
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from .models import AuditEvent
-from .rules import excerpt
-from .storage import Bank
+from banking_server.bank.models import AuditEvent
+from banking_server.bank.rules import excerpt
+from banking_server.bank.storage import Bank
 
 _MAX_LENGTH = 128
 _MAX_LEVEL = 2**31 - 1
@@ -22,7 +22,7 @@ _MAX_LEVEL = 2**31 - 1
 class Call:
     """One call of one tool: who, which, when (aware), and the chain the client says it is in.
 
-    ``recorded`` turns True when the call's audit event has been committed.
+    `recorded` turns True when the call's audit event has been committed.
     """
 
     customer_id: str
@@ -49,7 +49,7 @@ _Outcome = TypeVar("_Outcome", bound=Outcome)
 async def in_one_transaction(
     bank: Bank, call: Call, rule: Callable[[AsyncSession], Awaitable[_Outcome]]
 ) -> _Outcome:
-    """Run ``rule`` and record its outcome, in one write transaction; return the outcome."""
+    """Run `rule` and record its outcome, in one write transaction; return the outcome."""
 
     async def work(session: AsyncSession) -> _Outcome:
         outcome = await rule(session)
@@ -60,7 +60,7 @@ async def in_one_transaction(
 
 
 async def record(bank: Bank, call: Call, outcome: str, subject: str | None = None) -> None:
-    """Record a call that changed nothing. ``subject`` is one of our ids, never a caller's text."""
+    """Record a call that changed nothing. `subject` is one of our ids, never a caller's text."""
 
     async def work(session: AsyncSession) -> None:
         add_event(session, call, outcome, subject)
@@ -69,7 +69,7 @@ async def record(bank: Bank, call: Call, outcome: str, subject: str | None = Non
 
 
 def add_event(session: AsyncSession, call: Call, outcome: str, subject: str | None) -> None:
-    """Add the call's event to the session's transaction; ``call.recorded`` follows the commit.
+    """Add the call's event to the session's transaction; `call.recorded` follows the commit.
 
     What the client says about its chain is stored for reading only, escaped and cut; a level out of
     range is left out.
@@ -94,7 +94,7 @@ def add_event(session: AsyncSession, call: Call, outcome: str, subject: str | No
 
 
 def outcome_name(outcome: object) -> str:
-    """Return how the audit trail calls an outcome: ``AccountLocked`` is ``account_locked``."""
+    """Return how the audit trail calls an outcome: `AccountLocked` is `account_locked`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", type(outcome).__name__).lower()
 
 

@@ -6,10 +6,10 @@ from datetime import datetime
 from sqlmodel import select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from .audit import Call, in_one_transaction
-from .models import Account, ComplianceReport, Transfer, new_id
-from .rules import NotFound, Refused, compliance_rule, excerpt
-from .storage import Bank, find_owned
+from banking_server.bank.audit import Call, in_one_transaction
+from banking_server.bank.models import Account, ComplianceReport, Transfer, new_id
+from banking_server.bank.rules import NotFound, Refused, compliance_rule, excerpt
+from banking_server.bank.storage import Bank, find_owned
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ReportView:
 
 @dataclass(frozen=True)
 class ReportRecorded:
-    """The posting is reported; ``repeated`` if it had been already."""
+    """The posting is reported; `repeated` if it had been already."""
 
     report: ReportView
     repeated: bool
@@ -39,7 +39,7 @@ class ReportRecorded:
 async def record_report(
     bank: Bank, call: Call, transfer_id: str, rule: str
 ) -> ReportRecorded | NotFound | Refused:
-    """Report one of the customer's posted transfers under ``rule``, which must apply to it."""
+    """Report one of the customer's posted transfers under `rule`, which must apply to it."""
 
     async def file(session: AsyncSession) -> ReportRecorded | NotFound | Refused:
         transfer = await find_owned(session, Transfer, transfer_id, call.customer_id)

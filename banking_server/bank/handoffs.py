@@ -6,17 +6,17 @@ from datetime import datetime
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from .audit import Call, add_event, in_one_transaction
-from .models import Customer, Handoff, HandoffChoice, HandoffStatus, is_id, new_id
-from .rules import NotFound, Refused, check_reason, check_required_text, excerpt
-from .storage import Bank, find_owned, find_record
+from banking_server.bank.audit import Call, add_event, in_one_transaction
+from banking_server.bank.models import Customer, Handoff, HandoffChoice, HandoffStatus, is_id, new_id
+from banking_server.bank.rules import NotFound, Refused, check_reason, check_required_text, excerpt
+from banking_server.bank.storage import Bank, find_owned, find_record
 
 DEFAULT_REASON = "Customer asked to speak with an agent"
 
 
 @dataclass(frozen=True)
 class HandoffView:
-    """A handoff; ``choice`` is how the customer wants to be connected, once they have said."""
+    """A handoff; `choice` is how the customer wants to be connected, once they have said."""
 
     handoff_id: str
     customer_id: str
@@ -30,7 +30,7 @@ class HandoffView:
 
 @dataclass(frozen=True)
 class HandoffOpened:
-    """There is an open handoff; ``repeated`` if there was one for this reason already."""
+    """There is an open handoff; `repeated` if there was one for this reason already."""
 
     handoff: HandoffView
     repeated: bool
@@ -71,8 +71,8 @@ async def open_handoff(
 ) -> HandoffOpened | Refused:
     """Open a handoff, or return the open one for the same reason.
 
-    ``choice`` is ``realtime``, ``callback`` or None; one that is open already gets it if it had
-    none. Without a reason it is ``DEFAULT_REASON``.
+    `choice` is `realtime`, `callback` or None; one that is open already gets it if it had
+    none. Without a reason it is `DEFAULT_REASON`.
     """
 
     async def rule(session: AsyncSession) -> HandoffOpened | Refused:
@@ -141,7 +141,7 @@ async def list_open_handoffs(bank: Bank) -> list[HandoffView]:
 async def claim_handoff(
     bank: Bank, handoff_id: str, *, agent: str, now: datetime
 ) -> HandoffView | NotFound | Refused:
-    """Take an open handoff for ``agent``. Claiming one's own again changes nothing."""
+    """Take an open handoff for `agent`. Claiming one's own again changes nothing."""
     refused = check_required_text(bank.rules, "agent", agent)
     if refused:
         return refused

@@ -1,9 +1,9 @@
 """Every rule of the bank, pure and in one place.
 
-Nothing here reads a clock, a database or a setting: thresholds come in as ``Rules``, the time as an
+Nothing here reads a clock, a database or a setting: thresholds come in as `Rules`, the time as an
 argument. The other modules ask; this one decides. The four escalations of the product are
-``is_debit_blocked``, ``needs_approval`` with ``is_branch_open``, ``is_expired`` and
-``compliance_rule``.
+`is_debit_blocked`, `needs_approval` with `is_branch_open`, `is_expired` and
+`compliance_rule`.
 """
 
 import re
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
-from .models import Account
-from .money import InvalidAmount, format_money, to_decimal, to_minor
+from banking_server.bank.models import Account
+from banking_server.bank.money import InvalidAmount, format_money, to_decimal, to_minor
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Rules:
 class Refused:
     """The request breaks a rule; nothing was changed by it.
 
-    ``field`` is the argument at fault under its wire name, ``message`` says to people what is wrong
-    and what to do. ``subject`` is the id of the record concerned, for the audit trail.
+    `field` is the argument at fault under its wire name, `message` says to people what is wrong
+    and what to do. `subject` is the id of the record concerned, for the audit trail.
     """
 
     field: str
@@ -63,7 +63,7 @@ class Refused:
 class NotFound:
     """There is no such record *for this customer*: unknown and somebody else's look the same.
 
-    ``field`` is the argument's wire name; ``value`` what was asked for, made safe to print and cut.
+    `field` is the argument's wire name; `value` what was asked for, made safe to print and cut.
     """
 
     field: str
@@ -77,7 +77,7 @@ class NotFound:
 
 @dataclass(frozen=True)
 class TransferDetails:
-    """The checked details of a transfer; a ``scheduled_date`` of None means immediately."""
+    """The checked details of a transfer; a `scheduled_date` of None means immediately."""
 
     amount_minor: int
     scheduled_date: date | None
@@ -110,12 +110,12 @@ def is_branch_open(rules: Rules, now: datetime) -> bool:
 
 
 def is_expired(expires_at: datetime, now: datetime) -> bool:
-    """Escalation 3: a pending transfer can be confirmed before ``expires_at``, not at it."""
+    """Escalation 3: a pending transfer can be confirmed before `expires_at`, not at it."""
     return now >= expires_at
 
 
 def compliance_rule(rules: Rules, *, amount_minor: int, to_account: Account) -> str | None:
-    """Escalation 4: the compliance rule a posting meets, named like ``external-payee-3000``."""
+    """Escalation 4: the compliance rule a posting meets, named like `external-payee-3000`."""
     if to_account.account_type != "external" or amount_minor < rules.compliance_threshold_minor:
         return None
     threshold = f"{to_decimal(rules.compliance_threshold_minor)}".removesuffix(".00")
@@ -161,7 +161,7 @@ def check_parties(from_account: Account, to_account: Account) -> Refused | None:
 
 
 def check_available(account: Account, *, amount_minor: int, available_minor: int) -> Refused | None:
-    """Check that the account can pay ``amount_minor`` out of ``available_minor``."""
+    """Check that the account can pay `amount_minor` out of `available_minor`."""
     if amount_minor <= available_minor:
         return None
     return Refused(
@@ -179,7 +179,7 @@ def check_required_text(rules: Rules, field: str, text: str) -> Refused | None:
 
 
 def check_reason(rules: Rules, reason: str | None, *, default: str) -> Refused | str:
-    """Return the reason to record: the given one if it is fit, ``default`` if there is none."""
+    """Return the reason to record: the given one if it is fit, `default` if there is none."""
     if reason is None or not reason.strip():
         return default
     return _check_text("reason", reason, rules.max_reason_length) or reason

@@ -12,12 +12,12 @@ from decimal import Decimal
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from .accounts import AccountView, view_account
-from .audit import Call, add_event, in_one_transaction
-from .compliance import add_report
-from .ledger import add_posting, read_funds
-from .models import Account, ApprovalState, Transfer, TransferStatus, new_id
-from .rules import (
+from banking_server.bank.accounts import AccountView, view_account
+from banking_server.bank.audit import Call, add_event, in_one_transaction
+from banking_server.bank.compliance import add_report
+from banking_server.bank.ledger import add_posting, read_funds
+from banking_server.bank.models import Account, ApprovalState, Transfer, TransferStatus, new_id
+from banking_server.bank.rules import (
     NotFound,
     Refused,
     check_available,
@@ -29,7 +29,7 @@ from .rules import (
     is_expired,
     needs_approval,
 )
-from .storage import Bank, find_owned
+from banking_server.bank.storage import Bank, find_owned
 
 _CANCELLED_BY_CUSTOMER = "cancelled by the customer"
 
@@ -38,8 +38,8 @@ _CANCELLED_BY_CUSTOMER = "cancelled by the customer"
 class TransferView:
     """A transfer as its customer sees it; everything a receipt needs.
 
-    ``amount_minor`` is in minor units of ``currency``. ``to_account_holder`` is set for external
-    payees. A pending transfer past ``expires_at`` shows as expired.
+    `amount_minor` is in minor units of `currency`. `to_account_holder` is set for external
+    payees. A pending transfer past `expires_at` shows as expired.
     """
 
     transfer_id: str
@@ -97,9 +97,9 @@ class _AboutTransfer:
 
 @dataclass(frozen=True)
 class Prepared(_AboutTransfer):
-    """Pending, its funds reserved. ``code`` is for the customer's eyes only.
+    """Pending, its funds reserved. `code` is for the customer's eyes only.
 
-    ``repeated``: an identical transfer was pending already, and is this one.
+    `repeated`: an identical transfer was pending already, and is this one.
     """
 
     code: str
@@ -108,7 +108,7 @@ class Prepared(_AboutTransfer):
 
 @dataclass(frozen=True)
 class OverThreshold(_AboutTransfer):
-    """Pending like ``Prepared``, but a manager has to approve it before it can be confirmed."""
+    """Pending like `Prepared`, but a manager has to approve it before it can be confirmed."""
 
     code: str
     repeated: bool
@@ -118,7 +118,7 @@ class OverThreshold(_AboutTransfer):
 class Posted(_AboutTransfer):
     """The money has moved. The same receipt every time it is asked for.
 
-    ``compliance_rule`` names the rule under which the posting has to be reported, if one applies.
+    `compliance_rule` names the rule under which the posting has to be reported, if one applies.
     """
 
     compliance_rule: str | None
@@ -136,12 +136,12 @@ class Expired(_AboutTransfer):
 
 @dataclass(frozen=True)
 class Voided(_AboutTransfer):
-    """The transfer was voided earlier, for ``transfer.reason``."""
+    """The transfer was voided earlier, for `transfer.reason`."""
 
 
 @dataclass(frozen=True)
 class TransferFailed(_AboutTransfer):
-    """A scheduled transfer that could not be paid on its date, for ``transfer.reason``."""
+    """A scheduled transfer that could not be paid on its date, for `transfer.reason`."""
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class CodeMissing(_AboutTransfer):
 
 @dataclass(frozen=True)
 class ApprovalOutstanding(_AboutTransfer):
-    """A manager has not decided yet; ``requested`` says whether one has been asked."""
+    """A manager has not decided yet; `requested` says whether one has been asked."""
 
     requested: bool
 
@@ -222,8 +222,8 @@ async def prepare_transfer(
 ) -> Preparation:
     """Make a pending transfer and reserve its funds, or return the identical one that is pending.
 
-    A locked from-account is answered before anything else is looked at. ``amount`` is in major
-    units as it came from the wire; ``scheduled_date`` is ``YYYY-MM-DD``, None or today for now.
+    A locked from-account is answered before anything else is looked at. `amount` is in major
+    units as it came from the wire; `scheduled_date` is `YYYY-MM-DD`, None or today for now.
     """
 
     async def rule(session: AsyncSession) -> Preparation:
@@ -302,8 +302,8 @@ async def confirm_transfer(
 ) -> Confirmation:
     """Post a pending transfer, or schedule it if it is dated in the future.
 
-    It takes the customer's own act: ``customer_agreed`` (they were asked and said yes) or the right
-    ``code``. A code that is given is checked in any case, and a wrong one counts. What is already
+    It takes the customer's own act: `customer_agreed` (they were asked and said yes) or the right
+    `code`. A code that is given is checked in any case, and a wrong one counts. What is already
     posted or scheduled is answered as before, and nothing is done again. Where the accounts no
     longer allow it, the transfer stays pending.
     """
@@ -380,7 +380,7 @@ async def cancel_transfer(
 
 
 async def settle(bank: Bank, *, as_of: date, now: datetime) -> list[TransferView]:
-    """Post the scheduled transfers due by ``as_of``, and mark the overdue pending ones expired.
+    """Post the scheduled transfers due by `as_of`, and mark the overdue pending ones expired.
 
     Each in its own transaction; oldest date first. One that can no longer be paid becomes failed
     with the reason. A posting that meets the compliance rule is reported with it, because nobody is
@@ -410,7 +410,7 @@ async def settle(bank: Bank, *, as_of: date, now: datetime) -> list[TransferView
 
 
 async def view_transfer(session: AsyncSession, transfer: Transfer, now: datetime) -> TransferView:
-    """Return the transfer as its customer sees it at ``now``."""
+    """Return the transfer as its customer sees it at `now`."""
     from_account, to_account = await _parties(session, transfer)
     overdue = transfer.status == "pending" and is_expired(transfer.expires_at, now)
     return TransferView(
