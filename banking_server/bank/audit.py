@@ -1,10 +1,9 @@
 """The audit trail: one append-only event for every call, in the transaction of what it changed."""
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from sqlalchemy import event
 from sqlmodel import col, select
@@ -35,7 +34,10 @@ class Call:
 
 
 class Outcome(Protocol):
-    """What a bank function returns. Its type's name is what the audit trail says happened."""
+    """What a bank function returns: one small type for each thing that can happen."""
+
+    recorded_as: ClassVar[str]
+    """The word for it in the audit trail. Stored, so it does not change."""
 
     @property
     def subject(self) -> str | None:
@@ -53,7 +55,7 @@ async def in_one_transaction(
 
     async def work(session: AsyncSession) -> _Outcome:
         outcome = await rule(session)
-        add_event(session, call, outcome_name(outcome), outcome.subject)
+        add_event(session, call, outcome.recorded_as, outcome.subject)
         return outcome
 
     return await bank.write(work)
@@ -91,11 +93,6 @@ def add_event(session: AsyncSession, call: Call, outcome: str, subject: str | No
     @event.listens_for(session.sync_session, "after_commit", once=True)
     def committed(_session: object) -> None:
         call.recorded = True
-
-
-def outcome_name(outcome: object) -> str:
-    """Return how the audit trail calls an outcome: `AccountLocked` is `account_locked`."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(outcome).__name__).lower()
 
 
 async def list_events(bank: Bank, customer_id: str | None = None) -> list[AuditEvent]:

@@ -1,4 +1,4 @@
-"""Confirming and cancelling: the customer's own act, once."""
+"""Confirming: the customer's own act, once."""
 
 import asyncio
 from pathlib import Path
@@ -7,13 +7,12 @@ import pytest
 
 from banking_server.bank.accounts import Balance, get_balance
 from banking_server.bank.approvals import decide_approval, request_approval
-from banking_server.bank.rules import NotFound, Refused, excerpt
+from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import (
     AccountLocked,
     ApprovalOutstanding,
     ApprovalRefused,
-    Cancelled,
     CodeMissing,
     Expired,
     OverThreshold,
@@ -178,7 +177,7 @@ async def test_another_transfers_code_is_wrong(bank: Bank) -> None:
 
 @pytest.mark.parametrize("transfer_id", BAD_IDS)
 async def test_unknown_transfers(bank: Bank, transfer_id: str) -> None:
-    expected = NotFound("transferId", excerpt(transfer_id))
+    expected = NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
     assert await confirm(bank, transfer_id) == expected
     assert await cancel(bank, transfer_id) == expected
 
@@ -186,7 +185,7 @@ async def test_unknown_transfers(bank: Bank, transfer_id: str) -> None:
 async def test_somebody_elses_transfer_is_unknown_and_untouched(bank: Bank) -> None:
     outcome = await prepared(bank)
     transfer_id = outcome.transfer.transfer_id
-    expected = NotFound("transferId", transfer_id)
+    expected = NotFound(Argument.TRANSFER_ID, transfer_id)
     for code in (outcome.code, wrong(outcome.code), None):
         assert await confirm(bank, transfer_id, code=code, customer="CUST002") == expected
     assert await cancel(bank, transfer_id, customer="CUST002") == expected
@@ -232,7 +231,10 @@ async def test_locked_meanwhile(bank: Bank, path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("account_id", "flag", "field"),
-    [(EVERYDAY, "can_transfer_from", "fromAccountId"), (SAVINGS, "can_transfer_to", "toAccountId")],
+    [
+        (EVERYDAY, "can_transfer_from", Argument.FROM_ACCOUNT_ID),
+        (SAVINGS, "can_transfer_to", Argument.TO_ACCOUNT_ID),
+    ],
 )
 async def test_flags_are_checked_again(
     bank: Bank, path: Path, account_id: str, flag: str, field: str
@@ -363,49 +365,3 @@ async def test_the_receipt_names_the_compliance_rule_every_time(
     receipt = await posted(bank, amount, source=SAVINGS, target=target)
     assert receipt.compliance_rule == rule
     assert await confirm(bank, receipt.transfer.transfer_id) == receipt
-
-
-# --- cancelling
-
-
-@pytest.mark.parametrize("on", [None, "2026-03-05"])
-async def test_pending_and_scheduled_can_be_cancelled(
-    bank: Bank, path: Path, on: str | None
-) -> None:
-    transfer_id = (await prepared(bank, on=on)).transfer.transfer_id
-    if on:
-        await confirm(bank, transfer_id)
-    outcome = await cancel(bank, transfer_id)
-    assert isinstance(outcome, Cancelled)
-    assert (outcome.transfer.status, outcome.transfer.reason) == (
-        "voided",
-        "cancelled by the customer",
-    )
-    assert await cancel(bank, transfer_id, at=NOW + DAY) == outcome
-    assert await balances(bank, EVERYDAY) == (185_040, 185_040)
-    assert isinstance(await confirm(bank, transfer_id), Voided)
-    assert ("cancel", "cancelled", transfer_id) in outcomes(path)
-
-
-async def test_a_locked_accounts_transfer_can_be_cancelled(bank: Bank, path: Path) -> None:
-    transfer_id = (await prepared(bank)).transfer.transfer_id
-    set_flag(path, EVERYDAY, "is_locked", True)
-    assert isinstance(await cancel(bank, transfer_id), Cancelled)
-
-
-async def test_what_is_posted_cannot_be_cancelled(bank: Bank, path: Path) -> None:
-    receipt = await posted(bank)
-    transfer_id = receipt.transfer.transfer_id
-    outcome = await cancel(bank, transfer_id)
-    assert isinstance(outcome, Refused)
-    assert outcome.field == "transferId"
-    assert outcomes(path)[-1] == ("cancel", "refused", transfer_id)
-    assert await confirm(bank, transfer_id) == receipt
-
-
-async def test_what_has_expired_cannot_be_cancelled(bank: Bank, path: Path) -> None:
-    transfer_id = (await prepared(bank)).transfer.transfer_id
-    outcome = await cancel(bank, transfer_id, at=NOW + 10 * MINUTE)
-    assert isinstance(outcome, Refused)
-    assert "is expired" in outcome.message
-    assert sql(path, "SELECT status FROM transfer") == [("expired",)]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from banking_server.bank.models import Account
 from banking_server.bank.rules import (
+    Argument,
     Refused,
     Rules,
     TransferDetails,
@@ -126,7 +127,7 @@ def test_a_year_ahead_is_the_furthest() -> None:
 def test_bad_dates_are_refused_by_name(text: str) -> None:
     refused = check(scheduled_date=text)
     assert isinstance(refused, Refused)
-    assert refused.field == "scheduledDate"
+    assert refused.field == Argument.SCHEDULED_DATE
     assert excerpt(text, 30) in refused.message
     assert len(refused.message) < 200
     refused.message.encode()
@@ -174,10 +175,10 @@ def test_the_amount_is_checked_first() -> None:
 @pytest.mark.parametrize(
     ("source", "target", "field"),
     [
-        ({}, {"account_id": "acc_a"}, "toAccountId"),
-        ({"can_transfer_from": False}, {}, "fromAccountId"),
-        ({}, {"can_transfer_to": False}, "toAccountId"),
-        ({}, {"currency": "EUR"}, "toAccountId"),
+        ({}, {"account_id": "acc_a"}, Argument.TO_ACCOUNT_ID),
+        ({"can_transfer_from": False}, {}, Argument.FROM_ACCOUNT_ID),
+        ({}, {"can_transfer_to": False}, Argument.TO_ACCOUNT_ID),
+        ({}, {"currency": "EUR"}, Argument.TO_ACCOUNT_ID),
     ],
 )
 def test_parties_that_do_not_fit(
