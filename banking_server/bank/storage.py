@@ -141,6 +141,8 @@ def delete_database(path: Path) -> None:
     except OSError as error:
         problem = (error.strerror or str(error)).lower()
         raise DatabaseUnavailable(f"{path} cannot be deleted: {problem}.") from error
+    except sqlite3.Error as error:
+        raise DatabaseUnavailable(_explain(path, error)) from error
 
 
 async def find_record(

@@ -1,6 +1,7 @@
 """Confirming: the customer's own act, once."""
 
 import asyncio
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,14 @@ async def cancel(bank: Bank, transfer_id: str, *, customer: str = "CUST001", at=
     return await cancel_transfer(bank, call("cancel", at=at, customer=customer), transfer_id)
 
 
+CODES = ["none", "right", "wrong"]
+
+
+def pick(given: str, code: str) -> str | None:
+    """Return what is given as the code: nothing, the right one or a wrong one."""
+    return {"none": None, "right": code, "wrong": wrong(code)}[given]
+
+
 async def status(bank: Bank, transfer_id: str) -> str:
     view = await find_transfer(bank, "CUST001", transfer_id, NOW)
     assert view is not None
@@ -89,14 +98,19 @@ async def test_a_yes_and_the_right_code_post(bank: Bank) -> None:
     assert isinstance(receipt, Posted)
 
 
-async def test_confirming_again_gives_the_same_receipt(bank: Bank, path: Path) -> None:
+@pytest.mark.parametrize(
+    ("agreed", "given"), [(True, "none"), (False, "right"), (False, "none"), (True, "wrong")]
+)
+@pytest.mark.parametrize("at", [NOW, NOW + DAY])
+async def test_confirming_again_gives_the_same_receipt(
+    bank: Bank, path: Path, agreed: bool, given: str, at: datetime
+) -> None:
     outcome = await prepared(bank)
     transfer_id = outcome.transfer.transfer_id
     receipt = await confirm(bank, transfer_id)
     set_flag(path, EVERYDAY, "is_locked", True)
-    for agreed, code in ((True, None), (False, outcome.code), (False, None), (True, "000000")):
-        for at in (NOW, NOW + DAY):
-            assert await confirm(bank, transfer_id, agreed=agreed, code=code, at=at) == receipt
+    again = await confirm(bank, transfer_id, agreed=agreed, code=pick(given, outcome.code), at=at)
+    assert again == receipt
     assert sql(path, "SELECT count(*) FROM posting WHERE transfer_id IS NOT NULL") == [(1,)]
     check_books(path, NOW)
 
@@ -195,14 +209,14 @@ async def test_somebody_elses_transfer_is_unknown_and_untouched(bank: Bank) -> N
     assert first_wrong.attempts_left == 4
 
 
-async def test_too_late(bank: Bank, path: Path) -> None:
+@pytest.mark.parametrize("given", CODES)
+async def test_too_late(bank: Bank, path: Path, given: str) -> None:
     outcome = await prepared(bank, target=PAYEE, memo="m")
     transfer_id = outcome.transfer.transfer_id
     late = NOW + 10 * MINUTE
-    for code in (None, outcome.code, wrong(outcome.code)):
-        expired = await confirm(bank, transfer_id, code=code, at=late)
-        assert isinstance(expired, Expired)
-        assert expired.transfer.status == "expired"
+    expired = await confirm(bank, transfer_id, code=pick(given, outcome.code), at=late)
+    assert isinstance(expired, Expired)
+    assert expired.transfer.status == "expired"
     # What is marked expired stays so, whatever a clock says.
     assert isinstance(await confirm(bank, transfer_id), Expired)
     assert isinstance(await cancel(bank, transfer_id), Refused)
@@ -216,14 +230,14 @@ async def test_just_in_time(bank: Bank) -> None:
     assert isinstance(await confirm(bank, transfer_id, at=in_time), Posted)
 
 
-async def test_locked_meanwhile(bank: Bank, path: Path) -> None:
+@pytest.mark.parametrize("given", CODES)
+async def test_locked_meanwhile(bank: Bank, path: Path, given: str) -> None:
     outcome = await prepared(bank)
     transfer_id = outcome.transfer.transfer_id
     set_flag(path, EVERYDAY, "is_locked", True)
-    for code in (None, outcome.code, wrong(outcome.code)):
-        locked = await confirm(bank, transfer_id, code=code)
-        assert isinstance(locked, AccountLocked)
-        assert locked.account.account_id == EVERYDAY
+    locked = await confirm(bank, transfer_id, code=pick(given, outcome.code))
+    assert isinstance(locked, AccountLocked)
+    assert locked.account.account_id == EVERYDAY
     assert sql(path, "SELECT status, wrong_codes FROM transfer") == [("pending", 0)]
     set_flag(path, EVERYDAY, "is_locked", False)
     assert isinstance(await confirm(bank, transfer_id), Posted)
