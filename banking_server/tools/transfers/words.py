@@ -28,7 +28,7 @@ class ChoiceOut(Structured):
 
 
 class TransferOut(Structured):
-    """Where a transfer stands; or, if there is none yet, what is needed to prepare it."""
+    """Where a transfer stands; or, where there is none yet, what is needed to prepare it."""
 
     status: Literal[
         "pending",
