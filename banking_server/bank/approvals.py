@@ -2,15 +2,31 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from .audit import Call, add_event, in_one_transaction
-from .models import Approval, ApprovalStatus, Transfer, new_id
-from .rules import NotFound, Refused, check_required_text, excerpt, is_branch_open
-from .storage import Bank, find_owned, find_record
-from .transfers import TransferView, expire_if_due, refuse_because_of_status, view_transfer
+from banking_server.bank.audit import Call, add_event, in_one_transaction
+from banking_server.bank.models import Approval, ApprovalStatus, Transfer, new_id
+from banking_server.bank.rules import (
+    REFUSED_BY_MANAGER,
+    Argument,
+    NotFound,
+    Refused,
+    check_approval_request,
+    check_decidable,
+    check_decision,
+    check_required_text,
+    excerpt,
+    is_branch_open,
+)
+from banking_server.bank.storage import Bank, find_owned, find_record
+from banking_server.bank.transfers import (
+    TransferView,
+    expire_if_due,
+    view_transfer,
+)
 
 
 @dataclass(frozen=True)
@@ -37,15 +53,13 @@ class OpenApproval:
 
 @dataclass(frozen=True)
 class ApprovalRequested:
-    """A manager has been asked. ``branch_open``: whether one can be reached now.
+    """A manager has been asked, now or earlier. `branch_open`: whether one can be reached now."""
 
-    ``repeated`` if the request had been made already.
-    """
+    recorded_as: ClassVar[str] = "approval_requested"
 
     approval: ApprovalView
     transfer: TransferView
     branch_open: bool
-    repeated: bool
 
     @property
     def subject(self) -> str:
@@ -56,6 +70,8 @@ class ApprovalRequested:
 @dataclass(frozen=True)
 class ApprovalGranted:
     """A manager has granted it: the transfer can be confirmed."""
+
+    recorded_as: ClassVar[str] = "approval_granted"
 
     approval: ApprovalView
     transfer: TransferView
@@ -76,22 +92,16 @@ async def request_approval(
     ) -> ApprovalRequested | ApprovalGranted | NotFound | Refused:
         transfer = await find_owned(session, Transfer, transfer_id, call.customer_id)
         if transfer is None:
-            return NotFound("transferId", excerpt(transfer_id))
-        refused = check_required_text(bank.rules, "reason", reason)
+            return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
+        refused = check_required_text(bank.rules, Argument.REASON, reason)
         if refused:
             return refused
         expire_if_due(transfer, call.at)
-        if transfer.status != "pending":
-            return refuse_because_of_status(transfer, "transferId")
-        if transfer.approval == "none":
-            return Refused(
-                "transferId",
-                f"The transfer {transfer.transfer_id} needs no approval: it can be confirmed.",
-                subject=transfer.transfer_id,
-            )
+        refused = check_approval_request(transfer)
+        if refused:
+            return refused
         query = select(Approval).where(Approval.transfer_id == transfer.transfer_id)
         approval = (await session.exec(query)).one_or_none()
-        repeated = approval is not None
         if approval is None:
             approval = Approval(
                 approval_id=new_id("ap"),
@@ -106,7 +116,7 @@ async def request_approval(
         if approval.status == "granted":
             return ApprovalGranted(_view(approval), transfer_view)
         return ApprovalRequested(
-            _view(approval), transfer_view, is_branch_open(bank.rules, call.at), repeated
+            _view(approval), transfer_view, is_branch_open(bank.rules, call.at)
         )
 
     return await in_one_transaction(bank, call, rule)
@@ -142,14 +152,14 @@ async def decide_approval(
     Deciding again the same way changes nothing; a decision cannot be turned around, nor can one be
     taken when the transfer is no longer pending.
     """
-    refused = check_required_text(bank.rules, "manager", manager)
+    refused = check_required_text(bank.rules, Argument.MANAGER, manager)
     if refused:
         return refused
 
     async def work(session: AsyncSession) -> ApprovalView | NotFound | Refused:
         approval = await find_record(session, Approval, approval_id)
         if approval is None:
-            return NotFound("approvalId", excerpt(approval_id))
+            return NotFound(Argument.APPROVAL_ID, excerpt(approval_id))
         outcome = await _decide(session, approval, granted=granted, manager=manager, now=now)
         call = Call(
             customer_id=approval.customer_id,
@@ -170,22 +180,17 @@ async def _decide(
     if approval.status == "requested":
         transfer = await session.get_one(Transfer, approval.transfer_id)
         expire_if_due(transfer, now)
-        if transfer.status != "pending":
-            return refuse_because_of_status(transfer, "approvalId")
+        refused = check_decidable(transfer)
+        if refused:
+            return refused
         approval.status = decision
         approval.decided_by = manager
         approval.decided_at = now
         transfer.approval = decision
         if not granted:
             transfer.status = "voided"
-            transfer.reason = "refused by a manager"
-    if approval.status != decision:
-        return Refused(
-            "approvalId",
-            f"{approval.approval_id} was {approval.status} by {approval.decided_by}.",
-            subject=approval.approval_id,
-        )
-    return _view(approval)
+            transfer.reason = REFUSED_BY_MANAGER
+    return check_decision(approval, decision) or _view(approval)
 
 
 def _view(approval: Approval) -> ApprovalView:

@@ -1,18 +1,17 @@
 """The audit trail: one append-only event for every call, in the transaction of what it changed."""
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 from sqlalchemy import event
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from .models import AuditEvent
-from .rules import excerpt
-from .storage import Bank
+from banking_server.bank.models import AuditEvent
+from banking_server.bank.rules import excerpt
+from banking_server.bank.storage import Bank
 
 _MAX_LENGTH = 128
 _MAX_LEVEL = 2**31 - 1
@@ -22,7 +21,7 @@ _MAX_LEVEL = 2**31 - 1
 class Call:
     """One call of one tool: who, which, when (aware), and the chain the client says it is in.
 
-    ``recorded`` turns True when the call's audit event has been committed.
+    `recorded` turns True when the call's audit event has been committed.
     """
 
     customer_id: str
@@ -35,7 +34,10 @@ class Call:
 
 
 class Outcome(Protocol):
-    """What a bank function returns. Its type's name is what the audit trail says happened."""
+    """What a bank function returns: one small type for each thing that can happen."""
+
+    recorded_as: ClassVar[str]
+    """The word for it in the audit trail. Stored, so it does not change."""
 
     @property
     def subject(self) -> str | None:
@@ -49,18 +51,18 @@ _Outcome = TypeVar("_Outcome", bound=Outcome)
 async def in_one_transaction(
     bank: Bank, call: Call, rule: Callable[[AsyncSession], Awaitable[_Outcome]]
 ) -> _Outcome:
-    """Run ``rule`` and record its outcome, in one write transaction; return the outcome."""
+    """Run `rule` and record its outcome, in one write transaction; return the outcome."""
 
     async def work(session: AsyncSession) -> _Outcome:
         outcome = await rule(session)
-        add_event(session, call, outcome_name(outcome), outcome.subject)
+        add_event(session, call, outcome.recorded_as, outcome.subject)
         return outcome
 
     return await bank.write(work)
 
 
 async def record(bank: Bank, call: Call, outcome: str, subject: str | None = None) -> None:
-    """Record a call that changed nothing. ``subject`` is one of our ids, never a caller's text."""
+    """Record a call that changed nothing. `subject` is one of our ids, never a caller's text."""
 
     async def work(session: AsyncSession) -> None:
         add_event(session, call, outcome, subject)
@@ -69,7 +71,7 @@ async def record(bank: Bank, call: Call, outcome: str, subject: str | None = Non
 
 
 def add_event(session: AsyncSession, call: Call, outcome: str, subject: str | None) -> None:
-    """Add the call's event to the session's transaction; ``call.recorded`` follows the commit.
+    """Add the call's event to the session's transaction; `call.recorded` follows the commit.
 
     What the client says about its chain is stored for reading only, escaped and cut; a level out of
     range is left out.
@@ -91,11 +93,6 @@ def add_event(session: AsyncSession, call: Call, outcome: str, subject: str | No
     @event.listens_for(session.sync_session, "after_commit", once=True)
     def committed(_session: object) -> None:
         call.recorded = True
-
-
-def outcome_name(outcome: object) -> str:
-    """Return how the audit trail calls an outcome: ``AccountLocked`` is ``account_locked``."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(outcome).__name__).lower()
 
 
 async def list_events(bank: Bank, customer_id: str | None = None) -> list[AuditEvent]:

@@ -2,14 +2,15 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
 from sqlmodel import select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from .audit import Call, in_one_transaction
-from .models import Account, ComplianceReport, Transfer, new_id
-from .rules import NotFound, Refused, compliance_rule, excerpt
-from .storage import Bank, find_owned
+from banking_server.bank.audit import Call, in_one_transaction
+from banking_server.bank.models import Account, ComplianceReport, Transfer, new_id
+from banking_server.bank.rules import Argument, NotFound, Refused, check_report, excerpt
+from banking_server.bank.storage import Bank, find_owned
 
 
 @dataclass(frozen=True)
@@ -25,10 +26,11 @@ class ReportView:
 
 @dataclass(frozen=True)
 class ReportRecorded:
-    """The posting is reported; ``repeated`` if it had been already."""
+    """The posting is reported, now or earlier."""
+
+    recorded_as: ClassVar[str] = "report_recorded"
 
     report: ReportView
-    repeated: bool
 
     @property
     def subject(self) -> str:
@@ -39,30 +41,15 @@ class ReportRecorded:
 async def record_report(
     bank: Bank, call: Call, transfer_id: str, rule: str
 ) -> ReportRecorded | NotFound | Refused:
-    """Report one of the customer's posted transfers under ``rule``, which must apply to it."""
+    """Report one of the customer's posted transfers under `rule`, which must apply to it."""
 
     async def file(session: AsyncSession) -> ReportRecorded | NotFound | Refused:
         transfer = await find_owned(session, Transfer, transfer_id, call.customer_id)
         if transfer is None:
-            return NotFound("transferId", excerpt(transfer_id))
-        if transfer.status != "posted":
-            return Refused(
-                "transferId",
-                f"The transfer {transfer.transfer_id} is not posted: there is nothing to report.",
-                subject=transfer.transfer_id,
-            )
+            return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
         to_account = await session.get_one(Account, transfer.to_account_id)
-        applies = compliance_rule(
-            bank.rules, amount_minor=transfer.amount_minor, to_account=to_account
-        )
-        if applies is None or rule != applies:
-            return Refused(
-                "rule",
-                f'"{excerpt(rule)}" does not apply to the transfer {transfer.transfer_id}: '
-                f"{f'{applies} does' if applies else 'no compliance rule does'}.",
-                subject=transfer.transfer_id,
-            )
-        return await add_report(session, transfer, applies, call.at)
+        refused = check_report(bank.rules, transfer, to_account, rule)
+        return refused or await add_report(session, transfer, rule, call.at)
 
     return await in_one_transaction(bank, call, file)
 
@@ -77,7 +64,6 @@ async def add_report(
         )
     )
     report = found.one_or_none()
-    repeated = report is not None
     if report is None:
         report = ComplianceReport(
             report_id=new_id("cr"),
@@ -94,4 +80,4 @@ async def add_report(
         customer_id=report.customer_id,
         created_at=report.created_at,
     )
-    return ReportRecorded(view, repeated)
+    return ReportRecorded(view)

@@ -1,4 +1,4 @@
-"""The demo data: YAML files, described in ``data/README.md``, that fill a new database."""
+"""The demo data: YAML files, described in `data/README.md`, that fill a new database."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from .ledger import add_posting
-from .models import Account, Customer
-from .money import InvalidAmount, format_money, to_minor
+from banking_server.bank.ledger import add_posting
+from banking_server.bank.models import Account, Customer
+from banking_server.bank.money import InvalidAmount, format_money, to_minor
 
 
 class DemoDataError(Exception):
@@ -45,14 +45,14 @@ _Name = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class CustomerItem(_Item):
-    """An entry of ``customers.yaml``."""
+    """An entry of `customers.yaml`."""
 
     customer_id: _Id
     name: _Name
 
 
 class AccountItem(_Item):
-    """An entry of ``accounts.yaml``. ``balance`` is in minor units, history included."""
+    """An entry of `accounts.yaml`. `balance` is in minor units, history included."""
 
     account_id: _Id
     customer_id: _Id
@@ -72,7 +72,7 @@ class AccountItem(_Item):
 
 
 class HistoryItem(_Item):
-    """An entry of ``history.yaml``. ``amount`` is minor units, as ``account_id`` sees it."""
+    """An entry of `history.yaml`. `amount` is minor units, as `account_id` sees it."""
 
     account_id: _Id
     days_ago: Annotated[int, Field(ge=1, le=3650)]
@@ -107,7 +107,7 @@ class DemoData:
 
 
 def read_demo_data(folder: Path) -> DemoData:
-    """Read and check the files in ``folder``; raises ``DemoDataError``."""
+    """Read and check the files in `folder`; raises `DemoDataError`."""
     customers = _read(folder / "customers.yaml", CustomerItem)
     accounts = _read(folder / "accounts.yaml", AccountItem)
     history = _read(folder / "history.yaml", HistoryItem)
@@ -131,7 +131,7 @@ def read_demo_data(folder: Path) -> DemoData:
 
 
 async def add_demo_data(session: AsyncSession, data: DemoData, now: datetime) -> None:
-    """Write the data in the caller's transaction; the history ends the day before ``now``."""
+    """Write the data in the caller's transaction; the history ends the day before `now`."""
     session.add_all(Customer(**item.model_dump()) for item in data.customers)
     await session.flush()
     accounts = {

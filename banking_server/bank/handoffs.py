@@ -2,21 +2,39 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import ClassVar
 
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from .audit import Call, add_event, in_one_transaction
-from .models import Customer, Handoff, HandoffChoice, HandoffStatus, is_id, new_id
-from .rules import NotFound, Refused, check_reason, check_required_text, excerpt
-from .storage import Bank, find_owned, find_record
+from banking_server.bank.audit import Call, add_event, in_one_transaction
+from banking_server.bank.models import (
+    Customer,
+    Handoff,
+    HandoffChoice,
+    HandoffStatus,
+    is_id,
+    new_id,
+)
+from banking_server.bank.rules import (
+    Argument,
+    NotFound,
+    Refused,
+    check_change_of_choice,
+    check_choice,
+    check_claim,
+    check_reason,
+    check_required_text,
+    excerpt,
+)
+from banking_server.bank.storage import Bank, find_owned, find_record
 
 DEFAULT_REASON = "Customer asked to speak with an agent"
 
 
 @dataclass(frozen=True)
 class HandoffView:
-    """A handoff; ``choice`` is how the customer wants to be connected, once they have said."""
+    """A handoff; `choice` is how the customer wants to be connected, once they have said."""
 
     handoff_id: str
     customer_id: str
@@ -30,10 +48,11 @@ class HandoffView:
 
 @dataclass(frozen=True)
 class HandoffOpened:
-    """There is an open handoff; ``repeated`` if there was one for this reason already."""
+    """There is an open handoff for this reason, opened now or earlier."""
+
+    recorded_as: ClassVar[str] = "handoff_opened"
 
     handoff: HandoffView
-    repeated: bool
 
     @property
     def subject(self) -> str:
@@ -44,6 +63,8 @@ class HandoffOpened:
 @dataclass(frozen=True)
 class ChoiceRecorded:
     """The handoff has the customer's choice."""
+
+    recorded_as: ClassVar[str] = "choice_recorded"
 
     handoff: HandoffView
 
@@ -71,21 +92,20 @@ async def open_handoff(
 ) -> HandoffOpened | Refused:
     """Open a handoff, or return the open one for the same reason.
 
-    ``choice`` is ``realtime``, ``callback`` or None; one that is open already gets it if it had
-    none. Without a reason it is ``DEFAULT_REASON``.
+    `choice` is `realtime`, `callback` or None; one that is open already gets it if it had
+    none. Without a reason it is `DEFAULT_REASON`.
     """
 
     async def rule(session: AsyncSession) -> HandoffOpened | Refused:
         checked = check_reason(bank.rules, reason, default=DEFAULT_REASON)
         if isinstance(checked, Refused):
             return checked
-        chosen = _read_choice(choice)
+        chosen = check_choice(choice)
         if isinstance(chosen, Refused):
             return chosen
         if not is_id(call.customer_id) or await session.get(Customer, call.customer_id) is None:
-            return Refused("customerId", "You are not a customer of this bank.")
+            return Refused(Argument.CUSTOMER_ID, "You are not a customer of this bank.")
         handoff = await _find_open(session, call.customer_id, checked)
-        repeated = handoff is not None
         if handoff is None:
             handoff = Handoff(
                 handoff_id=new_id("ho"),
@@ -95,7 +115,7 @@ async def open_handoff(
             )
             session.add(handoff)
         handoff.choice = handoff.choice or chosen
-        return HandoffOpened(_view(handoff), repeated)
+        return HandoffOpened(_view(handoff))
 
     return await in_one_transaction(bank, call, rule)
 
@@ -108,16 +128,13 @@ async def choose(
     async def rule(session: AsyncSession) -> ChoiceRecorded | NotFound | Refused:
         handoff = await find_owned(session, Handoff, handoff_id, call.customer_id)
         if handoff is None:
-            return NotFound("handoffId", excerpt(handoff_id))
-        chosen = _read_choice(choice)
+            return NotFound(Argument.HANDOFF_ID, excerpt(handoff_id))
+        chosen = check_choice(choice)
         if isinstance(chosen, Refused):
             return chosen
-        if handoff.status == "claimed" and handoff.choice != chosen:
-            return Refused(
-                "handoffId",
-                f"The handoff {handoff.handoff_id} is with an agent already.",
-                subject=handoff.handoff_id,
-            )
+        refused = check_change_of_choice(handoff, chosen)
+        if refused:
+            return refused
         handoff.choice = chosen
         return ChoiceRecorded(_view(handoff))
 
@@ -141,29 +158,24 @@ async def list_open_handoffs(bank: Bank) -> list[HandoffView]:
 async def claim_handoff(
     bank: Bank, handoff_id: str, *, agent: str, now: datetime
 ) -> HandoffView | NotFound | Refused:
-    """Take an open handoff for ``agent``. Claiming one's own again changes nothing."""
-    refused = check_required_text(bank.rules, "agent", agent)
+    """Take an open handoff for `agent`. Claiming one's own again changes nothing."""
+    refused = check_required_text(bank.rules, Argument.AGENT, agent)
     if refused:
         return refused
 
     async def work(session: AsyncSession) -> HandoffView | NotFound | Refused:
         handoff = await find_record(session, Handoff, handoff_id)
         if handoff is None:
-            return NotFound("handoffId", excerpt(handoff_id))
+            return NotFound(Argument.HANDOFF_ID, excerpt(handoff_id))
+        refused = check_claim(handoff, agent)
         if handoff.status == "open":
             handoff.status = "claimed"
             handoff.claimed_by = agent
             handoff.claimed_at = now
-        is_theirs = handoff.claimed_by == agent
         call = Call(customer_id=handoff.customer_id, tool="handoffs claim", at=now)
-        add_event(session, call, "claimed" if is_theirs else "refused", handoff.handoff_id)
-        if not is_theirs:
-            return Refused(
-                "handoffId",
-                f"{handoff.handoff_id} was claimed by {handoff.claimed_by}.",
-                subject=handoff.handoff_id,
-            )
-        return _view(handoff)
+        said = refused.recorded_as if refused else "claimed"
+        add_event(session, call, said, handoff.handoff_id)
+        return refused or _view(handoff)
 
     return await bank.write(work)
 
@@ -173,16 +185,6 @@ async def _find_open(session: AsyncSession, customer_id: str, reason: str) -> Ha
         Handoff.customer_id == customer_id, Handoff.reason == reason, Handoff.status == "open"
     )
     return (await session.exec(query)).one_or_none()
-
-
-def _read_choice(choice: str | None) -> HandoffChoice | Refused | None:
-    match choice:
-        case None | "realtime" | "callback":
-            return choice
-        case _:
-            return Refused(
-                "choice", f'"{excerpt(choice)}" is no choice: it is realtime or callback.'
-            )
 
 
 def _view(handoff: Handoff) -> HandoffView:

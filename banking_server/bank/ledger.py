@@ -8,7 +8,7 @@ from sqlalchemy import func
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from .models import Account, Entry, Posting, PostingKind, Side, Transfer
+from banking_server.bank.models import Account, Entry, Posting, PostingKind, Side, Transfer
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ async def add_posting(
     amount_minor: int,
     transfer_id: str | None = None,
 ) -> None:
-    """Move ``amount_minor`` (above zero) from ``debit`` to ``credit``: two entries, one posting."""
+    """Move `amount_minor` (above zero) from `debit` to `credit`: two entries, one posting."""
     posting = Posting(
         kind=kind, description=description, posted_at=posted_at, transfer_id=transfer_id
     )
@@ -58,7 +58,7 @@ async def add_posting(
 async def read_funds(
     session: AsyncSession, account_ids: Collection[str], now: datetime
 ) -> dict[str, Funds]:
-    """Return the funds of each account at ``now``.
+    """Return the funds of each account at `now`.
 
     Reserved is the sum of the pending transfers out of it that have not expired by then; a
     scheduled transfer reserves nothing.

@@ -1,6 +1,6 @@
 """The tables. Money is integer minor units, time is UTC, and every closed set has a CHECK.
 
-The ledger is double entry: a ``Posting`` has two ``Entry`` rows, a debit (negative) and a credit
+The ledger is double entry: a `Posting` has two `Entry` rows, a debit (negative) and a credit
 (positive), that sum to zero. A balance is the sum of an account's entries and is stored nowhere.
 """
 
@@ -25,12 +25,12 @@ from sqlalchemy.types import TypeDecorator
 from sqlmodel import Field, SQLModel
 
 AccountType = Literal["checking", "savings", "retirement", "deposit", "external", "equity"]
-"""``external``: a payee's account at another bank. ``equity``: this bank's own."""
+"""`external`: a payee's account at another bank. `equity`: this bank's own."""
 PostingKind = Literal["opening", "history", "transfer"]
 Side = Literal["debit", "credit"]
 TransferStatus = Literal["pending", "scheduled", "posted", "voided", "expired", "failed"]
 ApprovalState = Literal["none", "required", "requested", "granted", "refused"]
-"""Where a transfer stands with the manager; ``none``: it needs no approval."""
+"""Where a transfer stands with the manager; `none`: it needs no approval."""
 HandoffChoice = Literal["realtime", "callback"]
 """Speak to an agent now, or be called back."""
 HandoffStatus = Literal["open", "claimed"]
@@ -45,12 +45,12 @@ def is_id(value: str) -> bool:
 
 
 def new_id(prefix: str) -> str:
-    """Return a fresh id that cannot be guessed, like ``tr_5b7c0f3a9d1e2468``."""
+    """Return a fresh id that cannot be guessed, like `tr_5b7c0f3a9d1e2468`."""
     return f"{prefix}_{secrets.token_hex(8)}"
 
 
 class UtcTimestamp(TypeDecorator[datetime]):
-    """An aware time, stored as ``2026-01-31T09:30:00.000000Z``: UTC, and sorted as text."""
+    """An aware time, stored as `2026-01-31T09:30:00.000000Z`: UTC, and sorted as text."""
 
     impl = Text
     cache_ok = True
@@ -82,7 +82,7 @@ _AMOUNT_IS_POSITIVE = "typeof(amount_minor) = 'integer' AND amount_minor > 0"
 
 
 class Customer(SQLModel, table=True):
-    """Somebody who banks here. ``customer_id`` is what a token's subject names."""
+    """Somebody who banks here. `customer_id` is what a token's subject names."""
 
     customer_id: str = Field(primary_key=True, sa_type=Text)
     name: str = Field(sa_type=Text)
@@ -91,8 +91,8 @@ class Customer(SQLModel, table=True):
 class Account(SQLModel, table=True):
     """An account, or a payee's account elsewhere that a customer sends money to.
 
-    ``customer_id`` is whose list it stands in; None is the bank itself. ``account_holder`` names
-    who holds an external account. ``is_locked`` stops debits, not credits.
+    `customer_id` is whose list it stands in; None is the bank itself. `account_holder` names
+    who holds an external account. `is_locked` stops debits, not credits.
     """
 
     __table_args__ = (
@@ -124,9 +124,9 @@ class Account(SQLModel, table=True):
 class Transfer(SQLModel, table=True):
     """A transfer through its whole life.
 
-    ``pending`` (funds reserved until ``expires_at``) becomes ``posted``, ``scheduled``, ``voided``
-    or ``expired``; ``scheduled`` (nothing reserved) becomes ``posted``, ``voided`` or ``failed``.
-    ``reason`` says why it was voided or failed. ``wrong_codes`` counts wrong confirmation codes.
+    `pending` (funds reserved until `expires_at`) becomes `posted`, `scheduled`, `voided`
+    or `expired`; `scheduled` (nothing reserved) becomes `posted`, `voided` or `failed`.
+    `reason` says why it was voided or failed. `wrong_codes` counts wrong confirmation codes.
     """
 
     __table_args__ = (
@@ -166,7 +166,7 @@ class Transfer(SQLModel, table=True):
 
 
 class Posting(SQLModel, table=True):
-    """One event in the ledger; append-only. ``transfer_id`` is unique: a transfer posts once."""
+    """One event in the ledger; append-only. `transfer_id` is unique: a transfer posts once."""
 
     __table_args__ = (
         _one_of("kind", PostingKind),
@@ -187,7 +187,7 @@ class Posting(SQLModel, table=True):
 
 
 class Entry(SQLModel, table=True):
-    """One side of a posting; append-only. ``amount_minor``: debit below zero, credit above."""
+    """One side of a posting; append-only. `amount_minor`: debit below zero, credit above."""
 
     __table_args__ = (
         ForeignKeyConstraint(
@@ -280,8 +280,8 @@ class ComplianceReport(SQLModel, table=True):
 class AuditEvent(SQLModel, table=True):
     """One call of a tool, or one act at a desk; append-only.
 
-    ``subject`` is one of our own ids or None. The ``chain_*`` columns are what the client said
-    about the tool chain the call belonged to; nothing is decided on them. ``customer_id`` is no
+    `subject` is one of our own ids or None. The `chain_*` columns are what the client said
+    about the tool chain the call belonged to; nothing is decided on them. `customer_id` is no
     foreign key: a call is recorded even where the customer is not one of ours.
     """
 

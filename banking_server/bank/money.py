@@ -1,6 +1,6 @@
 """Money: whole minor units (cents) with a currency beside them, and never a float.
 
-Inside the bank an amount is an ``int`` of minor units. A ``Decimal`` appears only where an amount
+Inside the bank an amount is an `int` of minor units. A `Decimal` appears only where an amount
 comes in from the wire or goes out to it. Every currency held here has two decimal places.
 """
 
@@ -11,7 +11,7 @@ MAX_MINOR = 99_999_999_999
 
 _CENT = Decimal("0.01")
 _EXACT = Context(prec=28)
-"""Wide enough for every amount up to ``MAX_MINOR``, whatever the ambient decimal context is."""
+"""Wide enough for every amount up to `MAX_MINOR`, whatever the ambient decimal context is."""
 
 
 class InvalidAmount(ValueError):
@@ -19,9 +19,9 @@ class InvalidAmount(ValueError):
 
 
 def to_minor(amount: Decimal) -> int:
-    """Return ``amount`` in minor units, exactly.
+    """Return `amount` in minor units, exactly.
 
-    Raises ``InvalidAmount`` unless the amount is finite, at least 0.01, at most ``MAX_MINOR``
+    Raises `InvalidAmount` unless the amount is finite, at least 0.01, at most `MAX_MINOR`
     minor units, and has no more than two decimals by value (5.1 and 5.10 are the same amount).
     """
     if not amount.is_finite():
@@ -43,12 +43,12 @@ def to_minor(amount: Decimal) -> int:
 
 
 def to_decimal(minor: int) -> Decimal:
-    """Return minor units as a decimal with exactly two places: 510 is ``Decimal("5.10")``."""
+    """Return minor units as a decimal with exactly two places: 510 is `Decimal("5.10")`."""
     return Decimal(minor).scaleb(-2, context=_EXACT)
 
 
 def format_money(minor: int, currency: str) -> str:
-    """Return minor units for people: ``format_money(123450, "USD")`` is ``"1,234.50 USD"``."""
+    """Return minor units for people: `format_money(123450, "USD")` is `"1,234.50 USD"`."""
     return f"{to_decimal(minor):,.2f} {currency}"
 
 

@@ -1,19 +1,38 @@
 """Every rule of the bank, pure and in one place.
 
-Nothing here reads a clock, a database or a setting: thresholds come in as ``Rules``, the time as an
-argument. The other modules ask; this one decides. The four escalations of the product are
-``is_debit_blocked``, ``needs_approval`` with ``is_branch_open``, ``is_expired`` and
-``compliance_rule``.
+Nothing here reads a clock, a database or a setting: thresholds come in as `Rules`, the time as an
+argument, what is stored as records. The other modules load, ask here, and do what is decided.
+
+- The four escalations of the product: `is_debit_blocked`, `needs_approval` with `is_branch_open`,
+  `is_expired`, `compliance_rule`.
+- Preparing a transfer: `check_details`, `check_parties`, `check_available`, `confirm_within`; in
+  which order they are asked stands in `transfers/prepare.py`, beside what has to be loaded for it.
+- Confirming one: `decide_confirmation`, a state machine without a database; in it
+  `decide_wrong_code`, by which five wrong codes void a transfer.
+- What else may happen to a transfer: `check_cancellation`, `check_due_payment`, `check_report`,
+  `check_approval_request`, `check_decidable`.
+- Handoffs, statements and texts: the rest.
 """
 
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum, StrEnum
+from typing import ClassVar, Final, Literal, Protocol
 
-from .models import Account
-from .money import InvalidAmount, format_money, to_decimal, to_minor
+from banking_server.bank.models import (
+    Account,
+    Approval,
+    ApprovalState,
+    ApprovalStatus,
+    Handoff,
+    HandoffChoice,
+    Transfer,
+    TransferStatus,
+)
+from banking_server.bank.money import InvalidAmount, format_money, to_decimal, to_minor
 
 
 @dataclass(frozen=True)
@@ -29,7 +48,7 @@ class Rules:
     approval_expiry: timedelta = timedelta(hours=24)
     """How long a prepared transfer waits when a manager has to approve it first."""
     max_wrong_codes: int = 5
-    """The wrong confirmation code that voids the transfer."""
+    """Wrong confirmation codes after which the transfer is voided."""
     branch_opens: time = time(8)
     """Opening time, UTC, Monday to Friday; inclusive."""
     branch_closes: time = time(18)
@@ -46,15 +65,39 @@ class Rules:
     """Lines on one page of a statement."""
 
 
+class Argument(StrEnum):
+    """What a caller gives, by its name in Python. What a wire calls it is the wire's affair."""
+
+    ACCOUNT_ID = "account_id"
+    AGENT = "agent"
+    AMOUNT = "amount"
+    APPROVAL_ID = "approval_id"
+    CHOICE = "choice"
+    CURSOR = "cursor"
+    CUSTOMER_ID = "customer_id"
+    DAYS = "days"
+    FROM_ACCOUNT_ID = "from_account_id"
+    HANDOFF_ID = "handoff_id"
+    MANAGER = "manager"
+    MEMO = "memo"
+    REASON = "reason"
+    RULE = "rule"
+    SCHEDULED_DATE = "scheduled_date"
+    TO_ACCOUNT_ID = "to_account_id"
+    TRANSFER_ID = "transfer_id"
+
+
 @dataclass(frozen=True)
 class Refused:
     """The request breaks a rule; nothing was changed by it.
 
-    ``field`` is the argument at fault under its wire name, ``message`` says to people what is wrong
-    and what to do. ``subject`` is the id of the record concerned, for the audit trail.
+    `field` is the argument at fault, `message` says to people what is wrong and what to do.
+    `subject` is the id of the record concerned, for the audit trail.
     """
 
-    field: str
+    recorded_as: ClassVar[str] = "refused"
+
+    field: Argument
     message: str
     subject: str | None = None
 
@@ -63,10 +106,12 @@ class Refused:
 class NotFound:
     """There is no such record *for this customer*: unknown and somebody else's look the same.
 
-    ``field`` is the argument's wire name; ``value`` what was asked for, made safe to print and cut.
+    `field` is the argument; `value` what was asked for, made safe to print and cut.
     """
 
-    field: str
+    recorded_as: ClassVar[str] = "not_found"
+
+    field: Argument
     value: str
 
     @property
@@ -77,17 +122,11 @@ class NotFound:
 
 @dataclass(frozen=True)
 class TransferDetails:
-    """The checked details of a transfer; a ``scheduled_date`` of None means immediately."""
+    """The checked details of a transfer; a `scheduled_date` of None means immediately."""
 
     amount_minor: int
     scheduled_date: date | None
     memo: str | None
-
-
-def excerpt(text: str, limit: int = 60) -> str:
-    """Return a caller's text safe to print and store: unprintable characters escaped, and cut."""
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:limit])
-    return shown if len(text) <= limit >= len(shown) else f"{shown[: limit - 1]}…"
 
 
 # --- the four escalations -------------------------------------------------------------------------
@@ -110,12 +149,12 @@ def is_branch_open(rules: Rules, now: datetime) -> bool:
 
 
 def is_expired(expires_at: datetime, now: datetime) -> bool:
-    """Escalation 3: a pending transfer can be confirmed before ``expires_at``, not at it."""
+    """Escalation 3: a pending transfer can be confirmed before `expires_at`, not at it."""
     return now >= expires_at
 
 
 def compliance_rule(rules: Rules, *, amount_minor: int, to_account: Account) -> str | None:
-    """Escalation 4: the compliance rule a posting meets, named like ``external-payee-3000``."""
+    """Escalation 4: the compliance rule a posting meets, named like `external-payee-3000`."""
     if to_account.account_type != "external" or amount_minor < rules.compliance_threshold_minor:
         return None
     threshold = f"{to_decimal(rules.compliance_threshold_minor)}".removesuffix(".00")
@@ -132,28 +171,42 @@ def check_details(
     try:
         amount_minor = to_minor(amount)
     except InvalidAmount as error:
-        return Refused("amount", str(error))
+        return Refused(Argument.AMOUNT, str(error))
     day = _check_date(rules, scheduled_date, today)
     if isinstance(day, Refused):
         return day
     if memo is not None:
-        refused = _check_text("memo", memo, rules.max_memo_length)
+        refused = _check_text(Argument.MEMO, memo, rules.max_memo_length)
         if refused:
             return refused
     return TransferDetails(amount_minor, day, memo if memo and not memo.isspace() else None)
 
 
+def check_from_account(from_account: Account) -> Refused | None:
+    """Check that money can go from the account at all, wherever it is to go."""
+    if from_account.can_transfer_from:
+        return None
+    return Refused(
+        Argument.FROM_ACCOUNT_ID, f"Nothing can be transferred from {_named(from_account)}."
+    )
+
+
 def check_parties(from_account: Account, to_account: Account) -> Refused | None:
     """Check that money can go from the one account to the other, whatever the amount."""
     if from_account.account_id == to_account.account_id:
-        return Refused("toAccountId", "The two accounts are the same: choose another account.")
-    if not from_account.can_transfer_from:
-        return Refused("fromAccountId", f"Nothing can be transferred from {_named(from_account)}.")
+        return Refused(
+            Argument.TO_ACCOUNT_ID, "The two accounts are the same: choose another account."
+        )
+    refused = check_from_account(from_account)
+    if refused:
+        return refused
     if not to_account.can_transfer_to:
-        return Refused("toAccountId", f"Nothing can be transferred to {_named(to_account)}.")
+        return Refused(
+            Argument.TO_ACCOUNT_ID, f"Nothing can be transferred to {_named(to_account)}."
+        )
     if from_account.currency != to_account.currency:
         return Refused(
-            "toAccountId",
+            Argument.TO_ACCOUNT_ID,
             f"The currencies differ: {_named(from_account)} is held in {from_account.currency}, "
             f"{_named(to_account)} in {to_account.currency}.",
         )
@@ -161,28 +214,19 @@ def check_parties(from_account: Account, to_account: Account) -> Refused | None:
 
 
 def check_available(account: Account, *, amount_minor: int, available_minor: int) -> Refused | None:
-    """Check that the account can pay ``amount_minor`` out of ``available_minor``."""
+    """Check that the account can pay `amount_minor` out of `available_minor`."""
     if amount_minor <= available_minor:
         return None
     return Refused(
-        "amount",
+        Argument.AMOUNT,
         f"{format_money(amount_minor, account.currency)} is more than the "
         f"{format_money(available_minor, account.currency)} available in {_named(account)}.",
     )
 
 
-def check_required_text(rules: Rules, field: str, text: str) -> Refused | None:
-    """Check a reason or a name that must be given: not blank, and fit to be stored."""
-    if not text or text.isspace():
-        return Refused(field, f"{field} is empty: say it in a few words.")
-    return _check_text(field, text, rules.max_reason_length)
-
-
-def check_reason(rules: Rules, reason: str | None, *, default: str) -> Refused | str:
-    """Return the reason to record: the given one if it is fit, ``default`` if there is none."""
-    if reason is None or not reason.strip():
-        return default
-    return _check_text("reason", reason, rules.max_reason_length) or reason
+def confirm_within(rules: Rules, amount_minor: int) -> timedelta:
+    """How long a transfer of this amount waits to be confirmed, its funds reserved meanwhile."""
+    return rules.approval_expiry if needs_approval(rules, amount_minor) else rules.transfer_expiry
 
 
 def _named(account: Account) -> str:
@@ -199,24 +243,370 @@ def _check_date(rules: Rules, text: str | None, today: date) -> Refused | date |
             raise ValueError
         day = date.fromisoformat(text)
     except ValueError:
-        return Refused("scheduledDate", f"{shown} is not a date: write it like 2026-01-31.")
+        return Refused(Argument.SCHEDULED_DATE, f"{shown} is not a date: write it like 2026-01-31.")
     if day < today:
-        return Refused("scheduledDate", f"{shown} is in the past: today is {today}.")
+        return Refused(Argument.SCHEDULED_DATE, f"{shown} is in the past: today is {today}.")
     if day > today + timedelta(days=rules.max_days_ahead):
         return Refused(
-            "scheduledDate",
+            Argument.SCHEDULED_DATE,
             f"{shown} is more than {rules.max_days_ahead} days from today, {today}.",
         )
     return day if day > today else None
 
 
+# --- confirming a transfer ------------------------------------------------------------------------
+
+# The reasons for which a transfer is voided, as they are stored.
+CANCELLED_BY_CUSTOMER: Final = "cancelled by the customer"
+REFUSED_BY_MANAGER: Final = "refused by a manager"
+TOO_MANY_WRONG_CODES: Final = "too many wrong confirmation codes"
+
+
+class GivenCode(Enum):
+    """What came as the confirmation code; whether it is right needs the secret, and comes in."""
+
+    MISSING = "missing"
+    RIGHT = "right"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True)
+class NotPending:
+    """Nothing is done: `status` is where the transfer stands now, which may be news to the file."""
+
+    status: Literal["scheduled", "posted", "voided", "expired", "failed"]
+
+
+@dataclass(frozen=True)
+class ManagerRefused:
+    """Nothing is done: a manager has refused the transfer, which voided it."""
+
+
+@dataclass(frozen=True)
+class DebitBlocked:
+    """Nothing is done: the from-account is locked."""
+
+
+@dataclass(frozen=True)
+class ManagerMustDecide:
+    """Nothing is done before a manager has agreed; `requested` says whether one has been asked."""
+
+    requested: bool
+
+
+@dataclass(frozen=True)
+class CountWrongCode:
+    """The code is wrong, which is to be counted; `attempts_left` more are allowed."""
+
+    attempts_left: int
+
+
+@dataclass(frozen=True)
+class VoidForWrongCodes:
+    """The code is wrong, once too often: it is to be counted, and the transfer to be voided."""
+
+
+@dataclass(frozen=True)
+class CustomerMustAgree:
+    """Nothing is done before the customer says yes or gives the code."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The transfer is confirmed, and waits for its date."""
+
+
+@dataclass(frozen=True)
+class Post:
+    """The transfer is confirmed, and the money is to be moved now."""
+
+
+ConfirmationDecision = (
+    NotPending
+    | ManagerRefused
+    | DebitBlocked
+    | ManagerMustDecide
+    | CountWrongCode
+    | VoidForWrongCodes
+    | CustomerMustAgree
+    | Refused
+    | Schedule
+    | Post
+)
+"""What has to be done about a confirmation."""
+
+
+def decide_confirmation(
+    rules: Rules,
+    transfer: Transfer,
+    from_account: Account,
+    to_account: Account,
+    *,
+    available_minor: int,
+    customer_agreed: bool,
+    code: GivenCode,
+    now: datetime,
+) -> ConfirmationDecision:
+    """Decide what has to be done when a transfer is confirmed; the first that applies wins.
+
+    1. What is not pending any more, or has expired by `now`, stays as it is.
+    2. A locked from-account pays nothing out.
+    3. A manager has to agree first if the amount is above the threshold.
+    4. A code that is given is checked in any case, and a wrong one counts, even beside a yes.
+    5. It takes the customer's own act: `customer_agreed` (they were asked and said yes), or the
+       right code.
+    6. The accounts must still allow it, with `available_minor` to pay from (`check_payable`);
+       if they do not, the transfer stays pending.
+    7. A transfer dated after today, UTC, is scheduled; any other is posted.
+    """
+    status = status_at(transfer, now)
+    if status == "voided" and transfer.approval == "refused":
+        return ManagerRefused()
+    if status != "pending":
+        return NotPending(status)
+    if is_debit_blocked(from_account):
+        return DebitBlocked()
+    if waits_for_manager(transfer):
+        return ManagerMustDecide(requested=transfer.approval == "requested")
+    if code is GivenCode.WRONG:
+        return decide_wrong_code(rules, transfer)
+    if code is GivenCode.MISSING and not customer_agreed:
+        return CustomerMustAgree()
+    refused = check_payable(transfer, from_account, to_account, available_minor=available_minor)
+    if refused:
+        return refused
+    day = transfer.scheduled_date
+    return Schedule() if day is not None and day > now.astimezone(UTC).date() else Post()
+
+
+def decide_wrong_code(rules: Rules, transfer: Transfer) -> CountWrongCode | VoidForWrongCodes:
+    """Count one more wrong code; with `rules.max_wrong_codes`, which is five, it is the last."""
+    attempts_left = rules.max_wrong_codes - (transfer.wrong_codes + 1)
+    return CountWrongCode(attempts_left) if attempts_left > 0 else VoidForWrongCodes()
+
+
+def status_at(transfer: Transfer, now: datetime) -> TransferStatus:
+    """Return the transfer's status at `now`: what is stored as pending may have expired."""
+    overdue = transfer.status == "pending" and is_expired(transfer.expires_at, now)
+    return "expired" if overdue else transfer.status
+
+
+class Standing(Protocol):
+    """Where a transfer stands: its stored record has it, and so has a view of it."""
+
+    @property
+    def status(self) -> TransferStatus:
+        """What has become of it."""
+        ...
+
+    @property
+    def approval(self) -> ApprovalState:
+        """Where it stands with the manager."""
+        ...
+
+
+def waits_for_manager(transfer: Standing) -> bool:
+    """Whether a manager has yet to agree to the transfer, asked or not."""
+    return transfer.approval in ("required", "requested")
+
+
+def may_be_asked_to_confirm(transfer: Standing) -> bool:
+    """Whether the customer's yes could confirm it: it is pending, and waits for no manager."""
+    return transfer.status == "pending" and not waits_for_manager(transfer)
+
+
+def check_payable(
+    transfer: Transfer, from_account: Account, to_account: Account, *, available_minor: int
+) -> Refused | None:
+    """Check again what held when the transfer was prepared: flags, currencies, funds.
+
+    `available_minor` is what the from-account has available; what a pending transfer has reserved
+    for itself comes on top of it.
+    """
+    own_reservation = transfer.amount_minor if transfer.status == "pending" else 0
+    refused = check_parties(from_account, to_account) or check_available(
+        from_account,
+        amount_minor=transfer.amount_minor,
+        available_minor=available_minor + own_reservation,
+    )
+    return refused and replace(refused, subject=transfer.transfer_id)
+
+
+# --- what else may happen to a transfer -----------------------------------------------------------
+
+
+def check_due_payment(
+    transfer: Transfer, from_account: Account, to_account: Account, *, available_minor: int
+) -> str | None:
+    """Return why a scheduled transfer cannot be paid on its date; None if it can."""
+    if is_debit_blocked(from_account):
+        return f"{_named(from_account)} is locked."
+    refused = check_payable(transfer, from_account, to_account, available_minor=available_minor)
+    return refused.message if refused else None
+
+
+def check_cancellation(transfer: Transfer) -> Refused | None:
+    """Check that the customer may cancel it: pending, scheduled, or cancelled by them already."""
+    cancelled = transfer.status == "voided" and transfer.reason == CANCELLED_BY_CUSTOMER
+    if cancelled or transfer.status in ("pending", "scheduled"):
+        return None
+    return _past_changing(transfer, Argument.TRANSFER_ID)
+
+
+def check_approval_request(transfer: Transfer) -> Refused | None:
+    """Check that the transfer is one that a manager can be asked about."""
+    if transfer.status != "pending":
+        return _past_changing(transfer, Argument.TRANSFER_ID)
+    if transfer.approval == "none":
+        return Refused(
+            Argument.TRANSFER_ID,
+            f"The transfer {transfer.transfer_id} needs no approval: it can be confirmed.",
+            subject=transfer.transfer_id,
+        )
+    return None
+
+
+def check_decidable(transfer: Transfer) -> Refused | None:
+    """Check that a manager can still decide about the transfer."""
+    return None if transfer.status == "pending" else _past_changing(transfer, Argument.APPROVAL_ID)
+
+
+def check_decision(approval: Approval, decision: ApprovalStatus) -> Refused | None:
+    """Check that a decided request was decided this way: a decision cannot be turned around."""
+    if approval.status == decision:
+        return None
+    return Refused(
+        Argument.APPROVAL_ID,
+        f"{approval.approval_id} was {approval.status} by {approval.decided_by}.",
+        subject=approval.approval_id,
+    )
+
+
+def check_report(
+    rules: Rules, transfer: Transfer, to_account: Account, rule: str
+) -> Refused | None:
+    """Check that the transfer can be reported under `rule`: it is posted, and the rule applies."""
+    if transfer.status != "posted":
+        return Refused(
+            Argument.TRANSFER_ID,
+            f"The transfer {transfer.transfer_id} is not posted: there is nothing to report.",
+            subject=transfer.transfer_id,
+        )
+    applies = compliance_rule(rules, amount_minor=transfer.amount_minor, to_account=to_account)
+    if rule == applies:
+        return None
+    return Refused(
+        Argument.RULE,
+        f'"{excerpt(rule)}" does not apply to the transfer {transfer.transfer_id}: '
+        f"{f'{applies} does' if applies else 'no compliance rule does'}.",
+        subject=transfer.transfer_id,
+    )
+
+
+def _past_changing(transfer: Transfer, field: Argument) -> Refused:
+    why = f" ({transfer.reason})" if transfer.reason else ""
+    return Refused(
+        field,
+        f"The transfer {transfer.transfer_id} is {transfer.status}{why}: "
+        "that cannot be changed any more.",
+        subject=transfer.transfer_id,
+    )
+
+
+# --- handoffs -------------------------------------------------------------------------------------
+
+
+def check_choice(choice: str | None) -> HandoffChoice | Refused | None:
+    """Return how the customer wants to be connected; None if they have not said."""
+    match choice:
+        case None | "realtime" | "callback":
+            return choice
+        case _:
+            return Refused(
+                Argument.CHOICE, f'"{excerpt(choice)}" is no choice: it is realtime or callback.'
+            )
+
+
+def check_change_of_choice(handoff: Handoff, choice: HandoffChoice | None) -> Refused | None:
+    """Check that the choice may be recorded: it can be changed until an agent takes the handoff."""
+    if handoff.status != "claimed" or handoff.choice == choice:
+        return None
+    return Refused(
+        Argument.HANDOFF_ID,
+        f"The handoff {handoff.handoff_id} is with an agent already.",
+        subject=handoff.handoff_id,
+    )
+
+
+def check_claim(handoff: Handoff, agent: str) -> Refused | None:
+    """Check that `agent` may take the handoff: nobody else has."""
+    if handoff.claimed_by in (None, agent):
+        return None
+    return Refused(
+        Argument.HANDOFF_ID,
+        f"{handoff.handoff_id} was claimed by {handoff.claimed_by}.",
+        subject=handoff.handoff_id,
+    )
+
+
+# --- what a customer may see ----------------------------------------------------------------------
+
+
+def check_figures_visible(account: Account) -> Refused | None:
+    """Check that the account's balance and entries are the customer's own, not a payee's."""
+    if account.account_type != "external":
+        return None
+    return Refused(
+        Argument.ACCOUNT_ID,
+        f"{_named(account)} is a payee's account: its balance and entries are not yours to see.",
+        subject=account.account_id,
+    )
+
+
+def check_statement_days(rules: Rules, account: Account, days: int) -> Refused | None:
+    """Check how far back a statement is to reach."""
+    if 1 <= days <= rules.max_statement_days:
+        return None
+    return Refused(
+        Argument.DAYS,
+        f"days must be from 1 to {rules.max_statement_days}.",
+        subject=account.account_id,
+    )
+
+
+# --- texts ----------------------------------------------------------------------------------------
+
 _UNFIT_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
 """Control characters, lone surrogates (SQLite cannot store them), line and paragraph separators."""
 _BIDI_CONTROLS = {chr(c) for c in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-"""They make a text read otherwise than it is stored."""
+"""Embeddings, overrides and isolates: they make a text read otherwise than it is stored.
+
+Fewer than what `host.printing` keeps from a terminal. The marks U+061C, U+200E and U+200F belong
+to ordinary Arabic and Hebrew text, so they may be stored; what shows a text decides about them.
+"""
 
 
-def _check_text(field: str, text: str, limit: int) -> Refused | None:
+def excerpt(text: str, limit: int = 60) -> str:
+    """Return a caller's text safe to print and store: unprintable characters escaped, and cut."""
+    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:limit])
+    return shown if len(text) <= limit >= len(shown) else f"{shown[: limit - 1]}…"
+
+
+def check_required_text(rules: Rules, field: Argument, text: str) -> Refused | None:
+    """Check a reason or a name that must be given: not blank, and fit to be stored."""
+    if not text or text.isspace():
+        return Refused(field, f"{field} is empty: say it in a few words.")
+    return _check_text(field, text, rules.max_reason_length)
+
+
+def check_reason(rules: Rules, reason: str | None, *, default: str) -> Refused | str:
+    """Return the reason to record: the given one if it is fit, `default` if there is none."""
+    if reason is None or not reason.strip():
+        return default
+    return _check_text(Argument.REASON, reason, rules.max_reason_length) or reason
+
+
+def _check_text(field: Argument, text: str, limit: int) -> Refused | None:
     if len(text) > limit:
         return Refused(field, f"{field} has {len(text)} characters: at most {limit} are allowed.")
     for character in text:

@@ -1,7 +1,7 @@
 """The database file: opening it, reading from it, and writing to it one transaction at a time.
 
 SQLite in WAL mode. Writes take turns on an engine with a single connection and begin with
-``BEGIN IMMEDIATE``: what a rule reads cannot change before it writes. Several processes may use one
+`BEGIN IMMEDIATE`: what a rule reads cannot change before it writes. Several processes may use one
 file. A commit is on the disk before it is acknowledged.
 """
 
@@ -19,14 +19,14 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlmodel.ext.asyncio.session import AsyncSession
 
-from .demo_data import DemoDataError, add_demo_data, read_demo_data
-from .models import Account, Approval, Handoff, Transfer, create_schema, is_id
-from .rules import Rules
+from banking_server.bank.demo_data import DemoDataError, add_demo_data, read_demo_data
+from banking_server.bank.models import Account, Approval, Handoff, Transfer, create_schema, is_id
+from banking_server.bank.rules import Rules
 
 SCHEMA_VERSION = 1
-"""Kept in ``PRAGMA user_version``; a file of a later version is not opened."""
+"""Kept in `PRAGMA user_version`; a file of a later version is not opened."""
 APPLICATION_ID = 0x42414E4B
-"""Kept in ``PRAGMA application_id``: tells our files from any other program's ("BANK")."""
+"""Kept in `PRAGMA application_id`: tells our files from any other program's ("BANK")."""
 BUSY_TIMEOUT_MS = 10_000
 """How long a write waits for another process's write, in milliseconds."""
 
@@ -39,7 +39,7 @@ class DatabaseUnavailable(Exception):
 
 
 class Bank:
-    """An open database with the rules that apply to it. Made by ``Bank.open``."""
+    """An open database with the rules that apply to it. Made by `Bank.open`."""
 
     def __init__(self, path: Path, *, rules: Rules, code_key: bytes) -> None:
         self.rules = rules
@@ -53,11 +53,11 @@ class Bank:
     async def open(
         cls, path: Path, *, rules: Rules, code_key: bytes, demo_data: Path, now: datetime
     ) -> Self:
-        """Open the database at ``path``, or make it and fill it from the folder ``demo_data``.
+        """Open the database at `path`, or make it and fill it from the folder `demo_data`.
 
-        A new file is readable by its owner only, and its history ends at ``now``. Processes that
+        A new file is readable by its owner only, and its history ends at `now`. Processes that
         start together on one new file all succeed, and the data is loaded once.
-        Raises ``DatabaseUnavailable``, also for a mistake in the demo data.
+        Raises `DatabaseUnavailable`, also for a mistake in the demo data.
         """
         try:
             is_new = await asyncio.to_thread(_prepare_file, path)
@@ -80,11 +80,11 @@ class Bank:
         await _to_the_end(self._writer.dispose())
 
     async def read(self, work: Callable[[AsyncSession], Awaitable[_T]]) -> _T:
-        """Run ``work`` on one state of the database, which it cannot change."""
+        """Run `work` on one state of the database, which it cannot change."""
         return await _to_the_end(_in_session(self._reader, work))
 
     async def write(self, work: Callable[[AsyncSession], Awaitable[_T]]) -> _T:
-        """Run ``work`` in one write transaction; commit it, or roll back if it raises.
+        """Run `work` in one write transaction; commit it, or roll back if it raises.
 
         Waiting for one's turn can be cancelled. What has begun runs to its end, and a cancellation
         is raised then: a driver that is interrupted in the middle loses its connection.
@@ -107,6 +107,42 @@ class Bank:
             await connection.exec_driver_sql(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
         await self.write(fill)
+
+
+def delete_database(path: Path) -> None:
+    """Delete the database at `path`, with the files that SQLite keeps beside it, if there is one.
+
+    Raises `DatabaseUnavailable` if it is in use, is not one of ours, or cannot be deleted. One of
+    ours that is damaged is deleted, and so is an empty file.
+    """
+    if not path.exists():
+        return
+    try:
+        connection = sqlite3.connect(path, timeout=1)
+        try:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            # SQLite leaves WAL mode only for the last one who has the file open.
+            if application == APPLICATION_ID:
+                connection.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.OperationalError:
+            raise DatabaseUnavailable(f"{path} is in use; stop the server first.") from None
+        except sqlite3.DatabaseError:
+            # Damaged; but is it ours? The id's place in the file is fixed:
+            # https://www.sqlite.org/fileformat.html#the_database_header
+            application = int.from_bytes(path.read_bytes()[68:72], "big")
+        finally:
+            connection.close()
+        if application != APPLICATION_ID and path.stat().st_size:
+            raise DatabaseUnavailable(
+                f"{path} is not a database of this program, and stays as it is."
+            )
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise DatabaseUnavailable(f"{path} cannot be deleted: {problem}.") from error
+    except sqlite3.Error as error:
+        raise DatabaseUnavailable(_explain(path, error)) from error
 
 
 async def find_record(
@@ -229,7 +265,7 @@ async def _in_session(engine: AsyncEngine, work: Callable[[AsyncSession], Awaita
 
 
 async def _to_the_end(work: Coroutine[Any, Any, _T]) -> _T:
-    """Run ``work`` to its end even if the caller is cancelled meanwhile, then let that through."""
+    """Run `work` to its end even if the caller is cancelled meanwhile, then let that through."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

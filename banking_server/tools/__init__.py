@@ -1,7 +1,7 @@
 """The bank's tools: what a client can call, one module per capability.
 
-Each tool asks the bank and turns its outcome into an answer (`answers`), which looks up the next
-tool in the one table (`next_steps`). How tools are declared stands in `declaration`, who is
+Each tool asks the bank, looks up the next tool for its outcome in the one table (`next_steps`),
+and turns both into a result (`results`). How tools are declared stands in `declaration`, who is
 calling in `calling`, how the customer is asked in `asking`. `multiplex` runs several in one call,
 with arguments that `inference` finds.
 """

@@ -8,12 +8,15 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from banking_server.bank import accounts as bank_accounts
-from banking_server.bank.accounts import AccountView, Balance, Statement
+from banking_server.bank import statement as bank_statement
+from banking_server.bank.accounts import AccountView, Balance
 from banking_server.bank.money import format_money, to_decimal
+from banking_server.bank.statement import Statement
 from banking_server.tools.amounts import AmountOut
-from banking_server.tools.answers import Structured, answer, refused
 from banking_server.tools.calling import current_call, serving_resource
 from banking_server.tools.declaration import WholeNumber, bank_tool
+from banking_server.tools.next_steps import next_step
+from banking_server.tools.results import Structured, refusal_of, result
 
 AccountId = Annotated[
     str, Field(description="The account's id, as list_accounts gives it, like acc_savings_001.")
@@ -122,7 +125,7 @@ async def list_accounts() -> Annotated[CallToolResult, AccountsOut]:
     locked, and whether money may be taken from or sent to them. Call this first to learn
     account ids."""
     views, structured = await _accounts()
-    return answer(views, "\n".join(map(_in_words, views)) or "You have no accounts.", structured)
+    return result("\n".join(map(_in_words, views)) or "You have no accounts.", structured)
 
 
 @bank_tool(title="Get Account Balance", read_only=True)
@@ -134,7 +137,7 @@ async def get_account_balance(
     bank, call = current_call()
     outcome = await bank_accounts.get_balance(bank, call, accountId)
     if not isinstance(outcome, Balance):
-        return refused(outcome)
+        return refusal_of(outcome)
     structured = BalanceOut(
         account_id=outcome.account_id,
         posted=to_decimal(outcome.posted_minor),
@@ -149,7 +152,7 @@ async def get_account_balance(
         f"{format_money(outcome.posted_minor, outcome.currency)} posted, "
         f"{format_money(outcome.reserved_minor, outcome.currency)} reserved."
     )
-    return answer(outcome, words, structured)
+    return result(words, structured, then=next_step(outcome))
 
 
 @bank_tool(title="Get Account Statement", read_only=True)
@@ -165,9 +168,9 @@ async def get_account_statement(
     """Get an account's entries of the last days, newest first, each with the balance after it.
     Long statements come in pages: pass nextCursor as cursor to go on."""
     bank, call = current_call()
-    outcome = await bank_accounts.get_statement(bank, call, accountId, days=days, cursor=cursor)
+    outcome = await bank_statement.get_statement(bank, call, accountId, days=days, cursor=cursor)
     if not isinstance(outcome, Statement):
-        return refused(outcome)
+        return refusal_of(outcome)
     structured = StatementOut(
         account_id=outcome.account_id,
         currency=outcome.currency,
@@ -191,7 +194,7 @@ async def get_account_statement(
     ] or [f"No entries since {outcome.since}."]
     if outcome.next_cursor is not None:
         words.append("There are older entries: call again with nextCursor as cursor.")
-    return answer(outcome, "\n".join(words), structured)
+    return result("\n".join(words), structured, then=next_step(outcome))
 
 
 def add_resources(mcp: MCPServer[Any]) -> None:

@@ -8,9 +8,10 @@ from pydantic import Field
 
 from banking_server.bank import approvals as bank_approvals
 from banking_server.bank.approvals import ApprovalGranted, ApprovalRequested
-from banking_server.tools.answers import Structured, answer, refused
 from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
+from banking_server.tools.next_steps import next_step
+from banking_server.tools.results import Structured, refusal_of, result
 
 
 class ApprovalOut(Structured):
@@ -49,9 +50,8 @@ async def request_manager_approval(
                 else "The branch is closed now, so a customer service agent will help instead."
             )
         case _:
-            return refused(outcome)
-    return answer(
-        outcome,
+            return refusal_of(outcome)
+    return result(
         words,
         ApprovalOut(
             status="granted" if isinstance(outcome, ApprovalGranted) else "requested",
@@ -60,4 +60,5 @@ async def request_manager_approval(
             branch_open=branch_open,
             expires_at=transfer.expires_at,
         ),
+        then=next_step(outcome),
     )

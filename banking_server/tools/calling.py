@@ -17,10 +17,10 @@ from banking_server.bank.audit import Call, record
 from banking_server.bank.rules import excerpt
 from banking_server.bank.storage import Bank
 from banking_server.chaining import read_provenance
-from banking_server.tools.answers import (
+from banking_server.tools.results import (
     incident_words,
     log_incident,
-    refusal,
+    refuse,
     temporarily_unavailable,
 )
 
@@ -151,10 +151,10 @@ class BankServer(MCPServer[App]):
                 lambda: call_tool(name, arguments, context),
             )
 
-        async def refuse() -> CallToolResult:
-            return refusal("unknown_tool", None, f"Unknown tool: {excerpt(name)}")
+        async def refuse_unknown() -> CallToolResult:
+            return refuse("unknown_tool", None, f"Unknown tool: {excerpt(name)}")
 
-        return await _recorded(request.lifespan_context, UNKNOWN_TOOL, request.meta, refuse)
+        return await _recorded(request.lifespan_context, UNKNOWN_TOOL, request.meta, refuse_unknown)
 
 
 async def _recorded(

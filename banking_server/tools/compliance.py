@@ -8,9 +8,10 @@ from pydantic import Field
 
 from banking_server.bank import compliance as bank_compliance
 from banking_server.bank.compliance import ReportRecorded
-from banking_server.tools.answers import Structured, answer, refused
 from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
+from banking_server.tools.next_steps import next_step
+from banking_server.tools.results import Structured, refusal_of, result
 
 
 class ReportOut(Structured):
@@ -35,10 +36,9 @@ async def record_compliance_report(
     bank, call = current_call()
     outcome = await bank_compliance.record_report(bank, call, transferId, rule)
     if not isinstance(outcome, ReportRecorded):
-        return refused(outcome)
+        return refusal_of(outcome)
     report = outcome.report
-    return answer(
-        outcome,
+    return result(
         f"Transfer {report.transfer_id} is reported to compliance under rule {report.rule}.",
         ReportOut(
             status="recorded",
@@ -47,4 +47,5 @@ async def record_compliance_report(
             rule=report.rule,
             created_at=report.created_at,
         ),
+        then=next_step(outcome),
     )

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, WithJs
 from pydantic_core import ErrorDetails
 
 from banking_server.bank.rules import excerpt
-from banking_server.tools.answers import or_refusal, refusal, temporarily_unavailable
+from banking_server.tools.results import or_refusal, refuse, temporarily_unavailable
 
 SECRET_ARGUMENTS = frozenset({"confirmationCode"})
 """Arguments whose value is never repeated."""
@@ -62,7 +62,7 @@ class BankTool(Tool):
             if isinstance(error.__cause__, ValidationError):
                 return await self._refused(error.__cause__, arguments)
             # All that is left is an answer to a question of ours that does not fit it.
-            return refusal(
+            return refuse(
                 "invalid_answer", None, "The answer does not fit the question. Please call again."
             )
 
@@ -81,7 +81,7 @@ class BankTool(Tool):
         field = str(details[0]["loc"][0]) if details[0]["loc"] else ""
         known = ", ".join(self.parameters.get("properties", {})) or "no arguments"
         text = "\n".join(_in_words(detail, known) for detail in details[:5])
-        return refusal("invalid_arguments", excerpt(field), text)
+        return refuse("invalid_arguments", excerpt(field), text)
 
 
 def _in_words(detail: ErrorDetails, known: str) -> str:

@@ -11,10 +11,11 @@ from pydantic import Field
 
 from banking_server.bank import handoffs as bank_handoffs
 from banking_server.bank.handoffs import ChoiceRecorded, HandoffOpened, HandoffView
-from banking_server.tools.answers import Structured, answer, refused, text
 from banking_server.tools.asking import Option, Pick, can_ask, picker
 from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
+from banking_server.tools.next_steps import next_step
+from banking_server.tools.results import Structured, refusal_of, result, text
 
 Choice = Literal["realtime", "callback"]
 
@@ -73,8 +74,8 @@ async def request_agent_handoff(
         bank, call, reason=reason, choice=picked.picked if isinstance(picked, Pick) else None
     )
     if not isinstance(outcome, HandoffOpened):
-        return refused(outcome)
-    return answer(outcome, _in_words(outcome.handoff), _handoff(outcome.handoff))
+        return refusal_of(outcome)
+    return result(_in_words(outcome.handoff), _handoff(outcome.handoff), then=next_step(outcome))
 
 
 @bank_tool(title="Process Agent Handoff Choice")
@@ -89,8 +90,8 @@ async def process_agent_handoff_choice(
     bank, call = current_call()
     outcome = await bank_handoffs.choose(bank, call, handoffId, choice)
     if not isinstance(outcome, ChoiceRecorded):
-        return refused(outcome)
-    return answer(outcome, _in_words(outcome.handoff), _handoff(outcome.handoff))
+        return refusal_of(outcome)
+    return result(_in_words(outcome.handoff), _handoff(outcome.handoff), then=next_step(outcome))
 
 
 def _handoff(handoff: HandoffView) -> HandoffOut:

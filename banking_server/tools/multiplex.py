@@ -31,7 +31,6 @@ from banking_server.chaining import META_KEY
 from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.content import for_user_alone
 from banking_server.chaining.values import is_json, same
-from banking_server.tools.answers import Structured, refusal, text
 from banking_server.tools.asking import QUESTIONS_IN_RESULTS
 from banking_server.tools.calling import App
 from banking_server.tools.declaration import SECRET_ARGUMENTS, WholeNumber, bank_tool
@@ -49,6 +48,7 @@ from banking_server.tools.inference import (
     schema_at,
     step_of,
 )
+from banking_server.tools.results import Structured, refuse, text
 
 NAME: Final = "multiplex_tools"
 MAX_STEPS: Final = 10
@@ -190,7 +190,7 @@ def _mistake(steps: Sequence[StepRequest], known: dict[str, Tool]) -> CallToolRe
 
 
 def _refused(place: str, why: str) -> CallToolResult:
-    return refusal("refused", "tools", f"{place}: {why}. Nothing was run.")
+    return refuse("refused", "tools", f"{place}: {why}. Nothing was run.")
 
 
 class _Interrupted(Exception):

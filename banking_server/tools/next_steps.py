@@ -5,10 +5,10 @@ reads this file; the rules behind the outcomes stand in `bank/rules.py`.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from banking_server.bank.approvals import ApprovalRequested
+from banking_server.bank.audit import Outcome
 from banking_server.bank.transfers import (
     AccountLocked,
     ApprovalOutstanding,
@@ -17,62 +17,55 @@ from banking_server.bank.transfers import (
     Posted,
     TransferView,
 )
+from banking_server.chaining import Directive
 from banking_server.tools.amounts import json_amount
 
 
-@dataclass(frozen=True)
-class NextStep:
-    """The tool that must be called next, with exactly these arguments."""
-
-    tool: str
-    arguments: dict[str, Any]
-
-
-def _speak_to_an_agent(locked: AccountLocked) -> NextStep:
+def _speak_to_an_agent(locked: AccountLocked) -> Directive:
     account = locked.account
-    return NextStep(
-        "request_agent_handoff",
-        {
+    return Directive(
+        tool="request_agent_handoff",
+        arguments={
             "reason": "Customer attempted to transfer from locked account: "
             f"{account.account_name} ({account.account_id})"
         },
     )
 
 
-def _ask_the_manager(outcome: OverThreshold | ApprovalOutstanding) -> NextStep | None:
+def _ask_the_manager(outcome: OverThreshold | ApprovalOutstanding) -> Directive | None:
     if isinstance(outcome, ApprovalOutstanding) and outcome.requested:
         return None
-    return NextStep(
-        "request_manager_approval",
-        {
+    return Directive(
+        tool="request_manager_approval",
+        arguments={
             "transferId": outcome.transfer.transfer_id,
             "reason": "The amount is above what can be transferred without a manager's approval",
         },
     )
 
 
-def _speak_to_an_agent_out_of_hours(requested: ApprovalRequested) -> NextStep | None:
+def _speak_to_an_agent_out_of_hours(requested: ApprovalRequested) -> Directive | None:
     if requested.branch_open:
         return None
-    return NextStep(
-        "request_agent_handoff",
-        {
+    return Directive(
+        tool="request_agent_handoff",
+        arguments={
             "reason": "Manager approval requested outside branch hours for transfer: "
             f"{requested.transfer.transfer_id}"
         },
     )
 
 
-def _prepare_again(expired: Expired) -> NextStep:
-    return NextStep("prepare_money_transfer", _details(expired.transfer))
+def _prepare_again(expired: Expired) -> Directive:
+    return Directive(tool="prepare_money_transfer", arguments=_details(expired.transfer))
 
 
-def _report(posted: Posted) -> NextStep | None:
+def _report(posted: Posted) -> Directive | None:
     if posted.compliance_rule is None:
         return None
-    return NextStep(
-        "record_compliance_report",
-        {"transferId": posted.transfer.transfer_id, "rule": posted.compliance_rule},
+    return Directive(
+        tool="record_compliance_report",
+        arguments={"transferId": posted.transfer.transfer_id, "rule": posted.compliance_rule},
     )
 
 
@@ -89,11 +82,11 @@ def _details(transfer: TransferView) -> dict[str, Any]:
     return details
 
 
-_NEXT_STEPS: Final[dict[type[Any], Callable[[Any], NextStep | None]]] = {
+_NEXT_STEPS: Final[dict[type[Any], Callable[[Any], Directive | None]]] = {
     # 1. The account is locked: a person has to help.
     AccountLocked: _speak_to_an_agent,
     # 2. The amount is above the approval threshold: the manager has to agree,
-    #    and where no manager is in, a person has to help.
+    #    and if no manager is in, a person has to help.
     OverThreshold: _ask_the_manager,
     ApprovalOutstanding: _ask_the_manager,
     ApprovalRequested: _speak_to_an_agent_out_of_hours,
@@ -104,7 +97,7 @@ _NEXT_STEPS: Final[dict[type[Any], Callable[[Any], NextStep | None]]] = {
 }
 
 
-def next_step(outcome: object) -> NextStep | None:
-    """Return the tool that must follow `outcome`, or None where the client is done."""
+def next_step(outcome: Outcome) -> Directive | None:
+    """Return the tool that must be called after `outcome`; None if nothing has to be."""
     rule = _NEXT_STEPS.get(type(outcome))
     return None if rule is None else rule(outcome)

@@ -12,7 +12,7 @@ from banking_server.bank.approvals import (
     list_open_approvals,
     request_approval,
 )
-from banking_server.bank.rules import NotFound, Refused, excerpt
+from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import Prepared, cancel_transfer, find_transfer
 
@@ -51,12 +51,12 @@ async def test_a_request_is_made_once(bank: Bank, path: Path) -> None:
         decided_by=None,
         decided_at=None,
     )
-    assert (first.branch_open, first.repeated) == (True, False)
+    assert first.branch_open
     assert first.transfer.approval == "requested"
     evening = NOW + 9 * HOUR
     again = await request_approval(bank, call(at=evening), transfer_id, reason="Another reason")
     assert isinstance(again, ApprovalRequested)
-    assert (again.approval, again.branch_open, again.repeated) == (first.approval, False, True)
+    assert (again.approval, again.branch_open) == (first.approval, False)
     assert sql(path, "SELECT count(*) FROM approval") == [(1,)]
     assert outcomes(path)[1] == ("request", "approval_requested", first.approval.approval_id)
 
@@ -108,7 +108,7 @@ async def test_what_needs_no_approval_is_not_asked_for(bank: Bank) -> None:
     transfer_id = (await prepared(bank)).transfer.transfer_id
     outcome = await request_approval(bank, call(), transfer_id, reason="r")
     assert isinstance(outcome, Refused)
-    assert outcome.field == "transferId"
+    assert outcome.field == Argument.TRANSFER_ID
 
 
 async def test_what_is_past_approving_is_refused(bank: Bank) -> None:
@@ -125,7 +125,7 @@ async def test_what_is_past_approving_is_refused(bank: Bank) -> None:
         for each in open_ones:
             outcome = await decide(bank, each.approval.approval_id, granted, at=NOW + DAY)
             assert isinstance(outcome, Refused)
-            assert outcome.field == "approvalId"
+            assert outcome.field == Argument.APPROVAL_ID
     for transfer_id in (expired, cancelled):
         outcome = await request_approval(bank, call(at=NOW + DAY), transfer_id, reason="r")
         assert isinstance(outcome, Refused)
@@ -145,14 +145,14 @@ async def test_what_is_posted_is_past_approving(bank: Bank) -> None:
 @pytest.mark.parametrize("bad_id", BAD_IDS)
 async def test_unknown_ids(bank: Bank, bad_id: str) -> None:
     outcome = await request_approval(bank, call(), bad_id, reason="r")
-    assert outcome == NotFound("transferId", excerpt(bad_id))
-    assert await decide(bank, bad_id, True) == NotFound("approvalId", excerpt(bad_id))
+    assert outcome == NotFound(Argument.TRANSFER_ID, excerpt(bad_id))
+    assert await decide(bank, bad_id, True) == NotFound(Argument.APPROVAL_ID, excerpt(bad_id))
 
 
 async def test_somebody_elses_transfer_is_unknown(bank: Bank) -> None:
     transfer_id = await over(bank)
     outcome = await request_approval(bank, call(customer="CUST002"), transfer_id, reason="r")
-    assert outcome == NotFound("transferId", transfer_id)
+    assert outcome == NotFound(Argument.TRANSFER_ID, transfer_id)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "a\nb", "\ud800", "x" * 501])

@@ -5,9 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.bank.audit import Call, list_events, outcome_name, record
+from banking_server.bank import (
+    accounts,
+    approvals,
+    compliance,
+    handoffs,
+    rules,
+    statement,
+    transfers,
+)
+from banking_server.bank.audit import Call, Outcome, list_events, record
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import AccountLocked, Prepared
 
 from ..kit.words import EVERYDAY, LOCKED, PAYEE, wrong
 from .support import MINUTE, NOW, call, confirm, outcomes, prepare, prepared, sql
@@ -95,6 +103,46 @@ async def test_no_code_is_ever_stored(bank: Bank, path: Path) -> None:
     assert wrong(outcome.code).encode() not in stored
 
 
-def test_outcomes_are_named_after_their_types() -> None:
-    names = [outcome_name(object.__new__(kind)) for kind in (AccountLocked, Prepared)]
-    assert names == ["account_locked", "prepared"]
+WORDS = {
+    rules.Refused: "refused",
+    rules.NotFound: "not_found",
+    accounts.Balance: "balance",
+    statement.Statement: "statement",
+    transfers.AccountLocked: "account_locked",
+    transfers.ToAccountMissing: "to_account_missing",
+    transfers.Prepared: "prepared",
+    transfers.OverThreshold: "over_threshold",
+    transfers.Posted: "posted",
+    transfers.Scheduled: "scheduled",
+    transfers.Expired: "expired",
+    transfers.Voided: "voided",
+    transfers.TransferFailed: "transfer_failed",
+    transfers.WrongCode: "wrong_code",
+    transfers.VoidedForCodes: "voided_for_codes",
+    transfers.CodeMissing: "code_missing",
+    transfers.ApprovalOutstanding: "approval_outstanding",
+    transfers.ApprovalRefused: "approval_refused",
+    transfers.Cancelled: "cancelled",
+    handoffs.HandoffOpened: "handoff_opened",
+    handoffs.ChoiceRecorded: "choice_recorded",
+    approvals.ApprovalRequested: "approval_requested",
+    approvals.ApprovalGranted: "approval_granted",
+    compliance.ReportRecorded: "report_recorded",
+}
+"""The word of every outcome. They are stored: an outcome may be renamed, its word may not."""
+
+
+@pytest.mark.parametrize(("outcome", "word"), WORDS.items())
+def test_an_outcomes_word_stays(outcome: type[Outcome], word: str) -> None:
+    assert outcome.recorded_as == word
+
+
+def test_every_outcome_has_a_word_of_its_own() -> None:
+    found = {
+        kind
+        for module in (rules, accounts, statement, transfers, handoffs, approvals, compliance)
+        for kind in vars(module).values()
+        if isinstance(kind, type) and hasattr(kind, "recorded_as")
+    }
+    assert found == set(WORDS)
+    assert len(set(WORDS.values())) == len(WORDS)

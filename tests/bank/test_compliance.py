@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from banking_server.bank.compliance import ReportRecorded, record_report
-from banking_server.bank.rules import NotFound, Refused, excerpt
+from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 
 from ..kit.words import EVERYDAY, PAYEE, SAVINGS
@@ -24,7 +24,6 @@ async def test_a_report_is_filed_once(bank: Bank, path: Path) -> None:
     transfer_id = await reportable(bank)
     first = await record_report(bank, call("report"), transfer_id, RULE)
     assert isinstance(first, ReportRecorded)
-    assert not first.repeated
     report = first.report
     assert (report.transfer_id, report.rule, report.customer_id, report.created_at) == (
         transfer_id,
@@ -33,7 +32,7 @@ async def test_a_report_is_filed_once(bank: Bank, path: Path) -> None:
         NOW,
     )
     again = await record_report(bank, call("report", at=NOW + HOUR), transfer_id, RULE)
-    assert again == ReportRecorded(report, repeated=True)
+    assert again == ReportRecorded(report)
     assert sql(path, "SELECT count(*) FROM compliance_report") == [(1,)]
     assert outcomes(path)[-2:] == [("report", "report_recorded", report.report_id)] * 2
 
@@ -64,16 +63,16 @@ async def test_what_is_not_posted_is_not_reported(bank: Bank) -> None:
     ).transfer.transfer_id
     outcome = await record_report(bank, call(), transfer_id, RULE)
     assert isinstance(outcome, Refused)
-    assert outcome.field == "transferId"
+    assert outcome.field == Argument.TRANSFER_ID
 
 
 @pytest.mark.parametrize("transfer_id", BAD_IDS)
 async def test_unknown_transfers(bank: Bank, transfer_id: str) -> None:
-    expected = NotFound("transferId", excerpt(transfer_id))
+    expected = NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
     assert await record_report(bank, call(), transfer_id, RULE) == expected
 
 
 async def test_somebody_elses_transfer_is_unknown(bank: Bank) -> None:
     transfer_id = await reportable(bank)
     outcome = await record_report(bank, call(customer="CUST002"), transfer_id, RULE)
-    assert outcome == NotFound("transferId", transfer_id)
+    assert outcome == NotFound(Argument.TRANSFER_ID, transfer_id)

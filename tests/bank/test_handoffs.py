@@ -16,7 +16,7 @@ from banking_server.bank.handoffs import (
     list_open_handoffs,
     open_handoff,
 )
-from banking_server.bank.rules import NotFound, Refused, excerpt
+from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 
 from .support import BAD_IDS, HOUR, NOW, call, outcomes, sql
@@ -49,7 +49,6 @@ async def test_a_handoff_is_opened(bank: Bank, path: Path) -> None:
         claimed_at=None,
     )
     assert outcome.handoff.handoff_id.startswith("ho_")
-    assert not outcome.repeated
     assert outcomes(path) == [("request", "handoff_opened", outcome.handoff.handoff_id)]
     assert await find_open_handoff(bank, "CUST001", REASON) == outcome.handoff
     assert await list_open_handoffs(bank) == [outcome.handoff]
@@ -61,15 +60,15 @@ async def test_without_a_reason_there_is_the_default(bank: Bank, reason: str | N
     assert await find_open_handoff(bank, "CUST001", None) is not None
 
 
-async def test_the_same_reason_again_is_the_open_one(bank: Bank) -> None:
+async def test_the_same_reason_again_is_the_open_one(bank: Bank, path: Path) -> None:
     first = await opened(bank)
     again = await opened(bank, choice="callback")
-    assert again.repeated
     assert again.handoff.handoff_id == first.handoff.handoff_id
     assert again.handoff.choice == "callback"
     # A choice that was made stays; it is changed by choosing.
     assert (await opened(bank, choice="realtime")).handoff == again.handoff
     assert (await opened(bank)).handoff == again.handoff
+    assert sql(path, "SELECT count(*) FROM handoff") == [(1,)]
 
 
 async def test_another_reason_or_customer_is_another(bank: Bank) -> None:
@@ -85,15 +84,15 @@ async def test_another_reason_or_customer_is_another(bank: Bank) -> None:
 async def test_many_at_once_are_one(bank: Bank, path: Path) -> None:
     all_of_them = await asyncio.gather(*(opened(bank) for _ in range(10)))
     assert len({each.handoff.handoff_id for each in all_of_them}) == 1
-    assert sum(not each.repeated for each in all_of_them) == 1
     assert sql(path, "SELECT count(*) FROM handoff") == [(1,)]
 
 
-async def test_after_a_claim_the_same_reason_opens_anew(bank: Bank) -> None:
+async def test_after_a_claim_the_same_reason_opens_anew(bank: Bank, path: Path) -> None:
     first = await opened(bank)
     await claim_handoff(bank, first.handoff.handoff_id, agent="Ada", now=NOW)
     assert await find_open_handoff(bank, "CUST001", REASON) is None
-    assert not (await opened(bank)).repeated
+    assert (await opened(bank)).handoff.handoff_id != first.handoff.handoff_id
+    assert sql(path, "SELECT status FROM handoff ORDER BY status") == [("claimed",), ("open",)]
 
 
 @pytest.mark.parametrize("reason", ["x" * 501, "a\x00b", "\ud800", "x" * 1_000_000])
@@ -137,14 +136,14 @@ async def test_what_an_agent_has_is_not_changed(bank: Bank) -> None:
     await claim_handoff(bank, handoff_id, agent="Ada", now=NOW)
     changed = await choose(bank, call(), handoff_id, "callback")
     assert isinstance(changed, Refused)
-    assert changed.field == "handoffId"
+    assert changed.field == Argument.HANDOFF_ID
     repeated = await choose(bank, call(), handoff_id, "realtime")
     assert isinstance(repeated, ChoiceRecorded)
 
 
 @pytest.mark.parametrize("handoff_id", BAD_IDS)
 async def test_unknown_handoffs(bank: Bank, handoff_id: str) -> None:
-    expected = NotFound("handoffId", excerpt(handoff_id))
+    expected = NotFound(Argument.HANDOFF_ID, excerpt(handoff_id))
     assert await choose(bank, call(), handoff_id, "realtime") == expected
     assert await claim_handoff(bank, handoff_id, agent="Ada", now=NOW) == expected
 
@@ -152,7 +151,7 @@ async def test_unknown_handoffs(bank: Bank, handoff_id: str) -> None:
 async def test_somebody_elses_handoff_is_unknown(bank: Bank) -> None:
     handoff_id = (await opened(bank)).handoff.handoff_id
     outcome = await choose(bank, call(customer="CUST002"), handoff_id, "realtime")
-    assert outcome == NotFound("handoffId", handoff_id)
+    assert outcome == NotFound(Argument.HANDOFF_ID, handoff_id)
 
 
 async def test_claiming(bank: Bank, path: Path) -> None:

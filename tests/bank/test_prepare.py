@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from banking_server.bank.accounts import Balance, get_balance
-from banking_server.bank.rules import NotFound, Refused, Rules, excerpt
+from banking_server.bank.rules import Argument, NotFound, Refused, Rules, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import (
     AccountLocked,
@@ -15,12 +15,14 @@ from banking_server.bank.transfers import (
     ToAccountMissing,
     TransferView,
     find_transfer,
+    report_locked,
 )
 
 from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT, SAVINGS
 from .support import (
     BAD_IDS,
     DAY,
+    FOREIGN,
     HOUR,
     MINUTE,
     NOW,
@@ -68,7 +70,6 @@ async def test_a_prepared_transfer_is_pending_and_reserves(bank: Bank, path: Pat
     assert transfer_id.startswith("tr_")
     assert len(outcome.code) == 6
     assert outcome.code.isdigit()
-    assert not outcome.repeated
     assert await available(bank) == 185_040 - 2_550
     assert await find_transfer(bank, "CUST001", transfer_id, NOW) == outcome.transfer
     assert outcomes(path)[0] == ("prepare", "prepared", transfer_id)
@@ -88,55 +89,90 @@ async def test_a_lock_is_answered_before_anything_else(
     assert sql(path, "SELECT count(*) FROM transfer") == [(0,)]
 
 
+async def test_a_locked_attempt_is_reported_by_the_account_alone(bank: Bank, path: Path) -> None:
+    the_call = call("prepare")
+    outcome = await report_locked(bank, the_call, LOCKED)
+    assert outcome == await prepare(bank, source=LOCKED)
+    assert the_call.recorded
+    assert outcomes(path) == [("prepare", "account_locked", LOCKED)] * 2
+
+
+@pytest.mark.parametrize("account_id", [EVERYDAY, *BAD_IDS])
+async def test_what_is_not_locked_is_not_reported(bank: Bank, path: Path, account_id: str) -> None:
+    set_flag(path, FOREIGN, "is_locked", True)
+    the_call = call()
+    assert await report_locked(bank, the_call, account_id) is None
+    assert not the_call.recorded
+    assert outcomes(path) == []
+
+
 @pytest.mark.parametrize("account_id", BAD_IDS)
 async def test_unknown_and_foreign_accounts_are_the_same(
     bank: Bank, path: Path, account_id: str
 ) -> None:
     assert await prepare(bank, source=account_id, target=None) == NotFound(
-        "fromAccountId", excerpt(account_id)
+        Argument.FROM_ACCOUNT_ID, excerpt(account_id)
     )
-    assert await prepare(bank, target=account_id) == NotFound("toAccountId", excerpt(account_id))
+    assert await prepare(bank, target=account_id) == NotFound(
+        Argument.TO_ACCOUNT_ID, excerpt(account_id)
+    )
     assert [event[1:] for event in outcomes(path)] == [("not_found", None)] * 2
 
 
 async def test_a_foreign_locked_account_is_not_found(bank: Bank, path: Path) -> None:
     set_flag(path, "acc_checking_002", "is_locked", True)
     outcome = await prepare(bank, source="acc_checking_002")
-    assert outcome == NotFound("fromAccountId", "acc_checking_002")
+    assert outcome == NotFound(Argument.FROM_ACCOUNT_ID, "acc_checking_002")
 
 
-async def test_a_missing_target_is_asked_for_after_the_details(bank: Bank) -> None:
+async def test_a_missing_target_is_asked_for(bank: Bank, path: Path) -> None:
     outcome = await prepare(bank, target=None)
     assert isinstance(outcome, ToAccountMissing)
     assert outcome.account.account_id == EVERYDAY
-    for bad in ({"amount": "0"}, {"on": "2020-01-01"}, {"memo": "x" * 141}):
-        assert isinstance(await prepare(bank, target=None, **bad), Refused)
+    assert outcomes(path) == [("prepare", "to_account_missing", EVERYDAY)]
 
 
 @pytest.mark.parametrize(
     ("bad", "field"),
     [
-        ({"amount": "0.001"}, "amount"),
-        ({"amount": "1850.41"}, "amount"),
-        ({"on": "2026-02-30"}, "scheduledDate"),
-        ({"memo": "a\nb"}, "memo"),
-        ({"target": EVERYDAY}, "toAccountId"),
-        ({"source": DEPOSIT}, "fromAccountId"),
-        ({"source": RETIREMENT}, "fromAccountId"),
-        ({"source": PAYEE}, "fromAccountId"),
-        ({"target": DEPOSIT}, "toAccountId"),
-        ({"target": EURO}, "toAccountId"),
-        ({"source": EURO}, "toAccountId"),
+        ({"amount": "0"}, Argument.AMOUNT),
+        ({"on": "2020-01-01"}, Argument.SCHEDULED_DATE),
+        ({"memo": "x" * 141}, Argument.MEMO),
+        ({"source": DEPOSIT}, Argument.FROM_ACCOUNT_ID),
+    ],
+)
+async def test_a_missing_target_is_asked_for_last(
+    bank: Bank, bad: dict[str, str], field: Argument
+) -> None:
+    outcome = await prepare(bank, target=None, **bad)
+    assert isinstance(outcome, Refused)
+    assert outcome.field == field
+
+
+@pytest.mark.parametrize(
+    ("bad", "field"),
+    [
+        ({"amount": "0.001"}, Argument.AMOUNT),
+        ({"amount": "1850.41"}, Argument.AMOUNT),
+        ({"on": "2026-02-30"}, Argument.SCHEDULED_DATE),
+        ({"memo": "a\nb"}, Argument.MEMO),
+        ({"target": EVERYDAY}, Argument.TO_ACCOUNT_ID),
+        ({"source": DEPOSIT}, Argument.FROM_ACCOUNT_ID),
+        ({"source": RETIREMENT}, Argument.FROM_ACCOUNT_ID),
+        ({"source": PAYEE}, Argument.FROM_ACCOUNT_ID),
+        ({"target": DEPOSIT}, Argument.TO_ACCOUNT_ID),
+        ({"target": EURO}, Argument.TO_ACCOUNT_ID),
+        ({"source": EURO}, Argument.TO_ACCOUNT_ID),
         # What comes first is named first.
-        ({"amount": "0", "on": "x", "memo": "\x00", "target": "nobody"}, "amount"),
-        ({"on": "x", "memo": "\x00", "target": "nobody"}, "scheduledDate"),
-        ({"source": DEPOSIT, "target": DEPOSIT}, "toAccountId"),
-        ({"source": DEPOSIT, "target": EURO}, "fromAccountId"),
-        ({"amount": "99999.00", "target": EURO}, "toAccountId"),
+        ({"amount": "0", "on": "x", "memo": "\x00", "target": "nobody"}, Argument.AMOUNT),
+        ({"on": "x", "memo": "\x00", "target": "nobody"}, Argument.SCHEDULED_DATE),
+        ({"source": DEPOSIT, "target": DEPOSIT}, Argument.TO_ACCOUNT_ID),
+        ({"source": DEPOSIT, "target": EURO}, Argument.FROM_ACCOUNT_ID),
+        ({"amount": "99999.00", "target": EURO}, Argument.TO_ACCOUNT_ID),
     ],
 )
 async def test_what_is_refused_names_its_field_and_stores_nothing(
-    bank: Bank, path: Path, bad: dict[str, str], field: str
+    bank: Bank, path: Path, bad: dict[str, str], field: Argument
 ) -> None:
     outcome = await prepare(bank, **bad)
     assert isinstance(outcome, Refused)
@@ -162,7 +198,7 @@ async def test_the_same_again_is_the_one_that_is_pending(bank: Bank, path: Path)
     first = await prepare(bank, "1000.00", memo="m", on="2026-03-09")
     again = await prepare(bank, "1000.0", memo="m", on="2026-03-09", at=NOW + 9 * MINUTE)
     assert isinstance(again, Prepared)
-    assert (again.transfer, again.code, again.repeated) == (first.transfer, first.code, True)
+    assert (again.transfer, again.code) == (first.transfer, first.code)
     assert sql(path, "SELECT count(*) FROM transfer") == [(1,)]
 
 
@@ -177,17 +213,18 @@ async def test_the_same_again_is_the_one_that_is_pending(bank: Bank, path: Path)
         {"at": NOW + 10 * MINUTE},
     ],
 )
-async def test_anything_else_is_another(bank: Bank, other: dict[str, str]) -> None:
+async def test_anything_else_is_another(bank: Bank, path: Path, other: dict[str, str]) -> None:
     first = await prepared(bank, "10.00")
     second = await prepared(bank, **({"amount": "10.00"} | other))  # type: ignore[arg-type]
     assert second.transfer.transfer_id != first.transfer.transfer_id
-    assert not second.repeated
+    assert sql(path, "SELECT count(*) FROM transfer") == [(2,)]
 
 
-async def test_what_is_confirmed_is_not_repeated(bank: Bank) -> None:
+async def test_what_is_confirmed_is_not_repeated(bank: Bank, path: Path) -> None:
     first = await prepared(bank)
     await confirm(bank, first.transfer.transfer_id)
-    assert not (await prepared(bank)).repeated
+    assert (await prepared(bank)).transfer.transfer_id != first.transfer.transfer_id
+    assert sql(path, "SELECT status FROM transfer ORDER BY status") == [("pending",), ("posted",)]
 
 
 async def test_above_the_threshold_a_manager_is_needed_and_there_is_a_day(
@@ -202,7 +239,8 @@ async def test_above_the_threshold_a_manager_is_needed_and_there_is_a_day(
     assert await available(bank, SAVINGS) == 2_500_000 - 2_000_001
     again = await prepare(bank, "10000.01", source=SAVINGS, target=EVERYDAY, at=NOW + 23 * HOUR)
     assert isinstance(again, OverThreshold)
-    assert (again.transfer, again.code, again.repeated) == (outcome.transfer, outcome.code, True)
+    assert (again.transfer, again.code) == (outcome.transfer, outcome.code)
+    assert sql(path, "SELECT count(*) FROM transfer") == [(2,)]
     assert outcomes(path)[1] == ("prepare", "over_threshold", outcome.transfer.transfer_id)
 
 

@@ -2,26 +2,48 @@
 
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from banking_server.bank.models import Account
+from banking_server.bank.models import Account, Transfer, TransferStatus
 from banking_server.bank.rules import (
+    CANCELLED_BY_CUSTOMER,
+    TOO_MANY_WRONG_CODES,
+    Argument,
+    ConfirmationDecision,
+    CountWrongCode,
+    CustomerMustAgree,
+    DebitBlocked,
+    GivenCode,
+    ManagerMustDecide,
+    ManagerRefused,
+    NotPending,
+    Post,
     Refused,
     Rules,
+    Schedule,
     TransferDetails,
+    VoidForWrongCodes,
+    check_approval_request,
     check_available,
+    check_cancellation,
     check_details,
+    check_due_payment,
     check_parties,
     check_reason,
     check_required_text,
     compliance_rule,
+    confirm_within,
+    decide_confirmation,
+    decide_wrong_code,
     excerpt,
     is_branch_open,
     is_debit_blocked,
     is_expired,
+    may_be_asked_to_confirm,
     needs_approval,
 )
 
@@ -126,7 +148,7 @@ def test_a_year_ahead_is_the_furthest() -> None:
 def test_bad_dates_are_refused_by_name(text: str) -> None:
     refused = check(scheduled_date=text)
     assert isinstance(refused, Refused)
-    assert refused.field == "scheduledDate"
+    assert refused.field == Argument.SCHEDULED_DATE
     assert excerpt(text, 30) in refused.message
     assert len(refused.message) < 200
     refused.message.encode()
@@ -151,21 +173,22 @@ def test_a_memo_of_140_characters_fits() -> None:
 def test_bad_memos_are_refused_by_name(memo: str) -> None:
     refused = check(memo=memo)
     assert isinstance(refused, Refused)
-    assert refused.field == "memo"
+    assert refused.field == Argument.MEMO
     refused.message.encode()
 
 
-@given(st.text(alphabet=st.characters(), max_size=150))
-def test_any_text_is_refused_or_fit_to_store(text: str) -> None:
-    for outcome in (check(memo=text), check(scheduled_date=text)):
-        stored = outcome.memo if isinstance(outcome, TransferDetails) else outcome.message
-        (stored or "").encode()
+@pytest.mark.parametrize("argument", ["memo", "scheduled_date"])
+@given(text=st.text(alphabet=st.characters(), max_size=150))
+def test_any_text_is_refused_or_fit_to_store(argument: str, text: str) -> None:
+    outcome = check(**{argument: text})
+    stored = outcome.memo if isinstance(outcome, TransferDetails) else outcome.message
+    (stored or "").encode()
 
 
 def test_the_amount_is_checked_first() -> None:
     refused = check(amount=Decimal("NaN"), scheduled_date="x", memo="\x00")
     assert isinstance(refused, Refused)
-    assert refused.field == "amount"
+    assert refused.field == Argument.AMOUNT
 
 
 # --- the accounts
@@ -174,14 +197,14 @@ def test_the_amount_is_checked_first() -> None:
 @pytest.mark.parametrize(
     ("source", "target", "field"),
     [
-        ({}, {"account_id": "acc_a"}, "toAccountId"),
-        ({"can_transfer_from": False}, {}, "fromAccountId"),
-        ({}, {"can_transfer_to": False}, "toAccountId"),
-        ({}, {"currency": "EUR"}, "toAccountId"),
+        ({}, {"account_id": "acc_a"}, Argument.TO_ACCOUNT_ID),
+        ({"can_transfer_from": False}, {}, Argument.FROM_ACCOUNT_ID),
+        ({}, {"can_transfer_to": False}, Argument.TO_ACCOUNT_ID),
+        ({}, {"currency": "EUR"}, Argument.TO_ACCOUNT_ID),
     ],
 )
 def test_parties_that_do_not_fit(
-    source: dict[str, object], target: dict[str, object], field: str
+    source: dict[str, object], target: dict[str, object], field: Argument
 ) -> None:
     refused = check_parties(account(**source), account(**({"account_id": "acc_b"} | target)))  # type: ignore[arg-type]
     assert isinstance(refused, Refused)
@@ -196,26 +219,259 @@ def test_funds_may_be_used_up_but_not_more() -> None:
     assert check_available(account(), amount_minor=500, available_minor=500) is None
     refused = check_available(account(), amount_minor=501, available_minor=500)
     assert refused is not None
-    assert refused.field == "amount"
+    assert refused.field == Argument.AMOUNT
     assert "5.01 USD is more than the 5.00 USD available" in refused.message
+
+
+# --- confirming a transfer
+
+
+NOW = datetime(2026, 3, 4, 10, tzinfo=UTC)
+"""A Wednesday morning."""
+
+
+def transfer(**fields: object) -> Transfer:
+    return Transfer.model_validate(
+        {
+            "transfer_id": "tr_1",
+            "customer_id": "CUST001",
+            "from_account_id": "acc_a",
+            "to_account_id": "acc_b",
+            "amount_minor": 500,
+            "currency": "USD",
+            "created_at": NOW,
+            "expires_at": NOW + timedelta(minutes=10),
+            **fields,
+        }
+    )
+
+
+def decide(**given_: object) -> ConfirmationDecision:
+    """Decide about a pending transfer of 5.00, all of it reserved, with the customer's yes."""
+    facts: dict[str, object] = {
+        "transfer": transfer(),
+        "from_account": account("acc_a"),
+        "to_account": account("acc_b"),
+        "available_minor": 0,
+        "customer_agreed": True,
+        "code": GivenCode.MISSING,
+        "now": NOW,
+        **given_,
+    }
+    return decide_confirmation(RULES, **facts)  # type: ignore[arg-type]
+
+
+LATE = NOW + timedelta(minutes=10)
+LOCKED = account("acc_a", is_locked=True)
+CANNOT_PAY = account("acc_a", can_transfer_from=False)
+CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
+
+
+@pytest.mark.parametrize(
+    ("given_", "decision"),
+    [
+        # The customer's own act: a yes, or the code.
+        ({}, Post()),
+        ({"code": GivenCode.RIGHT}, Post()),
+        ({"code": GivenCode.RIGHT, "customer_agreed": False}, Post()),
+        ({"customer_agreed": False}, CustomerMustAgree()),
+        # A wrong code counts, even beside a yes; the fifth is the last.
+        ({"code": GivenCode.WRONG}, CountWrongCode(4)),
+        ({"code": GivenCode.WRONG, "customer_agreed": False}, CountWrongCode(4)),
+        ({"code": GivenCode.WRONG, "transfer": transfer(wrong_codes=3)}, CountWrongCode(1)),
+        ({"code": GivenCode.WRONG, "transfer": transfer(wrong_codes=4)}, VoidForWrongCodes()),
+        ({"code": GivenCode.RIGHT, "transfer": transfer(wrong_codes=4)}, Post()),
+        # The date: after today is scheduled, today is posted.
+        ({"transfer": transfer(scheduled_date=date(2026, 3, 5))}, Schedule()),
+        ({"transfer": transfer(scheduled_date=date(2026, 3, 4))}, Post()),
+        # What is not pending any more stays as it is.
+        ({"transfer": transfer(status="posted")}, NotPending("posted")),
+        ({"transfer": transfer(status="scheduled")}, NotPending("scheduled")),
+        ({"transfer": transfer(status="expired")}, NotPending("expired")),
+        ({"transfer": transfer(status="failed")}, NotPending("failed")),
+        ({"transfer": transfer(status="voided")}, NotPending("voided")),
+        ({"transfer": transfer(status="voided", approval="refused")}, ManagerRefused()),
+        # Time: until the end, not at it; only what is pending expires.
+        ({"now": LATE - timedelta(microseconds=1)}, Post()),
+        ({"now": LATE}, NotPending("expired")),
+        ({"now": LATE, "transfer": transfer(status="posted")}, NotPending("posted")),
+        ({"now": LATE, "transfer": transfer(approval="required")}, NotPending("expired")),
+        # The manager.
+        ({"transfer": transfer(approval="required")}, ManagerMustDecide(requested=False)),
+        ({"transfer": transfer(approval="requested")}, ManagerMustDecide(requested=True)),
+        ({"transfer": transfer(approval="granted")}, Post()),
+        # Which comes first: status, lock, manager, wrong code, no act.
+        ({"from_account": LOCKED}, DebitBlocked()),
+        ({"from_account": LOCKED, "now": LATE}, NotPending("expired")),
+        ({"from_account": LOCKED, "transfer": transfer(approval="required")}, DebitBlocked()),
+        ({"from_account": LOCKED, "code": GivenCode.WRONG}, DebitBlocked()),
+        (
+            {"transfer": transfer(approval="required"), "code": GivenCode.WRONG},
+            ManagerMustDecide(requested=False),
+        ),
+        (
+            {"transfer": transfer(approval="required"), "customer_agreed": False},
+            ManagerMustDecide(requested=False),
+        ),
+        ({"from_account": CANNOT_PAY, "code": GivenCode.WRONG}, CountWrongCode(4)),
+        ({"from_account": CANNOT_PAY, "customer_agreed": False}, CustomerMustAgree()),
+        # A lock on the account that is paid stops nothing.
+        ({"to_account": account("acc_b", is_locked=True)}, Post()),
+    ],
+)
+def test_what_a_confirmation_comes_to(
+    given_: dict[str, object], decision: ConfirmationDecision
+) -> None:
+    assert decide(**given_) == decision
+
+
+@pytest.mark.parametrize(
+    ("given_", "field"),
+    [
+        ({"from_account": CANNOT_PAY}, Argument.FROM_ACCOUNT_ID),
+        ({"to_account": CANNOT_BE_PAID}, Argument.TO_ACCOUNT_ID),
+        ({"available_minor": -1}, Argument.AMOUNT),
+        ({"from_account": CANNOT_PAY, "available_minor": -1}, Argument.FROM_ACCOUNT_ID),
+        (
+            {"available_minor": -1, "transfer": transfer(scheduled_date=date(2026, 3, 5))},
+            Argument.AMOUNT,
+        ),
+    ],
+)
+def test_accounts_that_no_longer_allow_it(given_: dict[str, object], field: Argument) -> None:
+    refused = decide(**given_)
+    assert isinstance(refused, Refused)
+    assert (refused.field, refused.subject) == (field, "tr_1")
+
+
+def test_deciding_changes_nothing() -> None:
+    overdue = transfer()
+    before = overdue.model_dump()
+    decide(transfer=overdue, now=LATE)
+    decide(transfer=overdue, code=GivenCode.WRONG)
+    decide(transfer=overdue)
+    assert overdue.model_dump() == before
+
+
+@pytest.mark.parametrize(("limit", "wrong_before"), [(5, 4), (1, 0), (3, 2)])
+def test_the_last_wrong_code_is_the_rules(limit: int, wrong_before: int) -> None:
+    rules = Rules(max_wrong_codes=limit)
+    last = decide_wrong_code(rules, transfer(wrong_codes=wrong_before))
+    assert last == VoidForWrongCodes()
+    if wrong_before:
+        last_but_one = decide_wrong_code(rules, transfer(wrong_codes=wrong_before - 1))
+        assert last_but_one == CountWrongCode(1)
+
+
+def test_five_wrong_codes_are_the_default() -> None:
+    assert Rules().max_wrong_codes == 5
+
+
+@pytest.mark.parametrize("approval", ["none", "required", "requested", "granted", "refused"])
+@pytest.mark.parametrize("status", get_args(TransferStatus))
+def test_the_customer_is_asked_for_what_a_yes_would_confirm(status: str, approval: str) -> None:
+    stands = transfer(status=status, approval=approval)
+    expected = status == "pending" and approval not in ("required", "requested")
+    assert may_be_asked_to_confirm(stands) is expected
+    assert (decide(transfer=stands) == Post()) is expected
+
+
+# --- what else may happen to a transfer
+
+
+@pytest.mark.parametrize(
+    ("fields", "may"),
+    [
+        ({}, True),
+        ({"status": "scheduled"}, True),
+        ({"status": "voided", "reason": CANCELLED_BY_CUSTOMER}, True),
+        ({"status": "voided", "reason": TOO_MANY_WRONG_CODES}, False),
+        ({"status": "posted"}, False),
+        ({"status": "expired"}, False),
+        ({"status": "failed"}, False),
+    ],
+)
+def test_what_can_be_cancelled(fields: dict[str, object], may: bool) -> None:
+    refused = check_cancellation(transfer(**fields))
+    assert (refused is None) is may
+    assert refused is None or refused.field == Argument.TRANSFER_ID
+
+
+@pytest.mark.parametrize(
+    ("from_account", "available", "problem"),
+    [
+        (account("acc_a"), 500, None),
+        (LOCKED, 500, "An Account (acc_a) is locked."),
+        (CANNOT_PAY, 500, "Nothing can be transferred from An Account (acc_a)."),
+        (
+            account("acc_a"),
+            499,
+            "5.00 USD is more than the 4.99 USD available in An Account (acc_a).",
+        ),
+    ],
+)
+def test_what_keeps_a_due_transfer_from_being_paid(
+    from_account: Account, available: int, problem: str | None
+) -> None:
+    due = transfer(status="scheduled")
+    said = check_due_payment(due, from_account, account("acc_b"), available_minor=available)
+    assert said == problem
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"approval": "required"}, None),
+        ({"approval": "requested"}, None),
+        ({"approval": "granted"}, None),
+        ({}, "needs no approval"),
+        ({"approval": "granted", "status": "posted"}, "is posted"),
+        ({"status": "voided", "reason": CANCELLED_BY_CUSTOMER}, "voided (cancelled by the cust"),
+    ],
+)
+def test_what_a_manager_can_be_asked_about(fields: dict[str, object], words: str | None) -> None:
+    refused = check_approval_request(transfer(**fields))
+    assert (refused is None) is (words is None)
+    assert refused is None or (words or "") in refused.message
+
+
+@pytest.mark.parametrize(("amount_minor", "minutes"), [(1_000_000, 10), (1_000_001, 24 * 60)])
+def test_how_long_a_transfer_waits(amount_minor: int, minutes: int) -> None:
+    assert confirm_within(RULES, amount_minor) == timedelta(minutes=minutes)
 
 
 # --- text
 
 
-def test_reasons() -> None:
-    assert check_reason(RULES, None, default="d") == "d"
-    assert check_reason(RULES, "  ", default="d") == "d"
-    assert check_reason(RULES, "x" * 500, default="d") == "x" * 500
-    for bad in ("x" * 501, "a\x00", "\ud800"):
-        refused = check_reason(RULES, bad, default="d")
-        assert isinstance(refused, Refused)
-        assert refused.field == "reason"
-    assert check_required_text(RULES, "manager", "Mo") is None
-    for bad in ("", " ", "\n", "x" * 501):
-        refused = check_required_text(RULES, "manager", bad)
-        assert refused is not None
-        assert refused.field == "manager"
+@pytest.mark.parametrize(
+    ("given_", "reason"), [(None, "d"), ("", "d"), ("  ", "d"), ("x" * 500, "x" * 500)]
+)
+def test_good_reasons(given_: str | None, reason: str) -> None:
+    assert check_reason(RULES, given_, default="d") == reason
+
+
+@pytest.mark.parametrize("bad", ["x" * 501, "a\x00", "\ud800"])
+def test_bad_reasons(bad: str) -> None:
+    refused = check_reason(RULES, bad, default="d")
+    assert isinstance(refused, Refused)
+    assert refused.field == Argument.REASON
+
+
+def test_a_name_is_fit() -> None:
+    assert check_required_text(RULES, Argument.MANAGER, "Mo") is None
+
+
+@pytest.mark.parametrize("bad", ["", " ", "\n", "x" * 501])
+def test_a_required_text_must_be_there_and_fit(bad: str) -> None:
+    refused = check_required_text(RULES, Argument.MANAGER, bad)
+    assert refused is not None
+    assert refused.field == Argument.MANAGER
+
+
+@pytest.mark.parametrize("mark", ["\u061c", "\u200e", "\u200f"])
+def test_the_marks_of_right_to_left_text_may_be_stored(mark: str) -> None:
+    memo = f"{mark}\u05e9\u05dc\u05d5\u05dd"
+    assert check(memo=memo) == TransferDetails(500, None, memo)
 
 
 @given(st.text(alphabet=st.characters(), max_size=200))

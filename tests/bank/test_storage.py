@@ -16,7 +16,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from banking_server.bank import storage
 from banking_server.bank.audit import Call, list_events, record
 from banking_server.bank.models import Account, Customer
-from banking_server.bank.storage import Bank, DatabaseUnavailable, find_owned
+from banking_server.bank.storage import Bank, DatabaseUnavailable, delete_database, find_owned
 
 from ..kit.words import SAVINGS
 from .support import BAD_IDS, DATA, NOW, call, check_books, open_bank, prepare, sql
@@ -184,6 +184,74 @@ async def test_a_start_that_failed_can_be_repeated(tmp_path: Path) -> None:
     check_books(path, NOW)
 
 
+# --- deleting it
+
+
+async def test_a_closed_database_is_deleted_with_what_lies_beside_it(path: Path) -> None:
+    await (await open_bank(path)).close()
+    for suffix in ("-wal", "-shm", "-journal"):
+        path.with_name(f"bank.db{suffix}").write_bytes(b"")
+    delete_database(path)
+    assert list(path.parent.iterdir()) == []
+    delete_database(path)
+
+
+async def test_an_open_database_is_in_use(bank: Bank, path: Path) -> None:
+    await record(bank, call(), "x")
+    with pytest.raises(DatabaseUnavailable) as refused:
+        delete_database(path)
+    assert str(refused.value) == f"{path} is in use; stop the server first."
+    assert len(await list_events(bank)) == 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "overwritten"])
+def test_a_damaged_database_of_ours_is_deleted(path: Path, damage: str) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[:2000] if damage == "cut" else whole[:100] + b"\xff" * 4000)
+    delete_database(path)
+    assert not path.exists()
+
+
+def test_an_empty_file_is_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "bank.db"
+    path.touch()
+    delete_database(path)
+    assert not path.exists()
+
+
+def test_what_is_no_database_is_not_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear bank, " * 500)
+    with pytest.raises(DatabaseUnavailable) as refused:
+        delete_database(path)
+    assert str(refused.value) == f"{path} is not a database of this program, and stays as it is."
+    assert path.read_text() == "Dear bank, " * 500
+
+
+def test_another_programs_database_is_not_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    sql(path, "CREATE TABLE recipe (name TEXT)")
+    with pytest.raises(DatabaseUnavailable, match="is not a database of this program"):
+        delete_database(path)
+    assert sql(path, "SELECT * FROM recipe") == []
+
+
+def test_a_folder_is_not_deleted(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseUnavailable, match="cannot be"):
+        delete_database(tmp_path)
+    assert tmp_path.is_dir()
+
+
+async def test_a_file_that_cannot_be_deleted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(DatabaseUnavailable) as refused:
+        delete_database(path)
+    assert str(refused.value) == f"{path} cannot be deleted: permission denied."
+
+
 # --- several at once
 
 
@@ -279,13 +347,23 @@ async def test_cancelled_calls_leave_no_lock_and_know_whether_they_were_recorded
 # --- what the tables themselves refuse
 
 
-@pytest.mark.parametrize("table", ["posting", "entry", "audit_event"])
-async def test_what_is_append_only_cannot_be_changed(bank: Bank, path: Path, table: str) -> None:
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM posting",
+        "DELETE FROM entry",
+        "DELETE FROM audit_event",
+        "UPDATE posting SET description = 1",
+        "UPDATE entry SET amount_minor = 1",
+        "UPDATE audit_event SET outcome = 1",
+    ],
+)
+async def test_what_is_append_only_cannot_be_changed(
+    bank: Bank, path: Path, statement: str
+) -> None:
     await record(bank, call(), "x")
-    column = {"posting": "description", "entry": "amount_minor", "audit_event": "outcome"}[table]
-    for statement in (f"DELETE FROM {table}", f"UPDATE {table} SET {column} = 1"):
-        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-            sql(path, statement)
+    with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        sql(path, statement)
 
 
 TRANSFER = """INSERT INTO transfer VALUES
@@ -315,29 +393,51 @@ def test_a_transfer_that_cannot_be(path: Path, part: str, instead: str) -> None:
     sql(path, TRANSFER)
 
 
-def test_entries_that_cannot_be(path: Path) -> None:
+ENTRY = "INSERT INTO entry (posting_id, side, account_id, amount_minor, currency) VALUES "
+DEBIT = ENTRY + "(9001, 'debit', 'acc_savings_001', -100, 'USD')"
+CREDIT = ENTRY + "(9001, 'credit', 'acc_everyday_001', 100, 'USD')"
+
+
+def start_posting(path: Path) -> None:
     sql(path, TRANSFER)
     sql(path, "INSERT INTO posting VALUES (9001, 'transfer', 'x', 't', 'tr_x')")
-    entry = "INSERT INTO entry (posting_id, side, account_id, amount_minor, currency) VALUES "
-    for values in (
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
         "(9001, 'credit', 'acc_everyday_001', 100, 'USD')",  # no debit yet
         "(9001, 'debit', 'acc_savings_001', 100, 'USD')",  # the wrong sign
         "(9001, 'debit', 'acc_savings_001', -1.5, 'USD')",
         "(9001, 'debit', 'acc_savings_001', 0, 'USD')",
         "(9001, 'debit', 'acc_savings_001', -100, 'EUR')",
         "(9002, 'debit', 'acc_savings_001', -100, 'USD')",  # no such posting
-    ):
-        with pytest.raises(sqlite3.IntegrityError):
-            sql(path, entry + values)
-    sql(path, entry + "(9001, 'debit', 'acc_savings_001', -100, 'USD')")
-    for values in (
+    ],
+)
+def test_a_first_entry_that_cannot_be(path: Path, values: str) -> None:
+    start_posting(path)
+    with pytest.raises(sqlite3.IntegrityError):
+        sql(path, ENTRY + values)
+    sql(path, DEBIT)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
         "(9001, 'credit', 'acc_everyday_001', 99, 'USD')",  # does not sum to zero
         "(9001, 'credit', 'acc_savings_001', 100, 'USD')",  # with itself
         "(9001, 'debit', 'acc_everyday_001', -100, 'USD')",  # a second debit
-    ):
-        with pytest.raises(sqlite3.IntegrityError):
-            sql(path, entry + values)
-    sql(path, entry + "(9001, 'credit', 'acc_everyday_001', 100, 'USD')")
-    # The same transfer again: the ledger itself knows that it posts once.
+    ],
+)
+def test_a_second_entry_that_cannot_be(path: Path, values: str) -> None:
+    start_posting(path)
+    sql(path, DEBIT)
+    with pytest.raises(sqlite3.IntegrityError):
+        sql(path, ENTRY + values)
+    sql(path, CREDIT)
+
+
+def test_the_ledger_itself_knows_that_a_transfer_posts_once(path: Path) -> None:
+    start_posting(path)
     with pytest.raises(sqlite3.IntegrityError):
         sql(path, "INSERT INTO posting VALUES (9002, 'transfer', 'x', 't', 'tr_x')")

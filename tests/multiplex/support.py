@@ -15,8 +15,8 @@ from mcp.types import (
 )
 from pydantic import BaseModel, Field
 
-from banking_server.tools.answers import Structured
 from banking_server.tools.declaration import WholeNumber, bank_tool
+from banking_server.tools.results import Structured
 
 from ..kit.bank import Customer, one_round, structured, words
 from ..kit.words import EVERYDAY, SAVINGS

@@ -8,6 +8,9 @@ import anyio
 import pytest
 from mcp.types import CallToolResult, InputRequiredResult
 
+from banking_server.bank.rules import Rules
+from banking_server.tools.transfers import confirm_or_cancel_money_transfer
+
 from ..kit.bank import (
     Customer,
     World,
@@ -20,7 +23,19 @@ from ..kit.bank import (
     structured,
     words,
 )
-from ..kit.words import CONFIRM, EURO, EVERYDAY, PREPARE, SAVINGS, wrong
+from ..kit.words import (
+    CONFIRM,
+    DEPOSIT,
+    EURO,
+    EVERYDAY,
+    FOREIGN,
+    LOCKED,
+    PAYEE,
+    PREPARE,
+    RETIREMENT,
+    SAVINGS,
+    wrong,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -129,17 +144,143 @@ async def test_what_is_reserved_cannot_be_spent_twice(world: World) -> None:
         await prepared(customer, amount=0.01)
 
 
-async def test_amounts_are_exact_on_their_way(world: World) -> None:
-    amounts = {0.01: 1, 0.07: 7, 0.29: 29, 1: 100, 1.1: 110, 19.99: 1999, 64.1: 6410, 1.5e3: 150000}
+@pytest.mark.parametrize(
+    ("amount", "minor"),
+    [
+        (0.01, 1),
+        (0.07, 7),
+        (0.29, 29),
+        (1, 100),
+        (1.1, 110),
+        (19.99, 1999),
+        (64.1, 6410),
+        (1.5e3, 150000),
+    ],
+)
+async def test_amounts_are_exact_on_their_way(world: World, amount: float, minor: int) -> None:
     async with world.customer() as customer:
-        for amount, minor in amounts.items():
-            transfer = structured(await customer.prepare(amount=amount))
-            assert transfer["amount"] == amount
-            id_ = transfer["transferId"]
-            assert world.sql("SELECT amount_minor FROM transfer WHERE transfer_id = ?", id_) == [
-                (minor,)
-            ]
-            await customer.cancel(id_)
+        transfer = structured(await customer.prepare(amount=amount))
+    assert transfer["amount"] == amount
+    assert world.sql("SELECT amount_minor FROM transfer") == [(minor,)]
+
+
+# --- pickers --------------------------------------------------------------------------------------
+
+
+async def test_both_accounts_are_picked(world: World, mode: str) -> None:
+    answers = [{"picked": EVERYDAY}, {"picked": PAYEE}]
+    async with world.customer(mode=mode, answers=answers) as customer:
+        result = await customer.call(PREPARE, amount=12.5, memo="Rent")
+
+    source, target = customer.asked
+    assert list(source.options) == [LOCKED, EURO, EVERYDAY, SAVINGS]
+    assert source.options[EVERYDAY] == "Everyday Checking (acc_everyday_001), USD"
+    assert target.message == "Which account should the money be sent to?"
+    assert list(target.options) == [LOCKED, PAYEE, RETIREMENT, SAVINGS]
+    for question in (source, target):
+        assert question.field["type"] == "string"
+        assert set(question.schema["required"]) == set(question.schema["properties"])
+        assert DEPOSIT not in question.options
+    stored = structured(result)
+    assert (stored["fromAccountId"], stored["toAccountId"]) == (EVERYDAY, PAYEE)
+    assert stored["amount"] == 12.5
+    assert world.outcomes() == [(PREPARE, "prepared")]
+
+
+async def test_only_what_is_missing_is_asked(world: World, mode: str) -> None:
+    async with world.customer(mode=mode, answers=[{"picked": SAVINGS}]) as customer:
+        await customer.prepare(toAccountId=...)
+        assert [question.message for question in customer.asked] == [
+            "Which account should the money be sent to?"
+        ]
+        assert EVERYDAY not in customer.asked[0].options
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [["decline"], ["cancel"], [{"picked": EVERYDAY}, "decline"], [{"picked": EVERYDAY}, "cancel"]],
+)
+async def test_a_declined_picker_prepares_nothing(
+    world: World, mode: str, answers: list[Any]
+) -> None:
+    before = world.stored()
+    async with world.customer(mode=mode, answers=answers) as customer:
+        result = await customer.call(PREPARE, amount=5)
+    assert not result.is_error
+    assert structured(result) == {"status": "declined"}
+    assert next_tool(result) is None
+    assert world.stored() == before
+    assert world.outcomes() == [(PREPARE, "declined")]
+
+
+@pytest.mark.parametrize(
+    ("given", "field", "expected"),
+    [
+        ({}, "fromAccountId", [LOCKED, EURO, EVERYDAY, SAVINGS]),
+        ({"fromAccountId": EVERYDAY}, "toAccountId", [LOCKED, PAYEE, RETIREMENT, SAVINGS]),
+    ],
+)
+async def test_where_nobody_can_be_asked_the_choices_are_listed(
+    world: World, mode: str, given: dict[str, str], field: str, expected: list[str]
+) -> None:
+    before = world.stored()
+    async with world.customer(mode=mode) as customer:
+        result = await customer.call(PREPARE, amount=5, **given)
+    assert not result.is_error
+    assert structured(result)["status"] == "account_needed"
+    assert structured(result)["field"] == field
+    choices = structured(result)["choices"]
+    assert [choice["accountId"] for choice in choices] == expected
+    assert all(account in words(result) for account in expected)
+    assert DEPOSIT not in words(result)
+    assert field in words(result)
+    assert world.stored() == before
+    assert world.outcomes() == [(PREPARE, "account_needed")]
+
+
+@pytest.mark.parametrize("can_be_asked", [True, False])
+@pytest.mark.parametrize("source", [DEPOSIT, PAYEE])
+async def test_nobody_is_asked_where_to_send_what_cannot_be_taken(
+    world: World, source: str, can_be_asked: bool
+) -> None:
+    async with world.customer(can_be_asked=can_be_asked) as customer:
+        said = refused(
+            await customer.call(PREPARE, amount=5, fromAccountId=source), "fromAccountId"
+        )
+    assert "Nothing can be transferred from" in said
+    assert customer.asked == []
+
+
+async def test_nobody_picks_accounts_for_a_transfer_that_cannot_be(world: World) -> None:
+    async with world.customer(can_be_asked=True) as customer:
+        result = await customer.call(PREPARE, amount=19.999)
+    assert result.is_error
+    assert structured(result)["field"] == "amount"
+
+
+async def test_no_foreign_account_can_be_picked(world: World, mode: str) -> None:
+    async with world.customer(mode=mode, answers=[{"picked": FOREIGN}]) as customer:
+        result = await customer.call(PREPARE, amount=5)
+    assert result.is_error
+    assert structured(result)["status"] == "invalid_answer"
+    assert set(customer.asked[0].options) == {LOCKED, EURO, EVERYDAY, SAVINGS}
+
+
+async def test_an_account_with_no_counterpart_has_no_choices(world: World) -> None:
+    """Of its currency the euro account is the only one."""
+    async with world.customer(can_be_asked=True) as customer:
+        result = await customer.call(PREPARE, fromAccountId=EURO, amount=5)
+    assert result.is_error
+    assert structured(result)["field"] == "toAccountId"
+
+
+async def test_a_customer_without_accounts_has_none_to_pick(world: World, mode: str) -> None:
+    world.sql("INSERT INTO customer (customer_id, name) VALUES ('CUST009', 'New Example')")
+    async with world.customer("CUST009", mode=mode, can_be_asked=True) as customer:
+        result = await customer.call(PREPARE, amount=5)
+        assert result.is_error
+        assert structured(result)["field"] == "fromAccountId"
+        assert structured(await customer.call("list_accounts")) == {"accounts": []}
 
 
 # --- confirm --------------------------------------------------------------------------------------
@@ -166,30 +307,30 @@ async def test_an_elicited_yes_posts(world: World, mode: str) -> None:
     assert world.outcomes()[-2:] == [(CONFIRM, "posted")] * 2
 
 
-async def test_without_a_yes_nothing_moves(world: World, mode: str) -> None:
-    answers: list[Any] = [{"agreed": False}, "decline", "cancel"]
-    async with world.customer(mode=mode, answers=[*answers, YES]) as customer:
+@pytest.mark.parametrize("answer", [{"agreed": False}, "decline", "cancel"])
+async def test_without_a_yes_nothing_moves(world: World, mode: str, answer: Any) -> None:
+    async with world.customer(mode=mode, answers=[answer, YES]) as customer:
         transfer_id, code = await prepared(customer)
-        for _ in answers:
-            result = await customer.confirm(transfer_id, confirmationCode=code)
-            assert not result.is_error
-            assert structured(result) == {"status": "declined", "transferId": transfer_id}
-            assert status_of(world, transfer_id) == "pending"
-            assert world.funds(EVERYDAY) == 185_040
-            assert world.outcomes()[-1] == (CONFIRM, "declined")
+        result = await customer.confirm(transfer_id, confirmationCode=code)
+        assert not result.is_error
+        assert structured(result) == {"status": "declined", "transferId": transfer_id}
+        assert status_of(world, transfer_id) == "pending"
+        assert world.funds(EVERYDAY) == 185_040
+        assert world.outcomes()[-1] == (CONFIRM, "declined")
         assert structured(await customer.confirm(transfer_id))["status"] == "posted"
 
 
-async def test_an_answer_that_is_no_yes_is_none(world: World, mode: str) -> None:
-    answers: list[Any] = [{}, {"agreed": "maybe"}, {"agreed": None}, {"yes": True}]
-    async with world.customer(mode=mode, answers=answers) as customer:
+@pytest.mark.parametrize("answer", [{}, {"agreed": "maybe"}, {"agreed": None}, {"yes": True}])
+async def test_an_answer_that_is_no_yes_is_none(
+    world: World, mode: str, answer: dict[str, Any]
+) -> None:
+    async with world.customer(mode=mode, answers=[answer]) as customer:
         transfer_id, _ = await prepared(customer)
-        for _ in list(answers):
-            result = await customer.confirm(transfer_id)
-            assert result.is_error
-            assert structured(result)["status"] == "invalid_answer"
-            assert status_of(world, transfer_id) == "pending"
-            assert world.outcomes()[-1] == (CONFIRM, "invalid_answer")
+        result = await customer.confirm(transfer_id)
+    assert result.is_error
+    assert structured(result)["status"] == "invalid_answer"
+    assert status_of(world, transfer_id) == "pending"
+    assert world.outcomes()[-1] == (CONFIRM, "invalid_answer")
 
 
 async def test_the_code_stands_in_where_nobody_can_be_asked(world: World, mode: str) -> None:
@@ -366,6 +507,11 @@ async def test_an_account_locked_meanwhile_hands_off_when_confirmed(world: World
         },
     }
     assert world.funds(EVERYDAY) == 185_040
+
+
+def test_the_description_says_how_many_wrong_codes_void() -> None:
+    assert Rules().max_wrong_codes == 5
+    assert "; five wrong codes void the transfer." in confirm_or_cancel_money_transfer.description
 
 
 # --- exactly once ---------------------------------------------------------------------------------

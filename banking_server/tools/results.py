@@ -1,4 +1,7 @@
-"""How an outcome becomes a result: text for people, content for machines, and the next tool."""
+"""How an outcome becomes a result: text for people, content for machines, and the next tool.
+
+The bank says which argument is at fault by its name in Python; here it gets its name on the wire.
+"""
 
 import logging
 import secrets
@@ -10,8 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from banking_server.bank.rules import NotFound, Refused
-from banking_server.chaining import with_next_tool
-from banking_server.tools.next_steps import next_step
+from banking_server.chaining import Directive, with_next_tool
 
 logger = logging.getLogger(__name__)
 
@@ -65,50 +67,43 @@ def text(words: str, audience: Audience | None = None) -> TextContent:
     return TextContent(type="text", text=words, annotations=annotations)
 
 
-def answer(
-    outcome: object,
+def result(
     content: str | Sequence[TextContent],
     structured: Structured,
     *,
+    then: Directive | None = None,
     is_error: bool = False,
 ) -> CallToolResult:
-    """Return the result for a bank's outcome, with the next tool that the table gives it."""
-    result = CallToolResult(
+    """Return the result of a call; `then` is the tool that must be called next, if there is one."""
+    made = CallToolResult(
         content=[text(content)] if isinstance(content, str) else list(content),
         structured_content=structured.model_dump(mode="json", by_alias=True, exclude_none=True),
         is_error=is_error,
     )
-    step = next_step(outcome)
-    return result if step is None else with_next_tool(result, step.tool, step.arguments)
+    return made if then is None else with_next_tool(made, then.tool, then.arguments)
 
 
-def refusal(
+def refuse(
     status: RefusalStatus, field: str | None, words: str, *, incident: str | None = None
 ) -> CallToolResult:
-    """Return an error result: which field was wrong, and what to do about it."""
-    structured = Refusal(status=status, message=words, field=field or None, incident=incident)
-    return CallToolResult(
-        content=[text(words)],
-        structured_content=structured.model_dump(mode="json", by_alias=True, exclude_none=True),
-        is_error=True,
-    )
+    """Return an error result: which argument was wrong, by its name on the wire, and what to do."""
+    refusal = Refusal(status=status, message=words, field=field or None, incident=incident)
+    return result(words, refusal, is_error=True)
 
 
-def refused(outcome: Refused | NotFound) -> CallToolResult:
+def refusal_of(outcome: Refused | NotFound) -> CallToolResult:
     """Return the result for what the bank refuses or does not know (of this customer)."""
+    field = to_camel(outcome.field)
     if isinstance(outcome, NotFound):
-        return refusal(
-            "not_found",
-            outcome.field,
-            f"{outcome.field}: you have nothing with the id {outcome.value!r}.",
-        )
-    return refusal("refused", outcome.field, f"{outcome.field}: {outcome.message}")
+        words = f"{field}: you have nothing with the id {outcome.value!r}."
+        return refuse("not_found", field, words)
+    return refuse("refused", field, f"{field}: {outcome.message}")
 
 
 def temporarily_unavailable(tool: str, error: BaseException) -> CallToolResult:
     """Return the result for a failure of ours: an incident that is in the log, and no detail."""
     incident = log_incident(tool, error)
-    return refusal("unavailable", None, incident_words(incident), incident=incident)
+    return refuse("unavailable", None, incident_words(incident), incident=incident)
 
 
 def log_incident(called: str, error: BaseException) -> str:

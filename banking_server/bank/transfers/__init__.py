@@ -1,0 +1,64 @@
+"""Two-phase transfers: prepare reserves, confirm posts or schedules, cancel voids, time expires.
+
+Each function runs in one write transaction, with its audit event, and returns an outcome: one small
+type for each thing that can happen (`outcomes`). What is decided stands in `bank/rules.py`;
+`prepare`, `confirm`, `cancel` and `settle` load what the decision needs, and do what it says.
+`records` reads and writes the transfer itself; `codes` are the confirmation codes.
+"""
+
+from banking_server.bank.transfers.cancel import cancel_transfer
+from banking_server.bank.transfers.codes import confirmation_code
+from banking_server.bank.transfers.confirm import confirm_transfer
+from banking_server.bank.transfers.outcomes import (
+    AccountLocked,
+    ApprovalOutstanding,
+    ApprovalRefused,
+    Cancelled,
+    CodeMissing,
+    Confirmation,
+    Expired,
+    OverThreshold,
+    Posted,
+    Preparation,
+    Prepared,
+    Scheduled,
+    ToAccountMissing,
+    TransferFailed,
+    TransferView,
+    Voided,
+    VoidedForCodes,
+    WrongCode,
+)
+from banking_server.bank.transfers.prepare import prepare_transfer, report_locked
+from banking_server.bank.transfers.records import expire_if_due, find_transfer, view_transfer
+from banking_server.bank.transfers.settle import settle
+
+__all__ = [
+    "AccountLocked",
+    "ApprovalOutstanding",
+    "ApprovalRefused",
+    "Cancelled",
+    "CodeMissing",
+    "Confirmation",
+    "Expired",
+    "OverThreshold",
+    "Posted",
+    "Preparation",
+    "Prepared",
+    "Scheduled",
+    "ToAccountMissing",
+    "TransferFailed",
+    "TransferView",
+    "Voided",
+    "VoidedForCodes",
+    "WrongCode",
+    "cancel_transfer",
+    "confirm_transfer",
+    "confirmation_code",
+    "expire_if_due",
+    "find_transfer",
+    "prepare_transfer",
+    "report_locked",
+    "settle",
+    "view_transfer",
+]

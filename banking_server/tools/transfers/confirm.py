@@ -1,0 +1,146 @@
+"""Confirming or cancelling a transfer: asked for the customer's yes, and what is said of it."""
+
+from typing import Annotated, Any, Literal
+
+from mcp.server.elicitation import AcceptedElicitation
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from banking_server.bank import transfers as bank_transfers
+from banking_server.bank.audit import Outcome
+from banking_server.bank.rules import NotFound, Refused, Rules, may_be_asked_to_confirm
+from banking_server.bank.transfers import (
+    AccountLocked,
+    ApprovalOutstanding,
+    ApprovalRefused,
+    Cancelled,
+    CodeMissing,
+    Confirmation,
+    Expired,
+    Posted,
+    Scheduled,
+    TransferFailed,
+    TransferView,
+    Voided,
+    VoidedForCodes,
+    WrongCode,
+)
+from banking_server.tools.asking import Agreement, can_ask
+from banking_server.tools.calling import current_call
+from banking_server.tools.declaration import bank_tool
+from banking_server.tools.next_steps import next_step
+from banking_server.tools.results import refusal_of, refuse, result
+from banking_server.tools.transfers.words import (
+    TransferOut,
+    describing,
+    locked,
+    summary,
+    transfer_content,
+)
+
+
+class NotAsked:
+    """There is nothing to confirm, or this client cannot be asked."""
+
+
+async def ask_to_confirm(
+    transferId: str, action: str, ctx: Context[Any, Any]
+) -> NotAsked | Elicit[Agreement]:
+    """Ask the customer to confirm, if there is something to confirm and they can be asked."""
+    bank, call = current_call()
+    if action != "confirm" or not can_ask(ctx):
+        return NotAsked()
+    transfer = await bank_transfers.find_transfer(bank, call.customer_id, transferId, call.at)
+    if transfer is None or not may_be_asked_to_confirm(transfer):
+        return NotAsked()
+    return Elicit(f"{summary(transfer)}: confirm it?", Agreement)
+
+
+@bank_tool(title="Confirm or Cancel Money Transfer", destructive=True)
+@describing(wrong_codes=Rules().max_wrong_codes)
+async def confirm_or_cancel_money_transfer(
+    transferId: Annotated[str, Field(description="The id that prepare_money_transfer gave.")],
+    action: Annotated[
+        Literal["confirm", "cancel"],
+        Field(description="confirm makes the transfer, cancel gives the reserved money back."),
+    ],
+    agreement: Annotated[ElicitationResult[Any], Resolve(ask_to_confirm)],
+    confirmationCode: Annotated[
+        str | None,
+        Field(
+            description="The six digits that the customer was shown. Never guess it: needed only "
+            "where the customer cannot be asked directly."
+        ),
+    ] = None,
+) -> Annotated[CallToolResult, TransferOut]:
+    """Confirm or cancel a prepared transfer. Confirming moves the money (or schedules it) and
+    takes the customer's own yes, or the code they were shown; {wrong_codes} wrong codes void the
+    transfer. Repeating a confirmation never moves the money twice."""
+    bank, call = current_call()
+    if action == "cancel":
+        cancelled = await bank_transfers.cancel_transfer(bank, call, transferId)
+        if not isinstance(cancelled, Cancelled):
+            return refusal_of(cancelled)
+        words = f"{summary(cancelled.transfer)} is cancelled. Nothing is reserved for it any more."
+        return result(words, transfer_content(cancelled.transfer), then=next_step(cancelled))
+    said = agreement.data if isinstance(agreement, AcceptedElicitation) else None
+    asked = not isinstance(said, NotAsked)
+    agreed = isinstance(said, Agreement) and said.agreed
+    if asked and not agreed:
+        words = "The customer did not confirm the transfer. It stays as it is until it expires."
+        return result(words, TransferOut(status="declined", transfer_id=transferId))
+    outcome = await bank_transfers.confirm_transfer(
+        bank, call, transferId, customer_agreed=agreed, code=confirmationCode
+    )
+    return _confirmed(outcome)
+
+
+def _confirmed(outcome: Confirmation) -> CallToolResult:
+    match outcome:
+        case Posted(transfer=transfer):
+            words = f"{summary(transfer)} was made at {transfer.posted_at:%Y-%m-%d %H:%M:%S} UTC."
+            return result(words, transfer_content(transfer), then=next_step(outcome))
+        case Scheduled(transfer=transfer):
+            words = f"{summary(transfer)} is confirmed, and will be made on that day."
+            return result(words, transfer_content(transfer), then=next_step(outcome))
+        case CodeMissing(transfer=transfer):
+            words = (
+                f"{summary(transfer)} needs the customer's confirmation: ask them for the "
+                "six-digit code they were shown, and call again with it as confirmationCode."
+            )
+            content = transfer_content(transfer, "confirmation_needed")
+            return result(words, content, then=next_step(outcome))
+        case AccountLocked():
+            return locked(outcome)
+        case ApprovalOutstanding(transfer=transfer):
+            return _not_made(outcome, transfer, "waits for a manager's approval.")
+        case ApprovalRefused(transfer=transfer):
+            return _not_made(outcome, transfer, "was refused by a manager.")
+        case Expired(transfer=transfer):
+            return _not_made(
+                outcome,
+                transfer,
+                f"has expired: it was not confirmed by {transfer.expires_at:%Y-%m-%d %H:%M} UTC. "
+                "It has to be prepared again.",
+            )
+        case Voided(transfer=transfer):
+            return _not_made(outcome, transfer, f"was voided: {transfer.reason}.")
+        case TransferFailed(transfer=transfer):
+            return _not_made(outcome, transfer, f"failed: {transfer.reason}.")
+        case VoidedForCodes():
+            words = "confirmationCode: is wrong, once too often: the transfer is voided."
+            return refuse("voided", "confirmationCode", words)
+        case WrongCode(attempts_left=left):
+            words = f"confirmationCode: is wrong. The transfer is voided after {left} more."
+            return refuse("wrong_code", "confirmationCode", words)
+        case Refused() | NotFound():
+            return refusal_of(outcome)
+
+
+def _not_made(outcome: Outcome, transfer: TransferView, why: str) -> CallToolResult:
+    """Return an error; if the table has a next tool for the outcome, that is the recovery."""
+    structured = transfer_content(transfer).model_copy(update={"field": "transferId"})
+    words = f"transferId: {summary(transfer)} {why} No money was moved."
+    return result(words, structured, then=next_step(outcome), is_error=True)

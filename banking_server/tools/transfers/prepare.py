@@ -1,0 +1,230 @@
+"""Preparing a transfer: which accounts, asked for if they are missing, and what is said of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Annotated, Any
+
+from mcp.server.elicitation import AcceptedElicitation
+from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from banking_server.bank import accounts as bank_accounts
+from banking_server.bank import transfers as bank_transfers
+from banking_server.bank.accounts import AccountView
+from banking_server.bank.rules import NotFound, Refused, TransferDetails, check_details
+from banking_server.bank.transfers import AccountLocked, OverThreshold, Prepared, ToAccountMissing
+from banking_server.tools.amounts import AmountIn
+from banking_server.tools.asking import Option, Pick, can_ask, picker
+from banking_server.tools.calling import current_call
+from banking_server.tools.declaration import bank_tool
+from banking_server.tools.next_steps import next_step
+from banking_server.tools.results import refusal_of, refuse, result, text
+from banking_server.tools.transfers.words import (
+    FROM_QUESTION,
+    TO_QUESTION,
+    TransferOut,
+    choice,
+    locked,
+    summary,
+    transfer_content,
+)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The account is known: given as an argument."""
+
+    account_id: str
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The account is not known, and this client cannot be asked: offer what it may be."""
+
+    field: str
+    question: str
+    accounts: Sequence[AccountView]
+
+
+@dataclass(frozen=True)
+class NotAsked:
+    """There is no need to know: the call ends for another reason."""
+
+
+async def check_before_asking(
+    amount: AmountIn, scheduledDate: str | None, memo: str | None
+) -> TransferDetails | Refused:
+    """Check the details before anybody is asked: nobody picks accounts for what cannot be."""
+    bank, call = current_call()
+    return check_details(
+        bank.rules,
+        amount=amount,
+        scheduled_date=scheduledDate,
+        memo=memo,
+        today=call.at.astimezone(UTC).date(),
+    )
+
+
+Details = Annotated[TransferDetails | Refused, Resolve(check_before_asking)]
+
+
+async def ask_from_account(
+    fromAccountId: str | None, details: Details, ctx: Context[Any, Any]
+) -> Chosen | Choices | NotAsked | Elicit[Pick]:
+    """Ask which account to take the money from, unless it is given or the call ends before."""
+    if fromAccountId is not None:
+        return Chosen(fromAccountId)
+    if isinstance(details, Refused):
+        return NotAsked()
+    bank, call = current_call()
+    accounts = await bank_accounts.debit_accounts(bank, call.customer_id, call.at)
+    return _ask(ctx, "fromAccountId", FROM_QUESTION, accounts)
+
+
+async def ask_to_account(
+    toAccountId: str | None,
+    chosen_from: Annotated[ElicitationResult[Any], Resolve(ask_from_account)],
+    details: Details,
+    ctx: Context[Any, Any],
+) -> Chosen | Choices | NotAsked | Elicit[Pick]:
+    """Ask which account to send the money to, unless it is given or the call ends before."""
+    if toAccountId is not None:
+        return Chosen(toAccountId)
+    from_id = _account_id(chosen_from)
+    if from_id is None or isinstance(details, Refused):
+        return NotAsked()
+    bank, call = current_call()
+    accounts = await bank_accounts.payable_accounts(bank, call.customer_id, from_id, call.at)
+    return NotAsked() if accounts is None else _ask(ctx, "toAccountId", TO_QUESTION, accounts)
+
+
+def _ask(
+    ctx: Context[Any, Any], field: str, question: str, accounts: Sequence[AccountView]
+) -> Choices | Elicit[Pick]:
+    if not accounts or not can_ask(ctx):
+        return Choices(field, question, accounts)
+    options = [
+        Option(
+            account.account_id, f"{account.account_name} ({account.account_id}), {account.currency}"
+        )
+        for account in accounts
+    ]
+    return Elicit(question, picker("Account", options))
+
+
+def _account_id(chosen: ElicitationResult[Any]) -> str | None:
+    if not isinstance(chosen, AcceptedElicitation):
+        return None
+    if isinstance(chosen.data, Pick):
+        return chosen.data.picked
+    return chosen.data.account_id if isinstance(chosen.data, Chosen) else None
+
+
+async def answer_locked_account(arguments: dict[str, Any]) -> CallToolResult | None:
+    """Answer a locked from-account, whatever is wrong with the rest of the arguments."""
+    from_id = arguments.get("fromAccountId")
+    if not isinstance(from_id, str):
+        return None
+    bank, call = current_call()
+    outcome = await bank_transfers.report_locked(bank, call, from_id)
+    return None if outcome is None else locked(outcome)
+
+
+@bank_tool(title="Prepare Money Transfer", before_refusal=answer_locked_account)
+async def prepare_money_transfer(
+    amount: Annotated[
+        AmountIn,
+        Field(description="How much, in the accounts' currency, with at most two decimals: 25.50."),
+    ],
+    chosen_from: Annotated[ElicitationResult[Any], Resolve(ask_from_account)],
+    chosen_to: Annotated[ElicitationResult[Any], Resolve(ask_to_account)],
+    details: Details,
+    fromAccountId: Annotated[
+        str | None,
+        Field(description="Id of the account to take the money from; asked for if missing."),
+    ] = None,
+    toAccountId: Annotated[
+        str | None,
+        Field(description="Id of the account or payee to send it to; asked for if missing."),
+    ] = None,
+    scheduledDate: Annotated[
+        str | None,
+        Field(description="When to transfer, as YYYY-MM-DD, at most a year ahead; now if missing."),
+    ] = None,
+    memo: Annotated[
+        str | None, Field(description="A note for the statement, at most 140 characters.")
+    ] = None,
+) -> Annotated[CallToolResult, TransferOut]:
+    """Prepare a transfer between the customer's accounts, or to one of their payees. The money
+    is reserved but does not move before the customer confirms the transfer with
+    confirm_or_cancel_money_transfer. Leave an account out if the customer has not named it."""
+    bank, call = current_call()
+    from_id, to_id = _account_id(chosen_from), _account_id(chosen_to)
+    if from_id is None:
+        return refusal_of(details) if isinstance(details, Refused) else _undecided(chosen_from)
+    if to_id is None and not _needs_no_answer(chosen_to):
+        return _undecided(chosen_to)
+    outcome = await bank_transfers.prepare_transfer(
+        bank,
+        call,
+        from_account_id=from_id,
+        to_account_id=to_id,
+        amount=amount,
+        scheduled_date=scheduledDate,
+        memo=memo,
+    )
+    match outcome:
+        case AccountLocked():
+            return locked(outcome)
+        case Prepared() | OverThreshold():
+            return _prepared(outcome)
+        case ToAccountMissing():
+            return refuse("refused", "toAccountId", "toAccountId: is missing.")
+        case Refused() | NotFound():
+            return refusal_of(outcome)
+
+
+def _needs_no_answer(chosen: ElicitationResult[Any]) -> bool:
+    return isinstance(chosen, AcceptedElicitation) and isinstance(chosen.data, NotAsked)
+
+
+def _undecided(chosen: ElicitationResult[Any]) -> CallToolResult:
+    """Return the result if an account is missing: what it may be, or that none was chosen."""
+    if isinstance(chosen, AcceptedElicitation) and isinstance(chosen.data, Choices):
+        choices = chosen.data
+        if not choices.accounts:
+            return refuse(
+                "refused", choices.field, f"{choices.field}: you have no account that it could be."
+            )
+        lines = [f"- {account.account_name}: {account.account_id}" for account in choices.accounts]
+        return result(
+            "\n".join([f"{choices.question} Call again with {choices.field}:", *lines]),
+            TransferOut(
+                status="account_needed",
+                field=choices.field,
+                choices=[choice(account) for account in choices.accounts],
+            ),
+        )
+    return result(
+        "No transfer was prepared, because no account was chosen.",
+        TransferOut(status="declined"),
+    )
+
+
+def _prepared(outcome: Prepared | OverThreshold) -> CallToolResult:
+    transfer = outcome.transfer
+    words = (
+        f"{summary(transfer)} is prepared, and the money is reserved until "
+        f"{transfer.expires_at:%Y-%m-%d %H:%M} UTC. "
+    )
+    if isinstance(outcome, OverThreshold):
+        words += "A manager has to approve it before the customer can confirm it."
+    else:
+        words += "It is not made before the customer confirms it."
+    code = f"Your confirmation code for transfer {transfer.transfer_id} is {outcome.code}."
+    return result(
+        [text(words), text(code, "user")], transfer_content(transfer), then=next_step(outcome)
+    )

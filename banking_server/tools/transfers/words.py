@@ -1,0 +1,144 @@
+"""What is said about transfers: the words for people, and the structured content."""
+
+from collections.abc import Callable
+from datetime import date, datetime
+from typing import Any, Final, Literal, TypeVar
+
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from banking_server.bank.accounts import AccountView
+from banking_server.bank.money import format_money, to_decimal
+from banking_server.bank.transfers import AccountLocked, TransferView
+from banking_server.tools.amounts import AmountOut
+from banking_server.tools.next_steps import next_step
+from banking_server.tools.results import Structured, result, text
+
+FROM_QUESTION: Final = "Which account should the money be taken from?"
+TO_QUESTION: Final = "Which account should the money be sent to?"
+
+
+class ChoiceOut(Structured):
+    """One account that can be chosen."""
+
+    account_id: str
+    account_name: str
+    account_type: str
+    currency: str
+
+
+class TransferOut(Structured):
+    """Where a transfer stands; or, where there is none yet, what is needed to prepare it."""
+
+    status: Literal[
+        "pending",
+        "scheduled",
+        "posted",
+        "voided",
+        "expired",
+        "failed",
+        "account_locked",
+        "account_needed",
+        "confirmation_needed",
+        "declined",
+    ] = Field(
+        description="pending, scheduled, posted, voided, expired, failed: the transfer's own. "
+        "account_locked: an agent has to help. account_needed: choose one of choices. "
+        "confirmation_needed: the customer has to confirm. declined: the customer did not answer "
+        "or said no."
+    )
+    transfer_id: str | None = None
+    from_account_id: str | None = None
+    to_account_id: str | None = None
+    amount: AmountOut | None = None
+    currency: str | None = None
+    scheduled_date: date | None = None
+    memo: str | None = None
+    approval: Literal["none", "required", "requested", "granted", "refused"] | None = Field(
+        default=None, description="Where the transfer stands with the manager."
+    )
+    created_at: datetime | None = None
+    expires_at: datetime | None = Field(
+        default=None, description="A pending transfer must be confirmed before."
+    )
+    posted_at: datetime | None = None
+    account_id: str | None = Field(default=None, description="The locked account.")
+    account_name: str | None = Field(default=None, description="The locked account's name.")
+    field: str | None = Field(default=None, description="The argument that is still needed.")
+    choices: list[ChoiceOut] | None = Field(default=None, description="What it may be.")
+
+
+def choice(account: AccountView) -> ChoiceOut:
+    """Return an account as something to choose."""
+    return ChoiceOut(
+        account_id=account.account_id,
+        account_name=account.account_name,
+        account_type=account.account_type,
+        currency=account.currency,
+    )
+
+
+def summary(transfer: TransferView) -> str:
+    """Say which transfer it is, as the beginning of a sentence."""
+    when = f" on {transfer.scheduled_date}" if transfer.scheduled_date else ""
+    amount = format_money(transfer.amount_minor, transfer.currency)
+    return (
+        f"Transfer {transfer.transfer_id} of {amount} from {transfer.from_account_name} "
+        f"to {transfer.to_account_name}{when}"
+    )
+
+
+def transfer_content(
+    transfer: TransferView, status: Literal["confirmation_needed"] | None = None
+) -> TransferOut:
+    """Return the structured content; `status` is given if it says more than the transfer's own."""
+    return TransferOut(
+        status=status or transfer.status,
+        transfer_id=transfer.transfer_id,
+        from_account_id=transfer.from_account_id,
+        to_account_id=transfer.to_account_id,
+        amount=to_decimal(transfer.amount_minor),
+        currency=transfer.currency,
+        scheduled_date=transfer.scheduled_date,
+        memo=transfer.memo,
+        approval=transfer.approval,
+        created_at=transfer.created_at,
+        expires_at=transfer.expires_at,
+        posted_at=transfer.posted_at,
+    )
+
+
+def locked(outcome: AccountLocked) -> CallToolResult:
+    """Return the result for a locked from-account."""
+    account = outcome.account
+    return result(
+        [
+            text(
+                f"I'm sorry, but your {account.account_name} account ({account.account_id}) is "
+                "currently locked. You'll need to speak with a customer service agent to resolve "
+                "this issue before you can transfer funds from this account.",
+                "user",
+            )
+        ],
+        TransferOut(
+            status="account_locked",
+            account_id=account.account_id,
+            account_name=account.account_name,
+        ),
+        then=next_step(outcome),
+    )
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_NUMBERS: Final = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+
+
+def describing(**numbers: int) -> Callable[[_Function], _Function]:
+    """Write numbers into a tool's description, in words: `{name}` in the function's docstring."""
+
+    def describe(function: _Function) -> _Function:
+        shown = {name: _NUMBERS[number] for name, number in numbers.items()}
+        function.__doc__ = (function.__doc__ or "").format(**shown)
+        return function
+
+    return describe

@@ -1,0 +1,145 @@
+"""Handing over to a person: one open handoff a reason, and how to be connected."""
+
+from typing import Any
+
+import pytest
+from mcp.types import InputRequiredResult
+
+from ..kit.bank import Question, World, one_round, structured, words
+from ..kit.words import CHOICE, HANDOFF
+
+pytestmark = pytest.mark.anyio
+
+
+def picks(value: str) -> Any:
+    def answer(question: Question) -> dict[str, Any]:
+        assert question.options == {
+            "realtime": "Speak to an agent now",
+            "callback": "Be called back",
+        }
+        return {"picked": value}
+
+    return answer
+
+
+@pytest.mark.parametrize("choice", ["realtime", "callback"])
+async def test_the_customer_is_asked_how_to_connect(world: World, mode: str, choice: str) -> None:
+    async with world.customer(mode=mode, answers=[picks(choice)]) as customer:
+        result = await customer.call(HANDOFF, reason="Lost card")
+        again = await customer.call(HANDOFF, reason="Lost card")
+
+    assert len(customer.asked) == 1, "what was chosen is not asked again"
+    assert not result.is_error
+    assert structured(result)["choice"] == choice
+    assert structured(result)["status"] == "open"
+    assert "choices" not in structured(result)
+    assert structured(again) == structured(result)
+    assert world.sql("SELECT customer_id, reason, choice, status FROM handoff") == [
+        ("CUST001", "Lost card", choice, "open")
+    ]
+    assert world.outcomes() == [(HANDOFF, "handoff_opened")] * 2
+
+
+@pytest.mark.parametrize("answer", ["decline", "cancel"])
+async def test_no_answer_leaves_the_choice_open(world: World, mode: str, answer: str) -> None:
+    async with world.customer(mode=mode, answers=[answer, picks("realtime")]) as customer:
+        result = await customer.call(HANDOFF, reason="Lost card")
+        assert not result.is_error
+        assert structured(result)["choices"] == ["realtime", "callback"]
+        assert "choice" not in structured(result)
+        later = await customer.call(HANDOFF, reason="Lost card")
+    assert structured(later)["handoffId"] == structured(result)["handoffId"]
+    assert structured(later)["choice"] == "realtime"
+    assert world.sql("SELECT count(*) FROM handoff") == [(1,)]
+
+
+async def test_a_client_that_cannot_be_asked_gets_text_that_another_tool_completes(
+    world: World, mode: str
+) -> None:
+    async with world.customer(mode=mode) as customer:
+        offered = await customer.call(HANDOFF)
+        said = words(offered)
+        assert "speak to an agent now" in said
+        assert "called back" in said
+        assert structured(offered)["choices"] == ["realtime", "callback"]
+        handoff_id = structured(offered)["handoffId"]
+        assert handoff_id in words(offered, "assistant")
+        assert CHOICE in words(offered, "assistant")
+
+        chosen = await customer.call(CHOICE, handoffId=handoff_id, choice="callback")
+        assert structured(chosen)["choice"] == "callback"
+        assert structured(chosen)["handoffId"] == handoff_id
+        changed = await customer.call(CHOICE, handoffId=handoff_id, choice="realtime")
+        assert structured(changed)["choice"] == "realtime"
+        again = await customer.call(CHOICE, handoffId=handoff_id, choice="realtime")
+        assert structured(again) == structured(changed)
+    assert world.sql("SELECT choice FROM handoff") == [("realtime",)]
+
+
+async def test_one_open_handoff_for_each_reason_and_customer(world: World) -> None:
+    async with world.customer() as first, world.customer("CUST002") as second:
+        ids = [
+            structured(await who.call(HANDOFF, **arguments))["handoffId"]
+            for who, arguments in [
+                (first, {}),
+                (first, {"reason": None}),
+                (first, {"reason": "  "}),
+                (first, {"reason": "Lost card"}),
+                (second, {"reason": "Lost card"}),
+                (second, {}),
+            ]
+        ]
+    assert ids[0] == ids[1] == ids[2]
+    assert len(set(ids)) == 4
+    assert world.sql("SELECT count(*) FROM handoff") == [(4,)]
+
+
+async def test_a_claimed_handoff_is_with_its_agent(world: World) -> None:
+    async with world.customer() as customer:
+        opened = structured(await customer.call(HANDOFF, reason="Lost card"))
+        world.sql(
+            "UPDATE handoff SET status = 'claimed', claimed_by = 'Alex', claimed_at = created_at"
+        )
+        late = await customer.call(CHOICE, handoffId=opened["handoffId"], choice="callback")
+        assert late.is_error
+        assert structured(late)["field"] == "handoffId"
+        assert "Alex" not in words(late)
+        another = structured(await customer.call(HANDOFF, reason="Lost card"))
+    assert another["handoffId"] != opened["handoffId"]
+
+
+async def test_a_replayed_answer_opens_no_second_handoff(world: World) -> None:
+    async with world.customer(can_be_asked=True) as customer:
+        arguments = {"reason": "Lost card"}
+        asked = await one_round(customer, HANDOFF, arguments)
+        assert isinstance(asked, InputRequiredResult)
+        ((key, _),) = (asked.input_requests or {}).items()
+        answers = {key: {"action": "accept", "content": {"picked": "callback"}}}
+        results = [
+            await one_round(
+                customer,
+                HANDOFF,
+                arguments,
+                input_responses=answers,
+                request_state=asked.request_state,
+            )
+            for _ in range(3)
+        ]
+    assert len({structured(result)["handoffId"] for result in results}) == 1  # type: ignore[arg-type]
+    assert world.sql("SELECT count(*) FROM handoff") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "answer", [{"picked": "pigeon"}, {}, {"picked": 5}, {"chosen": "callback"}]
+)
+async def test_an_answer_that_does_not_fit_is_no_answer(
+    world: World, mode: str, answer: dict[str, Any]
+) -> None:
+    async with world.customer(mode=mode, answers=[answer]) as customer:
+        result = await customer.call(HANDOFF, reason="Lost card")
+    assert result.is_error
+    assert structured(result)["status"] == "invalid_answer"
+    assert "Resolver" not in words(result)
+    assert "banking_server" not in words(result)
+    assert world.sql("SELECT count(*) FROM handoff") == [(0,)]
+    assert world.outcomes() == [(HANDOFF, "invalid_answer")]
