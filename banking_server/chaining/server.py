@@ -4,10 +4,11 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.extension import Extension
+from mcp.server.mcpserver import MCPServer
 from mcp_types import (
     Annotations,
     CallToolRequestParams,
@@ -28,9 +29,6 @@ from banking_server.chaining.directive import (
     read_directive,
 )
 
-if TYPE_CHECKING:
-    from mcp.server.mcpserver import MCPServer
-
 logger = logging.getLogger(__name__)
 
 _ResultT = TypeVar("_ResultT", CallToolResult, InputRequiredResult)
@@ -41,9 +39,9 @@ def with_next_tool(
 ) -> CallToolResult:
     """Return `result` with the directive to call `tool` next, with exactly `arguments`::
 
-    return with_next_tool(result, "request_agent_handoff", {"reason": reason})
+        return with_next_tool(result, "request_agent_handoff", {"reason": reason})
 
-    Raises ValueError (of Pydantic) if `tool` is empty or `arguments` are not a JSON object.
+    Raises ValueError if `tool` is empty.
     """
     directive = Directive(tool=tool, arguments=dict(arguments or {}))
     return result.model_copy(
@@ -113,7 +111,7 @@ class ToolChaining(Extension):
         """Return what `server/discover` advertises (2026-07-28)."""
         return SETTINGS
 
-    def bind(self, mcp: "MCPServer[Any]") -> None:
+    def bind(self, mcp: MCPServer[Any]) -> None:
         """Check directives against the tools of `mcp`, and advertise to clients of 2025-11-25.
 
         To be called after `mcp` was made, since the SDK does not tell an extension its server.
