@@ -111,13 +111,17 @@ async def test_any_other_client_gets_the_directive_and_the_words(undeclared: Pee
     assert "do not call it again" in words.text
 
 
-async def test_a_result_without_directive_is_left_alone(undeclared: Peer) -> None:
-    for arguments, meta in (({}, {"by": "server"}), ({"bare": True}, None)):
-        result = await undeclared.client.call_tool("emit", arguments)
+@pytest.mark.parametrize(
+    ("arguments", "meta"), [({}, {"by": "server"}), ({"bare": True}, None)], ids=["meta", "bare"]
+)
+async def test_a_result_without_directive_is_left_alone(
+    undeclared: Peer, arguments: dict[str, Any], meta: Any
+) -> None:
+    result = await undeclared.client.call_tool("emit", arguments)
 
-        assert texts(result) == ["one", "two"]
-        assert (result.meta or {}).get("kept") == meta
-        assert META_KEY not in (result.meta or {})
+    assert texts(result) == ["one", "two"]
+    assert (result.meta or {}).get("kept") == meta
+    assert META_KEY not in (result.meta or {})
 
 
 async def test_an_error_result_keeps_its_directive(declared: Peer) -> None:
