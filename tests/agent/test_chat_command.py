@@ -231,10 +231,7 @@ def test_a_conversation_in_the_terminal(
     assert "Traceback" not in session.screen
 
 
-LOCKED = "I'm sorry, but your Primary Checking account (acc_checking_001) is currently locked."
-
-
-def test_the_banks_locked_account(tmp_path: Path, sessions: list[Session]) -> None:
+def test_the_banks_own_server_and_its_directive(tmp_path: Path, sessions: list[Session]) -> None:
     """The bank's own server: one call by the model, and the directive does the rest."""
     script = [
         call("list_accounts"),
@@ -264,7 +261,7 @@ def test_the_banks_locked_account(tmp_path: Path, sessions: list[Session]) -> No
         session.wait_for("you> ")
         session.press("/quit\n")
         assert session.finish() == 0
-    assert LOCKED in " ".join(session.screen.split())
+    assert "I'm sorry" in session.screen
     assert "I'm sorry" not in model.told
     assert len(model.requests) == 3
     assert "A customer service agent will call you back." in model.last_message()

@@ -161,11 +161,16 @@ def test_the_seeds_shape_without_a_call_is_an_answer(end: str) -> None:
     assert read_reply(f'{{"response": "All done."{end}}}') == ForUser("All done.")
 
 
-def test_native_arguments() -> None:
-    assert read_arguments("") == {}
-    assert read_arguments(' {"a": 1} ') == {"a": 1}
-    for text in ("[1]", '"a"', "null", "{} {}", '{"a": 1', "{'a': 1}", '{"a": Infinity}'):
-        assert isinstance(read_arguments(text), Unreadable), text
+@pytest.mark.parametrize(("text", "arguments"), [("", {}), (' {"a": 1} ', {"a": 1})])
+def test_native_arguments(text: str, arguments: dict[str, object]) -> None:
+    assert read_arguments(text) == arguments
+
+
+@pytest.mark.parametrize(
+    "text", ["[1]", '"a"', "null", "{} {}", '{"a": 1', "{'a': 1}", '{"a": Infinity}']
+)
+def test_native_arguments_that_are_not_one_json_object(text: str) -> None:
+    assert isinstance(read_arguments(text), Unreadable)
 
 
 @settings(deadline=None)

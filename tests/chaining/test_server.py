@@ -34,6 +34,7 @@ from .support import MODERN, MODES, Peer, connect, http_server
 
 pytestmark = pytest.mark.anyio
 
+IN_MEMORY = [("memory", mode) for mode in MODES]
 GOOD = {"tool": "target", "arguments": {"reason": "locked — 锁", "urgency": 2}}
 BAD = [
     pytest.param(None, "must be an object", id="null"),
@@ -139,6 +140,8 @@ async def test_an_error_result_gets_the_words_too(undeclared: Peer) -> None:
     assert len(result.content) == 3
 
 
+# What is wrong with a directive has nothing to do with the transport.
+@pytest.mark.parametrize("declared", IN_MEMORY, indirect=True, ids="-".join)
 @pytest.mark.parametrize(("value", "says"), BAD)
 async def test_a_bad_directive_is_dropped_and_logged(
     declared: Peer, value: Any, says: str, caplog: pytest.LogCaptureFixture
@@ -150,11 +153,10 @@ async def test_a_bad_directive_is_dropped_and_logged(
     assert texts(result) == ["one", "two"]
     assert result.structured_content == {"n": 1}
     assert not result.is_error
-    if declared.transport != "stdio":  # whose log is in another process
-        [message] = errors(caplog)
-        assert "'emit'" in message
-        assert says in message
-        assert "S3CRET" not in message
+    [message] = errors(caplog)
+    assert "'emit'" in message
+    assert says in message
+    assert "S3CRET" not in message
 
 
 async def test_nobody_is_told_a_bad_directive_in_words(undeclared: Peer) -> None:
@@ -190,7 +192,7 @@ async def test_an_interim_result_loses_its_directive(
     assert list(result.input_requests) == ["q"]
     assert META_KEY not in (result.meta or {})
     assert (result.meta or {})["kept"] == 1
-    if declared.transport != "stdio":
+    if declared.transport != "stdio":  # whose log is in another process
         [message] = errors(caplog)
         assert "interim" in message
 
