@@ -317,7 +317,9 @@ def chat(
     """
     from banking_server import agent
     from banking_server.host.connect import connected
-    from banking_server.host.printing import Narrator, TerminalQuestions, console, printable, say
+    from banking_server.host.narrator import Narrator
+    from banking_server.host.printing import console, printable, say
+    from banking_server.host.questions import TerminalQuestions
 
     server = _server(ctx, url, command, database, customer)
     _silence_libraries()
@@ -454,7 +456,9 @@ async def _call(
 ) -> int:
     from banking_server.chaining import ChainFailed, Outcome, call_tool_with_chaining
     from banking_server.host.connect import connected
-    from banking_server.host.printing import Narrator, TerminalQuestions, console, say
+    from banking_server.host.narrator import Narrator
+    from banking_server.host.printing import console, say
+    from banking_server.host.questions import TerminalQuestions
 
     # With --json the steps are shown on standard error, beside the questions.
     errors = console(sys.stderr)
@@ -473,6 +477,7 @@ async def _call(
                 limit=max_calls,
                 consent=narrator,
                 on_step=narrator.told,
+                on_proposal=narrator.proposed,
             )
         except ChainFailed as failed:
             result = failed.result

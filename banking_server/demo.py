@@ -14,7 +14,9 @@ from banking_server.bank.handoffs import list_open_handoffs
 from banking_server.chaining import call_tool_with_chaining
 from banking_server.desk import show_events, show_handoffs
 from banking_server.host.connect import connected, this_server
-from banking_server.host.printing import Narrator, choices, say
+from banking_server.host.narrator import Narrator
+from banking_server.host.printing import say
+from banking_server.host.questions import choices
 from banking_server.server.build import open_bank, utc_now
 from banking_server.server.settings import Settings
 
@@ -55,6 +57,7 @@ async def _customer(out: Console, client: Client) -> bool:
         dict(_ARGUMENTS),
         consent=narrator,
         on_step=narrator.told,
+        on_proposal=narrator.proposed,
     )
     narrator.end(result)
     return result.outcome == "completed" and len(result.steps) == 2

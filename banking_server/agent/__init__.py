@@ -1,14 +1,17 @@
-"""A language model in the loop: prompt-selected tools, and the recursive agent.
+"""A language model in the loop: tools described in the prompt, and the recursive agent.
 
-This is the other way to chain tools. Where `chaining` follows what a server decided, here a model
-decides on each call; both work together, since the agent makes its calls through the chaining
-client. It is for any MCP servers and any OpenAI-compatible endpoint. Read in this order:
+This is the other way to chain tools. With `chaining`, a server decides on the next call; here a
+model decides on each call. Both work together, since the agent makes its calls through the chaining
+client. It works with any MCP servers and any OpenAI-compatible endpoint. Read in this order:
 
 - `settings`: which model, and the bounds;
 - `endpoint`: ask the model, and what can go wrong;
-- `toolbox`: the servers' tools as a model is told of them;
-- `reply`: is a reply an answer, or a call;
-- `audience`: what of a result the model is told, and what it never sees;
+- `toolbox`: the servers' tools, as the model is told of them;
+- `prompt`: the system message;
+- `reply`: is a reply for the user, or does it ask for a call?
+- `policy`: does the host allow a call that the model asks for?
+- `audience`: what the model is told of a result, and what it never sees;
+- `transcript`: what happened in a request, and who decided on it;
 - `loop`: the agent;
 - `chat`: a conversation with it at the terminal.
 """
@@ -22,13 +25,13 @@ from banking_server.agent.endpoint import (
     NativeCall,
     Usage,
 )
-from banking_server.agent.loop import (
-    Agent,
-    AllowReadOnly,
-    Bounds,
+from banking_server.agent.loop import Agent, Bounds
+from banking_server.agent.policy import AllowReadOnly, CallPolicy
+from banking_server.agent.settings import ModelNotConfigured, ModelSettings, load_model_settings
+from banking_server.agent.toolbox import OfferedTool, Toolbox, ToolsUnavailable
+from banking_server.agent.transcript import (
     Called,
     Calling,
-    CallPolicy,
     ChainStopped,
     Corrected,
     Declined,
@@ -39,8 +42,6 @@ from banking_server.agent.loop import (
     Said,
     what_happened,
 )
-from banking_server.agent.settings import ModelNotConfigured, ModelSettings, load_model_settings
-from banking_server.agent.toolbox import OfferedTool, Toolbox, ToolsUnavailable
 
 __all__ = [
     "Agent",

@@ -1,4 +1,4 @@
-"""Who a result's content is for: what the model is told, and what it never sees."""
+"""Whom the content of a result is for: what the model is told, and what it never sees."""
 
 import json
 from collections.abc import Sequence
@@ -7,16 +7,16 @@ from typing import Any
 from mcp.types import CallToolResult, ContentBlock, TextContent
 
 from banking_server.chaining import ChainResult, Outcome, Step
-from banking_server.chaining.content import for_user_alone, in_text
+from banking_server.chaining.content import for_user_alone, in_text, on_the_wire
 
 WITHHELD = "[shown to the user, and not to you]"
-"""Stands where the model is kept from something."""
+"""Stands in place of what the model must not see."""
 
 
 def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
-    """Return what a chain's calls returned, as the model is told of it.
+    """Return the results of a chain in words for the model.
 
-    `names` says what the model knows a tool by, where that is not the server's own name.
+    `names` maps the server's own name of a tool to the name that the model knows it by.
     """
     parts: list[str] = []
     for step in chain.steps:
@@ -45,28 +45,24 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
 def _step_for_model(name: str, step: Step, blocks: Sequence[ContentBlock]) -> str:
     texts = [
         WITHHELD if for_user_alone(item) else in_text(item, note=": not shown to you")
-        for item in map(_wire, blocks)
+        for item in map(on_the_wire, blocks)
     ]
     if all(text == WITHHELD for text in texts) and step.result.structured_content is not None:
-        # Servers repeat structured content as text; only without one does the model need it.
+        # Text repeats the structured content; the model needs it only if there is no text for it.
         texts.append(json.dumps(_without_secrets(step.result), ensure_ascii=False))
     heading = f"{name} failed" if step.result.is_error else f"Result of {name}"
     return f"{heading}:\n" + ("\n".join(texts) or "[no content]")
 
 
-def _wire(block: ContentBlock) -> dict[str, Any]:
-    return block.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-
 def _without_secrets(result: CallToolResult) -> Any:
     """Return the structured content without the texts that are for the user alone.
 
-    Structured content has no audience of its own, and servers repeat there what they say in text.
+    Structured content has no audience of its own, and servers repeat in it what they say in text.
     """
     secrets = [
         block.text
         for block in result.content
-        if isinstance(block, TextContent) and block.text and for_user_alone(_wire(block))
+        if isinstance(block, TextContent) and block.text and for_user_alone(on_the_wire(block))
     ]
 
     def clean(value: Any) -> Any:

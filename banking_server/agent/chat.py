@@ -1,7 +1,7 @@
 """A conversation with the agent at the terminal.
 
 The event loop runs in a thread of its own. The main thread reads the user's lines, so that the
-terminal's own line editing and history work, and so that Ctrl-C comes to it, and stops a request.
+terminal's own line editing and history work, and so that Ctrl-C reaches it and stops a request.
 """
 
 import importlib
@@ -16,8 +16,10 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
 
 from banking_server.agent.endpoint import Endpoint
-from banking_server.agent.loop import (
-    Agent,
+from banking_server.agent.loop import Agent
+from banking_server.agent.settings import ModelSettings
+from banking_server.agent.toolbox import OfferedTool, Toolbox
+from banking_server.agent.transcript import (
     Called,
     Calling,
     ChainStopped,
@@ -29,21 +31,19 @@ from banking_server.agent.loop import (
     RunOutcome,
     Said,
 )
-from banking_server.agent.settings import ModelSettings
-from banking_server.agent.toolbox import OfferedTool, Toolbox
-from banking_server.chaining import ConsentPolicy, Step
+from banking_server.chaining import ConsentPolicy, Proposal, Step
 
 PROMPT: Final = "you> "
 QUIT: Final = "/quit"
 
 
 def read_line(prompt: str) -> str:
-    """Return the user's next line, with editing and history where the platform has them.
+    """Return the user's next line, with editing and history if the platform has them.
 
-    To be called in the main thread. Raises EOFError where there are no more lines.
+    To be called in the main thread. Raises EOFError if there are no more lines.
     """
     with suppress(ImportError):
-        # To import it is what gives input() the arrow keys.
+        # Importing it gives input() line editing.
         importlib.import_module("readline")
     sys.stdout.flush()
     return input(prompt if sys.stdin.isatty() else "")
@@ -65,16 +65,20 @@ class Terminal:
     """Writes a piece of the model's text as it comes, and adds no line break."""
     tell: Tell
     consents: Callable[[str], Awaitable[bool]] | None
-    """Asks the user whether a tool is called that may change something. None: nobody is there to
+    """Asks the user whether a tool that may change something is called. None means that nobody can
     be asked, so that no such tool is called."""
     read: Callable[[str], str] = read_line
 
 
 class ChainNarrator(ConsentPolicy, Protocol):
-    """Shows the results of a chain's calls, and each directive before it is followed."""
+    """Shows the results of a chain's calls and the follow-up calls, and decides on these."""
 
     def told(self, step: Step) -> None:
         """Show the result of a call."""
+        ...
+
+    def proposed(self, proposal: Proposal) -> None:
+        """Show a follow-up call, before consent is asked for."""
         ...
 
 
@@ -87,9 +91,9 @@ def chat(
 ) -> None:
     """Hold a conversation until the user ends it with `/quit` or the end of the input.
 
-    Ctrl-C stops the request under way and leaves the conversation standing; a second one, while
-    the first is still being seen to, raises KeyboardInterrupt. Raises ToolsUnavailable, and what
-    `connect` raises.
+    Ctrl-C stops the request under way, and the conversation goes on; a second one, before the
+    request has stopped, raises KeyboardInterrupt. Raises ToolsUnavailable, and what `connect`
+    raises.
     """
     view = _View(terminal, narrator)
     with (
@@ -129,13 +133,15 @@ async def _agent(settings: ModelSettings, connect: Connect, view: "_View") -> As
             toolbox,
             consent=view,
             follow_consent=view.narrator,
+            on_call=view.announce,
+            on_proposal=view.narrator.proposed,
             on_entry=view.show,
             on_text=view.write,
         )
 
 
 class _View:
-    """Shows a request as it is worked on, and asks for the host's consent."""
+    """Shows a request while it is worked on, and asks the user for consent."""
 
     def __init__(self, terminal: Terminal, narrator: ChainNarrator) -> None:
         self._terminal = terminal
@@ -143,7 +149,7 @@ class _View:
         self._mid_line = False
 
     def begin(self, endpoint: Endpoint, toolbox: Toolbox) -> None:
-        """Say who is talking, and with which tools."""
+        """Say which model is talking, and which tools it has."""
         tools = ", ".join(offered.name for offered in toolbox.tools) or "none"
         self._tell(f"Model: {endpoint.model}. Tools: {tools}.")
         self._tell(f"Ctrl-C stops a request; {QUIT} ends the conversation.")
@@ -156,10 +162,6 @@ class _View:
     def show(self, entry: Entry) -> None:
         """Show an entry of the transcript."""
         match entry:
-            case Calling() if entry.tool.read_only:
-                self._announce(entry.tool, entry.arguments)
-            case Calling():
-                pass  # Announced when the user was asked for their consent.
             case Called():
                 self._end_line()
                 self.narrator.told(entry.step)
@@ -169,7 +171,7 @@ class _View:
                 self._tell(f"(Not called: {entry.tool.name}. The model has been told.)", indent=3)
             case Corrected():
                 self._tell(f"(No call was made: {entry.problem}. The model has been told.)")
-            case ModelReplied() | Said():
+            case ModelReplied() | Said() | Calling():
                 self._end_line()
 
     def end(self, run: Run) -> None:
@@ -188,11 +190,11 @@ class _View:
         self._gap()
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-        """Show a call that may change something, and return whether the user consents to it."""
-        self._announce(tool, arguments)
+        """Return whether the user consents to a call that may change something."""
         return self._terminal.consents is not None and await self._terminal.consents(tool.name)
 
-    def _announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
+    def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
+        """Show a call that the model asks for, before consent is asked for."""
         self._gap()
         self._tell(tool.name)
         self._tell(f"with     {json.dumps(arguments, ensure_ascii=False)}", indent=3)

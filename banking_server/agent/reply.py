@@ -1,18 +1,18 @@
-"""Reading a model's reply: is it an answer for the user, or a tool call?
+"""Reading a model's reply: is it for the user, or does it ask for a tool call?
 
-A reply is a **call** if it holds one JSON object of either shape, and nothing comes after it:
+A reply asks for a **call** if it holds a JSON object of one of these shapes, and ends with it:
 
     {"tool": "list_accounts", "arguments": {}}
     {"response": "I'll look.", "mcp": {"tool": "bank", "method": "list_accounts", "params": {}}}
 
-bare or in a Markdown code fence, as most small models write it. Words *before* the object are
-what the model says while it calls ("Let me look that up:"). Words *after* it make the intent
-doubtful: the model may be explaining a call, or inventing its result. So does a second object.
-Such a reply is neither executed nor taken for an answer; the model is asked what it means. So it
-is with what looks like a call and is not valid JSON: nothing is ever repaired by guessing.
+The object may stand in a Markdown code fence, as most small models write it. Words *before* the
+object are what the model says to the user with the call ("Let me look that up:"). Words *after* it,
+or a second object, make the intent doubtful: the model may be explaining a call, or inventing its
+result. Such a reply is neither executed nor shown to the user; the model is asked what it means.
+The same goes for what looks like a call and is not valid JSON: nothing is repaired by guessing.
 
 `{"name", "arguments"}` is read as well, since models trained on function calling fall back to it.
-`{"response": "..."}` without `mcp` is an answer. Everything else is an answer, word for word.
+`{"response": "..."}` without `mcp` is for the user. So is every other reply, word for word.
 """
 
 import json
@@ -24,7 +24,7 @@ OBJECTS_LOOKED_AT: Final = 50
 """Places in one reply where a JSON object is looked for."""
 
 NESTING: Final = 100
-"""Levels of a JSON object that are still taken for one."""
+"""Levels of nesting at which a JSON object is still accepted."""
 
 _FENCE_BEFORE = re.compile(r"```[\w-]*\s*\Z")
 _FENCE_AFTER = re.compile(r"\A\s*```")
@@ -33,7 +33,7 @@ _NO_METHOD = frozenset({"", "call", "call_tool", "tools/call"})
 
 
 @dataclass(frozen=True)
-class Answer:
+class ForUser:
     """The reply is for the user."""
 
     text: str
@@ -44,25 +44,26 @@ class CallRequest:
     """The reply asks for a tool call."""
 
     names: tuple[str, ...]
-    """What the tool may be called, the likeliest first: the seed's shape says it in two parts."""
+    """Names by which the tool may be known, the likeliest first: the `mcp` shape has two parts."""
     arguments: dict[str, Any]
     said: str = ""
-    """What the model tells the user beside it."""
+    """What the model tells the user with the call."""
 
 
 @dataclass(frozen=True)
 class Unreadable:
-    """The reply looks like a call, but is none that could be made."""
+    """The reply looks like a call, but it cannot be read as one."""
 
     problem: str
     """What is wrong, in a sentence for the model."""
 
 
-Reading = Answer | CallRequest | Unreadable
+Meaning = ForUser | CallRequest | Unreadable
+"""What a reply means."""
 
 
-def read_reply(text: str, *, cut_off: bool = False) -> Reading:
-    """Read a reply's text; never raises. `cut_off`: it ended at a length limit."""
+def read_reply(text: str, *, cut_off: bool = False) -> Meaning:
+    """Read the text of a reply; never raises. `cut_off` says that it ended at a length limit."""
     text = text.strip()
     if not text:
         return Unreadable("the reply was empty")
@@ -89,13 +90,13 @@ def read_reply(text: str, *, cut_off: bool = False) -> Reading:
                 )
             return _call(value, before)
         if not before and not rest and isinstance(value.get("response"), str):
-            return Answer(value["response"])
+            return ForUser(value["response"])
         at = end - 1
-    return Answer(text)
+    return ForUser(text)
 
 
 def read_arguments(text: str) -> dict[str, Any] | Unreadable:
-    """Read the arguments of a native call, which are JSON text; none at all means `{}`."""
+    """Read the arguments of a call in the endpoint's own form: JSON text; empty means `{}`."""
     text = text.strip()
     if not text:
         return {}
@@ -108,7 +109,7 @@ def read_arguments(text: str) -> dict[str, Any] | Unreadable:
 
 
 def certain_text(text: str) -> str:
-    """Return the start of an unfinished reply that is for the user, whatever may follow."""
+    """Return the start of an unfinished reply that is for the user, whatever follows it."""
     return re.split(r"\{|```|`{1,2}\Z", text.lstrip(), maxsplit=1)[0]
 
 
@@ -149,7 +150,7 @@ def _is_call(value: dict[str, Any]) -> bool:
     return isinstance(value.get("name"), str) and "arguments" in value
 
 
-def _call(value: dict[str, Any], before: str) -> Reading:
+def _call(value: dict[str, Any], before: str) -> Meaning:
     if value.get("mcp") is not None:
         return _mcp_call(value, before)
     name = value.get("tool", value.get("name"))
@@ -161,8 +162,8 @@ def _call(value: dict[str, Any], before: str) -> Reading:
     return CallRequest((name,), arguments, before)
 
 
-def _mcp_call(value: dict[str, Any], before: str) -> Reading:
-    """Read the seed's shape, where `mcp.tool` is a server (or a tool) and `method` its tool."""
+def _mcp_call(value: dict[str, Any], before: str) -> Meaning:
+    """Read the `mcp` shape, in which `tool` is a server and `method` its tool, or `tool` a tool."""
     mcp = value["mcp"]
     if not isinstance(mcp, dict) or not isinstance(mcp.get("tool"), str):
         return Unreadable('"mcp" must be an object with "tool", "method" and "params"')

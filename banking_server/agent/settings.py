@@ -1,6 +1,6 @@
 """The settings of the model and of the agent, from the environment: `BANKING_MODEL_NAME=qwen3`.
 
-Each is described once, here. Nothing else in this project needs a model.
+Each setting is described once, here. Everything else in this project works without a model.
 """
 
 from typing import Final, Literal
@@ -13,7 +13,7 @@ PREFIX: Final = "BANKING_MODEL_"
 
 
 class ModelNotConfigured(Exception):
-    """No model is configured, or a setting cannot be used; one line that names the variable."""
+    """No model is configured, or a setting is not valid; the message names the variable."""
 
 
 class ModelSettings(BaseSettings):

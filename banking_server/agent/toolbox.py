@@ -11,16 +11,17 @@ from mcp import Client, MCPError
 from mcp.types import Tool
 
 from banking_server.chaining import ToolCatalog, hidden_from_model
+from banking_server.chaining.values import follow, pointer_parts
 
 NAME_LENGTH: Final = 64
-"""Characters of a name that the endpoints' own tool calling allows."""
+"""Longest name that the tool calling of endpoints allows, in characters."""
 
 DEPTH: Final = 4
 """Levels of an argument's schema that are described."""
 
 
 class ToolsUnavailable(Exception):
-    """A server does not list its tools; the message is one line for people."""
+    """A server did not list its tools; the message is one line for people."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,10 @@ class OfferedTool:
     """A tool that the model may call."""
 
     name: str
-    """What the model knows it by."""
+    """The name by which the model knows the tool."""
     server: str
     tool: Tool
-    """As its server lists it, under the server's own name for it."""
+    """The tool as its server lists it, under the server's own name."""
     client: Client
     catalog: ToolCatalog
 
@@ -66,15 +67,15 @@ class OfferedTool:
 class Toolbox:
     """All tools of all servers, each under a name that no other one has.
 
-    A tool keeps its own name where it can. Where two servers have one of the same name, each is
-    offered as `<server>__<name>`; what names may not hold becomes `_`, and whatever still clashes
-    or is too long is numbered. Names are settled once, and stay as they are.
+    A tool keeps its own name if it can. If two servers have tools of the same name, each is
+    offered as `<server>__<name>`. Characters that names may not contain become `_`, and names that
+    still clash or are too long are numbered. Names are settled once and do not change.
     """
 
     def __init__(self, tools: list[OfferedTool], instructions: Mapping[str, str]) -> None:
         self.tools = tools
         self.instructions = instructions
-        """What each server says about its use, by the server's name."""
+        """The instructions of the servers that have any, by the server's name."""
         self._by_name = {offered.name: offered for offered in tools}
         own: dict[str, list[OfferedTool]] = {}
         for offered in tools:
@@ -85,8 +86,8 @@ class Toolbox:
     async def gather(cls, clients: Mapping[str, Client]) -> "Toolbox":
         """List the tools of connected servers, all pages of each.
 
-        `clients` maps names for the servers, of the caller's choosing, to their clients. Tools
-        that a server keeps from the model are left out. Raises ToolsUnavailable.
+        `clients` maps names that the caller chooses for the servers to their clients. Tools that
+        are hidden from the model are left out. Raises ToolsUnavailable.
         """
         found: list[tuple[str, Tool, Client, ToolCatalog]] = []
         for server, client in clients.items():
@@ -114,7 +115,7 @@ class Toolbox:
         )
 
     def find(self, *names: str) -> OfferedTool | None:
-        """Return the first tool there is among these names, or None."""
+        """Return the first tool that one of these names stands for, or None."""
         for known in (self._by_name, self._by_own_name):
             for name in names:
                 if name in known:
@@ -131,7 +132,7 @@ class Toolbox:
 
 
 def legal_name(name: str) -> str:
-    """Return `name` as an endpoint's own tool calling allows it."""
+    """Return `name` in a form that the tool calling of endpoints allows."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:NAME_LENGTH] or "_"
 
 
@@ -155,7 +156,7 @@ def _names(tools: list[tuple[str, str]]) -> list[str]:
 def _properties(
     part: Mapping[str, Any], root: Mapping[str, Any], indent: str = ""
 ) -> Iterator[str]:
-    """Yield a line for each property of an object's schema, nested ones further in."""
+    """Yield a line for each property of an object's schema, nested properties indented."""
     properties = part.get("properties")
     if not isinstance(properties, dict) or len(indent) // 2 >= DEPTH:
         return
@@ -197,7 +198,7 @@ def _type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) ->
 
 
 def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Look through references within the schema; what cannot be resolved says nothing."""
+    """Follow references within the schema; a reference that leads nowhere adds nothing."""
     beside: dict[str, Any] = {}
     for _ in range(DEPTH):
         if not isinstance(schema, dict):
@@ -206,10 +207,8 @@ def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
         if not isinstance(reference, str):
             return {**schema, **beside}
         beside = {**{key: value for key, value in schema.items() if key != "$ref"}, **beside}
-        target: Any = root
-        for part in reference.removeprefix("#").split("/")[1:]:
-            target = target.get(part) if isinstance(target, dict) else None
-        schema = target
+        parts = pointer_parts(reference.removeprefix("#"))
+        schema = None if parts is None else follow(parts, root)
     return beside
 
 

@@ -1,50 +1,66 @@
 """Deterministic tool chaining for MCP: `_meta.nextTool`, both halves.
 
-A tool result may say which tool must be called next, with which arguments::
+A tool result can say which tool must be called next, and with which arguments::
 
     {"content": [...], "_meta": {"nextTool": {"tool": "request_agent_handoff", "arguments": {...}}}}
 
-and a client follows it without asking a language model. The normative text is
-`specs/tool-chaining.md`; the requirement ids in the docstrings here (`TC-D-01`) are its.
+A client follows it without asking a language model. The normative text is
+`specs/tool-chaining.md`; the docstrings here refer to its sentences by their ids (`TC-D-01`).
 
-Read in this order:
+Read in this order. The first five need no MCP SDK, and are what to read for a port to another
+language:
 
 - `directive`: what is on the wire, and how to read it;
-- `provenance`: what a follow-up request says about the chain it belongs to;
-- `values`: when two JSON values are the same, and where a pointer leads;
-- `content`: who a content item is for, and which tools are kept from the model;
-- `arguments`: arguments against an input schema;
-- `server`: attach a directive to a result, and the `Extension` that checks it on its way out;
-- `catalog`: one server's tools, as a client sees them;
-- `client`: call a tool and follow the chain.
+- `provenance`: what a follow-up request says about the chain that it belongs to;
+- `values`: when two JSON values are the same, and what a pointer points to;
+- `content`: whom a content item is for, and which tools are hidden from the model;
+- `arguments`: are arguments valid against an input schema?
+
+The server half is built on the SDK's server:
+
+- `server`: attach a directive to a result, and the `Extension` that checks it on its way out.
+
+The client half works with any client, and of the SDK needs only the data models (`mcp_types`):
+
+- `caller`: what it needs of a client;
+- `catalog`: the tools of one server, as a client sees them;
+- `consent`: does the host allow a follow-up call?
+- `client`: call a tool and follow the chain;
+- `client_extension`: what a client of the SDK declares.
+
+All public names can be imported from here. A module is loaded when the first of its names is used,
+so that nobody waits for a half, or for an SDK, that they do not use.
 """
 
-from banking_server.chaining.catalog import ToolCatalog
-from banking_server.chaining.client import (
-    CLIENT_EXTENSION,
-    DEFAULT_LIMIT,
-    ChainFailed,
-    ChainResult,
-    ConsentPolicy,
-    FollowNonDestructive,
-    Outcome,
-    Proposal,
-    Step,
-    call_tool_with_chaining,
-)
-from banking_server.chaining.content import hidden_from_model
-from banking_server.chaining.directive import (
-    IDENTIFIER,
-    META_KEY,
-    SETTINGS,
-    Absent,
-    Directive,
-    Found,
-    Malformed,
-    read_directive,
-)
-from banking_server.chaining.provenance import Provenance, read_provenance
-from banking_server.chaining.server import ToolChaining, with_next_tool
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from banking_server.chaining.caller import ToolCaller
+    from banking_server.chaining.catalog import ToolCatalog
+    from banking_server.chaining.client import (
+        ChainFailed,
+        ChainResult,
+        Outcome,
+        Step,
+        call_tool_with_chaining,
+    )
+    from banking_server.chaining.client_extension import CLIENT_EXTENSION
+    from banking_server.chaining.consent import ConsentPolicy, FollowNonDestructive, Proposal
+    from banking_server.chaining.content import hidden_from_model
+    from banking_server.chaining.directive import (
+        DEFAULT_LIMIT,
+        IDENTIFIER,
+        META_KEY,
+        SETTINGS,
+        Absent,
+        Directive,
+        Found,
+        Malformed,
+        read_directive,
+    )
+    from banking_server.chaining.provenance import Provenance, read_provenance
+    from banking_server.chaining.server import ToolChaining, with_next_tool
 
 __all__ = [
     "CLIENT_EXTENSION",
@@ -64,6 +80,7 @@ __all__ = [
     "Proposal",
     "Provenance",
     "Step",
+    "ToolCaller",
     "ToolCatalog",
     "ToolChaining",
     "call_tool_with_chaining",
@@ -72,3 +89,45 @@ __all__ = [
     "read_provenance",
     "with_next_tool",
 ]
+
+_MODULE_OF: Final = {
+    "CLIENT_EXTENSION": "client_extension",
+    "DEFAULT_LIMIT": "directive",
+    "IDENTIFIER": "directive",
+    "META_KEY": "directive",
+    "SETTINGS": "directive",
+    "Absent": "directive",
+    "ChainFailed": "client",
+    "ChainResult": "client",
+    "ConsentPolicy": "consent",
+    "Directive": "directive",
+    "FollowNonDestructive": "consent",
+    "Found": "directive",
+    "Malformed": "directive",
+    "Outcome": "client",
+    "Proposal": "consent",
+    "Provenance": "provenance",
+    "Step": "client",
+    "ToolCaller": "caller",
+    "ToolCatalog": "catalog",
+    "ToolChaining": "server",
+    "call_tool_with_chaining": "client",
+    "hidden_from_model": "content",
+    "read_directive": "directive",
+    "read_provenance": "provenance",
+    "with_next_tool": "server",
+}
+
+# Hidden from type checkers, which would otherwise take any name to be there (PEP 562).
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Load the module of a public name when the name is first used."""
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

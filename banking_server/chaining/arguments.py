@@ -1,4 +1,4 @@
-"""Arguments of a call: do they fit the tool's input schema?"""
+"""The arguments of a call: are they valid against the tool's input schema? (TC-C-14 to TC-C-16)"""
 
 import json
 from typing import Any
@@ -11,14 +11,14 @@ from referencing.exceptions import Unresolvable
 
 
 def argument_problem(input_schema: dict[str, Any], arguments: dict[str, Any]) -> str | None:
-    """Say why `arguments` do not fit `input_schema`, or None where they do.
+    """Say why `arguments` are not valid against `input_schema`, or return None if they are.
 
-    JSON Schema 2020-12 unless the schema names another dialect. No `$ref` is ever fetched: one
-    that points outside the schema makes the arguments unfit, since nothing can vouch for them.
-    The sentence names places and rules but repeats no value, so that it can be logged.
+    The schema is read as JSON Schema 2020-12 unless it names another dialect. No `$ref` is ever
+    fetched: if one points outside the schema, the arguments cannot be validated and so are not
+    valid. The sentence names places and rules but repeats no value, so that it can be logged.
     """
     try:
-        # validator_for is typed as returning Any's class; the protocol is what it promises.
+        # validator_for is typed as returning Any; the protocol is what it promises.
         dialect: type[Validator] = validator_for(input_schema, default=Draft202012Validator)
         dialect.check_schema(input_schema)
         registry: Registry[Any] = Registry()
@@ -31,8 +31,8 @@ def argument_problem(input_schema: dict[str, Any], arguments: dict[str, Any]) ->
     except RecursionError:
         return "the arguments or the schema are nested too deeply to be checked"
     except Exception:
-        # A schema can be anybody's. What the validator trips over (a `$schema` that is no URI, a
-        # number beyond a float) leaves the arguments unchecked, and so unfit.
+        # Anybody can have written the schema. If the validator itself fails (a `$schema` that is
+        # not a URI, a number too large for a float), the arguments are unchecked: not valid.
         return "the arguments could not be checked against the tool's input schema"
 
 

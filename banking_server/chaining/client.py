@@ -4,8 +4,10 @@
     for step in result.steps:
         print(step.level, step.tool)
 
-It wraps `mcp.Client.call_tool`, since a client extension of the SDK never sees an ordinary
-result. Connect with `Client(..., extensions=[CLIENT_EXTENSION])` to tell servers about it.
+The client is an `mcp.Client`, or any other object with its two methods `call_tool` and
+`list_tools`: see `ToolCaller`. It is wrapped from outside, since a client extension of the SDK
+never sees an ordinary result. Connect with `mcp.Client(..., extensions=[CLIENT_EXTENSION])` to
+declare the extension to the server.
 """
 
 import inspect
@@ -13,20 +15,19 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final, Protocol, cast
+from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
-from mcp import Client
-from mcp.client import advertise
-from mcp.types import CallToolResult, ContentBlock, RequestParamsMeta, Tool
+from mcp_types import CallToolResult, ContentBlock
 
 from banking_server.chaining.arguments import argument_problem
+from banking_server.chaining.caller import ToolCaller, tool_result
 from banking_server.chaining.catalog import ToolCatalog
-from banking_server.chaining.content import hidden_from_model, words_a_directive
+from banking_server.chaining.consent import ConsentPolicy, FollowNonDestructive, Proposal
+from banking_server.chaining.content import hidden_from_model, on_the_wire, words_a_directive
 from banking_server.chaining.directive import (
-    IDENTIFIER,
-    SETTINGS,
+    DEFAULT_LIMIT,
     Absent,
     Directive,
     Malformed,
@@ -35,30 +36,24 @@ from banking_server.chaining.directive import (
 from banking_server.chaining.provenance import Provenance
 from banking_server.chaining.values import canonical
 
-DEFAULT_LIMIT: Final = 5
-"""Calls in one chain, the first one included."""
-
-CLIENT_EXTENSION: Final = advertise(IDENTIFIER, SETTINGS)
-"""Pass it in `Client(..., extensions=[CLIENT_EXTENSION])` to declare the extension."""
-
 
 class Outcome(StrEnum):
-    """How a chain ended."""
+    """How a chain ended; if several apply, the specification says which one it is (TC-C-27)."""
 
     COMPLETED = "completed"
-    """The last result named no further tool."""
+    """The last result names no further tool."""
     MALFORMED_DIRECTIVE = "malformed_directive"
-    """`_meta.nextTool` was there, but is no directive."""
+    """The last result has a `_meta.nextTool` that is not a directive."""
     UNKNOWN_TOOL = "unknown_tool"
     """The directive names a tool that the server does not list."""
     INVALID_ARGUMENTS = "invalid_arguments"
-    """Its arguments do not fit that tool's input schema."""
+    """The directive's arguments are not valid against the tool's input schema."""
     CYCLE = "cycle"
-    """The same call, tool and arguments, was made before in this chain."""
+    """The same tool was called with the same arguments before in this chain."""
     LIMIT_REACHED = "limit_reached"
     """The chain has made as many calls as it may."""
     DECLINED = "declined"
-    """The host does not consent to the call, or the tool is hidden from the model."""
+    """The host did not consent to the call, or the tool is hidden from the model."""
     FAILED = "failed"
     """A call raised; see `ChainFailed`."""
 
@@ -68,12 +63,13 @@ class Step:
     """One call of a chain, with its result."""
 
     level: int
-    """Its number in the chain; the first is 1."""
+    """The number of the call in the chain; the first is 1."""
     tool: str
     arguments: dict[str, Any]
     result: CallToolResult
+    """The complete result. From an `mcp.Client` it is the very object that the client returned."""
     deprecated_alias: bool = False
-    """The directive that led here said `name` instead of `tool`."""
+    """The directive that led to this call said `name` instead of `tool`."""
 
 
 @dataclass(frozen=True)
@@ -83,32 +79,31 @@ class ChainResult:
     chain_id: str
     outcome: Outcome
     detail: str
-    """The outcome in a sentence for people."""
+    """The outcome in one sentence, for people."""
     steps: tuple[Step, ...]
-    """The calls that were made, in order; each one's result is complete."""
+    """The calls that brought a result, in order."""
     pending: Directive | None = None
-    """The directive that was not followed, where there is one."""
+    """The directive that was not followed, if there is one."""
 
     @property
     def content(self) -> list[ContentBlock]:
-        """The content of all steps, in order, so that nothing said to the user is lost."""
+        """The content of all steps in order, so that nothing said to the user is lost (TC-C-24)."""
         return [block for step in self.steps for block in self.said(step)]
 
     def said(self, step: Step) -> list[ContentBlock]:
         """Return the content of one of the steps.
 
-        Left out is only the server's wording of a directive that was in fact followed.
+        Only one thing is left out: the item that says a directive in words, if that directive was
+        followed (TC-C-26).
         """
         if step.level == len(self.steps):
             return step.result.content
-        return [
-            block for block in step.result.content if not words_a_directive({"_meta": block.meta})
-        ]
+        return [block for block in step.result.content if not words_a_directive(on_the_wire(block))]
 
     def merged(self) -> CallToolResult:
         """Return the last step's result with the content of all steps.
 
-        Raises ValueError where no call was completed.
+        Raises ValueError if no call was completed.
         """
         if not self.steps:
             raise ValueError("no call of this chain was completed")
@@ -116,9 +111,9 @@ class ChainResult:
 
 
 class ChainFailed(Exception):
-    """A call of the chain raised, or its total time ran out; `__cause__` is what was raised.
+    """A call of the chain raised, or the chain's time ran out; `__cause__` is what was raised.
 
-    `result` holds every step that was completed before, so nothing that happened is hidden.
+    `result` holds every step that was completed before, so that nothing is lost (TC-C-25).
     """
 
     def __init__(self, result: ChainResult) -> None:
@@ -126,44 +121,12 @@ class ChainFailed(Exception):
         self.result = result
 
 
-@dataclass(frozen=True)
-class Proposal:
-    """A follow-up call that a host is asked to consent to."""
-
-    tool: Tool
-    """As the server lists it. Its annotations are the server's word, no more."""
-    arguments: dict[str, Any]
-    level: int
-    previous_tool: str
-
-
-class ConsentPolicy(Protocol):
-    """Decides for the host whether a follow-up call is made, as it does for a model's call."""
-
-    async def allows(self, proposal: Proposal) -> bool:
-        """Return whether the call may be made; it can ask the user."""
-        ...
-
-
-class FollowNonDestructive:
-    """Allow what is annotated read-only or non-destructive, decline the rest.
-
-    A tool without annotations counts as destructive, as MCP defines the hints' defaults.
-    """
-
-    async def allows(self, proposal: Proposal) -> bool:
-        """Return whether the tool's annotations say that it destroys nothing."""
-        hints = proposal.tool.annotations
-        return hints is not None and (
-            hints.read_only_hint is True or hints.destructive_hint is False
-        )
-
-
 OnStep = Callable[[Step], Awaitable[None] | None]
+OnProposal = Callable[[Proposal], Awaitable[None] | None]
 
 
 async def call_tool_with_chaining(
-    client: Client,
+    client: ToolCaller,
     name: str,
     arguments: dict[str, Any] | None = None,
     *,
@@ -173,28 +136,30 @@ async def call_tool_with_chaining(
     call_timeout: float | None = None,
     total_timeout: float | None = None,
     on_step: OnStep | None = None,
+    on_proposal: OnProposal | None = None,
     meta: dict[str, Any] | None = None,
 ) -> ChainResult:
     """Call the tool `name`, then every tool that the results name, on the same server.
 
     Args:
-        client: A connected client. Questions to the user inside a step go to its callbacks and
-            are part of that step's one call.
-        name: The first tool. It is the caller's own choice, so no check or consent is applied.
-        arguments: Its arguments.
-        limit: Calls at the most, this first one included.
-        consent: Asked before each follow-up; `FollowNonDestructive` by default.
-        catalog: The server's tools, where the caller keeps them between chains.
-        call_timeout: Seconds that each request may take; reading the tool list counts as one.
+        client: A client that is connected to the server. It answers the server's questions inside
+            a step, which are part of that step's one call.
+        name: The first tool. The caller chose it, so it is neither checked nor asked consent for.
+        arguments: The arguments of the first call; none means `{}`.
+        limit: How many calls are made at most, the first one included.
+        consent: Asked before each follow-up call; by default `FollowNonDestructive`.
+        catalog: The server's tools, if the caller keeps them from one chain to the next.
+        call_timeout: Seconds that each request may take. Reading the tool list counts as one.
         total_timeout: Seconds that the whole chain may take, questions to the user included.
         on_step: Told of each step as soon as its result is there.
-        meta: Further `_meta` of every request.
+        on_proposal: Told of each follow-up call that can be made, before consent is asked for.
+        meta: Further members for the `_meta` of every `tools/call`.
 
     Returns:
-        Every step with the outcome, which is any but `failed`.
+        Every step, and the outcome, which is any but `failed`.
 
     Raises:
-        ChainFailed: A call raised or time ran out; it holds the steps that were completed.
+        ChainFailed: A call raised, or time ran out. It holds the steps that were completed.
         ValueError: `limit` is less than 1.
     """
     if limit < 1:
@@ -206,6 +171,7 @@ async def call_tool_with_chaining(
         catalog=catalog or ToolCatalog(client),
         call_timeout=call_timeout,
         on_step=on_step,
+        on_proposal=on_proposal,
         meta=meta or {},
     )
     try:
@@ -223,12 +189,13 @@ async def call_tool_with_chaining(
 class _Chain:
     """One chain under way."""
 
-    client: Client
+    client: ToolCaller
     limit: int
     consent: ConsentPolicy
     catalog: ToolCatalog
     call_timeout: float | None
     on_step: OnStep | None
+    on_proposal: OnProposal | None
     meta: dict[str, Any]
     chain_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     steps: list[Step] = field(default_factory=list[Step])
@@ -255,7 +222,7 @@ class _Chain:
 
     async def _call(self, directive: Directive, alias: bool) -> None:
         self.doing = f"the call of {directive.tool!r} (call {len(self.steps) + 1})"
-        # The SDK can start a request without ever giving way; a cancelled chain starts none.
+        # A client can send a request before it first waits; a cancelled chain must send none.
         await anyio.lowlevel.checkpoint()
         self.made.add(_call_key(directive))
         provenance = Provenance(
@@ -263,22 +230,20 @@ class _Chain:
             level=len(self.steps) + 1,
             previous_tool=self.steps[-1].tool if self.steps else None,
         )
-        result = await self.client.call_tool(
+        returned = await self.client.call_tool(
             directive.tool,
             directive.arguments,
             read_timeout_seconds=self.call_timeout,
-            meta=cast(RequestParamsMeta, {**self.meta, **provenance.to_wire()}),
+            meta={**self.meta, **provenance.to_wire()},
         )
+        result = tool_result(returned)
         step = Step(provenance.level, directive.tool, directive.arguments, result, alias)
         self.steps.append(step)
-        if self.on_step is not None:
-            self.doing = f"on_step after the call of {directive.tool!r}"
-            told = self.on_step(step)
-            if inspect.isawaitable(told):
-                await told
+        self.doing = f"on_step after the call of {directive.tool!r}"
+        await _tell(self.on_step, step)
 
     async def _obstacle(self, directive: Directive) -> ChainResult | None:
-        """Return how the chain ends before `directive` is followed, or None where it goes on."""
+        """Return how the chain ends before `directive` is followed, or None if it goes on."""
         if len(self.steps) >= self.limit:
             return self.ended(
                 Outcome.LIMIT_REACHED,
@@ -304,6 +269,7 @@ class _Chain:
         proposal = Proposal(
             tool, directive.arguments, len(self.steps) + 1, previous_tool=self.steps[-1].tool
         )
+        await _tell(self.on_proposal, proposal)
         if not await self.consent.allows(proposal):
             return self.ended(
                 Outcome.DECLINED, f"the host did not consent to the call of {tool.name!r}"
@@ -312,6 +278,16 @@ class _Chain:
 
     def ended(self, outcome: Outcome, detail: str) -> ChainResult:
         return ChainResult(self.chain_id, outcome, detail, tuple(self.steps), self.pending)
+
+
+_News = TypeVar("_News", Step, Proposal)
+
+
+async def _tell(listener: Callable[[_News], Awaitable[None] | None] | None, news: _News) -> None:
+    """Tell a listener that may be absent, and that may be a plain or an async function."""
+    told = None if listener is None else listener(news)
+    if inspect.isawaitable(told):
+        await told
 
 
 def _call_key(directive: Directive) -> tuple[str, str]:

@@ -1,36 +1,43 @@
-"""Content and tools as they stand on the wire: who sees what, and what it says.
+"""Content items and tools as they are on the wire: who may see them, and what an item says.
 
-Everything here takes parsed JSON of anybody's, and never raises, whatever it holds.
+All functions but `on_the_wire` take parsed JSON from any server and never raise.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import BaseModel
+
 from banking_server.chaining.directive import IDENTIFIER, META_KEY
 
 
+def on_the_wire(item: BaseModel) -> dict[str, Any]:
+    """Return a content item, result or tool of an SDK as the JSON that stands for it."""
+    return item.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
 def for_user_alone(item: Mapping[str, Any]) -> bool:
-    """Return whether a content item names the user, and nobody else, as its audience."""
+    """Return whether the audience of a content item is the user and nobody else."""
     audience = _member(item.get("annotations"), "audience")
     return isinstance(audience, list) and bool(audience) and all(who == "user" for who in audience)
 
 
 def for_user(item: Mapping[str, Any]) -> bool:
-    """Return whether a content item is for the user's eyes: one without an audience is."""
+    """Return whether a content item is meant for the user; without an audience it is."""
     audience = _member(item.get("annotations"), "audience")
     return not isinstance(audience, list) or "user" in audience
 
 
 def words_a_directive(item: Mapping[str, Any]) -> bool:
-    """Return whether a content item is marked as a server's wording of its directive."""
+    """Return whether a content item is marked as the server's directive in words (TC-S-05)."""
     return bool(_member(_member(item.get("_meta"), IDENTIFIER), "describes") == META_KEY)
 
 
 def hidden_from_model(tool_meta: object) -> bool:
-    """Return whether a tool is kept from the model, by the tool's own `_meta`.
+    """Return whether a tool is hidden from the model, judging by the tool's `_meta` (TC-C-19).
 
-    MCP Apps keep tools for their interface with `ui.visibility`, a list without `"model"`. A
-    visibility that is not such a list vouches for nothing, so it hides the tool too.
+    MCP Apps reserve tools for their user interface by `ui.visibility`, a list without `"model"`.
+    A visibility of another type hides the tool too, unless it is the word `"model"` itself.
     """
     ui = _member(tool_meta, "ui")
     if not isinstance(ui, Mapping) or "visibility" not in ui:
@@ -40,7 +47,7 @@ def hidden_from_model(tool_meta: object) -> bool:
 
 
 def in_text(item: Mapping[str, Any], *, note: str = "") -> str:
-    """Return a content item as text; `note` follows the name of what cannot be shown as such."""
+    """Return a content item as text. What is not text is named in brackets, with `note` added."""
     resource = item.get("resource")
     match item.get("type"):
         case "text":

@@ -1,4 +1,4 @@
-"""The directive: what `_meta.nextTool` holds, and how to read it."""
+"""The directive: what `_meta.nextTool` holds, and how to read it (TC-D-01 to TC-D-10)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,21 +7,26 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 IDENTIFIER: Final = "com.example/tool-chaining"
-"""The extension's identifier. Provisional: `com.example` belongs to nobody, so it can be
-replaced here, in one place, once the extension has a home."""
+"""The extension's identifier. It is provisional, since `com.example` belongs to nobody: once the
+extension has a home, it is replaced here and nowhere else."""
 
 META_KEY: Final = "nextTool"
 """The member of a result's `_meta` that holds the directive."""
 
 SETTINGS: Final[dict[str, Any]] = {"version": 1}
-"""What both halves declare at `capabilities.extensions[IDENTIFIER]`."""
+"""The settings object, which both halves put at `capabilities.extensions[IDENTIFIER]`."""
+
+DEFAULT_LIMIT: Final = 5
+"""Calls in one chain, the first one included, unless the user or the host sets another limit
+(TC-C-10)."""
 
 
 class Directive(BaseModel):
     """Call `tool` next, with exactly `arguments`.
 
-    Types are strict and members it does not know are ignored. Built from JSON it reads `name`
-    where `tool` is absent, a deprecated alias that early servers emit; it is never written.
+    Types are strict (TC-D-09), and unknown members are ignored (TC-D-05). If `tool` is absent,
+    `name` is read in its place (TC-D-06): a deprecated alias that early servers send. It is never
+    written.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
@@ -30,7 +35,7 @@ class Directive(BaseModel):
     """The exact name of a tool on the server that sent the result."""
 
     arguments: dict[str, Any] = Field(default_factory=dict)
-    """Its arguments, complete; absent means `{}`."""
+    """The complete arguments; absent means `{}` (TC-D-04)."""
 
     @model_validator(mode="before")
     @classmethod
@@ -39,27 +44,27 @@ class Directive(BaseModel):
             return value
         if "tool" not in value:
             return {**value, "tool": value["name"]}
-        # A tool that is no string is refused by its type, so only strings need comparing.
+        # A `tool` that is not a string is refused for its type, so only strings are compared.
         if isinstance(value["tool"], str) and value["tool"] != value["name"]:
             raise ValueError("both 'tool' and its deprecated alias 'name' are present, and differ")
         return value
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the JSON value of `_meta.nextTool`."""
+        """Return the directive as the JSON value of `_meta.nextTool`."""
         return {"tool": self.tool, "arguments": self.arguments}
 
 
 @dataclass(frozen=True)
 class Absent:
-    """The result carries no directive: it is final."""
+    """The result carries no directive: the chain is complete."""
 
 
 @dataclass(frozen=True)
 class Malformed:
-    """The result carries something that is no directive: it is final, and the server is wrong."""
+    """The result carries something that is not a directive, so the chain ends (TC-C-08)."""
 
     reason: str
-    """What is wrong, without repeating values."""
+    """What is wrong. It repeats no value of the directive, so that it can be logged."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +73,18 @@ class Found:
 
     directive: Directive
     deprecated_alias: bool
-    """The server sent the alias `name`: worth telling its authors."""
+    """The server sent the alias `name`, which is worth telling its authors."""
 
 
 Reading = Absent | Malformed | Found
+"""What a result's `_meta` says about the next tool."""
 
 
 def read_directive(meta: object) -> Reading:
-    """Read the directive of a result from its `_meta`; never raises, whatever `meta` holds.
+    """Read the directive from the `_meta` of a result. Never raises, whatever `meta` holds.
 
-    `meta` is the result's `_meta` as parsed from JSON, or None where the result has none.
+    `meta` is the result's `_meta` as parsed from JSON, or None if the result has none. The result
+    must be the complete result of a `tools/call`: nowhere else is there a directive (TC-D-11).
     """
     if not isinstance(meta, Mapping) or META_KEY not in meta:
         return Absent()

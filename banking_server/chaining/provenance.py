@@ -1,8 +1,8 @@
-"""Provenance: what a request says about the chain it belongs to.
+"""Provenance: what a request says about the chain that it belongs to (TC-D-15, TC-D-16).
 
-It travels in the *request's* `_meta`, under the extension's identifier, so that a server can
-write down which calls belong together. It is what a client says of itself: good for an audit
-trail, worthless as a permission.
+It stands in the `_meta` of the *request*, under the extension's identifier, so that a server can
+record which calls belong together. A client says it about itself: it is good for an audit trail,
+and worthless as a permission (TC-S-23).
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from banking_server.chaining.directive import IDENTIFIER
 
 
 class Provenance(BaseModel):
-    """One call's place in a chain."""
+    """The place of one call in its chain."""
 
     model_config = ConfigDict(
         strict=True, frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True
@@ -25,20 +25,21 @@ class Provenance(BaseModel):
     """The same for every call of one chain, and for no other chain."""
 
     level: int = Field(ge=1, le=2**31 - 1)
-    """The call's number in the chain; the first is 1."""
+    """The number of the call in the chain; the first is 1."""
 
     previous_tool: str | None = Field(default=None, min_length=1)
-    """The tool whose result named this one; None for the first call."""
+    """The tool whose result carried the directive to this call; None for the first call."""
 
     def to_wire(self) -> dict[str, Any]:
-        """Return the request `_meta` that carries this."""
+        """Return the member of a request's `_meta` that carries the provenance."""
         return {IDENTIFIER: self.model_dump(by_alias=True, exclude_none=True)}
 
 
 def read_provenance(meta: object) -> Provenance | None:
-    """Read the provenance from a request's `_meta`; None where there is none or it is malformed.
+    """Read the provenance from a request's `_meta`; None if it is absent or malformed.
 
-    A malformed one is ignored, never an error: a call is judged by what it asks, not by this.
+    Malformed provenance is ignored and never an error (TC-S-24): a call is judged by what it asks
+    for, not by this.
     """
     if not isinstance(meta, Mapping):
         return None

@@ -3,12 +3,13 @@
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import MCPServer
-from mcp.types import (
+from mcp_types import (
     Annotations,
     CallToolRequestParams,
     CallToolResult,
@@ -36,9 +37,11 @@ _ResultT = TypeVar("_ResultT", CallToolResult, InputRequiredResult)
 def with_next_tool(
     result: CallToolResult, tool: str, arguments: Mapping[str, Any] | None = None
 ) -> CallToolResult:
-    """Return `result` with the directive to call `tool` next with exactly `arguments`::
+    """Return `result` with the directive to call `tool` next, with exactly `arguments`::
 
-    return with_next_tool(result, "request_agent_handoff", {"reason": reason})
+        return with_next_tool(result, "request_agent_handoff", {"reason": reason})
+
+    Raises ValueError if `tool` is empty.
     """
     directive = Directive(tool=tool, arguments=dict(arguments or {}))
     return result.model_copy(
@@ -47,9 +50,10 @@ def with_next_tool(
 
 
 def client_declared(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Say whether the client is known to have declared the extension.
+    """Return whether the client is known to have declared the extension.
 
-    Advisory: over stateless HTTP a client of 2025-11-25 may have, where nobody can know.
+    This is only a hint: a client of 2025-11-25 over stateless HTTP may have declared it, but the
+    server cannot know.
     """
     capabilities = ctx.session.client_capabilities
     if capabilities is None:
@@ -58,9 +62,10 @@ def client_declared(ctx: ServerRequestContext[Any, Any]) -> bool:
 
 
 def in_words(directive: Directive) -> TextContent:
-    """Say the directive in words, for the model of a client that does not follow directives.
+    """Return the directive in words, for the model of a client that does not follow directives.
 
-    The item's `_meta` marks it, so that a client which does follow can leave it out.
+    The item is marked in its `_meta`, so that a client that does follow can leave it out (TC-S-04
+    to TC-S-06).
     """
     arguments = json.dumps(directive.arguments, ensure_ascii=False)
     return TextContent(
@@ -75,6 +80,13 @@ def in_words(directive: Directive) -> TextContent:
     )
 
 
+@dataclass(frozen=True)
+class _Unfit:
+    """A directive may not go out."""
+
+    reason: str
+
+
 class ToolChaining(Extension):
     """The extension on a server: advertised, and every outgoing directive checked.
 
@@ -84,10 +96,11 @@ class ToolChaining(Extension):
         mcp = MCPServer("bank", extensions=[chaining])
         chaining.bind(mcp)
 
-    A directive that names a tool the server does not list, or arguments that tool does not
-    accept, is a bug of the server: it is logged as an error and dropped, and the rest of the
-    result goes out. Directives go to every client, whether or not it declared the extension;
-    one that did not is also told the next step in words that a model can act on.
+    A directive is a bug of the server if it names a tool that the server does not list, or
+    arguments that the tool does not accept. It is then logged as an error and dropped, and the rest
+    of the result goes out (TC-S-12, TC-S-14). Directives go to every client, whether or not it
+    declared the extension (TC-S-03); a client that did not is also told the next step in words that
+    a model can act on.
     """
 
     identifier = IDENTIFIER
@@ -101,7 +114,7 @@ class ToolChaining(Extension):
     def bind(self, mcp: MCPServer[Any]) -> None:
         """Check directives against the tools of `mcp`, and advertise to clients of 2025-11-25.
 
-        The SDK hands an extension no server, hence this second line after construction.
+        To be called after `mcp` was made, since the SDK does not tell an extension its server.
         """
         self._list_tools = mcp.list_tools
         mcp.middleware.append(self._advertise_on_initialize)
@@ -112,7 +125,10 @@ class ToolChaining(Extension):
         ctx: ServerRequestContext[Any, Any],
         call_next: CallNext,
     ) -> HandlerResult:
-        """Let the call run, then check the directive that its result carries."""
+        """Let the call run, then check the directive of its result.
+
+        Raises RuntimeError if `bind` was not called.
+        """
         if self._list_tools is None:
             raise RuntimeError("ToolChaining.bind(mcp) was not called after MCPServer(...)")
         result = await call_next(ctx)
@@ -123,38 +139,39 @@ class ToolChaining(Extension):
         if isinstance(result, InputRequiredResult):
             return _dropped(params.name, result, "an interim result cannot name a next tool")
         checked = await self._check(result, self._list_tools)
-        if isinstance(checked, str):
-            return _dropped(params.name, result, checked)
+        if isinstance(checked, _Unfit):
+            return _dropped(params.name, result, checked.reason)
         content = result.content if client_declared(ctx) else [*result.content, in_words(checked)]
-        # Only what a directive is made of goes out (TC-S-11).
+        # Only the defined members of the directive go out (TC-S-11).
         meta = {**(result.meta or {}), META_KEY: checked.to_wire()}
         return result.model_copy(update={"content": content, "meta": meta})
 
     @staticmethod
     async def _check(
         result: CallToolResult, list_tools: Callable[[], Awaitable[Sequence[Tool]]]
-    ) -> Directive | str:
-        """Return the directive if it may go out, else what is wrong with it."""
+    ) -> Directive | _Unfit:
+        """Return the directive of a result if it may go out."""
         reading = read_directive(result.meta)
         if not isinstance(reading, Found):
-            return reading.reason if isinstance(reading, Malformed) else "there is none"
+            return _Unfit(reading.reason if isinstance(reading, Malformed) else "there is none")
         if reading.deprecated_alias:
-            return "'name' is for reading only; a server sends 'tool'"
+            return _Unfit("'name' is for reading only; a server sends 'tool'")
         directive = reading.directive
         schema = next(
             (tool.input_schema for tool in await list_tools() if tool.name == directive.tool), None
         )
         if schema is None:
-            return f"this server lists no tool {directive.tool!r}"
-        return argument_problem(schema, directive.arguments) or directive
+            return _Unfit(f"this server lists no tool {directive.tool!r}")
+        problem = argument_problem(schema, directive.arguments)
+        return directive if problem is None else _Unfit(problem)
 
     async def _advertise_on_initialize(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
-        """Add the extension to an `initialize` result, where the SDK advertises none.
+        """Add the extension to an `initialize` result, in which the SDK does not advertise it.
 
-        2025-11-25 has no `extensions` capability, so the same settings stand under
-        `experimental` too, which that revision does have.
+        2025-11-25 has no `extensions` among its capabilities, so the same settings also stand
+        under `experimental`, which it does have (TC-S-02).
         """
         result = await call_next(ctx)
         if ctx.method != "initialize" or not isinstance(result, dict):

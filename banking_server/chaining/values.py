@@ -1,4 +1,4 @@
-"""JSON values: when two are the same, whether one can be written, and where a pointer leads."""
+"""JSON values: when two are the same, whether one can be written, and what a pointer points to."""
 
 import json
 import re
@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 _INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
-"""A place in a list, as RFC 6901 writes it: `-1` and `01` are not."""
+"""A position in a list as RFC 6901 writes it; `-1` and `01` are not positions."""
 
 
 def canonical(value: Any) -> str:
-    """Return one text for all values that are the same JSON.
+    """Return a text that is equal for two values exactly if they are the same JSON.
 
-    Members are sorted, and a number is its value: `1` and `1.0` are one number in JSON.
-    Raises RecursionError if the value is nested deeper than Python can walk.
+    Members are sorted, and numbers are compared by value: `1` and `1.0` are one number in JSON.
+    The text is for comparing and never leaves the process. Raises RecursionError if the value is
+    nested deeper than Python can follow.
     """
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
 
@@ -45,16 +46,16 @@ def is_json(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Nowhere:
-    """A pointer leads to nothing."""
+    """The pointer points to nothing."""
 
     part: str
-    """The part of the pointer that is not there."""
+    """The part of the pointer at which the way ended."""
 
 
 def pointer_parts(pointer: str) -> list[str] | None:
-    """Return the parts of a JSON Pointer (RFC 6901); None if the text is not a pointer.
+    """Return the parts of a JSON Pointer (RFC 6901), or None if the text is not a pointer.
 
-    The empty pointer has no parts: it means the whole value.
+    The empty pointer has no parts: it points to the whole value.
     """
     if (pointer and not pointer.startswith("/")) or re.search("~(?![01])", pointer):
         return None
@@ -62,12 +63,12 @@ def pointer_parts(pointer: str) -> list[str] | None:
 
 
 def is_index(part: str) -> bool:
-    """Return whether a part of a pointer is a place in a list."""
+    """Return whether a part of a pointer can be a position in a list."""
     return _INDEX.fullmatch(part) is not None
 
 
 def follow(parts: Sequence[str], value: Any) -> Any | Nowhere:
-    """Return what the parts of a pointer lead to in `value`, or `Nowhere`."""
+    """Return what the parts of a pointer point to in `value`, or `Nowhere`."""
     for part in parts:
         if isinstance(value, Mapping) and part in value:
             value = value[part]

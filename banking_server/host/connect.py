@@ -22,8 +22,8 @@ _TIMEOUT = httpx2.Timeout(30, read=300)
 
 def this_server(database: Path) -> StdioServerParameters:
     """Return how to start this server over stdio, for the demo's first customer, on `database`."""
-    # The SDK hands the child hardly any environment. What finds this package must reach it,
-    # and settings of the person who started this must not.
+    # The SDK passes hardly any environment on to the child. The way to this package must reach
+    # it; the settings of the person who started this must not.
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     return StdioServerParameters(
         command=sys.executable,
@@ -33,17 +33,17 @@ def this_server(database: Path) -> StdioServerParameters:
 
 
 class ConnectionFailed(Exception):
-    """The server cannot be talked to; the message is one line for people."""
+    """There is no connection to the server; the message is one line for people."""
 
 
 class HttpRefusals:
-    """Remembers how the server last refused a request, which the SDK's errors do not say."""
+    """Remembers how the server last refused a request, since the SDK's errors do not say it."""
 
     def __init__(self) -> None:
         self.last: str | None = None
 
     async def note(self, response: httpx2.Response) -> None:
-        """Look at a response; an event hook of the HTTP client."""
+        """Note whether a response is a refusal; an event hook of the HTTP client."""
         if response.status_code < 400:
             self.last = None
             return
@@ -62,9 +62,8 @@ async def connected(
 ) -> AsyncIterator[tuple[Client, HttpRefusals]]:
     """Connect to a server by its URL, or by the command that starts it, and declare the extension.
 
-    `token` is the bearer token for a URL; `elicitation` answers the server's questions, and where
-    there is none the server is told that it cannot ask. Raises ConnectionFailed, from the
-    connecting only.
+    `token` is the bearer token for a URL. `elicitation` answers the server's questions; without it,
+    the server is told that it cannot ask any. Raises ConnectionFailed, but only while connecting.
     """
     refusals = HttpRefusals()
     async with AsyncExitStack() as stack:
@@ -95,7 +94,7 @@ async def connected(
 
 
 def _reason(error: BaseException) -> str:
-    """Say in a few words what a failure comes down to."""
+    """Return the cause of a failure in a few words."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, MCPError):

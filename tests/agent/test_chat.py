@@ -50,8 +50,10 @@ class User:
         for block in step.result.content:
             self.screen += f"TOLD {getattr(block, 'text', '?')}\n"
 
-    async def allows(self, proposal: Proposal) -> bool:
+    def proposed(self, proposal: Proposal) -> None:
         self.screen += f"DIRECTIVE to {proposal.tool.name}\n"
+
+    async def allows(self, proposal: Proposal) -> bool:
         return await FollowNonDestructive().allows(proposal)
 
 

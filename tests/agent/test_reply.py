@@ -7,8 +7,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from banking_server.agent.reply import (
-    Answer,
     CallRequest,
+    ForUser,
     Unreadable,
     certain_text,
     read_arguments,
@@ -34,7 +34,7 @@ BALANCE_JSON = json.dumps({"tool": "get_balance", "arguments": BALANCE.arguments
     ],
 )
 def test_an_answer_is_taken_word_for_word(text: str) -> None:
-    assert read_reply(f"  {text}\n") == Answer(text)
+    assert read_reply(f"  {text}\n") == ForUser(text)
 
 
 @pytest.mark.parametrize(
@@ -158,14 +158,19 @@ def test_the_seeds_shape_may_name_the_tool_alone(method: str | None) -> None:
 
 @pytest.mark.parametrize("end", ["", ', "mcp": null'])
 def test_the_seeds_shape_without_a_call_is_an_answer(end: str) -> None:
-    assert read_reply(f'{{"response": "All done."{end}}}') == Answer("All done.")
+    assert read_reply(f'{{"response": "All done."{end}}}') == ForUser("All done.")
 
 
-def test_native_arguments() -> None:
-    assert read_arguments("") == {}
-    assert read_arguments(' {"a": 1} ') == {"a": 1}
-    for text in ("[1]", '"a"', "null", "{} {}", '{"a": 1', "{'a': 1}", '{"a": Infinity}'):
-        assert isinstance(read_arguments(text), Unreadable), text
+@pytest.mark.parametrize(("text", "arguments"), [("", {}), (' {"a": 1} ', {"a": 1})])
+def test_native_arguments(text: str, arguments: dict[str, object]) -> None:
+    assert read_arguments(text) == arguments
+
+
+@pytest.mark.parametrize(
+    "text", ["[1]", '"a"', "null", "{} {}", '{"a": 1', "{'a': 1}", '{"a": Infinity}']
+)
+def test_native_arguments_that_are_not_one_json_object(text: str) -> None:
+    assert isinstance(read_arguments(text), Unreadable)
 
 
 @settings(deadline=None)
@@ -174,7 +179,7 @@ def test_native_arguments() -> None:
 @example("{" * 100_000)
 def test_any_text_can_be_read(text: str) -> None:
     reading = read_reply(text)
-    assert isinstance(reading, Answer | CallRequest | Unreadable)
+    assert isinstance(reading, ForUser | CallRequest | Unreadable)
     assert text.lstrip().startswith(certain_text(text))
 
 

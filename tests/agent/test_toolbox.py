@@ -9,7 +9,7 @@ from mcp import Client, MCPError
 from mcp.server import Server
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 
-from banking_server.agent import Agent, Endpoint, Toolbox, ToolsUnavailable
+from banking_server.agent import Agent, Endpoint, OfferedTool, Toolbox, ToolsUnavailable
 from banking_server.chaining.catalog import PAGE_LIMIT
 
 from ..kit.model import call, native, scripted_model
@@ -161,8 +161,6 @@ async def test_a_tool_in_words() -> None:
 
 
 def in_words(schema: Any) -> str:
-    from banking_server.agent.toolbox import OfferedTool
-
     tool = Tool(name="t", input_schema=schema)
     return OfferedTool("t", "s", tool, None, None).in_words()  # type: ignore[arg-type]
 
@@ -172,12 +170,12 @@ def test_nested_arguments_are_described_further_in() -> None:
         "type": "object",
         "properties": {
             "lines": {"type": "array", "items": {"$ref": "#/$defs/Line"}, "description": "All."},
-            "to": {"$ref": "#/$defs/Place", "description": "Where to."},
+            "to": {"$ref": "#/$defs/Place~1Name", "description": "Where to."},
         },
         "required": ["lines"],
         "$defs": {
             "Line": {"type": "object", "properties": {"n": {"type": "number", "minimum": 0.5}}},
-            "Place": {"oneOf": [{"const": "here"}, {"const": "there"}]},
+            "Place/Name": {"oneOf": [{"const": "here"}, {"const": "there"}]},
         },
     }
     assert in_words(schema).split("\n")[3:] == [

@@ -1,10 +1,9 @@
 """One server's tools: all pages, listed once, and once more on a miss."""
 
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
 from mcp.server import Server
 from mcp.server.caching import CacheHint
 from mcp.types import ListToolsResult
@@ -24,7 +23,7 @@ pytestmark = pytest.mark.anyio
 
 
 def catalog_of(client: FakeClient) -> ToolCatalog:
-    return ToolCatalog(cast(Client, client))
+    return ToolCatalog(client)
 
 
 def pages(*names_and_next: tuple[list[str], str | None]) -> Any:
@@ -154,7 +153,7 @@ async def test_a_miss_is_looked_up_past_the_clients_own_cache(mode: str) -> None
 
 async def test_a_chain_lists_only_when_there_is_something_to_look_up() -> None:
     client = FakeClient([tool("a")], lambda *_: result("done"))
-    await call_tool_with_chaining(cast(Client, client), "a")
+    await call_tool_with_chaining(client, "a")
 
     assert client.lists == []
 
@@ -166,7 +165,7 @@ async def test_a_catalog_can_be_shared_between_chains() -> None:
     )
     catalog = catalog_of(client)
     for _ in range(3):
-        chain = await call_tool_with_chaining(cast(Client, client), "a", catalog=catalog)
+        chain = await call_tool_with_chaining(client, "a", catalog=catalog)
         assert chain.outcome is Outcome.COMPLETED
 
     assert client.lists == [(None, "use")]
@@ -178,7 +177,7 @@ async def test_a_list_that_fails_hides_nothing() -> None:
 
     client = FakeClient(broken, lambda *_: result("said", nextTool={"tool": "b"}))
     with pytest.raises(ChainFailed) as failure:
-        await call_tool_with_chaining(cast(Client, client), "a")
+        await call_tool_with_chaining(client, "a")
 
     ended = failure.value.result
     assert isinstance(failure.value.__cause__, ConnectionError)
@@ -193,7 +192,7 @@ async def test_the_time_for_a_request_bounds_the_list_too() -> None:
     client = FakeClient([], lambda *_: result("said", nextTool={"tool": "b"}))
     client.list_tools = never  # type: ignore[method-assign]
     with pytest.raises(ChainFailed) as failure, anyio.fail_after(60):
-        await call_tool_with_chaining(cast(Client, client), "a", call_timeout=0.01)
+        await call_tool_with_chaining(client, "a", call_timeout=0.01)
 
     assert isinstance(failure.value.__cause__, TimeoutError)
     assert [step.tool for step in failure.value.result.steps] == ["a"]

@@ -1,20 +1,18 @@
-"""The client half against a real server, over every transport and in both eras.
+"""The client half against a real server, in memory and in both eras.
 
-The scripted server says whatever its arguments tell it to; see `chain_server.Script`.
+The scripted server says whatever its arguments tell it to; see `chain_server.Script`. What a
+transport can change is in `test_client_transports`.
 """
 
-import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import anyio
 import pytest
-from mcp.shared.exceptions import MCPError
-from mcp.types import ElicitResult, TextContent
 
 from banking_server.chaining import (
+    CLIENT_EXTENSION,
     ChainFailed,
-    ChainResult,
     Outcome,
     Proposal,
     Step,
@@ -23,29 +21,20 @@ from banking_server.chaining import (
 )
 
 from ..kit.words import MODES
-from .support import Peer, connect, stdio_server
+from .chain_server import build
+from .scripts import ECHO, relay, say, texts, tools
+from .support import Peer, connect
 
 pytestmark = pytest.mark.anyio
 
-ECHO = {"tool": "echo"}
 
-
-def say(text: str, then: Any = None, **more: Any) -> dict[str, Any]:
-    """Arguments of `relay`: say the text, and send `then` as the directive."""
-    return {"say": text, **({} if then is None else {"next": then}), **more}
-
-
-def relay(text: str, then: Any = None, **more: Any) -> dict[str, Any]:
-    """A directive to `relay`."""
-    return {"tool": "relay", "arguments": say(text, then, **more)}
-
-
-def texts(chain: ChainResult) -> list[str]:
-    return [block.text for block in chain.content if isinstance(block, TextContent)]
-
-
-def tools(chain: ChainResult) -> list[str]:
-    return [step.tool for step in chain.steps]
+@pytest.fixture(scope="module", params=MODES)
+async def connected(request: pytest.FixtureRequest, anyio_backend: str) -> AsyncIterator[Peer]:
+    """One connection to the scripted server for all tests of this module, without a transport."""
+    async with connect(
+        build("scripted"), "memory", request.param, extensions=[CLIENT_EXTENSION]
+    ) as peer:
+        yield peer
 
 
 async def test_no_directive_completes_the_chain(peer: Peer) -> None:
@@ -66,60 +55,6 @@ async def test_the_first_call_needs_no_arguments(peer: Peer) -> None:
 
     assert chain.steps[0].arguments == {}
     assert await peer.called() == [("echo", {})]
-
-
-async def test_a_chain_of_three(peer: Peer) -> None:
-    third = relay("three")
-    second = relay("two", third)
-    chain = await call_tool_with_chaining(peer.client, "relay", say("one", second))
-
-    assert chain.outcome is Outcome.COMPLETED
-    assert chain.pending is None
-    assert [(step.level, step.tool, step.arguments) for step in chain.steps] == [
-        (1, "relay", say("one", second)),
-        (2, "relay", second["arguments"]),
-        (3, "relay", third["arguments"]),
-    ]
-    assert [step.result.structured_content for step in chain.steps] == [
-        {"said": "one"},
-        {"said": "two"},
-        {"said": "three"},
-    ]
-    assert texts(chain) == ["one", "two", "three"]
-    merged = chain.merged()
-    assert merged.content == chain.content
-    assert merged.structured_content == {"said": "three"}
-    assert not any(step.deprecated_alias for step in chain.steps)
-    assert await peer.called() == [(step.tool, step.arguments) for step in chain.steps]
-
-
-async def test_arguments_are_passed_on_exactly(peer: Peer) -> None:
-    arguments = {
-        "z": 1,
-        "a": 1.0,
-        "large": 2**53 + 1,
-        "small": 1e-9,
-        "null": None,
-        "flag": False,
-        "empty": {"": [], "object": {}, "text": ""},
-        "text": 'é锁🔒 "quoted" \\ \n\t\u2028',
-        "nested": [[1, [2.5, {"deep": [None]}]]],
-        "number as text": "1",
-    }
-    chain = await call_tool_with_chaining(
-        peer.client, "relay", say("x", {"tool": "echo", "arguments": arguments})
-    )
-
-    assert tools(chain) == ["relay", "echo"]
-    assert json.dumps(chain.steps[1].arguments) == json.dumps(arguments)
-    assert (await peer.calls())[1]["arguments"] == json.dumps(arguments)
-
-
-async def test_absent_arguments_are_the_empty_object(peer: Peer) -> None:
-    chain = await call_tool_with_chaining(peer.client, "relay", say("x", ECHO))
-
-    assert chain.steps[1].arguments == {}
-    assert (await peer.calls())[1]["arguments"] == "{}"
 
 
 async def test_unknown_members_of_a_directive_change_nothing(peer: Peer) -> None:
@@ -213,17 +148,6 @@ async def test_a_cycle_is_of_one_chain_only(peer: Peer) -> None:
         assert chain.outcome is Outcome.COMPLETED
 
 
-async def test_a_directive_on_an_error_result_is_followed(peer: Peer) -> None:
-    chain = await call_tool_with_chaining(
-        peer.client, "relay", say("expired", relay("again", ECHO, error=True), error=True)
-    )
-
-    assert chain.outcome is Outcome.COMPLETED
-    assert [step.result.is_error for step in chain.steps] == [True, True, False]
-    assert texts(chain) == ["expired", "again", "echo"]
-    assert not chain.merged().is_error
-
-
 async def test_an_error_result_without_directive_completes_the_chain(peer: Peer) -> None:
     chain = await call_tool_with_chaining(
         peer.client, "relay", say("x", relay("failed", error=True))
@@ -271,20 +195,6 @@ async def test_an_unknown_tool_is_not_called(peer: Peer, name: str) -> None:
     assert len(await peer.calls()) == 1
 
 
-async def test_a_tool_on_the_second_page_is_found(peer: Peer) -> None:
-    chain = await call_tool_with_chaining(peer.client, "relay", say("x", {"tool": "far"}))
-
-    assert (chain.outcome, tools(chain)) == (Outcome.COMPLETED, ["relay", "far"])
-
-
-async def test_a_tool_that_was_added_meanwhile_is_found(peer: Peer) -> None:
-    catalog = ToolCatalog(peer.client)
-    assert await catalog.find("far") is not None
-    chain = await call_tool_with_chaining(peer.client, "grow", catalog=catalog)
-
-    assert (chain.outcome, tools(chain)) == (Outcome.COMPLETED, ["grow", "late"])
-
-
 @pytest.mark.parametrize(
     "arguments",
     [{}, {"account": 5}, {"account": "acc_1", "typo": 1}],
@@ -315,10 +225,13 @@ async def test_arguments_that_nobody_can_check_are_not_sent(peer: Peer) -> None:
     assert len(await peer.calls()) == 1
 
 
-async def test_the_first_call_is_the_callers_own_choice(peer: Peer) -> None:
-    for name in ("destroy", "app_only", "bare", "typed", "remote_schema", "nowhere"):
-        chain = await call_tool_with_chaining(peer.client, name, {"a": 1})
-        assert (chain.outcome, tools(chain)) == (Outcome.COMPLETED, [name])
+@pytest.mark.parametrize(
+    "name", ["destroy", "app_only", "bare", "typed", "remote_schema", "nowhere"]
+)
+async def test_the_first_call_is_the_callers_own_choice(peer: Peer, name: str) -> None:
+    chain = await call_tool_with_chaining(peer.client, name, {"a": 1})
+
+    assert (chain.outcome, tools(chain)) == (Outcome.COMPLETED, [name])
 
 
 @pytest.mark.parametrize("name", ["bare", "untold", "writes", "destroy"])
@@ -381,6 +294,53 @@ async def test_a_policy_is_asked_before_each_follow_up(peer: Peer) -> None:
     assert len(await peer.calls()) == 2
 
 
+async def test_a_proposal_is_told_before_consent_is_asked_for(peer: Peer) -> None:
+    happened: list[tuple[str, str, int]] = []
+
+    def asked(proposal: Proposal) -> bool:
+        happened.append(("asked", proposal.tool.name, proposal.level))
+        return proposal.tool.name != "destroy"
+
+    async def proposed(proposal: Proposal) -> None:
+        await anyio.lowlevel.checkpoint()
+        happened.append(("proposed", proposal.tool.name, proposal.level))
+
+    chain = await call_tool_with_chaining(
+        peer.client,
+        "relay",
+        say("x", relay("y", {"tool": "destroy"})),
+        consent=Policy(asked),
+        on_proposal=proposed,
+        on_step=lambda step: happened.append(("step", step.tool, step.level)),
+    )
+
+    assert chain.outcome is Outcome.DECLINED
+    assert happened == [
+        ("step", "relay", 1),
+        ("proposed", "relay", 2),
+        ("asked", "relay", 2),
+        ("step", "relay", 2),
+        ("proposed", "destroy", 3),
+        ("asked", "destroy", 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    "directive",
+    [{"tool": "nowhere"}, {"tool": "typed"}, {"tool": "app_only"}, {"name": 5}],
+    ids=["unknown", "invalid", "hidden", "malformed"],
+)
+async def test_a_call_that_cannot_be_made_is_not_proposed(
+    peer: Peer, directive: dict[str, Any]
+) -> None:
+    told: list[Proposal] = []
+    await call_tool_with_chaining(
+        peer.client, "relay", say("x", relay("x", directive)), on_proposal=told.append
+    )
+
+    assert [proposal.tool.name for proposal in told] == ["relay"]
+
+
 async def test_a_policy_may_allow_what_the_default_declines(peer: Peer) -> None:
     chain = await call_tool_with_chaining(
         peer.client, "relay", say("x", {"tool": "destroy"}), consent=Policy(lambda _: True)
@@ -404,154 +364,6 @@ async def test_a_policy_that_raises_fails_the_chain_and_hides_nothing(peer: Peer
     assert result.pending is not None
     assert result.pending.tool == "echo"
     assert len(await peer.calls()) == 1
-
-
-async def test_a_question_inside_a_step_is_answered_and_not_counted(peer: Peer) -> None:
-    asking = {"tool": "ask", "arguments": {"next": ECHO}}
-    chain = await call_tool_with_chaining(peer.client, "relay", say("x", asking), limit=3)
-
-    assert chain.outcome is Outcome.COMPLETED
-    assert [(step.level, step.tool) for step in chain.steps] == [
-        (1, "relay"),
-        (2, "ask"),
-        (3, "echo"),
-    ]
-    assert texts(chain) == ["x", 'accept {"ok": true}', "echo"]
-    assert peer.questions == ["Go on?"]
-    # The interim result of 2026-07-28 named `echo` too, with other arguments; that one is void.
-    calls = await peer.called()
-    assert [name for name, _ in calls] == ["relay", "ask", "echo"]
-    assert calls[2] == ("echo", {})
-
-
-async def test_a_question_in_the_first_call(peer: Peer) -> None:
-    async def decline(_: str) -> ElicitResult:
-        return ElicitResult(action="decline")
-
-    peer.answer = decline
-    chain = await call_tool_with_chaining(peer.client, "ask", {}, limit=1)
-
-    assert (chain.outcome, texts(chain)) == (Outcome.COMPLETED, ["decline null"])
-
-
-@pytest.mark.parametrize(
-    ("name", "cause"), [("crash", MCPError), ("misfit", RuntimeError)], ids=["error", "misfit"]
-)
-async def test_a_first_call_that_fails(peer: Peer, name: str, cause: type[Exception]) -> None:
-    if name == "misfit":
-        await peer.client.list_tools()
-    with pytest.raises(ChainFailed) as failure:
-        await call_tool_with_chaining(peer.client, name)
-
-    result = failure.value.result
-    assert isinstance(failure.value.__cause__, cause)
-    assert (result.outcome, result.steps, result.content) == (Outcome.FAILED, (), [])
-    assert f"{name!r} (call 1)" in result.detail
-    assert str(failure.value) == result.detail
-    with pytest.raises(ValueError, match="no call"):
-        result.merged()
-
-
-@pytest.mark.parametrize("name", ["crash", "misfit"])
-async def test_a_call_that_fails_in_the_middle_keeps_the_steps(peer: Peer, name: str) -> None:
-    told: list[Step] = []
-    with pytest.raises(ChainFailed) as failure:
-        await call_tool_with_chaining(
-            peer.client, "relay", say("one", relay("two", {"tool": name})), on_step=told.append
-        )
-
-    result = failure.value.result
-    assert result.outcome is Outcome.FAILED
-    assert tools(result) == ["relay", "relay"]
-    assert texts(result) == ["one", "two"]
-    assert tuple(told) == result.steps
-    assert f"{name!r} (call 3)" in result.detail
-    assert result.merged().structured_content == {"said": "two"}
-    assert [call["tool"] for call in await peer.calls()] == ["relay", "relay", name]
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_a_server_that_dies_in_the_middle(mode: str) -> None:
-    async with connect(stdio_server("scripted"), "stdio", mode) as peer:
-        with pytest.raises(ChainFailed) as failure, anyio.fail_after(60):
-            await call_tool_with_chaining(peer.client, "relay", say("said", {"tool": "exit"}))
-
-    assert texts(failure.value.result) == ["said"]
-    assert isinstance(failure.value.__cause__, MCPError)
-
-
-async def test_a_call_that_takes_too_long(peer: Peer) -> None:
-    with pytest.raises(ChainFailed) as failure, anyio.fail_after(60):
-        await call_tool_with_chaining(peer.client, "hang", call_timeout=0.05)
-
-    result = failure.value.result
-    assert isinstance(failure.value.__cause__, MCPError)
-    assert (result.outcome, result.steps) == (Outcome.FAILED, ())
-    assert "'hang' (call 1)" in result.detail
-    # The connection is as good as before.
-    assert (await call_tool_with_chaining(peer.client, "echo")).outcome is Outcome.COMPLETED
-
-
-async def test_a_chain_that_takes_too_long(peer: Peer) -> None:
-    with pytest.raises(ChainFailed) as failure, anyio.fail_after(60):
-        await call_tool_with_chaining(peer.client, "hang", total_timeout=0.05)
-
-    assert isinstance(failure.value.__cause__, TimeoutError)
-    assert "time allowed" in failure.value.result.detail
-    assert (await call_tool_with_chaining(peer.client, "echo")).outcome is Outcome.COMPLETED
-
-
-async def test_the_total_time_includes_questions_to_the_user(peer: Peer) -> None:
-    released = anyio.Event()
-
-    async def think(_: str) -> ElicitResult:
-        await released.wait()
-        return ElicitResult(action="cancel")
-
-    peer.answer = think
-    with pytest.raises(ChainFailed) as failure, anyio.fail_after(60):
-        await call_tool_with_chaining(peer.client, "ask", {"next": ECHO}, total_timeout=0.2)
-    released.set()
-
-    assert isinstance(failure.value.__cause__, TimeoutError)
-    assert all(call["tool"] != "echo" for call in await peer.calls())
-
-
-async def test_cancelled_during_a_call_it_makes_no_other(peer: Peer) -> None:
-    asked, released = anyio.Event(), anyio.Event()
-    told: list[str] = []
-    ended: list[object] = []
-
-    async def think(_: str) -> ElicitResult:
-        asked.set()
-        await released.wait()
-        return ElicitResult(action="accept", content={"ok": True})
-
-    async def chain() -> None:
-        asking = {"tool": "ask", "arguments": {"next": ECHO}}
-        try:
-            await call_tool_with_chaining(
-                peer.client,
-                "relay",
-                say("x", asking),
-                on_step=lambda step: told.append(step.tool),
-            )
-        except BaseException as error:
-            ended.append(error)
-            raise
-
-    peer.answer = think
-    with anyio.fail_after(60):
-        async with anyio.create_task_group() as group:
-            group.start_soon(chain)
-            await asked.wait()
-            group.cancel_scope.cancel()
-    released.set()
-
-    assert told == ["relay"]
-    [error] = ended
-    assert isinstance(error, anyio.get_cancelled_exc_class())
-    assert [call["tool"] for call in await peer.calls()] == ["relay", "ask"]
 
 
 async def test_cancelled_between_two_calls_it_makes_no_other(peer: Peer) -> None:
@@ -619,33 +431,3 @@ async def test_an_on_step_that_raises_fails_the_chain_and_hides_nothing(peer: Pe
     assert tools(failure.value.result) == ["relay"]
     assert "on_step" in failure.value.result.detail
     assert len(await peer.calls()) == 1
-
-
-async def test_the_server_can_see_which_calls_belong_together(peer: Peer) -> None:
-    chains = [
-        await call_tool_with_chaining(peer.client, "grow"),
-        await call_tool_with_chaining(
-            peer.client, "relay", say("x", {"tool": "ask", "arguments": {"next": ECHO}})
-        ),
-    ]
-
-    seen = [call["provenance"] for call in await peer.calls()]
-    one, two = (chain.chain_id for chain in chains)
-    assert one != two
-    assert seen == [
-        {"chain_id": one, "level": 1, "previous_tool": None},
-        {"chain_id": one, "level": 2, "previous_tool": "grow"},
-        {"chain_id": two, "level": 1, "previous_tool": None},
-        {"chain_id": two, "level": 2, "previous_tool": "relay"},
-        {"chain_id": two, "level": 3, "previous_tool": "ask"},
-    ]
-
-
-async def test_the_callers_meta_is_kept_on_every_request(peer: Peer) -> None:
-    mine = {"trace": {"id": "t-1"}}
-    await call_tool_with_chaining(peer.client, "relay", say("x", ECHO), meta=mine)
-
-    calls = await peer.calls()
-    assert [call["meta"].get("trace") for call in calls] == [{"id": "t-1"}] * 2
-    assert [call["provenance"]["level"] for call in calls] == [1, 2]
-    assert mine == {"trace": {"id": "t-1"}}

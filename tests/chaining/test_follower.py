@@ -1,13 +1,12 @@
 """The rules of following, against a client that is all script: random chains, and time."""
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mcp import Client
 from mcp.types import CallToolResult, TextContent
 
 from banking_server.chaining import (
@@ -174,7 +173,7 @@ def test_any_chain_ends_by_the_rules(
         return result(f"{said}", **({} if value is ABSENT else {META_KEY: value}))
 
     client = FakeClient(tools, answer)
-    chain = anyio.run(lambda: call_tool_with_chaining(cast(Client, client), *first, limit=limit))
+    chain = anyio.run(lambda: call_tool_with_chaining(client, *first, limit=limit))
 
     # What the rules forbid is said here once more, plainly; `expected` is exact.
     assert 1 <= len(client.calls) <= limit
@@ -210,7 +209,7 @@ async def test_what_is_followed_without_asking(visibility: str, annotations: str
     client = FakeClient(
         [named], lambda name, _: result(**({META_KEY: {"tool": "b"}} if name == "a" else {}))
     )
-    chain = await call_tool_with_chaining(cast(Client, client), "a")
+    chain = await call_tool_with_chaining(client, "a")
 
     follows = shown(kind) and harmless(kind)
     assert chain.outcome is (Outcome.COMPLETED if follows else Outcome.DECLINED)
@@ -223,8 +222,8 @@ async def test_every_call_gets_the_time_for_a_call() -> None:
         [tool("b")],
         lambda name, _: result(name, **({META_KEY: {"tool": "b"}} if name == "a" else {})),
     )
-    await call_tool_with_chaining(cast(Client, client), "a", call_timeout=60.0)
-    await call_tool_with_chaining(cast(Client, client), "a")
+    await call_tool_with_chaining(client, "a", call_timeout=60.0)
+    await call_tool_with_chaining(client, "a")
 
     assert client.timeouts == [60.0, 60.0, None, None]
 
@@ -237,9 +236,7 @@ async def test_total_time_that_runs_out_later_keeps_the_steps() -> None:
     )
     reached: list[Step] = []
     with pytest.raises(ChainFailed) as failure, anyio.fail_after(60):
-        await call_tool_with_chaining(
-            cast(Client, client), "a", total_timeout=0.05, on_step=reached.append
-        )
+        await call_tool_with_chaining(client, "a", total_timeout=0.05, on_step=reached.append)
 
     ended = failure.value.result
     assert isinstance(failure.value.__cause__, TimeoutError)
@@ -254,7 +251,7 @@ async def test_a_hosts_own_timeout_around_the_chain_is_its_own() -> None:
     client = FakeClient([], lambda *_: never())
     with pytest.raises(TimeoutError):
         with anyio.fail_after(0.01):
-            await call_tool_with_chaining(cast(Client, client), "a", total_timeout=60)
+            await call_tool_with_chaining(client, "a", total_timeout=60)
 
 
 @pytest.mark.anyio
@@ -271,7 +268,7 @@ async def test_chains_at_the_same_time_do_not_mix() -> None:
     chains: dict[str, Any] = {}
 
     async def run(name: str) -> None:
-        chains[name] = await call_tool_with_chaining(cast(Client, client), name)
+        chains[name] = await call_tool_with_chaining(client, name)
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
@@ -293,7 +290,7 @@ async def test_a_tool_with_a_very_long_name_can_begin_a_chain() -> None:
         [tool("b")],
         lambda called, _: result(**({} if called == "b" else {META_KEY: {"tool": "b"}})),
     )
-    chain = await call_tool_with_chaining(cast(Client, client), name)
+    chain = await call_tool_with_chaining(client, name)
 
     assert [step.tool for step in chain.steps] == [name, "b"]
 
@@ -325,7 +322,7 @@ async def test_only_the_wording_of_a_followed_directive_is_dropped() -> None:
             _meta={META_KEY: {"tool": following[name]}, "by": name},
         ),
     )
-    chain = await call_tool_with_chaining(cast(Client, client), "a")
+    chain = await call_tool_with_chaining(client, "a")
 
     assert chain.outcome is Outcome.DECLINED
     assert chain.content == [*answers["a"][1:], *answers["b"]]

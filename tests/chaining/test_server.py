@@ -35,6 +35,7 @@ from .support import MODERN, Peer, connect, http_server
 
 pytestmark = pytest.mark.anyio
 
+IN_MEMORY = [("memory", mode) for mode in MODES]
 GOOD = {"tool": "target", "arguments": {"reason": "locked — 锁", "urgency": 2}}
 BAD = [
     pytest.param(None, "must be an object", id="null"),
@@ -112,13 +113,17 @@ async def test_any_other_client_gets_the_directive_and_the_words(undeclared: Pee
     assert "do not call it again" in words.text
 
 
-async def test_a_result_without_directive_is_left_alone(undeclared: Peer) -> None:
-    for arguments, meta in (({}, {"by": "server"}), ({"bare": True}, None)):
-        result = await undeclared.client.call_tool("emit", arguments)
+@pytest.mark.parametrize(
+    ("arguments", "meta"), [({}, {"by": "server"}), ({"bare": True}, None)], ids=["meta", "bare"]
+)
+async def test_a_result_without_directive_is_left_alone(
+    undeclared: Peer, arguments: dict[str, Any], meta: Any
+) -> None:
+    result = await undeclared.client.call_tool("emit", arguments)
 
-        assert texts(result) == ["one", "two"]
-        assert (result.meta or {}).get("kept") == meta
-        assert META_KEY not in (result.meta or {})
+    assert texts(result) == ["one", "two"]
+    assert (result.meta or {}).get("kept") == meta
+    assert META_KEY not in (result.meta or {})
 
 
 async def test_an_error_result_keeps_its_directive(declared: Peer) -> None:
@@ -136,6 +141,8 @@ async def test_an_error_result_gets_the_words_too(undeclared: Peer) -> None:
     assert len(result.content) == 3
 
 
+# What is wrong with a directive has nothing to do with the transport.
+@pytest.mark.parametrize("declared", IN_MEMORY, indirect=True, ids="-".join)
 @pytest.mark.parametrize(("value", "says"), BAD)
 async def test_a_bad_directive_is_dropped_and_logged(
     declared: Peer, value: Any, says: str, caplog: pytest.LogCaptureFixture
@@ -147,11 +154,10 @@ async def test_a_bad_directive_is_dropped_and_logged(
     assert texts(result) == ["one", "two"]
     assert result.structured_content == {"n": 1}
     assert not result.is_error
-    if declared.transport != "stdio":  # whose log is in another process
-        [message] = errors(caplog)
-        assert "'emit'" in message
-        assert says in message
-        assert "S3CRET" not in message
+    [message] = errors(caplog)
+    assert "'emit'" in message
+    assert says in message
+    assert "S3CRET" not in message
 
 
 async def test_nobody_is_told_a_bad_directive_in_words(undeclared: Peer) -> None:
@@ -187,7 +193,7 @@ async def test_an_interim_result_loses_its_directive(
     assert list(result.input_requests) == ["q"]
     assert META_KEY not in (result.meta or {})
     assert (result.meta or {})["kept"] == 1
-    if declared.transport != "stdio":
+    if declared.transport != "stdio":  # whose log is in another process
         [message] = errors(caplog)
         assert "interim" in message
 

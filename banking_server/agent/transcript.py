@@ -1,0 +1,170 @@
+"""The transcript of a request: what happened, whose decision it was, and how it ended."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal
+
+from banking_server.agent.endpoint import Usage
+from banking_server.agent.toolbox import OfferedTool
+from banking_server.chaining import Outcome, Step
+
+
+class RunOutcome(StrEnum):
+    """How a request ended."""
+
+    ANSWERED = "answered"
+    """The model's last reply asks for no call: it is for the user."""
+    TURN_LIMIT = "turn_limit"
+    """The model has replied as often as it may."""
+    TIME_LIMIT = "time_limit"
+    """The time for the request has run out."""
+    TOKEN_LIMIT = "token_limit"  # noqa: S105 - not a password
+    """The tokens for the request are used up."""
+    CORRECTION_LIMIT = "correction_limit"
+    """The model asked too often in a row for calls that cannot be made."""
+    MODEL_UNAVAILABLE = "model_unavailable"
+    """The endpoint gave no usable reply."""
+    STOPPED = "stopped"
+    """The user stopped the request."""
+
+
+@dataclass(frozen=True)
+class ModelReplied:
+    """The model was asked, and replied."""
+
+    purpose: Literal["probe", "turn"]
+    """A probe finds out whether the model calls tools in the endpoint's own form."""
+    form: Literal["native", "prompt"]
+    """How the model was given the tools."""
+    text: str
+    """The text of the reply, unchanged."""
+    usage: Usage
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the model told the user in a reply that also asks for a call."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Calling:
+    """The call that the model asked for was checked and consented to, and is now made."""
+
+    tool: OfferedTool
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Called:
+    """A call was made and brought a result."""
+
+    by: Literal["model", "directive"]
+    """Who decided on the call. If it was a directive, the server did, and no model was asked."""
+    server: str
+    step: Step
+
+
+@dataclass(frozen=True)
+class ChainStopped:
+    """A chain was not completed: its next call was not made, or failed."""
+
+    outcome: Outcome
+    detail: str
+
+
+@dataclass(frozen=True)
+class Declined:
+    """The host did not consent to a call that the model asked for."""
+
+    tool: OfferedTool
+    arguments: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """The model asked for a call that cannot be made, and was told why."""
+
+    problem: str
+
+
+Entry = ModelReplied | Said | Calling | Called | ChainStopped | Declined | Corrected
+"""One entry of a transcript. `on_entry` is told of each as it happens."""
+
+OnEntry = Callable[[Entry], Awaitable[None] | None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One request, from the user's words to the end."""
+
+    outcome: RunOutcome
+    detail: str
+    """The outcome in a sentence for people."""
+    answer: str | None
+    """The model's last reply, for the user; None unless the outcome is `answered`."""
+    transcript: tuple[Entry, ...]
+    seconds: float
+
+    @property
+    def model_calls(self) -> int:
+        """How often the model was asked."""
+        return len(self.replies)
+
+    @property
+    def replies(self) -> tuple[ModelReplied, ...]:
+        """The model's replies, each with its tokens and its seconds."""
+        return tuple(entry for entry in self.transcript if isinstance(entry, ModelReplied))
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of all replies together."""
+        return Usage(
+            sum(reply.usage.prompt_tokens for reply in self.replies),
+            sum(reply.usage.completion_tokens for reply in self.replies),
+            any(reply.usage.estimated for reply in self.replies),
+        )
+
+    @property
+    def calls(self) -> tuple[Called, ...]:
+        """The tool calls that were made, in order."""
+        return tuple(entry for entry in self.transcript if isinstance(entry, Called))
+
+    def report(self) -> str:
+        """Say how the run ended and what had happened by then, for people."""
+        return f"{self.detail} {what_happened(self.transcript)}"
+
+
+def what_happened(transcript: Sequence[Entry]) -> str:
+    """Say which calls were made, who decided on each, and which one was cut off."""
+    done: list[str] = []
+    under_way: Calling | None = None
+    for entry in transcript:
+        match entry:
+            case Calling():
+                under_way = entry
+            case Called(by="model"):
+                under_way = None
+                done.append(_in_words(entry, "by the model"))
+            case Called():
+                done.append(_in_words(entry, "by the server's directive"))
+            case ChainStopped(outcome=Outcome.FAILED):
+                under_way = None
+                done.append(entry.detail)
+            case _:
+                pass
+    report = f"Done so far: {'; '.join(done)}." if done else "No tool call was completed."
+    if under_way is not None:
+        report += (
+            f" The call of {under_way.tool.name} was under way: whether it took effect is not "
+            "known."
+        )
+    return report
+
+
+def _in_words(called: Called, whose: str) -> str:
+    failed = ", which failed" if called.step.result.is_error else ""
+    return f"{called.step.tool} ({whose}){failed}"

@@ -1,0 +1,111 @@
+"""What the client half needs of a client: two methods, and MCP's JSON as their results."""
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, Protocol, TypeVar
+
+from mcp_types import CallToolResult, ListToolsResult
+from pydantic import BaseModel, ValidationError
+
+from banking_server.chaining.content import on_the_wire
+
+Wire = BaseModel | Mapping[str, Any]
+"""An MCP object: parsed JSON as on the wire, or a model that an SDK (any version) made of it."""
+
+
+class ToolCaller(Protocol):
+    """A client that is connected to one server.
+
+    `mcp.Client` is one as it is. Around any other client it takes two methods, and nothing of the
+    SDK's::
+
+        class Shop:
+            async def call_tool(self, name, arguments, *, read_timeout_seconds, meta):
+                params = {"name": name, "arguments": arguments, "_meta": meta}
+                return await self.request("tools/call", params, timeout=read_timeout_seconds)
+
+            async def list_tools(self, *, cursor):
+                return await self.request("tools/list", {"cursor": cursor} if cursor else {})
+
+    The chain need not be told the protocol revision, nor whether the server advertised the
+    extension: directives are read, and followed, in the same way in all cases (TC-C-03). Declaring
+    the extension to the server is up to the client, since it is done where the client connects
+    (TC-C-02) or in the `_meta` of each request (TC-C-01): pass that as `meta` to
+    `call_tool_with_chaining` if the client does not add it.
+    """
+
+    def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        /,
+        *,
+        read_timeout_seconds: float | None,
+        meta: Any,
+    ) -> Awaitable[Wire]:
+        """Make one `tools/call` and return its complete result.
+
+        Args:
+            name: The tool, under the server's own name for it.
+            arguments: Its arguments; they must be sent exactly as they are (TC-C-06).
+            read_timeout_seconds: Seconds that one request may take; None means no limit from here.
+            meta: The `_meta` of the request, a JSON object. It must reach the server, since it
+                carries the provenance (TC-C-28).
+
+        Whatever the server asks on the way (elicitation, sampling) is answered before this
+        returns; an interim result fails the chain. Anything raised fails the chain too, and an
+        error result (`isError`) is not raised but returned.
+        """
+        ...
+
+    def list_tools(self, *, cursor: str | None) -> Awaitable[Wire]:
+        """Return one page of `tools/list`: the first one if `cursor` is None.
+
+        If the method also has a parameter called `cache_mode`, as that of `mcp.Client`, it is
+        called with `cache_mode="refresh"` where an answer from the client's own cache will not do
+        (TC-C-13).
+        """
+        ...
+
+
+def tool_result(returned: Wire) -> CallToolResult:
+    """Return what `ToolCaller.call_tool` returned as a result; one of the SDK's stays as it is.
+
+    Raises ValueError if it is not the complete result of a `tools/call`.
+    """
+    if isinstance(returned, CallToolResult):
+        return returned
+    wire = _json(returned, "call_tool")
+    kind = wire.get("resultType", "complete")
+    if kind != "complete":
+        raise ValueError(f"call_tool returned an interim result (resultType {kind!r})")
+    return _read(CallToolResult, wire, "call_tool")
+
+
+def tool_list(returned: Wire) -> ListToolsResult:
+    """Return what `ToolCaller.list_tools` returned as a page; one of the SDK's stays as it is.
+
+    Raises ValueError if it is not a result of `tools/list`.
+    """
+    if isinstance(returned, ListToolsResult):
+        return returned
+    return _read(ListToolsResult, _json(returned, "list_tools"), "list_tools")
+
+
+_Model = TypeVar("_Model", CallToolResult, ListToolsResult)
+
+
+def _json(returned: Wire, method: str) -> Mapping[str, Any]:
+    if isinstance(returned, BaseModel):
+        return on_the_wire(returned)
+    if isinstance(returned, Mapping):
+        return returned
+    raise ValueError(f"{method} returned {type(returned).__name__}, which is not a JSON object")
+
+
+def _read(model: type[_Model], wire: Mapping[str, Any], method: str) -> _Model:
+    try:
+        return model.model_validate(wire, by_alias=True, by_name=False)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise ValueError(f"{method} returned no valid result: {place}: {problem['msg']}") from error

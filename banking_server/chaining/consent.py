@@ -1,0 +1,43 @@
+"""Consent: does the host allow the call that a directive asks for? (TC-C-20, TC-C-21)"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from mcp_types import Tool
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A follow-up call that can be made, and that the host has yet to consent to."""
+
+    tool: Tool
+    """The tool as the server lists it. Its annotations are the server's own claims."""
+    arguments: dict[str, Any]
+    """The arguments of the directive; they are valid against the tool's input schema."""
+    level: int
+    """The number that the call would have in the chain; the first follow-up is 2."""
+    previous_tool: str
+    """The tool whose result carried the directive."""
+
+
+class ConsentPolicy(Protocol):
+    """Decides for the host whether a follow-up call is made, as it does for a model's call."""
+
+    async def allows(self, proposal: Proposal) -> bool:
+        """Return whether the call may be made. It may ask the user."""
+        ...
+
+
+class FollowNonDestructive:
+    """Allows calls of tools annotated as read-only or non-destructive, and no others.
+
+    A tool without annotations counts as destructive, since these are the defaults that MCP
+    defines.
+    """
+
+    async def allows(self, proposal: Proposal) -> bool:
+        """Return whether the tool's annotations say that it destroys nothing."""
+        hints = proposal.tool.annotations
+        return hints is not None and (
+            hints.read_only_hint is True or hints.destructive_hint is False
+        )

@@ -1,0 +1,96 @@
+"""Telling a person at a terminal what happens in a chain: each call, its reason, its result."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from mcp.types import CallToolResult
+from rich.console import Console
+
+from banking_server.chaining import (
+    META_KEY,
+    ChainResult,
+    FollowNonDestructive,
+    Outcome,
+    Proposal,
+    Step,
+)
+from banking_server.chaining.content import for_user, in_text, on_the_wire
+from banking_server.host.printing import compact, say
+from banking_server.host.questions import TerminalQuestions
+
+
+class Narrator:
+    """Shows a chain as it happens: each call and why it is made, then what the user is told.
+
+    Pass `proposed` as the chain's `on_proposal` and `told` as its `on_step`. It is also the host's
+    consent policy: a tool that is annotated as harmless is called, and any other only if
+    `follow_all` is set or the person at the terminal says yes. Without `questions` nobody is asked.
+    """
+
+    def __init__(
+        self, out: Console, *, questions: TerminalQuestions | None, follow_all: bool = False
+    ) -> None:
+        self._out = out
+        self._questions = questions
+        self._follow_all = follow_all
+        self._last: Step | None = None
+
+    def begin(self, tool: str, arguments: Mapping[str, Any]) -> None:
+        """Show the first call."""
+        self._announce(1, tool, arguments, "you asked for it")
+
+    def told(self, step: Step) -> None:
+        """Show the result of a step; an `on_step` of the chain."""
+        self._last = step
+        for line in shown_to_user(step.result):
+            self._out.print()
+            say(self._out, line, indent=3)
+        if step.result.is_error:
+            say(self._out, "(The tool reports this as an error.)", indent=3, style="red")
+
+    def proposed(self, proposal: Proposal) -> None:
+        """Show a follow-up call and its directive; an `on_proposal` of the chain."""
+        meta = (self._last.result.meta if self._last else None) or {}
+        self._out.print()
+        self._announce(
+            proposal.level,
+            proposal.tool.name,
+            proposal.arguments,
+            f"{proposal.previous_tool} said so: _meta.{META_KEY} = {compact(meta.get(META_KEY))}",
+        )
+
+    async def allows(self, proposal: Proposal) -> bool:
+        """Return whether a follow-up call may be made; this can ask the person."""
+        if self._follow_all or await FollowNonDestructive().allows(proposal):
+            return True
+        return self._questions is not None and await self._questions.consents(proposal.tool.name)
+
+    def end(self, result: ChainResult) -> None:
+        """Show how the chain ended."""
+        self._out.print()
+        calls = f"{len(result.steps)} call{'' if len(result.steps) == 1 else 's'}"
+        good = result.outcome is Outcome.COMPLETED
+        say(
+            self._out,
+            f"Chain {result.outcome} after {calls}: {result.detail}.",
+            style="bold" if good else "bold red",
+        )
+
+    def _announce(self, level: int, tool: str, arguments: Mapping[str, Any], why: str) -> None:
+        say(self._out, f"{level}. {tool}", style="bold cyan")
+        say(self._out, f"with     {compact(arguments)}", indent=3)
+        say(self._out, f"because  {why}", indent=3)
+
+
+def shown_to_user(result: CallToolResult) -> list[str]:
+    """Return the texts of a result that are meant for the user, in order.
+
+    Content for another audience is left out. If a result has no content at all, its structured
+    content is shown instead.
+    """
+    items = map(on_the_wire, result.content)
+    texts = [in_text(item) for item in items if for_user(item)]
+    if not texts and not result.content and result.structured_content is not None:
+        texts = [json.dumps(result.structured_content, ensure_ascii=False, indent=2)]
+    return texts

@@ -1,0 +1,161 @@
+"""Asking a person at a terminal: what a server asks (elicitation), and for the host's consent."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+from mcp.client.context import ClientRequestContext
+from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
+from rich.console import Console
+
+from banking_server.chaining.arguments import argument_problem
+from banking_server.host.printing import compact, printable, say
+
+Answer = str | int | float | bool | list[str] | None
+"""What a person answers to one field of a form; None if they leave it out."""
+
+
+class TerminalQuestions:
+    """Puts questions to the person at the terminal, one at a time."""
+
+    def __init__(self, out: Console) -> None:
+        self._out = out
+        self._one_at_a_time = anyio.Lock()
+
+    async def consents(self, tool: str) -> bool:
+        """Ask whether a call that may change or destroy something is to be made."""
+        async with self._one_at_a_time:
+            self._out.print()
+            answer = await self._read(f"{tool} may change or destroy something. Call it? [y/N] ")
+            return answer is not None and answer.lower() in ("y", "yes")
+
+    async def __call__(
+        self, context: ClientRequestContext, params: ElicitRequestParams
+    ) -> ElicitResult:
+        """Answer a server's question; an `elicitation_callback` of the client."""
+        if not isinstance(params, ElicitRequestFormParams):
+            return ElicitResult(action="decline")
+        async with self._one_at_a_time:
+            self._out.print()
+            say(self._out, params.message, indent=3, style="bold")
+            content: dict[str, Answer] = {}
+            required = params.requested_schema.get("required", [])
+            for name, schema in params.requested_schema.get("properties", {}).items():
+                try:
+                    value = await self._field(name, schema, optional=name not in required)
+                except EOFError:
+                    return ElicitResult(action="cancel")
+                except _Declined:
+                    return ElicitResult(action="decline")
+                if value is not None:
+                    content[name] = value
+            if not content and not await self._agrees():
+                return ElicitResult(action="decline")
+            return ElicitResult(action="accept", content=content)
+
+    async def _agrees(self) -> bool:
+        """Ask for agreement: a form without a single answer is a question all the same."""
+        answer = await self._read("   [y/N] ")
+        return answer is not None and answer.lower() in ("y", "yes")
+
+    async def _field(self, name: str, schema: dict[str, Any], *, optional: bool) -> Answer:
+        """Ask for one field of a form until the answer fits.
+
+        Raises EOFError if the input ends, and _Declined if the person leaves out a field that has
+        to be answered.
+        """
+        titles = choices(schema)
+        say(self._out, schema.get("title") or name, indent=3)
+        if isinstance(schema.get("description"), str):
+            say(self._out, schema["description"], indent=3, style="dim")
+        for number, title in enumerate(titles.values(), start=1):
+            say(self._out, f"{number}. {title}", indent=5)
+        default = schema.get("default")
+        empty = "skips" if optional else "declines"
+        if default is not None:
+            empty = f"means {compact(default)}"
+        prompt = f"   {_hint(schema, titles)} (an empty line {empty}): "
+        while True:
+            line = await self._read(prompt)
+            if line is None:
+                raise EOFError
+            if not line:
+                if default is None and not optional:
+                    raise _Declined
+                return default
+            try:
+                value = parse(line, schema, titles)
+            except ValueError as problem:
+                say(self._out, str(problem), indent=3, style="red")
+                continue
+            form = {"type": "object", "properties": {name: schema}}
+            if argument_problem(form, {name: value}) is None:
+                return value
+            say(self._out, "That does not fit what is asked for.", indent=3, style="red")
+
+    async def _read(self, prompt: str) -> str | None:
+        """Return the next line without surrounding spaces, or None if the input has ended."""
+        self._out.print(printable(prompt), end="", soft_wrap=True)
+        self._out.file.flush()
+        # Wait in the event loop, not in a thread: only there can Ctrl-C interrupt it.
+        if sys.platform != "win32":
+            await anyio.wait_readable(sys.stdin)
+        line = sys.stdin.readline()
+        return line.strip() if line else None
+
+
+class _Declined(Exception):
+    """The person entered an empty line for a field that has to be answered."""
+
+
+def choices(schema: dict[str, Any]) -> dict[str, str]:
+    """Return the values that a field offers, each with its title; empty if any value will do."""
+    offered = schema.get("items", schema) if schema.get("type") == "array" else schema
+    titled = offered.get("oneOf") or offered.get("anyOf")
+    if titled:
+        return {str(one["const"]): str(one.get("title", one["const"])) for one in titled}
+    values = [str(value) for value in offered.get("enum", [])]
+    return dict(zip(values, map(str, offered.get("enumNames", values)), strict=False))
+
+
+def parse(line: str, schema: dict[str, Any], titles: Mapping[str, str]) -> Answer:
+    """Return what a typed line means for a field.
+
+    Raises ValueError with a sentence for people if it means nothing.
+    """
+    kind = schema.get("type")
+    if titles:
+        if kind == "array":
+            return [_choice(part.strip(), titles) for part in line.split(",")]
+        return _choice(line, titles)
+    if kind == "boolean":
+        if line.lower() in ("y", "yes", "true"):
+            return True
+        if line.lower() in ("n", "no", "false"):
+            return False
+        raise ValueError("Please answer yes or no.")
+    if kind in ("integer", "number"):
+        try:
+            return int(line) if kind == "integer" else float(line)
+        except ValueError:
+            raise ValueError("Please answer with a number.") from None
+    return line
+
+
+def _choice(line: str, titles: Mapping[str, str]) -> str:
+    values = list(titles)
+    if line in titles:
+        return line
+    if line.isdecimal() and 1 <= int(line) <= len(values):
+        return values[int(line) - 1]
+    raise ValueError(f"Please answer with a number from 1 to {len(values)}.")
+
+
+def _hint(schema: dict[str, Any], titles: Mapping[str, str]) -> str:
+    if titles:
+        many = schema.get("type") == "array"
+        return f"Numbers from 1 to {len(titles)}, with commas" if many else f"1-{len(titles)}"
+    return {"boolean": "y/n", "integer": "A whole number", "number": "A number"}.get(
+        str(schema.get("type")), "Your answer"
+    )

@@ -1,0 +1,221 @@
+"""The client half on objects that know nothing of the SDK: two methods, and JSON."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from mcp.types import CallToolResult, InputRequiredResult, TextContent
+from pydantic import BaseModel, Field
+
+from banking_server.chaining import (
+    IDENTIFIER,
+    ChainFailed,
+    ChainResult,
+    Outcome,
+    Proposal,
+    ToolCatalog,
+    call_tool_with_chaining,
+)
+
+from .support import FakeClient, tool
+
+pytestmark = pytest.mark.anyio
+
+READ_ONLY = {"readOnlyHint": True}
+TOOLS = [
+    {"name": "reserve", "inputSchema": {"type": "object"}, "annotations": READ_ONLY},
+    {
+        "name": "order",
+        "inputSchema": {"type": "object", "required": ["door"]},
+        "annotations": READ_ONLY,
+    },
+    {"name": "burn", "inputSchema": {"type": "object"}},
+    {
+        "name": "pick",
+        "inputSchema": {"type": "object"},
+        "annotations": READ_ONLY,
+        "_meta": {"ui": {"visibility": ["app"]}},
+    },
+]
+
+
+def saying(text: str, then: Any = None, **more: Any) -> dict[str, Any]:
+    meta = {} if then is None else {"_meta": {"nextTool": then}}
+    return {"content": [{"type": "text", "text": text}], **meta, **more}
+
+
+class Shop:
+    """A client of somebody's own: it has the two methods, and speaks JSON."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers = answers
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.metas: list[Any] = []
+        self.cursors: list[str | None] = []
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any],
+        *,
+        read_timeout_seconds: float | None,
+        meta: dict[str, Any],
+    ) -> Any:
+        self.calls.append((name, arguments))
+        self.metas.append(meta)
+        return self.answers[name]
+
+    async def list_tools(self, *, cursor: str | None) -> dict[str, Any]:
+        """One tool a page."""
+        self.cursors.append(cursor)
+        at = int(cursor or 0)
+        more = {"nextCursor": str(at + 1)} if at + 1 < len(TOOLS) else {}
+        return {"tools": [TOOLS[at]], **more}
+
+
+def texts(chain: ChainResult) -> list[str]:
+    return [block.text for block in chain.content if isinstance(block, TextContent)]
+
+
+async def test_a_chain_over_a_plain_object() -> None:
+    shop = Shop(
+        reserve=saying("none left", {"tool": "order", "arguments": {"door": "oak", "n": 1.0}}),
+        order=saying("ordered", structuredContent={"number": 77}),
+    )
+    proposals: list[Proposal] = []
+    chain = await call_tool_with_chaining(
+        shop, "reserve", {"door": "oak"}, on_proposal=proposals.append, meta={"trace": "t-1"}
+    )
+
+    assert chain.outcome is Outcome.COMPLETED
+    assert texts(chain) == ["none left", "ordered"]
+    assert chain.merged().structured_content == {"number": 77}
+    assert repr(shop.calls) == repr(
+        [("reserve", {"door": "oak"}), ("order", {"door": "oak", "n": 1.0})]
+    )
+    assert [meta["trace"] for meta in shop.metas] == ["t-1", "t-1"]
+    assert [meta[IDENTIFIER]["level"] for meta in shop.metas] == [1, 2]
+    assert shop.metas[1][IDENTIFIER]["previousTool"] == "reserve"
+    assert shop.cursors == [None, "1", "2", "3"]
+    assert [(p.tool.name, p.level, p.previous_tool) for p in proposals] == [("order", 2, "reserve")]
+
+
+@pytest.mark.parametrize(
+    ("directive", "outcome"),
+    [
+        ({"tool": ""}, Outcome.MALFORMED_DIRECTIVE),
+        ({"tool": "sell"}, Outcome.UNKNOWN_TOOL),
+        ({"tool": "order"}, Outcome.INVALID_ARGUMENTS),
+        ({"tool": "reserve", "arguments": {"n": 1.0}}, Outcome.CYCLE),
+        ({"tool": "pick"}, Outcome.DECLINED),
+        ({"tool": "burn"}, Outcome.DECLINED),
+    ],
+)
+async def test_every_rule_holds_for_a_plain_object(directive: Any, outcome: Outcome) -> None:
+    shop = Shop(reserve=saying("x", directive))
+    chain = await call_tool_with_chaining(shop, "reserve", {"n": 1})
+
+    assert chain.outcome is outcome
+    assert len(shop.calls) == 1
+
+
+async def test_a_directive_to_null_is_malformed_here_too() -> None:
+    shop = Shop(reserve={"content": [], "_meta": {"nextTool": None}})
+    chain = await call_tool_with_chaining(shop, "reserve")
+
+    assert chain.outcome is Outcome.MALFORMED_DIRECTIVE
+
+
+class OldResult(BaseModel):
+    """A result as an SDK of the first generation has it: camelCase, and no `resultType`."""
+
+    meta: dict[str, Any] | None = Field(alias="_meta", default=None)
+    content: list[Any] = []
+    structuredContent: dict[str, Any] | None = None
+    isError: bool = False
+
+
+async def test_models_of_another_sdk_are_read() -> None:
+    directive = {"tool": "order", "arguments": {"door": None}}
+    content = [{"type": "text", "text": "no"}]
+    shop = Shop(
+        reserve=OldResult(_meta={"nextTool": directive}, content=content, isError=True),
+        order=OldResult(structuredContent={"number": 77}),
+    )
+    chain = await call_tool_with_chaining(shop, "reserve")
+
+    assert chain.outcome is Outcome.COMPLETED
+    assert shop.calls[1] == ("order", {"door": None})
+    assert [step.result.is_error for step in chain.steps] == [True, False]
+    assert texts(chain) == ["no"]
+
+
+async def test_a_result_of_the_sdk_stays_the_object_that_it_is() -> None:
+    result = CallToolResult(content=[])
+    chain = await call_tool_with_chaining(Shop(reserve=result), "reserve")
+
+    assert chain.steps[0].result is result
+
+
+@pytest.mark.parametrize(
+    ("returned", "problem"),
+    [
+        (None, "NoneType, which is not a JSON object"),
+        ([saying("x")], "list, which is not a JSON object"),
+        ({"content": "S3CRET"}, "no valid result: content"),
+        ({}, "no valid result: content"),
+        ({**saying("x", {"tool": "order"}), "resultType": "task"}, "interim result"),
+        (InputRequiredResult(request_state="s"), "interim result"),
+    ],
+)
+async def test_what_is_no_complete_result_fails_the_chain(returned: Any, problem: str) -> None:
+    shop = Shop(reserve=returned)
+    with pytest.raises(ChainFailed) as failure:
+        await call_tool_with_chaining(shop, "reserve")
+
+    assert isinstance(failure.value.__cause__, ValueError)
+    assert problem in failure.value.result.detail
+    assert "\n" not in failure.value.result.detail
+    assert "S3CRET" not in failure.value.result.detail
+    assert failure.value.result.steps == ()
+
+
+async def test_what_is_no_tool_list_fails_the_chain_and_keeps_the_steps() -> None:
+    class Broken(Shop):
+        async def list_tools(self, *, cursor: str | None) -> dict[str, Any]:
+            return {"tools": [{"name": "order"}]}
+
+    with pytest.raises(ChainFailed, match=r"list_tools returned no valid result: tools\.0\.") as f:
+        await call_tool_with_chaining(Broken(reserve=saying("said", {"tool": "order"})), "reserve")
+
+    assert texts(f.value.result) == ["said"]
+
+
+def without_signature(client: FakeClient) -> Any:
+    class Hidden:
+        """A callable of which Python cannot show the parameters."""
+
+        __signature__ = "none"
+
+        async def __call__(self, *, cursor: str | None) -> Any:
+            return await FakeClient.list_tools(client, cursor=cursor)
+
+    return Hidden()
+
+
+def without_cache(client: FakeClient) -> Any:
+    async def list_tools(*, cursor: str | None) -> Any:
+        return await FakeClient.list_tools(client, cursor=cursor)
+
+    return list_tools
+
+
+@pytest.mark.parametrize("replaced", [without_cache, without_signature])
+async def test_a_client_without_a_cache_is_asked_once_more_all_the_same(
+    replaced: Callable[[FakeClient], Any],
+) -> None:
+    client = FakeClient([tool("a")], lambda *_: CallToolResult(content=[]))
+    client.list_tools = replaced(client)  # type: ignore[method-assign]
+
+    assert await ToolCatalog(client).find("b") is None
+    assert len(client.lists) == 2

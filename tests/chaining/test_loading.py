@@ -1,0 +1,95 @@
+"""What importing the package loads: nothing before it is used, and never the other half."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from banking_server import chaining
+
+SDK_FREE = ["directive", "provenance", "values", "content", "arguments"]
+CLIENT_HALF = ["caller", "catalog", "consent", "client"]
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Return the modules that are loaded after the statement, in a process of its own."""
+    script = f"import sys; {statement}; print(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    return set(ended.stdout.split())
+
+
+def of_the_sdk(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.split(".")[0] in ("mcp", "mcp_types")}
+
+
+def of_the_package(modules: set[str]) -> set[str]:
+    stem = f"{chaining.__name__}."
+    return {name.removeprefix(stem) for name in modules if name.startswith(stem)}
+
+
+def test_the_package_alone_loads_nothing() -> None:
+    modules = loaded_by(f"import {chaining.__name__}")
+
+    assert of_the_sdk(modules) == set()
+    assert of_the_package(modules) == set()
+
+
+@pytest.mark.parametrize("module", SDK_FREE)
+def test_what_a_port_is_read_from_needs_no_sdk(module: str) -> None:
+    assert of_the_sdk(loaded_by(f"import {chaining.__name__}.{module}")) == set()
+
+
+def test_names_of_the_sdk_free_part_load_no_sdk() -> None:
+    names = ", ".join(name for name, home in chaining._MODULE_OF.items() if home in SDK_FREE)
+    assert "read_directive" in names
+    assert of_the_sdk(loaded_by(f"from {chaining.__name__} import {names}")) == set()
+
+
+def test_the_client_half_loads_the_sdks_data_models_and_neither_of_its_halves() -> None:
+    names = "ToolCaller, ToolCatalog, ConsentPolicy, call_tool_with_chaining"
+    modules = loaded_by(f"from {chaining.__name__} import {names}")
+
+    assert {name.split(".")[0] for name in of_the_sdk(modules)} == {"mcp_types"}
+    assert of_the_package(modules).isdisjoint({"server", "client_extension"})
+
+
+def test_the_server_half_loads_nothing_of_the_client_half() -> None:
+    modules = loaded_by(f"from {chaining.__name__} import ToolChaining, with_next_tool")
+
+    assert of_the_package(modules).isdisjoint({*CLIENT_HALF, "client_extension"})
+    # `import mcp` itself loads the SDK's two halves, and cannot be had for less.
+    assert of_the_sdk(modules) == of_the_sdk(loaded_by("import mcp.server.mcpserver"))
+
+
+@pytest.mark.parametrize("name", chaining.__all__)
+def test_every_public_name_is_there(name: str) -> None:
+    assert name in dir(chaining)
+    value = getattr(chaining, name)
+    assert getattr(value, "__name__", name) == name
+
+
+def test_a_name_that_is_not_there_is_an_ordinary_mistake() -> None:
+    with pytest.raises(AttributeError, match="'nonsense'"):
+        chaining.nonsense  # noqa: B018
+    with pytest.raises(ImportError, match="nonsense"):
+        exec(f"from {chaining.__name__} import nonsense")
+
+
+def test_type_checkers_see_the_modules_that_the_names_come_from() -> None:
+    tree = ast.parse(Path(str(chaining.__file__)).read_text(encoding="utf-8"))
+    [checked] = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    ]
+    seen = {
+        alias.name: str(node.module).removeprefix(f"{chaining.__name__}.")
+        for node in checked.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == chaining._MODULE_OF
+    assert sorted(seen) == sorted(chaining.__all__)

@@ -1,0 +1,97 @@
+"""What a person at a terminal is shown of a chain."""
+
+import io
+from typing import Any
+
+import pytest
+from mcp.types import (
+    Annotations,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+    Tool,
+    ToolAnnotations,
+)
+
+from banking_server.chaining import Proposal, Step
+from banking_server.host.narrator import Narrator, shown_to_user
+from banking_server.host.printing import console
+
+
+def text(words: str, *audience: Any) -> TextContent:
+    annotations = Annotations(audience=list(audience)) if audience else None
+    return TextContent(type="text", text=words, annotations=annotations)
+
+
+def test_what_is_for_the_model_alone_is_not_shown() -> None:
+    result = CallToolResult(
+        content=[
+            text("everybody"),
+            text("user", "user"),
+            text("assistant", "assistant"),
+            text("both", "user", "assistant"),
+        ],
+        structured_content={"hidden": True},
+    )
+    assert shown_to_user(result) == ["everybody", "user", "both"]
+    only_the_model = CallToolResult(content=[text("x", "assistant")], structured_content={"a": 1})
+    assert shown_to_user(only_the_model) == []
+
+
+def test_content_that_is_no_text_is_named() -> None:
+    embedded = TextResourceContents(uri="file:///a", text="embedded")
+    result = CallToolResult(
+        content=[
+            ImageContent(type="image", data="", mime_type="image/png"),
+            ResourceLink(type="resource_link", name="report", uri="file:///report"),
+            EmbeddedResource(type="resource", resource=embedded),
+        ]
+    )
+    assert shown_to_user(result) == ["[image, image/png]", "[report: file:///report]", "embedded"]
+
+
+def test_structured_content_stands_in_where_there_is_no_other() -> None:
+    assert shown_to_user(CallToolResult(content=[], structured_content={"a": 1})) == [
+        '{\n  "a": 1\n}'
+    ]
+
+
+def proposal(*, read_only: bool) -> Proposal:
+    annotations = ToolAnnotations(read_only_hint=read_only)
+    tool = Tool(name="order", input_schema={"type": "object"}, annotations=annotations)
+    return Proposal(tool, {"door": "oak"}, 2, "reserve")
+
+
+def test_a_follow_up_is_shown_with_the_directive_that_asks_for_it() -> None:
+    out = io.StringIO()
+    narrator = Narrator(console(out), questions=None)
+    directive = {"tool": "order", "arguments": {"door": "oak"}}
+    result = CallToolResult(content=[text("none left")], _meta={"nextTool": directive})
+    narrator.told(Step(1, "reserve", {}, result))
+    narrator.proposed(proposal(read_only=True))
+
+    assert out.getvalue() == (
+        "\n   none left\n"
+        "\n2. order\n"
+        '   with     {"door": "oak"}\n'
+        "   because  reserve said so: _meta.nextTool = "
+        '{"tool": "order", "arguments": {"door": "oak"}}\n'
+    )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("read_only", "follow_all", "allowed"),
+    [(True, False, True), (False, False, False), (False, True, True)],
+)
+async def test_consent_is_given_without_a_word(
+    read_only: bool, follow_all: bool, allowed: bool
+) -> None:
+    out = io.StringIO()
+    narrator = Narrator(console(out), questions=None, follow_all=follow_all)
+
+    assert await narrator.allows(proposal(read_only=read_only)) is allowed
+    assert out.getvalue() == ""
