@@ -240,3 +240,37 @@ async def _to_the_end(work: Coroutine[Any, Any, _T]) -> _T:
     if cancelled is not None:
         raise cancelled from task.exception()
     return task.result()
+
+
+def delete_database(path: Path) -> None:
+    """Delete the database file at `path`, if there is one.
+
+    Raises `DatabaseUnavailable` if it is still in use, belongs to another program, or cannot be
+    deleted.
+    """
+    if not path.exists():
+        return
+    try:
+        connection = sqlite3.connect(path, timeout=1)
+        try:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            # SQLite leaves WAL mode only for the last one who has the file open.
+            if application == APPLICATION_ID:
+                connection.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.OperationalError:
+            raise DatabaseUnavailable(f"{path} is in use; stop the server first.") from None
+        except sqlite3.DatabaseError:
+            # Damaged, which is one more reason to delete it; but is it ours? The id's place is
+            # fixed: https://www.sqlite.org/fileformat.html#the_database_header
+            application = int.from_bytes(path.read_bytes()[68:72], "big")
+        finally:
+            connection.close()
+        if application != APPLICATION_ID and path.stat().st_size:
+            raise DatabaseUnavailable(
+                f"{path} is not a database of this program, and stays as it is."
+            )
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise DatabaseUnavailable(f"{path} cannot be deleted: {problem}.") from error

@@ -12,7 +12,7 @@ from rich.console import Console
 from banking_server.bank.audit import list_events
 from banking_server.bank.handoffs import list_open_handoffs
 from banking_server.chaining import call_tool_with_chaining
-from banking_server.desk import show_events, show_handoffs
+from banking_server.cli.listings import show_events, show_handoffs
 from banking_server.host.connect import connected, this_server
 from banking_server.host.printing import Narrator, choices, say
 from banking_server.server.build import open_bank, utc_now
