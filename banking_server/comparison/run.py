@@ -124,6 +124,7 @@ async def _places(client: Client) -> list[str]:
 async def _is_correct(database: Path, case: Case) -> bool:
     """Judge the run by the database alone."""
     now = utc_now()
+    # The defaults, as the server had them: the environment of this process did not reach it.
     bank = await open_bank(Settings.model_construct(database=database), now)
     try:
         end = await read_end_state(bank)
