@@ -1,4 +1,4 @@
-"""Where the files are that this program brings along."""
+"""Where the data files of this program are: `data/` and `specs/`."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ _HERE = Path(__file__).parent
 
 
 def packaged(name: str) -> Path:
-    """Return the folder `name`: inside the package where installed, beside it in a checkout."""
+    """Return the folder `name`: inside the package if it is installed, beside it in a checkout."""
     installed = _HERE / "packaged" / name
     return installed if installed.is_dir() else _HERE.parent / name
 

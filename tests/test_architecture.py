@@ -18,6 +18,8 @@ MAY_IMPORT = {
     "agent": {"agent", "chaining"},
     "server": {"server", "tools", "bank", "chaining", "agent", "packaged"},
     "host": {"host", "chaining"},
+    "comparison": {"comparison", "host", "server", "agent", "tools", "bank", "chaining"},
+    "cli": {"cli", "comparison", "host", "server", "agent", "tools", "bank", "chaining"},
 }
 """Of this project, what each package may import."""
 
@@ -29,6 +31,8 @@ MUST_NOT_IMPORT = {
     "agent": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer", "rich"},
     "server": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer", "rich"},
     "host": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer"},
+    "comparison": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer", "rich"},
+    "cli": {"sqlite3", "sqlmodel", "sqlalchemy", "aiosqlite"},
 }
 """Of other projects, what each package has no business with."""
 

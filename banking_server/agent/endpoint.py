@@ -4,7 +4,8 @@
         completion = await endpoint.complete([{"role": "user", "content": "Hello"}])
 
 The client does the requests, the time-outs and the bounded retries, `Retry-After` included.
-What it hands back is checked here, since it takes an endpoint at its word.
+What it hands back is checked here, since it takes an endpoint at its word. It is imported where it
+is used: it is slow to import, and there only if the extra `model` is installed.
 """
 
 import json
@@ -15,7 +16,6 @@ from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
-import openai
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from banking_server.agent.settings import ModelSettings
@@ -89,9 +89,14 @@ OnText = Callable[[str], None]
 
 
 class Endpoint:
-    """A chat endpoint; an async context manager that holds its connections."""
+    """A chat endpoint; an async context manager that holds its connections.
+
+    Raises ImportError if the client is not installed; `load_model_settings` says so in words.
+    """
 
     def __init__(self, settings: ModelSettings) -> None:
+        import openai
+
         self.settings = settings
         self.model = settings.name
         key = settings.key.get_secret_value() if settings.key else ""
@@ -135,6 +140,8 @@ class Endpoint:
         Raises:
             ModelUnavailable: There is no reply that can be used.
         """
+        import openai
+
         began = time.monotonic()
         request: dict[str, Any] = {"model": self.model, "messages": list(messages)}
         if functions:
@@ -196,6 +203,8 @@ class Endpoint:
 
     def _unavailable(self, error: Exception) -> ModelUnavailable:
         """Return what went wrong, in one line for people, without the key."""
+        import openai
+
         parts = urlsplit(self.settings.url)
         place = f"The model endpoint at {parts.hostname}" + (f":{parts.port}" if parts.port else "")
         kind: type[ModelUnavailable] = ModelUnavailable
@@ -280,8 +289,8 @@ class _Body(BaseModel):
     @classmethod
     def read(cls, answer: Any) -> Self:
         """Read what the client made of an answer. Raises _NoCompletion."""
-        if isinstance(answer, openai.BaseModel):
-            answer = answer.to_dict(warnings=False)
+        if isinstance(answer, BaseModel):
+            answer = answer.model_dump(by_alias=True, exclude_unset=True, warnings=False)
         if isinstance(answer, dict) and answer.get("error"):
             raise _NoCompletion(f"it says {json.dumps(answer['error'], default=str)[:200]}")
         try:

@@ -1,8 +1,11 @@
 """The settings of the model and of the agent, from the environment: `BANKING_MODEL_NAME=qwen3`.
 
-Each setting is described once, here. Everything else in this project works without a model.
+Each setting is described once, here. Everything else in this project works without a model. The
+client that asks it comes with the extra `model` of this package.
 """
 
+import importlib.util
+import os
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -13,7 +16,7 @@ PREFIX: Final = "BANKING_MODEL_"
 
 
 class ModelNotConfigured(Exception):
-    """No model is configured, or a setting is not valid; the message names the variable."""
+    """No model can be asked; the message names the variable, or the extra to install."""
 
 
 class ModelSettings(BaseSettings):
@@ -29,7 +32,7 @@ class ModelSettings(BaseSettings):
     )
     name: str = Field(description="The model's name, as the endpoint knows it.")
     key: SecretStr | None = Field(
-        default=None, description="The endpoint's API key, where it asks for one. A secret."
+        default=None, description="The endpoint's API key, if it asks for one. A secret."
     )
     tools: Literal["auto", "native", "prompt"] = Field(
         default="auto",
@@ -37,7 +40,7 @@ class ModelSettings(BaseSettings):
         "prompt. `auto` asks the model once to call a harmless tool, and goes by whether it does.",
     )
     temperature: float | None = Field(
-        default=None, ge=0, le=2, description="Passed on where given. By default the endpoint's."
+        default=None, ge=0, le=2, description="Passed on if given. By default the endpoint's own."
     )
     timeout: float = Field(
         default=120,
@@ -92,8 +95,21 @@ class ModelSettings(BaseSettings):
         return value
 
 
+def is_configured() -> bool:
+    """Whether the environment names a model, or begins to: its URL, or its name."""
+    return any(os.environ.get(PREFIX + name) for name in ("URL", "NAME"))
+
+
 def load_model_settings() -> ModelSettings:
-    """Return the settings of the environment. Raises ModelNotConfigured."""
+    """Return the settings of the environment.
+
+    Raises ModelNotConfigured, also if the client that asks models is not installed.
+    """
+    if importlib.util.find_spec("openai") is None:
+        raise ModelNotConfigured(
+            "A language model needs the extra `model`, which is not installed: "
+            "pip install 'banking-server[model]', or in a checkout pip install '.[model]'."
+        )
     try:
         return ModelSettings()
     except ValidationError as error:

@@ -1,7 +1,6 @@
 """The MCP server, assembled: the bank, its tools, the extension, and who is calling."""
 
 import logging
-import os
 import secrets
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -15,11 +14,14 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.request_state import RequestStateSecurity
 
 from banking_server import __version__
+from banking_server.agent import ModelNotConfigured, load_model_settings
+from banking_server.agent.settings import is_configured
 from banking_server.bank.accounts import list_customers
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import settle
 from banking_server.chaining import ToolChaining
 from banking_server.packaged import demo_data
+from banking_server.server.model import answering
 from banking_server.server.settings import Settings, SettingsError
 from banking_server.server.tokens import CustomerTokens, Keys, Tokens, load_keys
 from banking_server.tools import READ_SCOPE, TOOLS, App, BankServer, Infer, add_resources
@@ -140,11 +142,8 @@ def _model(*, to_its_owner: bool) -> Callable[[], AbstractAsyncContextManager[In
 
     Raises `SettingsError`.
     """
-    if not any(os.environ.get(f"BANKING_MODEL_{name}") for name in ("URL", "NAME")):
+    if not is_configured():
         return None
-    # The model's client is slow to import, and few servers have a model.
-    from banking_server.agent import ModelNotConfigured, load_model_settings
-    from banking_server.server.model import answering
 
     try:
         chosen = load_model_settings()

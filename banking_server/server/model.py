@@ -1,8 +1,4 @@
-"""The server's own language model: what `multiplex_tools` asks where the client offers none.
-
-Importing this imports the model's client, which takes its time: only a server for which a model
-is configured does.
-"""
+"""The server's own language model: what `multiplex_tools` asks if the client offers none."""
 
 import logging
 import secrets

@@ -1,6 +1,6 @@
 """Every setting, from the environment: `BANKING_PORT=9000`. Options of the command line win.
 
-Each is described once, here.
+Each is described once, here; the README's table repeats it, and a test compares the two.
 """
 
 import ipaddress
@@ -42,12 +42,12 @@ class Settings(BaseSettings):
     )
     customer: str | None = Field(
         default=None,
-        description="Whom the stdio server serves. By default the first customer there is.",
+        description="The customer whom the stdio server serves. By default the first one.",
     )
     secret: SecretStr | None = Field(
         default=None,
         description="The secret behind tokens, confirmation codes and request state; at least 32 "
-        "characters, kept to yourself. By default the one in the secret file.",
+        "characters; tell it to nobody. By default the one in the secret file.",
     )
     secret_file: Path | None = Field(
         default=None,
@@ -55,12 +55,12 @@ class Settings(BaseSettings):
         "only. By default beside the database, with `.secret` added to its name.",
     )
     host: str = Field(default="127.0.0.1", description="The address that the HTTP server binds.")
-    port: int = Field(default=8000, ge=1, le=65535, description="Its TCP port.")
-    workers: int = Field(default=1, ge=1, le=64, description="Its processes.")
+    port: int = Field(default=8000, ge=1, le=65535, description="TCP port of the HTTP server.")
+    workers: int = Field(default=1, ge=1, le=64, description="Number of server processes.")
     resource_url: str | None = Field(
         default=None,
         description="The URL under which clients reach the HTTP server, and the audience of its "
-        "tokens. By default `http://HOST:PORT/mcp`; required where the host is not a loopback "
+        "tokens. By default `http://HOST:PORT/mcp`; required if the host is not a loopback "
         "address.",
     )
     allowed_hosts: _Names = Field(
@@ -169,7 +169,7 @@ class Settings(BaseSettings):
 
     @property
     def secret_path(self) -> Path:
-        """The file of the secret, where the environment holds none."""
+        """The file of the secret, used if the environment holds none."""
         return self.secret_file or self.database.with_name(self.database.name + ".secret")
 
     def rules(self) -> Rules:
@@ -198,7 +198,7 @@ class Settings(BaseSettings):
 def load_settings(**options: Any) -> Settings:
     """Return the settings of the environment; an option that is not None wins.
 
-    Raises SettingsError.
+    Raises `SettingsError`.
     """
     try:
         return Settings(**{name: value for name, value in options.items() if value is not None})

@@ -49,8 +49,8 @@ async def fail() -> CallToolResult:
 
 
 @mcp.tool()
-async def environment(secret: str) -> CallToolResult:
-    return said(f"{os.environ.get(secret)} {os.environ.get('SOMETHING')}")
+async def environment(names: list[str]) -> CallToolResult:
+    return said(" ".join(f"{name}={os.environ.get(name)}" for name in names))
 
 
 class Form(BaseModel):

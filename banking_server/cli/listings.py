@@ -1,4 +1,4 @@
-"""The bank's own desks, at the command line: what agents, managers and auditors see."""
+"""What the commands of the bank's desks print, for agents, managers and auditors."""
 
 import json
 from collections.abc import Sequence

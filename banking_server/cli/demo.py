@@ -1,4 +1,4 @@
-"""The locked-account story, played against the real server and database, by script."""
+"""The story of `banking-server demo`: a locked account, the real server, a customer by script."""
 
 import tempfile
 from pathlib import Path
@@ -12,7 +12,7 @@ from rich.console import Console
 from banking_server.bank.audit import list_events
 from banking_server.bank.handoffs import list_open_handoffs
 from banking_server.chaining import call_tool_with_chaining
-from banking_server.desk import show_events, show_handoffs
+from banking_server.cli.listings import show_events, show_handoffs
 from banking_server.host.connect import connected, this_server
 from banking_server.host.narrator import Narrator
 from banking_server.host.printing import say
@@ -28,7 +28,7 @@ _ARGUMENTS: Final = {
 
 
 async def play(out: Console) -> bool:
-    """Play the story in a database of its own, and return whether the chain ran through."""
+    """Play the story in a database of its own; return whether the chain completed as it should."""
     with tempfile.TemporaryDirectory(prefix="banking-server-demo-") as folder:
         database = Path(folder) / "bank.db"
         _heading(out, "A customer wants to pay from a locked account")
@@ -64,7 +64,8 @@ async def _customer(out: Console, client: Client) -> bool:
 
 
 async def _bank(out: Console, database: Path) -> None:
-    """Show what the story left behind at the bank."""
+    """Show what the bank knows of it afterwards."""
+    # The defaults, whatever the environment of the person who watches says.
     settings = Settings.model_construct(database=database)
     bank = await open_bank(settings, utc_now())
     try:
@@ -77,7 +78,7 @@ async def _bank(out: Console, database: Path) -> None:
 
 
 class _Customer:
-    """Answers the bank's question as the story has it: the first choice."""
+    """Answers the bank's question with the first choice."""
 
     def __init__(self, out: Console) -> None:
         self._out = out

@@ -1,0 +1,86 @@
+"""The command line. What a command needs is imported inside it, so that each starts quickly.
+
+One module for each kind of command:
+
+- `serve`: serve MCP, over stdio or HTTP;
+- `client`: be a client of any server: `call`, `chat`, and `demo`, whose story is in `demo`;
+- `compare`: measure the ways to chain tools;
+- `desks`: the bank's own side: handoffs, approvals, the audit trail, settlement;
+- `setup`: tokens for a trial, and the database file.
+"""
+
+import io
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from banking_server import __version__
+from banking_server.cli.client import call, chat, demo
+from banking_server.cli.compare import compare
+from banking_server.cli.desks import approvals_app, audit, handoffs_app, settle
+from banking_server.cli.messages import is_for_people
+from banking_server.cli.options import CustomerOption, DatabaseOption, settings_of
+from banking_server.cli.serve import serve, serve_stdio
+from banking_server.cli.setup import database_app, token
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="A personal bank as an MCP server whose tools say which tool comes next. Without a "
+    "command it serves MCP over standard input and output, as hosts expect.",
+)
+for command in (serve, demo, call, chat, compare, audit, settle, token):
+    app.command()(command)
+app.add_typer(handoffs_app, name="handoffs")
+app.add_typer(approvals_app, name="approvals")
+app.add_typer(database_app, name="database")
+
+
+def main() -> None:
+    """Run the command line: mistakes are one line on standard error, and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        # A character that the terminal's encoding lacks is shown as an escape, not as a crash.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app(prog_name="banking-server")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        if not is_for_people(error):
+            raise
+        print(f"banking-server: {error}", file=sys.stderr)
+        sys.exit(2)
+    finally:
+        _flush()
+
+
+def _flush() -> None:
+    """Write out what is left, unless the reader has gone away."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"banking-server {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    ctx: typer.Context,
+    database: DatabaseOption = None,
+    customer: CustomerOption = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Serve MCP over standard input and output, unless a command says otherwise."""
+    ctx.obj = {"database": database, "customer": customer}
+    if ctx.invoked_subcommand is None:
+        serve_stdio(settings_of(ctx))

@@ -1,0 +1,46 @@
+"""One piece of work on the open bank, for the commands that need no server."""
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from banking_server.cli.messages import CommandFailed
+
+if TYPE_CHECKING:
+    from banking_server.bank.rules import NotFound, Refused
+    from banking_server.bank.storage import Bank
+    from banking_server.server.settings import Settings
+
+_T = TypeVar("_T")
+
+
+def at_the_bank(settings: "Settings", work: "Callable[[Bank], Coroutine[Any, Any, _T]]") -> _T:
+    """Open the bank of these settings, run `work` on it and close it again.
+
+    Raises `DatabaseUnavailable`.
+    """
+    import anyio
+
+    from banking_server.server.build import open_bank, utc_now
+
+    async def run() -> _T:
+        bank = await open_bank(settings, utc_now())
+        try:
+            return await work(bank)
+        finally:
+            await bank.close()
+
+    return anyio.run(run)
+
+
+def done(outcome: "_T | NotFound | Refused", subject: str) -> _T:
+    """Return a desk's outcome. Raises `CommandFailed` if the bank refused.
+
+    `subject` is what the command was about, in a word: "handoff".
+    """
+    from banking_server.bank.rules import NotFound, Refused
+
+    if isinstance(outcome, NotFound):
+        raise CommandFailed(f"There is no {subject} {outcome.value!r}.")
+    if isinstance(outcome, Refused):
+        raise CommandFailed(outcome.message)
+    return outcome

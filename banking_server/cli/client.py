@@ -1,0 +1,254 @@
+"""Being a client of any MCP server: `call`, `chat`, and the `demo`."""
+
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from banking_server.cli.messages import CommandFailed
+from banking_server.cli.options import CustomerOption, DatabaseOption
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.client.stdio import StdioServerParameters
+
+    from banking_server.chaining import ChainResult
+
+TOKEN_VARIABLE = "BANKING_TOKEN"  # noqa: S105 - its name, not its value
+
+CommandArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[-- COMMAND...]",
+        help="The command that starts the server to call. Default: this server.",
+    ),
+]
+UrlOption = Annotated[
+    str | None,
+    typer.Option("--url", help=f"Call the server at this URL, with the token in {TOKEN_VARIABLE}."),
+]
+
+
+def demo() -> None:
+    """Play the locked-account story against the real server, and show every step of the chain."""
+    import anyio
+
+    from banking_server.cli.demo import play
+    from banking_server.host.printing import console
+
+    silence_libraries()
+    if not anyio.run(play, console(sys.stdout)):
+        raise typer.Exit(1)
+
+
+def call(
+    ctx: typer.Context,
+    tool: Annotated[str, typer.Argument(help="The tool to call.")],
+    command: CommandArgument = None,
+    arguments: Annotated[
+        str, typer.Option(metavar="JSON", help="The tool's arguments, as a JSON object.")
+    ] = "{}",
+    url: UrlOption = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print everything that happened as JSON, at the end.")
+    ] = False,
+    max_calls: Annotated[
+        int | None,
+        typer.Option(min=1, help="Calls at most, the first one included. Default: 5."),
+    ] = None,
+    yes: Annotated[
+        bool,
+        typer.Option("--yes", help="Follow to tools that may destroy something, without asking."),
+    ] = False,
+    database: DatabaseOption = None,
+    customer: CustomerOption = None,
+) -> None:
+    """Call a tool of any MCP server and follow the chain. Exit code 0: it completed without error.
+
+    Questions are answered in the terminal; without one, servers are told that they cannot ask.
+    """
+    import anyio
+
+    server = _server(ctx, url, command, database, customer)
+    parsed = _json_object(arguments)
+    silence_libraries()
+    raise typer.Exit(anyio.run(_call, server, tool, parsed, as_json, max_calls, yes))
+
+
+async def _call(
+    server: "str | StdioServerParameters",
+    tool: str,
+    arguments: dict[str, Any],
+    as_json: bool,
+    max_calls: int | None,
+    yes: bool,
+) -> int:
+    from banking_server.chaining import (
+        DEFAULT_LIMIT,
+        ChainFailed,
+        Outcome,
+        call_tool_with_chaining,
+    )
+    from banking_server.host.connect import connected
+    from banking_server.host.narrator import Narrator
+    from banking_server.host.printing import console, say
+    from banking_server.host.questions import TerminalQuestions
+
+    # With --json the steps are shown on standard error, beside the questions.
+    errors = console(sys.stderr)
+    questions = TerminalQuestions(errors) if sys.stdin.isatty() else None
+    narrator = Narrator(
+        errors if as_json else console(sys.stdout), questions=questions, follow_all=yes
+    )
+    token = os.environ.get(TOKEN_VARIABLE)
+    async with connected(server, token=token, elicitation=questions) as (client, refusals):
+        narrator.begin(tool, arguments)
+        try:
+            result = await call_tool_with_chaining(
+                client,
+                tool,
+                arguments,
+                limit=DEFAULT_LIMIT if max_calls is None else max_calls,
+                consent=narrator,
+                on_step=narrator.told,
+                on_proposal=narrator.proposed,
+            )
+        except ChainFailed as failed:
+            result = failed.result
+            if refusals.last:
+                say(errors, f"The server answered {refusals.last}.")
+    narrator.end(result)
+    if as_json:
+        print(json.dumps(_as_json(result), indent=2))
+    good = result.outcome is Outcome.COMPLETED and not result.steps[-1].result.is_error
+    return 0 if good else 1
+
+
+def _as_json(result: "ChainResult") -> dict[str, Any]:
+    return {
+        "chainId": result.chain_id,
+        "outcome": result.outcome,
+        "detail": result.detail,
+        "steps": [
+            {
+                "level": step.level,
+                "tool": step.tool,
+                "arguments": step.arguments,
+                "deprecatedAlias": step.deprecated_alias,
+                "result": step.result.model_dump(mode="json", by_alias=True, exclude_none=True),
+            }
+            for step in result.steps
+        ],
+        "pending": None if result.pending is None else result.pending.to_wire(),
+    }
+
+
+def chat(
+    ctx: typer.Context,
+    command: CommandArgument = None,
+    url: UrlOption = None,
+    database: DatabaseOption = None,
+    customer: CustomerOption = None,
+) -> None:
+    """Talk to a language model that has the tools of any MCP server, and follows its chains.
+
+    BANKING_MODEL_URL and BANKING_MODEL_NAME say which. A tool that is not read-only is called only
+    with your consent. Ctrl-C stops a request, /quit or Ctrl-D ends the conversation.
+    """
+    from banking_server import agent
+    from banking_server.host.connect import connected
+    from banking_server.host.narrator import Narrator
+    from banking_server.host.printing import console, printable, say
+    from banking_server.host.questions import TerminalQuestions
+
+    server = _server(ctx, url, command, database, customer)
+    silence_libraries()
+    out = console(sys.stdout)
+    questions = TerminalQuestions(console(sys.stderr)) if sys.stdin.isatty() else None
+
+    @asynccontextmanager
+    async def connect() -> "AsyncIterator[dict[str, Client]]":
+        token = os.environ.get(TOKEN_VARIABLE)
+        async with connected(server, token=token, elicitation=questions) as (client, _):
+            yield {client.server_info.name if client.server_info else "server": client}
+
+    terminal = agent.Terminal(
+        write=lambda text: print(printable(text), end="", flush=True),
+        tell=partial(say, out),
+        consents=questions.consents if questions else None,
+    )
+    try:
+        settings = agent.load_model_settings()
+        agent.chat(settings, connect, terminal, Narrator(out, questions=questions))
+    except (agent.ModelNotConfigured, agent.ToolsUnavailable) as error:
+        raise CommandFailed(str(error)) from None
+
+
+def silence_libraries() -> None:
+    """Keep the SDK's client from logging what a command reports in words anyway."""
+    import logging
+
+    logging.getLogger("mcp").addHandler(logging.NullHandler())
+    logging.getLogger("mcp").propagate = False
+
+
+def _server(
+    ctx: typer.Context,
+    url: str | None,
+    command: list[str] | None,
+    database: Path | None,
+    customer: str | None,
+) -> "str | StdioServerParameters":
+    """Return the server that a client command is to talk to: by default this one."""
+    if url and command:
+        raise typer.BadParameter("give either --url or a command, not both")
+    if (url or command) and (database or customer):
+        raise typer.BadParameter("--database and --customer are for this server only")
+    if url:
+        return url
+    if command:
+        return _started_by(command, secrets=())
+    given = {**ctx.find_root().obj, "database": database, "customer": customer}
+    options = [part for name, value in given.items() if value for part in (f"--{name}", value)]
+    own = [sys.executable, "-m", "banking_server", *map(str, options)]
+    return _started_by(own, secrets=_secret_settings())
+
+
+def _started_by(command: list[str], *, secrets: tuple[str, ...]) -> "StdioServerParameters":
+    """Return how to start a server: in this environment, as the shell would start it.
+
+    Only this program's own server is told its secrets: no server gets the bearer token, and of
+    the secret settings each gets the ones that are named.
+    """
+    from mcp.client.stdio import StdioServerParameters
+
+    kept_back = {TOKEN_VARIABLE, *_secret_settings()} - set(secrets)
+    environment = {name: value for name, value in os.environ.items() if name not in kept_back}
+    return StdioServerParameters(command=command[0], args=command[1:], env=environment)
+
+
+def _secret_settings() -> tuple[str, ...]:
+    """Return the variables that only this program's own server may be told."""
+    from banking_server.agent.settings import PREFIX as MODEL
+    from banking_server.server.settings import PREFIX as BANK
+
+    return (f"{BANK}SECRET", f"{MODEL}KEY")
+
+
+def _json_object(text: str) -> dict[str, Any]:
+    def refuse(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is not JSON")
+
+    try:
+        value = json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"--arguments is not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise typer.BadParameter("--arguments must be a JSON object, like '{\"days\": 7}'")
+    return value

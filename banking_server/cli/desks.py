@@ -1,0 +1,157 @@
+"""The bank's own side: the agent's and the manager's desk, the audit trail, settlement."""
+
+import sys
+from datetime import date
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from banking_server.cli.at_the_bank import at_the_bank, done
+from banking_server.cli.options import DatabaseOption, settings_of
+
+if TYPE_CHECKING:
+    from banking_server.server.settings import Settings
+
+handoffs_app = typer.Typer(help="The agent's desk: customers who wait for an agent.")
+approvals_app = typer.Typer(help="The manager's desk: transfers that wait for approval.")
+
+ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="The approval's id.")]
+ManagerOption = Annotated[str, typer.Option(help="The manager who decides.")]
+
+
+@handoffs_app.callback(invoke_without_command=True)
+def handoffs(ctx: typer.Context, database: DatabaseOption = None) -> None:
+    """List the customers who wait for an agent."""
+    from banking_server.bank.handoffs import list_open_handoffs
+    from banking_server.cli.listings import show_handoffs
+    from banking_server.host.printing import console
+
+    if database is not None:
+        ctx.find_root().obj["database"] = database
+    if ctx.invoked_subcommand is None:
+        show_handoffs(console(sys.stdout), at_the_bank(settings_of(ctx), list_open_handoffs))
+
+
+@handoffs_app.command("claim")
+def claim_handoff(
+    ctx: typer.Context,
+    handoff_id: Annotated[str, typer.Argument(metavar="ID", help="The handoff's id.")],
+    agent: Annotated[str, typer.Option(help="The agent who takes the customer.")],
+    database: DatabaseOption = None,
+) -> None:
+    """Take a waiting customer."""
+    from banking_server.bank import handoffs as bank_handoffs
+    from banking_server.cli.listings import show_handoffs
+    from banking_server.host.printing import console
+    from banking_server.server.build import utc_now
+
+    outcome = at_the_bank(
+        settings_of(ctx, database=database),
+        lambda bank: bank_handoffs.claim_handoff(bank, handoff_id, agent=agent, now=utc_now()),
+    )
+    show_handoffs(console(sys.stdout), [done(outcome, "handoff")])
+
+
+@approvals_app.callback(invoke_without_command=True)
+def approvals(ctx: typer.Context, database: DatabaseOption = None) -> None:
+    """List the transfers that wait for a manager."""
+    from banking_server.bank.approvals import list_open_approvals
+    from banking_server.cli.listings import show_open_approvals
+    from banking_server.host.printing import console
+    from banking_server.server.build import utc_now
+
+    if database is not None:
+        ctx.find_root().obj["database"] = database
+    if ctx.invoked_subcommand is None:
+        waiting = at_the_bank(settings_of(ctx), lambda bank: list_open_approvals(bank, utc_now()))
+        show_open_approvals(console(sys.stdout), waiting)
+
+
+@approvals_app.command("grant")
+def grant_approval(
+    ctx: typer.Context,
+    approval_id: ApprovalId,
+    manager: ManagerOption,
+    database: DatabaseOption = None,
+) -> None:
+    """Let a transfer go ahead; the customer still has to confirm it."""
+    _decide(settings_of(ctx, database=database), approval_id, manager, granted=True)
+
+
+@approvals_app.command("refuse")
+def refuse_approval(
+    ctx: typer.Context,
+    approval_id: ApprovalId,
+    manager: ManagerOption,
+    database: DatabaseOption = None,
+) -> None:
+    """Refuse a transfer, which voids it."""
+    _decide(settings_of(ctx, database=database), approval_id, manager, granted=False)
+
+
+def _decide(settings: "Settings", approval_id: str, manager: str, *, granted: bool) -> None:
+    from banking_server.bank.approvals import decide_approval
+    from banking_server.cli.listings import show_approval
+    from banking_server.host.printing import console
+    from banking_server.server.build import utc_now
+
+    outcome = at_the_bank(
+        settings,
+        lambda bank: decide_approval(
+            bank, approval_id, granted=granted, manager=manager, now=utc_now()
+        ),
+    )
+    show_approval(console(sys.stdout), done(outcome, "approval"))
+
+
+def audit(
+    ctx: typer.Context,
+    customer: Annotated[
+        str | None, typer.Option(help="Only this customer's calls. Default: everybody's.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object on each line.")
+    ] = False,
+    database: DatabaseOption = None,
+) -> None:
+    """Print the audit trail, oldest first."""
+    from banking_server.bank.audit import list_events
+    from banking_server.cli.listings import event_as_json, show_events
+    from banking_server.host.printing import console
+
+    events = at_the_bank(
+        settings_of(ctx, database=database), lambda bank: list_events(bank, customer)
+    )
+    if as_json:
+        for event in events:
+            print(event_as_json(event))
+    else:
+        show_events(console(sys.stdout), events)
+
+
+def settle(
+    ctx: typer.Context,
+    as_of: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATE", help="Settle what is due on this day. Default: today, in UTC."
+        ),
+    ] = None,
+    database: DatabaseOption = None,
+) -> None:
+    """Post the scheduled transfers that are due, as the HTTP server does once a minute."""
+    from banking_server.bank import transfers as bank_transfers
+    from banking_server.cli.listings import show_settled
+    from banking_server.host.printing import console
+    from banking_server.server.build import utc_now
+
+    now = utc_now()
+    try:
+        day = now.date() if as_of is None else date.fromisoformat(as_of)
+    except ValueError:
+        raise typer.BadParameter(f"--as-of must be a date like 2026-01-31, not {as_of!r}") from None
+    settled = at_the_bank(
+        settings_of(ctx, database=database),
+        lambda bank: bank_transfers.settle(bank, as_of=day, now=now),
+    )
+    show_settled(console(sys.stdout), settled)

@@ -1,0 +1,30 @@
+"""What the program itself says on standard error: notes, and why a command failed."""
+
+import sys
+
+
+class CommandFailed(Exception):
+    """The command cannot do what it was asked; the message is one line for people."""
+
+
+def is_for_people(error: Exception) -> bool:
+    """Whether the error's message is the whole answer, and a traceback would be noise."""
+    from banking_server.bank.storage import DatabaseUnavailable
+    from banking_server.host.connect import ConnectionFailed
+    from banking_server.server.settings import SettingsError
+    from banking_server.server.tokens import SecretUnavailable
+
+    return isinstance(
+        error,
+        CommandFailed | ConnectionFailed | DatabaseUnavailable | SecretUnavailable | SettingsError,
+    )
+
+
+def note(text: str) -> None:
+    """Say something that belongs neither to a protocol nor to a command's result."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def unknown_customer(customer: str) -> CommandFailed:
+    """Return the error for a customer whom the bank does not have."""
+    return CommandFailed(f"The bank has no customer {customer[:60]!r}.")

@@ -1,0 +1,125 @@
+"""`banking-server serve`, and what the program does without a command: serve MCP."""
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from banking_server.cli.messages import CommandFailed, note, unknown_customer
+from banking_server.cli.options import CustomerOption, DatabaseOption, settings_of
+
+if TYPE_CHECKING:
+    from banking_server.server.settings import Settings
+
+
+def serve(
+    ctx: typer.Context,
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve Streamable HTTP at /mcp instead of stdio.")
+    ] = False,
+    host: Annotated[
+        str | None, typer.Option(help="The address to bind [BANKING_HOST, else 127.0.0.1].")
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(help="TCP port of the HTTP server [BANKING_PORT, else 8000]."),
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Number of server processes [BANKING_WORKERS, else 1].")
+    ] = None,
+    database: DatabaseOption = None,
+    customer: CustomerOption = None,
+) -> None:
+    """Serve MCP: over stdio, or with --http over Streamable HTTP."""
+    if http:
+        if customer is not None:
+            raise typer.BadParameter("over HTTP, the bearer token says who the customer is")
+        _serve_http(settings_of(ctx, host=host, port=port, workers=workers, database=database))
+    elif (host, port, workers) != (None, None, None):
+        raise typer.BadParameter("--host, --port and --workers need --http")
+    else:
+        serve_stdio(settings_of(ctx, database=database, customer=customer))
+
+
+def serve_stdio(settings: "Settings") -> None:
+    """Serve one customer over standard input and output, until the input ends.
+
+    Raises `CommandFailed`, `DatabaseUnavailable`, `SecretUnavailable` or `SettingsError`.
+    """
+    import signal
+
+    import anyio
+
+    from banking_server.server.build import build_server, configure_logging, first_look
+
+    configure_logging(settings.log_level)
+    customers = anyio.run(first_look, settings)
+    customer = settings.customer
+    if customer is None:
+        if not customers:
+            raise CommandFailed("The bank has no customers.")
+        customer = customers[0]
+        note(f"Serving {customer}; --customer or BANKING_CUSTOMER names somebody else.")
+    elif customer not in customers:
+        raise unknown_customer(customer)
+    # A thread that waits for input cannot be interrupted, so there is no winding down. Nothing
+    # is lost by leaving at once: a transaction is in the database whole, or not at all.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: os._exit(0))
+    if sys.stdin.isatty():
+        note(
+            "Waiting for MCP messages on standard input, where a host would send them. "
+            "`banking-server demo` shows what this does; Ctrl-C ends it."
+        )
+    build_server(settings, customer=customer).run("stdio")
+
+
+def _serve_http(settings: "Settings") -> None:
+    import anyio
+    import uvicorn
+
+    from banking_server.server.build import configure_logging, first_look
+    from banking_server.server.http import PromptHttp
+
+    configure_logging(settings.log_level)
+    anyio.run(first_look, settings)
+    _check_address(settings.host, settings.port)
+    note(f"Serving MCP at {settings.resource} (bound to {settings.host}). Ctrl-C ends it.")
+    os.environ.update(settings.environment())
+    uvicorn.run(
+        "banking_server.server.http:http_app_from_environment",
+        factory=True,
+        host=settings.host,
+        port=settings.port,
+        workers=settings.workers,
+        http=PromptHttp,
+        lifespan="on",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=5,
+        # On a busy machine a worker that starts can be slow to say that it lives.
+        timeout_worker_healthcheck=60,
+    )
+
+
+def _check_address(host: str, port: int) -> None:
+    """Try to bind the address, so that a problem is one line now and not a traceback later.
+
+    Raises `CommandFailed`.
+    """
+    import socket
+
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        with socket.socket(family, kind, protocol) as probe:
+            if os.name == "posix":
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise CommandFailed(f"Cannot serve at {host} port {port}: {problem}.") from error

@@ -1,0 +1,91 @@
+"""What a command says of a mistake, and what customers left at the bank before."""
+
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+
+from banking_server.bank import approvals, handoffs, transfers
+from banking_server.bank.audit import Call
+from banking_server.bank.storage import Bank
+from banking_server.server.build import open_bank, utc_now
+from banking_server.server.settings import load_settings
+from banking_server.server.tokens import load_keys
+
+from ..kit.command import Ended
+
+T = TypeVar("T")
+
+
+def one_line(ended: Ended) -> str:
+    """Return the error, which is one line on standard error and nothing else."""
+    assert (ended.code, ended.out) == (2, ""), ended
+    assert ended.err.count("\n") == 1, ended
+    assert ended.err.startswith("banking-server: "), ended
+    return ended.err
+
+
+def at_the_bank(database: Path, work: Callable[[Bank], Coroutine[Any, Any, T]]) -> T:
+    async def open_and_work() -> T:
+        settings = load_settings(database=database)
+        bank = await open_bank(settings, utc_now(), load_keys(settings))
+        try:
+            return await work(bank)
+        finally:
+            await bank.close()
+
+    return anyio.run(open_and_work)
+
+
+def call(tool: str) -> Call:
+    return Call(customer_id="CUST001", tool=tool, at=utc_now(), chain_id="c-1", chain_level=1)
+
+
+async def wait_for_an_agent(bank: Bank) -> str:
+    opened = await handoffs.open_handoff(
+        bank, call("request_agent_handoff"), reason="[b]Locked[/b]", choice="callback"
+    )
+    assert isinstance(opened, handoffs.HandoffOpened)
+    return opened.handoff.handoff_id
+
+
+async def wait_for_a_manager(bank: Bank) -> str:
+    prepared = await transfers.prepare_transfer(
+        bank,
+        call("prepare_money_transfer"),
+        from_account_id="acc_savings_001",
+        to_account_id="acc_everyday_001",
+        amount=Decimal("12000"),
+        scheduled_date=None,
+        memo=None,
+    )
+    assert isinstance(prepared, transfers.OverThreshold)
+    requested = await approvals.request_approval(
+        bank, call("request_manager_approval"), prepared.transfer.transfer_id, reason="A house"
+    )
+    assert isinstance(requested, approvals.ApprovalRequested)
+    return requested.approval.approval_id
+
+
+async def schedule_for_tomorrow(bank: Bank) -> str:
+    prepared = await transfers.prepare_transfer(
+        bank,
+        call("prepare_money_transfer"),
+        from_account_id="acc_savings_001",
+        to_account_id="acc_everyday_001",
+        amount=Decimal("10"),
+        scheduled_date=tomorrow(),
+        memo=None,
+    )
+    assert isinstance(prepared, transfers.Prepared)
+    transfer = prepared.transfer.transfer_id
+    confirm = call("confirm_or_cancel_money_transfer")
+    await transfers.confirm_transfer(bank, confirm, transfer, customer_agreed=True, code=None)
+    return transfer
+
+
+def tomorrow() -> str:
+    return (utc_now().date() + timedelta(days=1)).isoformat()

@@ -1,0 +1,296 @@
+"""`banking-server call`: a client for any server, without a terminal and in one."""
+
+import json
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from threading import Thread
+
+import pytest
+import uvicorn
+
+from banking_server.chaining import DEFAULT_LIMIT
+from banking_server.server.build import configure_logging, utc_now
+from banking_server.server.http import http_app
+from banking_server.server.settings import load_settings
+from banking_server.server.tokens import Tokens, load_keys
+
+from ..kit.command import ANY_SERVER, PATIENCE, Cli, run
+from ..kit.servers import free_port
+from ..kit.terminal import Terminal
+from ..kit.words import FROM_LOCKED, LOCKED_TEXT, TO_AN_AGENT
+
+WORDS = json.dumps(FROM_LOCKED)
+
+
+def test_this_server_by_default(cli: Cli) -> None:
+    called = cli("call", "prepare_money_transfer", "--arguments", WORDS)
+    assert called.code == 0
+    steps = [
+        "1. prepare_money_transfer",
+        f"   with     {WORDS}",
+        "   because  you asked for it",
+        f"   {LOCKED_TEXT}",
+        "2. request_agent_handoff",
+        f"   with     {json.dumps(TO_AN_AGENT['arguments'])}",
+        "   because  prepare_money_transfer said so: _meta.nextTool = " + json.dumps(TO_AN_AGENT),
+    ]
+    lines = called.out.splitlines()
+    assert [line for line in lines if line in steps] == steps
+    # There is no terminal to answer in, so the server was told not to ask: the text form.
+    assert "speak to an agent now, or be called back?" in called.out
+    assert lines[-1].startswith("Chain completed after 2 calls")
+    assert "process_agent_handoff_choice" not in called.out
+    assert "\x1b" not in called.out
+
+
+def test_everything_as_json(cli: Cli, elsewhere: str) -> None:
+    called = cli("call", "count", "--max-calls", "2", "--json", "--url", elsewhere)
+    assert called.code == 1
+    chain = json.loads(called.out)
+    assert chain["outcome"] == "limit_reached"
+    assert chain["pending"] == {"tool": "count", "arguments": {"number": 3}}
+    first, second = chain["steps"]
+    assert first["result"]["_meta"]["nextTool"] == {"tool": "count", "arguments": {"number": 2}}
+    assert (second["level"], second["tool"], second["arguments"]) == (2, "count", {"number": 2})
+    assert second["result"]["content"][0]["text"] == "That makes 2."
+    assert "1. count" in called.err
+
+
+@pytest.fixture
+def guarded(database: Path) -> Iterator[tuple[str, Tokens]]:
+    """The bank over HTTP, in a thread of this process: its URL, and who mints its tokens."""
+    settings = load_settings(database=database, port=free_port())
+    configure_logging(settings.log_level)
+    config = uvicorn.Config(http_app(settings), port=settings.port, log_config=None, ws="none")
+    server = uvicorn.Server(config)
+    thread = Thread(target=server.run)
+    thread.start()
+    end = time.monotonic() + PATIENCE
+    while not server.started:
+        assert thread.is_alive()
+        assert time.monotonic() < end, "the server did not come up"
+        time.sleep(0.01)
+    yield settings.resource, Tokens.of(settings, load_keys(settings))
+    server.should_exit = True
+    thread.join()
+
+
+def test_with_no_token_with_one_that_is_not_enough_and_with_a_good_one(
+    cli: Cli, guarded: tuple[str, Tokens], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, tokens = guarded
+    arguments = ("call", "prepare_money_transfer", "--arguments", WORDS, "--url", url)
+
+    def token(*scopes: str) -> str:
+        return tokens.mint("CUST001", scopes, now=utc_now(), lifetime=timedelta(minutes=5))
+
+    refused = cli(*arguments)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == (
+        f"banking-server: Cannot talk to {url}: HTTP 401 Unauthorized: Authentication required\n"
+    )
+    monkeypatch.setenv("BANKING_TOKEN", token("bank:read"))
+    refused = cli(*arguments)
+    assert refused.code == 1
+    assert "HTTP 403 Forbidden: Required scope: bank:transfer" in refused.err
+    assert "Traceback" not in refused.err
+    monkeypatch.setenv("BANKING_TOKEN", token("bank:read", "bank:transfer"))
+    called = cli(*arguments)
+    assert called.code == 0
+    assert "Chain completed after 2 calls" in called.out
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        ("--url", f"http://127.0.0.1:{free_port()}/mcp"),
+        ("--url", "not a URL"),
+        ("--", "no-such-command-anywhere"),
+        ("--", sys.executable, "-c", "pass"),
+    ],
+)
+def test_a_server_that_cannot_be_talked_to(cli: Cli, server: tuple[str, ...]) -> None:
+    refused = cli("call", "tool", *server)
+    assert (refused.code, refused.out) == (2, ""), refused
+    assert refused.err.startswith("banking-server: Cannot talk to ")
+    assert refused.err.count("\n") == 1
+
+
+def test_a_server_that_dies_has_said_why(database: Path) -> None:
+    refused = run("call", "list_accounts", "--database", str(database), "--customer", "CUST999")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    said, meant = refused.stderr.splitlines()
+    assert said == "banking-server: The bank has no customer 'CUST999'."
+    assert meant.startswith("banking-server: Cannot talk to ")
+
+
+def test_nobody_to_ask_means_no(cli: Cli, elsewhere: str) -> None:
+    declined = cli("call", "tidy_up", "--url", elsewhere)
+    assert declined.code == 1
+    assert "There is a lot to delete." in declined.out
+    assert "Everything is gone." not in declined.out
+    assert "Chain declined after 1 call:" in declined.out
+    assert "2. delete_all" in declined.out
+
+
+def test_yes_follows_unasked(cli: Cli, elsewhere: str) -> None:
+    followed = cli("call", "tidy_up", "--yes", "--url", elsewhere)
+    assert followed.code == 0
+    assert "Everything is gone." in followed.out
+
+
+def test_the_limit_counts_the_first_call(cli: Cli, elsewhere: str) -> None:
+    stopped = cli("call", "count", "--max-calls", "3", "--url", elsewhere)
+    assert stopped.code == 1
+    assert "That makes 3." in stopped.out
+    assert "That makes 4." not in stopped.out
+    assert "Chain limit_reached after 3 calls:" in stopped.out
+
+
+def test_without_max_calls_the_limit_is_the_librarys(cli: Cli, elsewhere: str) -> None:
+    stopped = cli("call", "count", "--url", elsewhere)
+    assert f"Chain limit_reached after {DEFAULT_LIMIT} calls:" in stopped.out
+    assert f"Default: {DEFAULT_LIMIT}." in " ".join(cli("call", "--help").out.split())
+
+
+def test_an_error_is_an_exit_code_too(cli: Cli, elsewhere: str) -> None:
+    failed = cli("call", "fail", "--url", elsewhere)
+    assert failed.code == 1
+    assert "It did not work." in failed.out
+    assert "reports this as an error" in failed.out
+
+
+def test_a_servers_words_do_nothing_but_stand_there(cli: Cli, elsewhere: str) -> None:
+    shown = cli("call", "steer", "--url", elsewhere)
+    assert shown.code == 0
+    assert "\ufffd[2Jgone [red]red[/red]" in shown.out
+    assert "for the model alone" not in shown.out
+
+
+def test_without_a_terminal_a_server_is_told_that_it_cannot_ask(cli: Cli, elsewhere: str) -> None:
+    assert "Nobody to ask." in cli("call", "order", "--url", elsewhere).out
+
+
+def test_a_command_gets_the_environment_but_for_secrets(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = ["BANKING_TOKEN", "BANKING_SECRET", "BANKING_MODEL_KEY"]
+    for name in secrets:
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("SOMETHING", "else")
+    arguments = ("--arguments", json.dumps({"names": [*secrets, "SOMETHING"]}))
+    called = cli("call", "environment", *arguments, "--", sys.executable, str(ANY_SERVER))
+    for name in secrets:
+        assert f"{name}=None" in called.out
+    assert "SOMETHING=else" in called.out
+
+
+# --- in a terminal --------------------------------------------------------------------------------
+
+
+SHELL = """\
+import shlex, sys
+from banking_server.cli import main
+while True:
+    print("$ ", end="", flush=True)
+    sys.argv = ["banking-server", *shlex.split(sys.stdin.readline())]
+    try:
+        main()
+    except SystemExit as ended:
+        print("exit code", ended.code)
+"""
+
+
+class Shell:
+    """One terminal for all tests here: commands are typed into it, and run in one process."""
+
+    def __init__(self) -> None:
+        self.terminal = Terminal([sys.executable, "-c", SHELL])
+        self._begin = 0
+
+    def call(self, *arguments: str) -> Terminal:
+        """Type a `call` at the prompt."""
+        self.terminal.wait_for("$ ")
+        self._begin = len(self.terminal.screen)
+        self.terminal.type(shlex.join(["call", *arguments]))
+        return self.terminal
+
+    def finish(self) -> tuple[int, str]:
+        """Wait until the command has ended; return its exit code and what it showed."""
+        self.terminal.wait_for("exit code ")
+        self.terminal.wait_for("\n")
+        shown, _, code = self.terminal.screen[self._begin :].partition("exit code ")
+        return int(code.split()[0]), shown
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[Shell]:
+    shell = Shell()
+    yield shell
+    shell.terminal.process.kill()
+    shell.terminal.finish()
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("", 1)])
+def test_a_person_is_asked_before_something_is_destroyed(
+    shell: Shell, elsewhere: str, answer: str, code: int
+) -> None:
+    terminal = shell.call("tidy_up", "--url", elsewhere)
+    before = len(terminal.screen)
+    terminal.wait_for("Call it? [y/N]")
+    assert "Everything is gone." not in terminal.screen[before:]
+    terminal.type(answer)
+    ended, shown = shell.finish()
+    assert ended == code
+    assert ("Everything is gone." in shown) == (code == 0)
+
+
+def test_a_person_answers_the_servers_questions(shell: Shell, elsewhere: str) -> None:
+    terminal = shell.call("order", "--url", elsewhere)
+    terminal.wait_for("2. Green")
+    terminal.wait_for("declines): ")
+    terminal.type("3")
+    terminal.wait_for("from 1 to 2")
+    terminal.wait_for("declines): ")
+    terminal.type("2")
+    terminal.wait_for("To everything.")
+    terminal.wait_for("y/n")
+    terminal.type("yes")
+    terminal.wait_for("Pieces")
+    terminal.wait_for("declines): ")
+    terminal.type("0")
+    terminal.wait_for("does not fit")
+    terminal.wait_for("declines): ")
+    terminal.type("12")
+    terminal.wait_for("A number")
+    terminal.type("2.5")
+    terminal.wait_for('means "nothing to note"')
+    terminal.type("")
+    ended, shown = shell.finish()
+    assert ended == 0
+    assert (
+        'Answered: {"colour":"g","agree":true,"pieces":12,"weight":2.5,"note":"nothing to note"}'
+    ) in shown
+
+
+@pytest.mark.parametrize(("typed", "action"), [("\n", "decline"), ("\x04", "cancel")])
+def test_a_person_need_not_answer(shell: Shell, elsewhere: str, typed: str, action: str) -> None:
+    terminal = shell.call("order", "--url", elsewhere)
+    terminal.wait_for("declines): ")
+    terminal.press(typed)
+    ended, shown = shell.finish()
+    assert ended == 0
+    assert f"Not answered: {action}" in shown
+
+
+def test_ctrl_c_at_a_question_ends_it(shell: Shell, elsewhere: str) -> None:
+    terminal = shell.call("order", "--url", elsewhere)
+    terminal.wait_for("declines): ")
+    terminal.press("\x03")
+    ended, shown = shell.finish()
+    assert ended == 130
+    assert "Traceback" not in shown

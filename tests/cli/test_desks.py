@@ -1,0 +1,79 @@
+"""The bank's own desks, the audit trail and settlement."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ..kit.command import Cli
+from .support import (
+    at_the_bank,
+    one_line,
+    schedule_for_tomorrow,
+    tomorrow,
+    wait_for_a_manager,
+    wait_for_an_agent,
+)
+
+
+def test_the_agents_desk(cli: Cli, database: Path) -> None:
+    assert cli("handoffs").out == "No customer is waiting for an agent.\n"
+    handoff = at_the_bank(database, wait_for_an_agent)
+    listed = cli("handoffs")
+    assert listed.code == 0
+    assert listed.out.startswith(f"{handoff}  open\n  CUST001 wants to be called back, since ")
+    assert listed.out.endswith("  [b]Locked[/b]\n")
+    claimed = cli("handoffs", "claim", handoff, "--agent", "Ada")
+    assert (claimed.code, claimed.out.splitlines()[-1]) == (0, "  taken by Ada")
+    assert cli("handoffs").out == "No customer is waiting for an agent.\n"
+    assert cli("handoffs", "claim", handoff, "--agent", "Ada").code == 0
+    assert "Ada" in one_line(cli("handoffs", "claim", handoff, "--agent", "Bob"))
+    assert "'ho_none'" in one_line(cli("handoffs", "claim", "ho_none", "--agent", "Ada"))
+    one_line(cli("handoffs", "claim", handoff, "--agent", ""))
+
+
+@pytest.mark.parametrize(("decision", "status"), [("grant", "granted"), ("refuse", "refused")])
+def test_the_managers_desk(cli: Cli, database: Path, decision: str, status: str) -> None:
+    assert cli("approvals").out == "No transfer is waiting for a manager.\n"
+    approval = at_the_bank(database, wait_for_a_manager)
+    listed = cli("approvals")
+    assert listed.out.startswith(f"{approval}  requested\n  CUST001, asked on ")
+    assert "12,000.00 USD from High Yield Savings to Everyday Checking" in listed.out
+    decided = cli("approvals", decision, approval, "--manager", "Grace")
+    assert decided.code == 0
+    assert decided.out.startswith(f"{approval}  {status}\n")
+    assert f"{status} by Grace" in decided.out
+    assert cli("approvals").out == "No transfer is waiting for a manager.\n"
+    other = "refuse" if decision == "grant" else "grant"
+    one_line(cli("approvals", other, approval, "--manager", "Grace"))
+    assert "'ap_none'" in one_line(cli("approvals", decision, "ap_none", "--manager", "Grace"))
+
+
+def test_the_audit_trail(cli: Cli, database: Path) -> None:
+    assert cli("audit").out == "The audit trail is empty.\n"
+    assert cli("audit", "--json").out == ""
+    handoff = at_the_bank(database, wait_for_an_agent)
+    shown = cli("audit").out.splitlines()
+    assert shown[0].endswith(f"CUST001  request_agent_handoff  handoff_opened {handoff}")
+    assert shown[1] == "  chain c-1, call 1"
+    (event,) = [json.loads(line) for line in cli("audit", "--json").out.splitlines()]
+    assert event["tool"] == "request_agent_handoff"
+    assert (event["chainId"], event["chainLevel"], event["chainPreviousTool"]) == ("c-1", 1, None)
+    assert cli("audit", "--customer", "CUST001").out.splitlines() == shown
+    assert cli("audit", "--customer", "CUST002").out == "The audit trail is empty.\n"
+
+
+def test_settling(cli: Cli, database: Path) -> None:
+    transfer = at_the_bank(database, schedule_for_tomorrow)
+    assert cli("settle").out == "Nothing was due.\n"
+    settled = cli("settle", "--as-of", tomorrow())
+    assert settled.code == 0
+    assert settled.out.startswith(f"{transfer}  posted\n")
+    assert cli("settle", "--as-of", tomorrow()).out == "Nothing was due.\n"
+
+
+@pytest.mark.parametrize("bad", ["tomorrow", "2026-02-30", "2026-1-1"])
+def test_a_day_that_is_not_a_date(cli: Cli, bad: str) -> None:
+    refused = cli("settle", "--as-of", bad)
+    assert refused.code == 2
+    assert bad in refused.err

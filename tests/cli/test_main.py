@@ -1,0 +1,97 @@
+"""The program as a whole: usage, a light start, and output that cannot go where it should."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from banking_server import __version__
+from banking_server.bank import handoffs
+from banking_server.bank.storage import Bank
+
+from ..kit.command import PATIENCE, Cli, command, environment, run
+from .support import at_the_bank, call, wait_for_an_agent
+
+HEAVY = ("aiosqlite", "mcp", "openai", "pydantic", "sqlalchemy", "sqlmodel", "starlette", "uvicorn")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("serve", "--port", "9000"),
+        ("serve", "--http", "--customer", "CUST001"),
+        ("call",),
+        ("call", "tool", "--arguments", "{"),
+        ("call", "tool", "--arguments", "[]"),
+        ("call", "tool", "--arguments", '{"amount": NaN}'),
+        ("call", "tool", "--max-calls", "0"),
+        ("call", "tool", "--url", "http://127.0.0.1:1/mcp", "--", "some-server"),
+        ("call", "tool", "--customer", "CUST001", "--", "some-server"),
+        ("handoffs", "claim", "ho_1"),
+        ("no-such-command",),
+        ("--no-such-option",),
+    ],
+)
+def test_usage(cli: Cli, arguments: tuple[str, ...]) -> None:
+    ended = cli(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert "Traceback" not in ended.err
+
+
+def test_help_names_every_command(cli: Cli) -> None:
+    listed = re.findall(r"^│ ([a-z]+) ", cli("--help").out, re.MULTILINE)
+    assert listed == [
+        *("serve", "demo", "call", "chat", "compare", "audit", "settle", "token"),
+        *("handoffs", "approvals", "database"),
+    ]
+
+
+def test_the_version_is_said_with_a_light_start() -> None:
+    program = (
+        "import sys\n"
+        "from banking_server.cli import main\n"
+        "try:\n"
+        "    main()\n"
+        "except SystemExit:\n"
+        f"    print([name for name in {HEAVY} if name in sys.modules])\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program, "--version"],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=environment(),
+    )
+    assert said.stdout.splitlines() == [f"banking-server {__version__}", "[]"], said.stderr
+
+
+@pytest.mark.parametrize("arguments", [("audit",), ("audit", "--json")])
+def test_a_reader_that_goes_away_is_not_an_error(
+    database: Path, arguments: tuple[str, ...]
+) -> None:
+    at_the_bank(database, wait_for_an_agent)
+    process = subprocess.Popen(
+        command(*arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(BANKING_DATABASE=str(database)),
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.wait()
+
+
+def test_as_a_module_and_with_an_encoding_that_lacks_characters(database: Path) -> None:
+    async def strange(bank: Bank) -> None:
+        await handoffs.open_handoff(
+            bank, call("request_agent_handoff"), reason="Caf\u00e9 \u2192", choice=None
+        )
+
+    at_the_bank(database, strange)
+    listed = run("handoffs", BANKING_DATABASE=str(database), PYTHONIOENCODING="ascii")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    assert "Caf\\xe9 \\u2192" in listed.stdout

@@ -1,0 +1,70 @@
+"""Mistakes of whoever starts the server: one line each, before anything is served."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from ..kit.command import Cli
+from .support import one_line
+
+SERVING: tuple[tuple[str, ...], ...] = ((), ("serve",), ("serve", "--http"))
+
+
+@pytest.mark.parametrize("path", ["notes.txt", "notes.txt/bank.db", "."])
+@pytest.mark.parametrize("arguments", SERVING)
+def test_a_database_that_cannot_be_opened(
+    cli: Cli,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    arguments: tuple[str, ...],
+    path: str,
+) -> None:
+    (tmp_path / "notes.txt").write_text("not a database " * 100)
+    monkeypatch.setenv("BANKING_DATABASE", str(tmp_path / path))
+    assert str(tmp_path / path) in one_line(cli(*arguments))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt"]
+
+
+@pytest.mark.parametrize("arguments", SERVING)
+def test_a_secret_that_others_can_read(
+    cli: Cli, database: Path, arguments: tuple[str, ...]
+) -> None:
+    secret = database.with_name("bank.db.secret")
+    secret.write_text("s" * 40)
+    secret.chmod(0o644)
+    assert "chmod 600" in one_line(cli(*arguments))
+
+
+@pytest.mark.parametrize("arguments", [*SERVING, ("handoffs",), ("token", "--customer", "CUST001")])
+def test_a_bad_setting(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.setenv("BANKING_TRANSFER_EXPIRY", "soon")
+    assert "BANKING_TRANSFER_EXPIRY" in one_line(cli(*arguments))
+
+
+def test_an_unknown_customer(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "no customer 'CUST999'" in one_line(cli("--customer", "CUST999"))
+    monkeypatch.setenv("BANKING_CUSTOMER", "\u001b[2J")
+    assert "\x1b" not in one_line(cli())
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_busy_port(cli: Cli, workers: str) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        refused = cli("serve", "--http", "--port", port, "--workers", workers)
+        assert f"port {port}: address already in use" in one_line(refused)
+
+
+@pytest.mark.parametrize("host", ["192.0.2.1", "no such host"])
+def test_a_host_that_is_not_here(cli: Cli, monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setenv("BANKING_RESOURCE_URL", "https://bank.example/mcp")
+    assert host in one_line(cli("serve", "--http", "--host", host))
+
+
+def test_a_host_beyond_loopback_without_its_url(cli: Cli) -> None:
+    assert "BANKING_RESOURCE_URL" in one_line(cli("serve", "--http", "--host", "192.0.2.1"))
