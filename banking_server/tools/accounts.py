@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Annotated, Any
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
@@ -12,8 +12,9 @@ from banking_server.bank.accounts import AccountView, Balance, Statement
 from banking_server.bank.money import format_money, to_decimal
 from banking_server.tools.amounts import AmountOut
 from banking_server.tools.answers import Structured, answer, refused
-from banking_server.tools.calling import current_call, serving_resource
+from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import WholeNumber, bank_tool
+from banking_server.tools.scopes import READ_SCOPE
 
 AccountId = Annotated[
     str, Field(description="The account's id, as list_accounts gives it, like acc_savings_001.")
@@ -116,7 +117,7 @@ async def _accounts() -> tuple[list[AccountView], AccountsOut]:
     return views, AccountsOut(accounts=[_account(view) for view in views])
 
 
-@bank_tool(title="List Accounts", read_only=True)
+@bank_tool(title="List Accounts", scope=READ_SCOPE, read_only=True)
 async def list_accounts() -> Annotated[CallToolResult, AccountsOut]:
     """List the customer's accounts and payees with their ids, balances, whether they are
     locked, and whether money may be taken from or sent to them. Call this first to learn
@@ -125,7 +126,7 @@ async def list_accounts() -> Annotated[CallToolResult, AccountsOut]:
     return answer(views, "\n".join(map(_in_words, views)) or "You have no accounts.", structured)
 
 
-@bank_tool(title="Get Account Balance", read_only=True)
+@bank_tool(title="Get Account Balance", scope=READ_SCOPE, read_only=True)
 async def get_account_balance(
     accountId: AccountId,
 ) -> Annotated[CallToolResult, BalanceOut]:
@@ -152,7 +153,7 @@ async def get_account_balance(
     return answer(outcome, words, structured)
 
 
-@bank_tool(title="Get Account Statement", read_only=True)
+@bank_tool(title="Get Account Statement", scope=READ_SCOPE, read_only=True)
 async def get_account_statement(
     accountId: AccountId,
     days: Annotated[
@@ -195,7 +196,10 @@ async def get_account_statement(
 
 
 def add_resources(mcp: MCPServer[Any]) -> None:
-    """Serve the caller's accounts as the resource `banking://accounts` too."""
+    """Serve the caller's accounts as the resource `banking://accounts` too.
+
+    The server needs the middleware `serving_resource`, which makes a read the caller's.
+    """
 
     @mcp.resource(
         "banking://accounts",
@@ -207,5 +211,3 @@ def add_resources(mcp: MCPServer[Any]) -> None:
     async def accounts() -> str:
         _, structured = await _accounts()
         return structured.model_dump_json(by_alias=True, exclude_none=True)
-
-    mcp.middleware.append(serving_resource)

@@ -11,6 +11,7 @@ from banking_server.bank.approvals import ApprovalGranted, ApprovalRequested
 from banking_server.tools.answers import Structured, answer, refused
 from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
+from banking_server.tools.scopes import TRANSFER_SCOPE
 
 
 class ApprovalOut(Structured):
@@ -25,7 +26,7 @@ class ApprovalOut(Structured):
     expires_at: datetime = Field(description="The transfer must be approved and confirmed before.")
 
 
-@bank_tool(title="Request Manager Approval")
+@bank_tool(title="Request Manager Approval", scope=TRANSFER_SCOPE)
 async def request_manager_approval(
     transferId: Annotated[str, Field(description="The id that prepare_money_transfer gave.")],
     reason: Annotated[str, Field(description="Why approval is needed, in a sentence.")],

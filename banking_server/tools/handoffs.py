@@ -3,9 +3,13 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from mcp.server.elicitation import AcceptedElicitation
-from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
+from mcp.server.mcpserver import (
+    AcceptedElicitation,
+    Context,
+    Elicit,
+    ElicitationResult,
+    Resolve,
+)
 from mcp.types import CallToolResult, TextContent
 from pydantic import Field
 
@@ -15,6 +19,7 @@ from banking_server.tools.answers import Structured, answer, refused, text
 from banking_server.tools.asking import Option, Pick, can_ask, picker
 from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
+from banking_server.tools.scopes import READ_SCOPE
 
 Choice = Literal["realtime", "callback"]
 
@@ -57,7 +62,7 @@ async def ask_how_to_connect(reason: str | None, ctx: Context[Any, Any]) -> NotA
     )
 
 
-@bank_tool(title="Request Agent Handoff")
+@bank_tool(title="Request Agent Handoff", scope=READ_SCOPE)
 async def request_agent_handoff(
     connection: Annotated[ElicitationResult[Any], Resolve(ask_how_to_connect)],
     reason: Annotated[
@@ -77,7 +82,7 @@ async def request_agent_handoff(
     return answer(outcome, _in_words(outcome.handoff), _handoff(outcome.handoff))
 
 
-@bank_tool(title="Process Agent Handoff Choice")
+@bank_tool(title="Process Agent Handoff Choice", scope=READ_SCOPE)
 async def process_agent_handoff_choice(
     handoffId: Annotated[str, Field(description="The id that request_agent_handoff gave.")],
     choice: Annotated[

@@ -6,9 +6,13 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from mcp.server.elicitation import AcceptedElicitation
-from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
+from mcp.server.mcpserver import (
+    AcceptedElicitation,
+    Context,
+    Elicit,
+    ElicitationResult,
+    Resolve,
+)
 from mcp.types import CallToolResult
 from pydantic import Field
 
@@ -41,6 +45,7 @@ from banking_server.tools.answers import Structured, answer, refusal, refused, t
 from banking_server.tools.asking import Agreement, Option, Pick, can_ask, picker
 from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
+from banking_server.tools.scopes import TRANSFER_SCOPE
 
 
 class ChoiceOut(Structured):
@@ -217,7 +222,9 @@ async def answer_locked_account(arguments: dict[str, Any]) -> CallToolResult | N
     return _locked(outcome) if isinstance(outcome, AccountLocked) else None
 
 
-@bank_tool(title="Prepare Money Transfer", before_refusal=answer_locked_account)
+@bank_tool(
+    title="Prepare Money Transfer", scope=TRANSFER_SCOPE, before_refusal=answer_locked_account
+)
 async def prepare_money_transfer(
     amount: Annotated[
         AmountIn,
@@ -389,7 +396,7 @@ async def ask_to_confirm(
     return Elicit(f"{_summary(transfer)}: confirm it?", Agreement)
 
 
-@bank_tool(title="Confirm or Cancel Money Transfer", destructive=True)
+@bank_tool(title="Confirm or Cancel Money Transfer", scope=TRANSFER_SCOPE, destructive=True)
 async def confirm_or_cancel_money_transfer(
     transferId: Annotated[str, Field(description="The id that prepare_money_transfer gave.")],
     action: Annotated[

@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 
 from banking_server.tools.answers import Structured
 from banking_server.tools.declaration import WholeNumber, bank_tool
+from banking_server.tools.scopes import READ_SCOPE
 
 from ..tools.support import EVERYDAY, SAVINGS, Customer, one_round, structured, words
 
@@ -129,7 +130,7 @@ class FormOut(Structured):
     given: dict[str, Any]
 
 
-@bank_tool(title="Fill Form", read_only=True)
+@bank_tool(title="Fill Form", scope=READ_SCOPE, read_only=True)
 async def fill_form(
     count: Annotated[WholeNumber | None, Field(description="An integer.")] = None,
     ratio: Annotated[float | None, Field(description="A number.")] = None,

@@ -14,6 +14,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import InputRequiredResult
 
+from banking_server.chaining import IDENTIFIER
 from banking_server.server.build import utc_now
 from banking_server.server.http import http_app
 from banking_server.server.tokens import Tokens, load_keys
@@ -123,22 +124,66 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedModel]:
 async def test_a_token_that_may_only_read_cannot_transfer_by_way_of_a_sequence(
     world: World, mode: str
 ) -> None:
+    chain = {"chainId": "0b0e7a3c-chain", "level": 2, "previousTool": ACCOUNTS}
     async with (
         http_bank(world) as bank,
         bank.customer("CUST001", mode, scopes=("bank:read",)) as me,
     ):
-        result = await multiplex(
-            me,
-            request(1, ACCOUNTS),
-            request(2, PREPARE, {**TO_SAVINGS, "amount": 5}),
-            request(3, CONFIRM, {"transferId": "tr_x", "action": "cancel"}),
-            request(4, BALANCE, {"accountId": SAVINGS}),
+        result = await me.call(
+            MULTIPLEX,
+            tools=[
+                request(1, ACCOUNTS),
+                request(2, PREPARE, {**TO_SAVINGS, "amount": 5}),
+                request(3, CONFIRM, {"transferId": "tr_x", "action": "cancel"}),
+                request(4, BALANCE, {"accountId": SAVINGS}),
+            ],
+            meta={IDENTIFIER: chain},
         )
     assert result.is_error
     assert statuses(result) == ["done", "failed", "failed", "done"]
     for step in results(result)[1:3]:
         assert step["message"] == f"{step['tool']} needs a token with the scope bank:transfer."
     assert world.stored()["transfer"] == []
+    assert world.events() == [
+        {
+            "customer_id": "CUST001",
+            "tool": tool,
+            "outcome": outcome,
+            "subject": subject,
+            "chain_id": "0b0e7a3c-chain",
+            "chain_level": 2,
+            "chain_previous_tool": ACCOUNTS,
+        }
+        for tool, outcome, subject in (
+            (ACCOUNTS, "listed", None),
+            (PREPARE, "scope_missing", None),
+            (CONFIRM, "scope_missing", None),
+            (BALANCE, "balance", SAVINGS),
+            (MULTIPLEX, "completed", None),
+        )
+    ]
+
+
+async def test_a_step_without_its_scope_that_cannot_be_recorded_is_a_failure_of_ours(
+    world: World, mode: str
+) -> None:
+    world.sql(
+        "CREATE TRIGGER full BEFORE INSERT ON audit_event WHEN NEW.outcome = 'scope_missing' "
+        "BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+    )
+    async with (
+        http_bank(world) as bank,
+        bank.customer("CUST001", mode, scopes=("bank:read",)) as me,
+    ):
+        result = await multiplex(
+            me, request(1, PREPARE, {**TO_SAVINGS, "amount": 5}), request(2, ACCOUNTS)
+        )
+    assert statuses(result) == ["failed", "done"]
+    failed, _ = results(result)
+    assert failed["structuredContent"]["status"] == "unavailable"
+    assert failed["structuredContent"]["incident"]
+    assert "scope" not in everything(result)
+    assert world.outcomes() == [(ACCOUNTS, "listed"), (MULTIPLEX, "completed")]
 
 
 async def test_questions_may_be_answered_through_another_server(world: World) -> None:
@@ -352,7 +397,7 @@ async def test_every_step_and_the_whole_leave_an_event_of_their_own(
                 request(6, BALANCE, {"accountId": ref("#/1/structuredContent/field")}),
             ],
             meta={
-                "com.example/tool-chaining": {
+                IDENTIFIER: {
                     "chainId": "0b0e7a3c-chain", "level": 2, "previousTool": ACCOUNTS,
                 }
             },

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mcp.types import CreateMessageResult, ErrorData, ImageContent, TextContent
 
-from banking_server.tools.inference import (
+from banking_server.tools.multiplex.inference import (
     MAX_ANSWER,
     ArgumentNotFound,
     converted,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from banking_server.tools.inference import ArgumentNotFound, follow, references, step_of
+from banking_server.tools.multiplex.inference import ArgumentNotFound, follow, references, step_of
 
 from ..tools.support import ACCOUNTS, BALANCE, PREPARE, SAVINGS, World
 from .support import (

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from jsonschema.validators import Draft202012Validator
 from mcp.types import CallToolResult, Tool
+from pydantic import ValidationError
 from referencing import Registry
 
-from banking_server.tools import READ_SCOPE, TOOLS, TRANSFER_SCOPE, required_scope
-from banking_server.tools.calling import SCOPES
+from banking_server.tools import TOOLS, required_scope
+from banking_server.tools.declaration import bank_tool
 
 from .support import (
     ACCOUNTS,
@@ -122,13 +123,26 @@ async def test_arguments_and_hints_are_those_of_the_contract(world: World) -> No
     assert not [argument for argument in named if "customer" in argument.lower()]
 
 
-def test_each_tool_needs_the_scope_that_it_should() -> None:
+@pytest.mark.parametrize("name", NINE)
+def test_each_tool_needs_the_scope_that_it_should(name: str) -> None:
     reading = {ACCOUNTS, BALANCE, STATEMENT, HANDOFF, CHOICE}
-    for name in NINE:
-        assert required_scope(name) == (READ_SCOPE if name in reading else TRANSFER_SCOPE), name
-    assert required_scope("no such tool") == READ_SCOPE
-    assert READ_SCOPE != TRANSFER_SCOPE
-    assert set(SCOPES) == {tool.name for tool in TOOLS}, "a tool without a scope is unknown"
+    assert required_scope(name) == ("bank:read" if name in reading else "bank:transfer")
+
+
+def test_a_made_up_tool_has_no_scope() -> None:
+    assert required_scope("no such tool") is None
+
+
+def test_no_tool_can_be_declared_without_its_scope() -> None:
+    with pytest.raises(TypeError, match="scope"):
+        bank_tool(title="Give Away Money")  # type: ignore[call-arg]
+    with pytest.raises(ValidationError, match="scope"):
+        bank_tool(title="Give Away Money", scope="bank:everything")(unscoped)  # type: ignore[arg-type]
+
+
+async def unscoped() -> CallToolResult:
+    """Never called."""
+    raise AssertionError
 
 
 async def test_an_unknown_argument_is_refused_by_name(world: World) -> None:
