@@ -347,6 +347,56 @@ async def test_two_customers_at_once_share_nothing_of_one_server(
     assert "you have nothing with the id 'acc_savings_001'" in everything(refused[0])
 
 
+async def test_two_customers_in_the_middle_of_their_calls_share_nothing(
+    world: World, mode: str
+) -> None:
+    """At the same time, in one process; and nothing stays from one call to the next either."""
+    both_are_asked = anyio.Event()
+    models = {name: ClientModel({"my account": ""}) for name in ("CUST001", "CUST002")}
+    outcomes = {}
+
+    async def call(customer: str) -> None:
+        model = models[customer]
+
+        async def when_both_are_asked(context, params):  # type: ignore[no-untyped-def]
+            answer = await model(context, params)
+            if all(one.received for one in models.values()):
+                both_are_asked.set()
+            with anyio.fail_after(30):
+                await both_are_asked.wait()
+            return answer
+
+        async with world.customer(customer, mode=mode, sampling_callback=when_both_are_asked) as me:
+            mine = {"CUST001": EVERYDAY, "CUST002": FOREIGN}[customer]
+            model.answers = {"my account": mine}
+            outcomes[customer] = await multiplex(
+                me,
+                request(f"of {customer}", ACCOUNTS),
+                request(2, BALANCE, {"accountId": prompt("my account")}),
+            )
+
+    async with anyio.create_task_group() as at_once:
+        for customer in models:
+            at_once.start_soon(call, customer)
+
+    for customer, other in (("CUST001", "CUST002"), ("CUST002", "CUST001")):
+        assert statuses(outcomes[customer]) == ["done", "done"]
+        accounts = world.sql("SELECT account_id FROM account WHERE customer_id = ?", other)
+        assert accounts
+        # The description of an argument has one of the ids as its example.
+        told = models[customer].told.replace("like acc_savings_001", "")
+        for foreign in (*(account for (account,) in accounts), f"of {other}"):
+            assert foreign not in told
+            assert foreign not in everything(outcomes[customer])
+
+    # Nor does anything stay from one call to the next of the same customer.
+    again = ClientModel({"my account": SAVINGS})
+    async with world.customer(mode=mode, sampling_callback=again) as me:
+        await multiplex(me, request("fresh", BALANCE, {"accountId": prompt("my account")}))
+    assert "of CUST001" not in again.told
+    assert EVERYDAY not in again.told
+
+
 @pytest.mark.parametrize(
     ("tool", "argument", "foreign", "more"),
     [

@@ -249,7 +249,21 @@ def test_names_of_elsewhere_are_refused(
 
 
 @pytest.mark.anyio
-async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(database: Path) -> None:
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [
+        ("Host", "bank.example", 200),
+        ("Host", "bank.inside:8000", 200),
+        ("Host", "127.0.0.1:8000", 421),
+        ("Host", "localhost", 421),
+        ("Origin", "https://bank.example", 200),
+        ("Origin", "https://app.example", 200),
+        ("Origin", "http://localhost:3000", 403),
+    ],
+)
+async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(
+    database: Path, header: str, value: str, status: int
+) -> None:
     settings = load_settings(
         database=database,
         host="0.0.0.0",
@@ -269,18 +283,9 @@ async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(database:
         app.router.lifespan_context(app),
         httpx2.AsyncClient(transport=httpx2.ASGITransport(app), headers=headers) as client,
     ):
-        for header, value, status in (
-            ("Host", "bank.example", 200),
-            ("Host", "bank.inside:8000", 200),
-            ("Host", "127.0.0.1:8000", 421),
-            ("Host", "localhost", 421),
-            ("Origin", "https://bank.example", 200),
-            ("Origin", "https://app.example", 200),
-            ("Origin", "http://localhost:3000", 403),
-        ):
-            sent = {"Host": "bank.example", header: value}
-            answer = await client.post("https://bank.example/mcp", json=LIST_TOOLS, headers=sent)
-            assert answer.status_code == status, (header, value, answer.text)
+        sent = {"Host": "bank.example", header: value}
+        answer = await client.post("https://bank.example/mcp", json=LIST_TOOLS, headers=sent)
+    assert answer.status_code == status, answer.text
 
 
 def test_the_body_is_bounded(bank: HttpServer) -> None:
@@ -313,13 +318,13 @@ def test_without_sessions_there_is_only_post(bank: HttpServer, method: str) -> N
     assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
 
 
-def test_there_is_nothing_at_other_paths(bank: HttpServer) -> None:
+@pytest.mark.parametrize(
+    "path", ["/", "/mcp/", "/mcp/mcp", "/.well-known/oauth-protected-resource"]
+)
+def test_there_is_nothing_at_other_paths(bank: HttpServer, path: str) -> None:
     headers = {"Authorization": f"Bearer {bank.token()}"}
-    for path in ("/", "/mcp/", "/mcp/mcp", "/.well-known/oauth-protected-resource"):
-        answer = httpx2.post(
-            f"http://127.0.0.1:{bank.port}{path}", headers=headers, json=LIST_TOOLS
-        )
-        assert answer.status_code in (307, 404, 405), path
+    answer = httpx2.post(f"http://127.0.0.1:{bank.port}{path}", headers=headers, json=LIST_TOOLS)
+    assert answer.status_code in (307, 404, 405)
 
 
 # --- what is left behind --------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from .cases import named
 from .support import (
     ACCOUNTS,
     APPROVAL,
@@ -126,19 +127,22 @@ async def test_lists_and_pickers_hold_ones_own_only(world: World) -> None:
         assert "_002" not in await look(third)
 
 
-async def test_a_stranger_is_nobodys_customer(world: World) -> None:
+STRANGERS = ["CUST999", "cust001", "CUST001 ", "'; DROP TABLE account; --", "x" * 500]
+
+
+@pytest.mark.parametrize("stranger", STRANGERS, ids=named(STRANGERS))
+async def test_a_stranger_is_nobodys_customer(world: World, stranger: str) -> None:
     """A verified name that the bank does not know has nothing, and can store nothing."""
     before = world.stored()
-    for stranger in ("CUST999", "cust001", "CUST001 ", "'; DROP TABLE account; --", "x" * 500):
-        async with world.customer(stranger) as customer:
-            assert structured(await customer.call(ACCOUNTS)) == {"accounts": []}
-            for tool, arguments in [
-                (BALANCE, {"accountId": SAVINGS}),
-                (PREPARE, {"fromAccountId": SAVINGS, "toAccountId": PAYEE, "amount": 5}),
-                (PREPARE, {"amount": 5}),
-                (HANDOFF, {}),
-            ]:
-                result = await customer.call(tool, **arguments)
-                assert result.is_error
-                assert structured(result)["status"] in ("not_found", "refused")
+    async with world.customer(stranger) as customer:
+        assert structured(await customer.call(ACCOUNTS)) == {"accounts": []}
+        for tool, arguments in [
+            (BALANCE, {"accountId": SAVINGS}),
+            (PREPARE, {"fromAccountId": SAVINGS, "toAccountId": PAYEE, "amount": 5}),
+            (PREPARE, {"amount": 5}),
+            (HANDOFF, {}),
+        ]:
+            result = await customer.call(tool, **arguments)
+            assert result.is_error
+            assert structured(result)["status"] in ("not_found", "refused")
     assert world.stored() == before
