@@ -31,7 +31,7 @@ class AccountOut(Structured):
     can_transfer_to: bool = Field(description="Money may be sent to it.")
     is_locked: bool = Field(description="Locked: only customer service can help.")
     account_holder: str | None = Field(
-        default=None, description="Who holds it, where that is not the customer."
+        default=None, description="Who holds it, if that is not the customer."
     )
     currency: str
     balance: AmountOut | None = Field(default=None, description="The posted balance.")

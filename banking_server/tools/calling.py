@@ -45,8 +45,8 @@ class App:
     clock: Callable[[], datetime]
     """Returns the time, in UTC; read once for each call."""
     customer: str | None
-    """Over stdio, the customer who started the server. None over HTTP, where nothing but a
-    verified token says who is calling."""
+    """Over stdio, the customer who started the server. None over HTTP: there only a verified token
+    says who is calling."""
     infer: Infer | None = None
     """The server's own language model, if it has one."""
 

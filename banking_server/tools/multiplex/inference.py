@@ -191,5 +191,7 @@ def converted(answer: str, schema: Mapping[str, Any]) -> Any:
         except (ValueError, RecursionError):
             value = _NO_JSON
     if not is_json(value):
-        raise ArgumentNotFound(f"the model answered {excerpt(words)!r}, which is no {kind}")
+        raise ArgumentNotFound(
+            f"the model answered {excerpt(words)!r}, which is not of type {kind}"
+        )
     return value

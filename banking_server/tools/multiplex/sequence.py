@@ -44,7 +44,7 @@ from banking_server.tools.sdk import can_send_request, inner_context
 
 
 class StepResult(Structured):
-    """What became of one step; the members of a tool result, where it was run."""
+    """What became of one step; with the members of a tool result, if it was run."""
 
     id: int | str
     tool: str
@@ -280,7 +280,7 @@ def _wire(result: StepResult) -> dict[str, Any]:
 
 
 def _missing(step: StepRequest, done: Sequence[StepResult]) -> str | None:
-    """Say which earlier step this one needs and cannot have; None if there is none."""
+    """Say which earlier step this one needs and cannot have; None if it has all it needs."""
     needed = {step_of(pointer) for _, pointer in references(step.params.arguments)}
     for index, result in enumerate(done):
         if index in needed and result.status != "done":
