@@ -80,7 +80,7 @@ def _serve_http(settings: "Settings") -> None:
     import uvicorn
 
     from banking_server.server.build import configure_logging, first_look
-    from banking_server.server.http import PromptHttp
+    from banking_server.server.connections import NoDelayHttp
 
     configure_logging(settings.log_level)
     anyio.run(first_look, settings)
@@ -93,7 +93,7 @@ def _serve_http(settings: "Settings") -> None:
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
-        http=PromptHttp,
+        http=NoDelayHttp,
         lifespan="on",
         ws="none",
         log_config=None,

@@ -11,7 +11,7 @@ from typing import Final
 import anyio
 from mcp.server import MCPServer
 from mcp.server.auth.settings import AuthSettings
-from mcp.server.request_state import RequestStateSecurity
+from mcp.server.mcpserver import RequestStateSecurity
 
 from banking_server import __version__
 from banking_server.agent import ModelNotConfigured, load_model_settings
@@ -22,9 +22,18 @@ from banking_server.bank.transfers import settle
 from banking_server.chaining import ToolChaining
 from banking_server.packaged import demo_data
 from banking_server.server.model import answering
+from banking_server.server.running import Running
 from banking_server.server.settings import Settings, SettingsError
 from banking_server.server.tokens import CustomerTokens, Keys, Tokens, load_keys
-from banking_server.tools import READ_SCOPE, TOOLS, App, BankServer, Infer, add_resources
+from banking_server.tools import (
+    READ_SCOPE,
+    TOOLS,
+    App,
+    BankServer,
+    Infer,
+    add_resources,
+    serving_resource,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -87,16 +96,23 @@ async def first_look(settings: Settings) -> list[str]:
 
 
 def build_server(
-    settings: Settings, *, customer: str | None, clock: Callable[[], datetime] = utc_now
+    settings: Settings,
+    *,
+    customer: str | None,
+    clock: Callable[[], datetime] = utc_now,
+    running: Running | None = None,
 ) -> MCPServer[App]:
     """Return the server for the one `customer` of a stdio connection, or for HTTP (None).
 
-    Over HTTP a verified token says who is calling, and due transfers are settled while it runs.
+    Over HTTP a verified token says who is calling, due transfers are settled while it runs, and
+    `running` holds the application for what stands in front of the server.
     Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
     """
     keys = load_keys(settings)
-    verifier = CustomerTokens(Tokens.of(settings, keys)) if customer is None else None
-    model = _model(to_its_owner=customer is not None)
+    running = Running() if running is None else running
+    over_http = customer is None
+    tokens = Tokens.of(settings, keys)
+    model = _model(to_its_owner=not over_http)
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[App]) -> AsyncIterator[App]:
@@ -105,17 +121,13 @@ def build_server(
             open_until_the_end.push_async_callback(bank.close)
             infer = None if model is None else await open_until_the_end.enter_async_context(model())
             app = App(bank=bank, clock=clock, customer=customer, infer=infer)
-            if verifier is None:
+            if not over_http:
                 yield app
                 return
-
-            async def is_customer(subject: str) -> bool:
-                return subject in await list_customers(bank)
-
-            verifier.is_customer = is_customer
             async with anyio.create_task_group() as background:
                 background.start_soon(_settle_for_ever, bank, clock)
-                yield app
+                with running.with_app(app):
+                    yield app
                 background.cancel_scope.cancel()
 
     chaining = ToolChaining()
@@ -127,8 +139,9 @@ def build_server(
         tools=list(TOOLS),
         extensions=[chaining],
         lifespan=lifespan,
-        token_verifier=verifier,
-        auth=None if verifier is None else _auth(settings, keys),
+        middleware=[serving_resource],
+        token_verifier=CustomerTokens(tokens, running.is_customer) if over_http else None,
+        auth=_auth(settings, tokens) if over_http else None,
         # Every process has the same key: a question that one asked, another may hear answered.
         request_state_security=RequestStateSecurity(keys=[keys.request_state]),
     )
@@ -152,11 +165,11 @@ def _model(*, to_its_owner: bool) -> Callable[[], AbstractAsyncContextManager[In
     return lambda: answering(chosen, to_its_owner=to_its_owner)
 
 
-def _auth(settings: Settings, keys: Keys) -> AuthSettings:
+def _auth(settings: Settings, tokens: Tokens) -> AuthSettings:
     # From texts, as pydantic would add a slash to the issuer, which has to be the tokens' own.
     return AuthSettings.model_validate(
         {
-            "issuer_url": Tokens.of(settings, keys).issuer,
+            "issuer_url": tokens.issuer,
             "resource_server_url": settings.resource,
             "required_scopes": [READ_SCOPE],
             "validate_token_resource": True,

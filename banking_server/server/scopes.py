@@ -1,15 +1,19 @@
 """Which tools a bearer token is good for: a call that lacks its scope is refused with HTTP 403."""
 
 import json
+from dataclasses import dataclass
 from typing import Any, Final
 
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-from mcp.server.transport_security import RequestBodyLimitMiddleware
-from mcp.types import INVALID_REQUEST, PARSE_ERROR
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from banking_server.server.running import Running
+from banking_server.server.sdk import RequestBodyLimitMiddleware
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
+from banking_server.tools.calling import UNKNOWN_TOOL, record_scope_missing
+from banking_server.tools.results import incident_words, log_incident
 
 PATH: Final = "/mcp"
 """Where the HTTP server has its endpoint."""
@@ -18,25 +22,32 @@ MAX_REQUEST_BYTES: Final = 2 * 1024 * 1024
 """The largest HTTP request body: room for an argument of a megabyte to be refused by name."""
 
 
+@dataclass(frozen=True)
+class _ToolCall:
+    """What a request body says of the call that it makes, for all that can be read of it here."""
+
+    request_id: str | int | float | None
+    tool: str
+    meta: object
+
+
 class ToolScopes:
     """Answers 403 to a `tools/call` whose tool needs a scope that the token lacks (RFC 6750).
 
-    ASGI middleware. A request without a good token passes: the route refuses it. So does what is
-    not for `/mcp`.
+    The refused call leaves an audit event, `scope_missing`. ASGI middleware, behind the one that
+    reads the token. A request without a good token passes: the route refuses it. So does whatever
+    is not for `/mcp`.
     """
 
-    def __init__(self, app: ASGIApp, metadata_url: str) -> None:
+    def __init__(self, app: ASGIApp, running: Running, metadata_url: str) -> None:
         self._app = app
+        self._running = running
         self._metadata_url = metadata_url
         self._bounded = RequestBodyLimitMiddleware(self._check, MAX_REQUEST_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
-        if (
-            scope["type"] != "http"
-            or scope["path"] != PATH
-            or not isinstance(scope.get("user"), AuthenticatedUser)
-        ):
+        if scope["type"] != "http" or scope["path"] != PATH or get_access_token() is None:
             await self._app(scope, receive, send)
         elif scope["method"] == "POST":
             await self._bounded(scope, receive, send)
@@ -53,9 +64,10 @@ class ToolScopes:
             error = {"code": PARSE_ERROR, "message": "The request body is not JSON"}
             await _reply(400, None, error)(scope, receive, send)
             return
-        missing = self._missing_scope(body, scope["user"].scopes)
-        if missing is not None:
-            await self._refuse(missing, body.get("id"))(scope, receive, send)
+        call = _call_in(body)
+        refused = None if call is None else await self._refused(call)
+        if refused is not None:
+            await refused(scope, receive, send)
             return
         delivered = False
 
@@ -68,19 +80,24 @@ class ToolScopes:
 
         await self._app(scope, again, send)
 
-    @staticmethod
-    def _missing_scope(body: Any, granted: list[str]) -> str | None:
-        """Return the scope that the call lacks. Only a single message can be a call at all."""
-        if not isinstance(body, dict) or body.get("method") != "tools/call":
+    async def _refused(self, call: _ToolCall) -> Response | None:
+        """Record a call that lacks a scope, and return its answer; None if it is not given here."""
+        token = get_access_token()
+        granted = token.scopes if token is not None else []
+        known = required_scope(call.tool)
+        needed = known or READ_SCOPE
+        if needed in granted and READ_SCOPE in granted:
             return None
-        params = body.get("params")
-        tool = params.get("name") if isinstance(params, dict) else None
-        if not isinstance(tool, str):
-            return None
-        needed = required_scope(tool)
-        return None if needed in granted else needed
+        tool = UNKNOWN_TOOL if known is None else call.tool
+        try:
+            await record_scope_missing(self._running.app, tool, call.meta)
+        except Exception as failure:
+            words = incident_words(log_incident(tool, failure))
+            return _reply(503, call.request_id, {"code": INTERNAL_ERROR, "message": words})
+        # Every request needs the scope for reading, and the route refuses the one without it.
+        return None if needed in granted else self._refusal(needed, call.request_id)
 
-    def _refuse(self, needed: str, request_id: Any) -> JSONResponse:
+    def _refusal(self, needed: str, request_id: str | int | float | None) -> Response:
         words = f"Required scope: {needed}"
         response = _reply(403, request_id, {"code": INVALID_REQUEST, "message": words})
         response.headers["WWW-Authenticate"] = (
@@ -90,6 +107,28 @@ class ToolScopes:
         return response
 
 
-def _reply(status: int, request_id: Any, error: dict[str, Any]) -> JSONResponse:
+def _call_in(body: Any) -> _ToolCall | None:
+    """Return the call that a body makes. Only a single message can be a call at all."""
+    if not isinstance(body, dict) or body.get("method") != "tools/call":
+        return None
+    params = body.get("params")
+    if not isinstance(params, dict) or not isinstance(params.get("name"), str):
+        return None
+    return _ToolCall(_echoed(body.get("id")), params["name"], params.get("_meta"))
+
+
+def _echoed(request_id: Any) -> str | int | float | None:
+    """Return the id that an answer gives back; None if it is not one that JSON can hold."""
+    if not isinstance(request_id, str | int | float):
+        return None
+    try:
+        json.dumps(request_id, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:
+        # Not a number, or broken Unicode.
+        return None
+    return request_id
+
+
+def _reply(status: int, request_id: str | int | float | None, error: dict[str, Any]) -> Response:
     body = {"jsonrpc": "2.0", "id": request_id, "error": error}
     return JSONResponse(body, status_code=status)

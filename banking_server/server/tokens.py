@@ -54,7 +54,7 @@ class Keys:
 def load_keys(settings: Settings) -> Keys:
     """Return the keys of `BANKING_SECRET`, or of the secret file, which is made if need be.
 
-    Raises SecretUnavailable.
+    Raises `SecretUnavailable`.
     """
     if settings.secret is not None:
         return Keys.derive(settings.secret.get_secret_value().encode())
@@ -154,7 +154,7 @@ class Tokens:
                 options={"require": ["iss", "sub", "aud", "exp"]},
             )
         except (jwt.InvalidTokenError, ValueError, RecursionError):
-            # The latter two for texts that are no JWT in ways that PyJWT did not think of.
+            # The latter two for texts that are not a JWT in ways that PyJWT did not think of.
             return None
         scope, client_id = claims.get("scope"), claims.get("client_id")
         return AccessToken(
@@ -171,15 +171,13 @@ class Tokens:
 class CustomerTokens(TokenVerifier):
     """Accepts good tokens whose subject is a customer; any other subject is as good as none."""
 
-    is_customer: Callable[[str], Awaitable[bool]] | None = None
-    """Set while the bank is open. Until then no token is accepted."""
-
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: Tokens, is_customer: Callable[[str], Awaitable[bool]]) -> None:
         self._tokens = tokens
+        self._is_customer = is_customer
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what the token says, or None where it is refused."""
+        """Return what the token says; None if it is refused."""
         access = self._tokens.read(token)
-        if access is None or access.subject is None or self.is_customer is None:
+        if access is None or access.subject is None:
             return None
-        return access if await self.is_customer(access.subject) else None
+        return access if await self._is_customer(access.subject) else None

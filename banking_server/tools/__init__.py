@@ -1,14 +1,13 @@
 """The bank's tools: what a client can call, one module per capability.
 
 Each tool asks the bank, looks up the next tool for its outcome in the one table (`next_steps`),
-and turns both into a result (`results`). How tools are declared stands in `declaration`, who is
-calling in `calling`, how the customer is asked in `asking`. `multiplex` runs several in one call,
-with arguments that `inference` finds.
+and turns both into a result (`results`). How tools are declared stands in `declaration`, which
+scope a call needs in `scopes`, who is calling in `calling`, how the customer is asked in `asking`.
+The package `multiplex` runs several in one call. What is borrowed from the inside of the SDK
+stands in `sdk`.
 """
 
 from typing import Final
-
-from mcp.server.mcpserver.tools import Tool
 
 from banking_server.tools.accounts import (
     add_resources,
@@ -17,20 +16,15 @@ from banking_server.tools.accounts import (
     list_accounts,
 )
 from banking_server.tools.approvals import request_manager_approval
-from banking_server.tools.calling import (
-    READ_SCOPE,
-    TRANSFER_SCOPE,
-    App,
-    BankServer,
-    Infer,
-    required_scope,
-)
+from banking_server.tools.calling import App, BankServer, Infer, serving_resource
 from banking_server.tools.compliance import record_compliance_report
+from banking_server.tools.declaration import BankTool
 from banking_server.tools.handoffs import process_agent_handoff_choice, request_agent_handoff
 from banking_server.tools.multiplex import multiplex_tools
+from banking_server.tools.scopes import READ_SCOPE, TRANSFER_SCOPE, Scope
 from banking_server.tools.transfers import confirm_or_cancel_money_transfer, prepare_money_transfer
 
-TOOLS: Final[tuple[Tool, ...]] = (
+TOOLS: Final[tuple[BankTool, ...]] = (
     list_accounts,
     get_account_balance,
     get_account_statement,
@@ -44,13 +38,24 @@ TOOLS: Final[tuple[Tool, ...]] = (
 )
 """Every tool, in the order in which they are listed."""
 
+_SCOPES: Final = {tool.name: tool.scope for tool in TOOLS}
+
+
+def required_scope(tool: str) -> Scope | None:
+    """Return the OAuth scope that a call of `tool` needs; None if there is no such tool."""
+    return _SCOPES.get(tool)
+
+
 __all__ = [
     "READ_SCOPE",
     "TOOLS",
     "TRANSFER_SCOPE",
     "App",
     "BankServer",
+    "BankTool",
     "Infer",
+    "Scope",
     "add_resources",
     "required_scope",
+    "serving_resource",
 ]

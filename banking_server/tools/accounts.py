@@ -3,7 +3,7 @@
 from datetime import date, datetime
 from typing import Annotated, Any
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server import MCPServer
 from mcp.types import CallToolResult
 from pydantic import Field
 
@@ -13,10 +13,11 @@ from banking_server.bank.accounts import AccountView, Balance
 from banking_server.bank.money import format_money, to_decimal
 from banking_server.bank.statement import Statement
 from banking_server.tools.amounts import AmountOut
-from banking_server.tools.calling import current_call, serving_resource
+from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import WholeNumber, bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, refusal_of, result
+from banking_server.tools.scopes import READ_SCOPE
 
 AccountId = Annotated[
     str, Field(description="The account's id, as list_accounts gives it, like acc_savings_001.")
@@ -33,7 +34,7 @@ class AccountOut(Structured):
     can_transfer_to: bool = Field(description="Money may be sent to it.")
     is_locked: bool = Field(description="Locked: only customer service can help.")
     account_holder: str | None = Field(
-        default=None, description="Who holds it, where that is not the customer."
+        default=None, description="Who holds it, if that is not the customer."
     )
     currency: str
     balance: AmountOut | None = Field(default=None, description="The posted balance.")
@@ -119,7 +120,7 @@ async def _accounts() -> tuple[list[AccountView], AccountsOut]:
     return views, AccountsOut(accounts=[_account(view) for view in views])
 
 
-@bank_tool(title="List Accounts", read_only=True)
+@bank_tool(title="List Accounts", scope=READ_SCOPE, read_only=True)
 async def list_accounts() -> Annotated[CallToolResult, AccountsOut]:
     """List the customer's accounts and payees with their ids, balances, whether they are
     locked, and whether money may be taken from or sent to them. Call this first to learn
@@ -128,7 +129,7 @@ async def list_accounts() -> Annotated[CallToolResult, AccountsOut]:
     return result("\n".join(map(_in_words, views)) or "You have no accounts.", structured)
 
 
-@bank_tool(title="Get Account Balance", read_only=True)
+@bank_tool(title="Get Account Balance", scope=READ_SCOPE, read_only=True)
 async def get_account_balance(
     accountId: AccountId,
 ) -> Annotated[CallToolResult, BalanceOut]:
@@ -155,7 +156,7 @@ async def get_account_balance(
     return result(words, structured, then=next_step(outcome))
 
 
-@bank_tool(title="Get Account Statement", read_only=True)
+@bank_tool(title="Get Account Statement", scope=READ_SCOPE, read_only=True)
 async def get_account_statement(
     accountId: AccountId,
     days: Annotated[
@@ -198,7 +199,10 @@ async def get_account_statement(
 
 
 def add_resources(mcp: MCPServer[Any]) -> None:
-    """Serve the caller's accounts as the resource `banking://accounts` too."""
+    """Serve the caller's accounts as the resource `banking://accounts` too.
+
+    The server needs the middleware `serving_resource`, which makes a read the caller's.
+    """
 
     @mcp.resource(
         "banking://accounts",
@@ -210,5 +214,3 @@ def add_resources(mcp: MCPServer[Any]) -> None:
     async def accounts() -> str:
         _, structured = await _accounts()
         return structured.model_dump_json(by_alias=True, exclude_none=True)
-
-    mcp.middleware.append(serving_resource)

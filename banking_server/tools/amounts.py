@@ -14,7 +14,7 @@ def _exact(value: Any) -> Decimal:
 
     The SDK parses JSON numbers as floats, and a float's shortest text is the number that was
     sent, up to 15 digits: more than an amount may have. What the amount may *be* is the bank's
-    rule, not the wire's, so nothing but a number that is no number is refused here.
+    rule, not the wire's, so only what is not a finite number is refused here.
     """
     if isinstance(value, Decimal):
         return value

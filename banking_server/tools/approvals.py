@@ -12,6 +12,7 @@ from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, refusal_of, result
+from banking_server.tools.scopes import TRANSFER_SCOPE
 
 
 class ApprovalOut(Structured):
@@ -26,7 +27,7 @@ class ApprovalOut(Structured):
     expires_at: datetime = Field(description="The transfer must be approved and confirmed before.")
 
 
-@bank_tool(title="Request Manager Approval")
+@bank_tool(title="Request Manager Approval", scope=TRANSFER_SCOPE)
 async def request_manager_approval(
     transferId: Annotated[str, Field(description="The id that prepare_money_transfer gave.")],
     reason: Annotated[str, Field(description="Why approval is needed, in a sentence.")],

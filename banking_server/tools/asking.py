@@ -1,4 +1,4 @@
-"""Putting a question to the customer: form elicitation, where the client can be asked.
+"""Putting a question to the customer: form elicitation, if the client can be asked.
 
 2026-07-28 carries the question in an interim result and asks again from the top, so questions
 hold nothing that changes between two rounds: no balance, no time.
@@ -6,29 +6,33 @@ hold nothing that changes between two rounds: no balance, no time.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from mcp.server.mcpserver import Context
 from mcp.types.version import is_version_at_least
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
-QUESTIONS_IN_RESULTS = "2026-07-28"
+from banking_server.tools.sdk import can_send_request
+
+QUESTIONS_IN_RESULTS: Final = "2026-07-28"
 """The first protocol revision that needs no open channel to the client for a question."""
+
+
+def asks_in_results(ctx: Context[Any, Any]) -> bool:
+    """Say whether this client takes questions from interim results (from 2026-07-28 on)."""
+    return is_version_at_least(ctx.protocol_version or "", QUESTIONS_IN_RESULTS)
 
 
 def can_ask(ctx: Context[Any, Any]) -> bool:
     """Say whether a form can be put to this client in the middle of this call.
 
-    It has to declare form elicitation (a bare `elicitation: {}` means forms), and on 2025-11-25
-    the transport has to have a way back, which stateless HTTP has not.
+    The client must declare form elicitation (a bare `elicitation: {}` means forms). On 2025-11-25
+    the transport must also have a way back to the client, and stateless HTTP has none.
     """
     elicitation = ctx.client_capabilities.elicitation if ctx.client_capabilities else None
     if elicitation is None or (elicitation.form is None and elicitation.url is not None):
         return False
-    return (
-        is_version_at_least(ctx.protocol_version or "", QUESTIONS_IN_RESULTS)
-        or ctx.session.can_send_request
-    )
+    return asks_in_results(ctx) or can_send_request(ctx)
 
 
 class Pick(BaseModel):

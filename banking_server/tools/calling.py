@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from mcp import MCPError
+from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.auth.middleware.auth_context import get_access_token
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp.server.mcpserver import Context, MCPServer
-from mcp.shared.exceptions import MCPError
+from mcp.server.mcpserver import Context
 from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, CallToolResult, InputRequiredResult
 
 from banking_server.bank.audit import Call, record
@@ -23,40 +23,18 @@ from banking_server.tools.results import (
     refuse,
     temporarily_unavailable,
 )
-
-READ_SCOPE: Final = "bank:read"
-"""OAuth scope: see one's accounts, and ask for help."""
-
-TRANSFER_SCOPE: Final = "bank:transfer"
-"""OAuth scope: prepare, confirm and cancel transfers, and what belongs to them."""
-
-SCOPES: Final = {
-    "list_accounts": READ_SCOPE,
-    "get_account_balance": READ_SCOPE,
-    "get_account_statement": READ_SCOPE,
-    "prepare_money_transfer": TRANSFER_SCOPE,
-    "confirm_or_cancel_money_transfer": TRANSFER_SCOPE,
-    "request_agent_handoff": READ_SCOPE,
-    "process_agent_handoff_choice": READ_SCOPE,
-    "request_manager_approval": TRANSFER_SCOPE,
-    "record_compliance_report": TRANSFER_SCOPE,
-    "multiplex_tools": READ_SCOPE,
-}
-"""The scope that a call of each tool needs."""
-
-
-def required_scope(tool: str) -> str:
-    """Return the OAuth scope that a call of `tool` needs; to learn a tool is unknown, reading."""
-    return SCOPES.get(tool, READ_SCOPE)
-
+from banking_server.tools.scopes import READ_SCOPE, ScopeMissing, check_scope
+from banking_server.tools.sdk import CallNext, HandlerResult
 
 UNKNOWN_TOOL: Final = "(unknown tool)"
 """Written to the audit trail in place of a name that the caller made up."""
 
+SCOPE_MISSING: Final = "scope_missing"
+"""The outcome of a call that is refused because its token lacks a scope."""
 
 Infer = Callable[[str, str], Awaitable[str]]
-"""Answers (instructions, question) with a language model; raises `ArgumentNotFound`, saying why,
-where the model cannot."""
+"""Answers (instructions, question) with a language model. Raises `ArgumentNotFound`, which says
+why, if the model cannot."""
 
 
 @dataclass(frozen=True)
@@ -67,26 +45,20 @@ class App:
     clock: Callable[[], datetime]
     """Returns the time, in UTC; read once for each call."""
     customer: str | None
-    """Over stdio, the customer who started the server. None over HTTP, where nothing but a
-    verified token says who is calling."""
+    """Over stdio, the customer who started the server. None over HTTP: there only a verified token
+    says who is calling."""
     infer: Infer | None = None
-    """The server's own language model, where it has one."""
+    """The server's own language model, if it has one."""
 
-    def caller(self, tool: str) -> str:
-        """Return the customer who is calling `tool`; never taken from a call's arguments.
+    def caller(self) -> str:
+        """Return the customer who is calling; never taken from a call's arguments.
 
-        Raises MCPError where nobody is known, so that a mistake in the set-up serves no one, and
-        where the token does not carry the tool's scope. Over HTTP both were refused before, with
-        the status and header that OAuth asks for; a call made inside a call is caught here.
+        Raises `MCPError` if nobody is known, so that a mistake in the set-up serves no one.
         """
         token = get_access_token()
         customer = self.customer if token is None else token.subject
         if not customer:
             raise MCPError(INVALID_REQUEST, "Nobody is signed in: this call needs a bearer token.")
-        if token is not None and required_scope(tool) not in token.scopes:
-            raise MCPError(
-                INVALID_REQUEST, f"{tool} needs a token with the scope {required_scope(tool)}."
-            )
         return customer
 
 
@@ -110,7 +82,7 @@ def serving(app: App, tool: str, meta: object) -> Iterator[tuple[Bank, Call]]:
     """Make the request for `tool` the current call. `meta` is the request's `_meta`."""
     provenance = read_provenance(meta)
     call = Call(
-        customer_id=app.caller(tool),
+        customer_id=app.caller(),
         tool=tool,
         at=app.clock(),
         chain_id=provenance.chain_id if provenance else None,
@@ -128,8 +100,8 @@ class BankServer(MCPServer[App]):
     """Serves each `tools/call` as the caller's, and sees to it that it leaves an audit event.
 
     The bank writes that event together with what the call changed. What is left for here are
-    the calls that never reached the bank: refused arguments, an unknown tool, a choice that
-    is still the customer's to make, a failure.
+    the calls that never reached the bank: a missing scope, refused arguments, an unknown tool, a
+    choice that is still the customer's to make, a failure.
     """
 
     async def call_tool(
@@ -152,6 +124,7 @@ class BankServer(MCPServer[App]):
             )
 
         async def refuse_unknown() -> CallToolResult:
+            check_scope(READ_SCOPE, UNKNOWN_TOOL)
             return refuse("unknown_tool", None, f"Unknown tool: {excerpt(name)}")
 
         return await _recorded(request.lifespan_context, UNKNOWN_TOOL, request.meta, refuse_unknown)
@@ -163,7 +136,7 @@ async def _recorded(
     meta: object,
     run: Callable[[], Awaitable[CallToolResult | InputRequiredResult]],
 ) -> CallToolResult | InputRequiredResult:
-    """Run one call of `tool`; one that cannot be recorded has failed, and is answered so."""
+    """Run one call of `tool`. A call that cannot be recorded has failed, and is answered so."""
     with serving(app, tool, meta) as (bank, call):
 
         async def end(outcome: str) -> CallToolResult | None:
@@ -176,9 +149,9 @@ async def _recorded(
 
         try:
             result = await run()
-        except MCPError:
+        except MCPError as error:
             # On 2025-11-25 a client that fails to put our question ends the call with its error.
-            unrecorded = await end("failed")
+            unrecorded = await end(SCOPE_MISSING if isinstance(error, ScopeMissing) else "failed")
             if unrecorded is not None:
                 return unrecorded
             raise
@@ -187,13 +160,20 @@ async def _recorded(
         return await end(_outcome(result)) or result
 
 
+async def record_scope_missing(app: App, tool: str, meta: object) -> None:
+    """Record a call of `tool` that was refused before it got as far as MCP."""
+    with serving(app, tool, meta) as (bank, call):
+        await record(bank, call, SCOPE_MISSING)
+
+
 async def serving_resource(
     ctx: ServerRequestContext[Any, Any], call_next: CallNext
 ) -> HandlerResult:
-    """Serve `resources/read` as the caller's too: a middleware, as no extension sees resources."""
+    """Serve `resources/read` as the caller's too. A middleware, as no extension sees resources."""
     if ctx.method != "resources/read":
         return await call_next(ctx)
     with serving(ctx.lifespan_context, "resources/read", ctx.meta):
+        check_scope(READ_SCOPE, "resources/read")
         try:
             return await call_next(ctx)
         except MCPError as error:

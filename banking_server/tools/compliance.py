@@ -12,6 +12,7 @@ from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, refusal_of, result
+from banking_server.tools.scopes import TRANSFER_SCOPE
 
 
 class ReportOut(Structured):
@@ -24,7 +25,7 @@ class ReportOut(Structured):
     created_at: datetime
 
 
-@bank_tool(title="Record Compliance Report")
+@bank_tool(title="Record Compliance Report", scope=TRANSFER_SCOPE)
 async def record_compliance_report(
     transferId: Annotated[str, Field(description="The posted transfer's id.")],
     rule: Annotated[

@@ -6,18 +6,17 @@ mistakes in its validator's words. `BankTool` mends all three, for every tool, h
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-from mcp.server.mcpserver.tools import Tool
-from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
 from mcp.types import CallToolResult, ToolAnnotations
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
 from banking_server.bank.rules import excerpt
 from banking_server.tools.results import or_refusal, refuse, temporarily_unavailable
+from banking_server.tools.scopes import Scope, check_scope
+from banking_server.tools.sdk import ExactTool, ToolError, UnexpectedToolError
 
 SECRET_ARGUMENTS = frozenset({"confirmationCode"})
 """Arguments whose value is never repeated."""
@@ -30,22 +29,17 @@ def _whole(value: Any) -> int:
 
 
 WholeNumber = Annotated[int, BeforeValidator(_whole), WithJsonSchema({"type": "integer"})]
-"""A whole number as an argument: `30` and `30.0` are the same JSON number, `"30"` is none."""
-
-
-class ArgumentsAsSent(FuncMetadata):
-    """Takes arguments as they were sent: the text `"null"` is a text, not a missing value."""
-
-    def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
-        """Return the arguments unchanged."""
-        return data
+"""A whole number as an argument: `30` and `30.0` are the same JSON number, `"30"` is not."""
 
 
 BeforeRefusal = Callable[[dict[str, Any]], Awaitable[CallToolResult | None]]
 
 
-class BankTool(Tool):
-    """A tool that refuses arguments by name, and keeps its failures to itself."""
+class BankTool(ExactTool):
+    """A tool that checks its caller's scope, refuses arguments by name, and hides its failures."""
+
+    scope: Scope = Field(exclude=True)
+    """The OAuth scope that a call needs."""
 
     before_refusal: BeforeRefusal | None = Field(default=None, exclude=True)
     """Given arguments that do not fit, returns what must be answered before saying so, if any."""
@@ -53,7 +47,11 @@ class BankTool(Tool):
     async def run(
         self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
     ) -> Any:
-        """Run the tool; every failure but a protocol error becomes an `isError` result."""
+        """Run the tool; every failure but a protocol error becomes an `isError` result.
+
+        Raises `ScopeMissing` if the caller's token lacks the tool's scope.
+        """
+        check_scope(self.scope, self.name)
         try:
             return await super().run(arguments, context, convert_result)
         except UnexpectedToolError as error:
@@ -108,19 +106,21 @@ def _shown(value: Any) -> str:
 def bank_tool(
     *,
     title: str,
+    scope: Scope,
     read_only: bool = False,
     destructive: bool = False,
     idempotent: bool = True,
     before_refusal: BeforeRefusal | None = None,
-) -> Callable[[Callable[..., Any]], Tool]:
+) -> Callable[[Callable[..., Any]], BankTool]:
     """Declare a function as a tool; its docstring is the description that a model reads.
 
-    The hints are MCP's `readOnlyHint`, `destructiveHint` and `idempotentHint`; no tool of the
-    bank reaches beyond it, so `openWorldHint` is false.
+    `scope` is the OAuth scope that a call of the tool needs. The hints are MCP's `readOnlyHint`,
+    `destructiveHint` and `idempotentHint`; no tool of the bank reaches beyond it, so
+    `openWorldHint` is false.
     """
 
-    def declare(fn: Callable[..., Any]) -> Tool:
-        tool = BankTool.from_function(
+    def declare(fn: Callable[..., Any]) -> BankTool:
+        return BankTool.declared(
             fn,
             title=title,
             description=" ".join((fn.__doc__ or "").split()),
@@ -131,22 +131,9 @@ def bank_tool(
                 idempotent_hint=idempotent,
                 open_world_hint=False,
             ),
+            output_schema=or_refusal,
+            scope=scope,
+            before_refusal=before_refusal,
         )
-        # The SDK's from_function makes what it is called on, and says it makes a Tool.
-        cast(BankTool, tool).before_refusal = before_refusal
-        metadata = tool.fn_metadata
-        exact: type[ArgModelBase] = type(
-            metadata.arg_model.__name__,
-            (metadata.arg_model,),
-            {"model_config": ConfigDict(extra="forbid"), "__module__": __name__},
-        )
-        tool.fn_metadata = ArgumentsAsSent(
-            arg_model=exact,
-            output_schema=metadata.output_schema and or_refusal(metadata.output_schema),
-            output_model=metadata.output_model,
-            wrap_output=metadata.wrap_output,
-        )
-        tool.parameters = exact.model_json_schema(by_alias=True)
-        return tool
 
     return declare

@@ -3,9 +3,13 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from mcp.server.elicitation import AcceptedElicitation
-from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
+from mcp.server.mcpserver import (
+    AcceptedElicitation,
+    Context,
+    Elicit,
+    ElicitationResult,
+    Resolve,
+)
 from mcp.types import CallToolResult, TextContent
 from pydantic import Field
 
@@ -16,6 +20,7 @@ from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, refusal_of, result, text
+from banking_server.tools.scopes import READ_SCOPE
 
 Choice = Literal["realtime", "callback"]
 
@@ -58,7 +63,7 @@ async def ask_how_to_connect(reason: str | None, ctx: Context[Any, Any]) -> NotA
     )
 
 
-@bank_tool(title="Request Agent Handoff")
+@bank_tool(title="Request Agent Handoff", scope=READ_SCOPE)
 async def request_agent_handoff(
     connection: Annotated[ElicitationResult[Any], Resolve(ask_how_to_connect)],
     reason: Annotated[
@@ -78,7 +83,7 @@ async def request_agent_handoff(
     return result(_in_words(outcome.handoff), _handoff(outcome.handoff), then=next_step(outcome))
 
 
-@bank_tool(title="Process Agent Handoff Choice")
+@bank_tool(title="Process Agent Handoff Choice", scope=READ_SCOPE)
 async def process_agent_handoff_choice(
     handoffId: Annotated[str, Field(description="The id that request_agent_handoff gave.")],
     choice: Annotated[

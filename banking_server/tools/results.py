@@ -106,10 +106,13 @@ def temporarily_unavailable(tool: str, error: BaseException) -> CallToolResult:
     return refuse("unavailable", None, incident_words(incident), incident=incident)
 
 
-def log_incident(called: str, error: BaseException) -> str:
+def log_incident(called: str, problem: BaseException | str) -> str:
     """Write a failure of ours to the log, and return the incident under which it stands there."""
     incident = secrets.token_hex(4)
-    logger.error("Incident %s in %r", incident, called, exc_info=error)
+    if isinstance(problem, str):
+        logger.error("Incident %s in %r: %s", incident, called, problem)
+    else:
+        logger.error("Incident %s in %r", incident, called, exc_info=problem)
     return incident
 
 
@@ -117,5 +120,10 @@ def incident_words(incident: str) -> str:
     """Tell the caller of a failure of ours."""
     return (
         "The bank is temporarily unavailable, and this call changed nothing that you were not "
-        f"told of. Please try again later; if it persists, quote incident {incident}."
+        f"told of. {try_again_later(incident)}."
     )
+
+
+def try_again_later(incident: str) -> str:
+    """Tell the caller what to do about a failure of ours."""
+    return f"Please try again later; if it persists, quote incident {incident}"

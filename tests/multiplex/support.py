@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field
 
 from banking_server.tools.declaration import WholeNumber, bank_tool
 from banking_server.tools.results import Structured
+from banking_server.tools.scopes import READ_SCOPE
 
 from ..kit.bank import Customer, one_round, structured, words
 from ..kit.words import EVERYDAY, SAVINGS
@@ -130,7 +131,7 @@ class FormOut(Structured):
     given: dict[str, Any]
 
 
-@bank_tool(title="Fill Form", read_only=True)
+@bank_tool(title="Fill Form", scope=READ_SCOPE, read_only=True)
 async def fill_form(
     count: Annotated[WholeNumber | None, Field(description="An integer.")] = None,
     ratio: Annotated[float | None, Field(description="A number.")] = None,

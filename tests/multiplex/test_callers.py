@@ -14,6 +14,7 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import InputRequiredResult
 
+from banking_server.chaining import IDENTIFIER
 from banking_server.server.build import utc_now
 from banking_server.server.http import http_app
 from banking_server.server.tokens import Tokens, load_keys
@@ -118,22 +119,66 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedModel]:
 async def test_a_token_that_may_only_read_cannot_transfer_by_way_of_a_sequence(
     world: World, mode: str
 ) -> None:
+    chain = {"chainId": "0b0e7a3c-chain", "level": 2, "previousTool": ACCOUNTS}
     async with (
         http_bank(world) as bank,
         bank.customer("CUST001", mode, scopes=("bank:read",)) as me,
     ):
-        result = await multiplex(
-            me,
-            request(1, ACCOUNTS),
-            request(2, PREPARE, {**TO_SAVINGS, "amount": 5}),
-            request(3, CONFIRM, {"transferId": "tr_x", "action": "cancel"}),
-            request(4, BALANCE, {"accountId": SAVINGS}),
+        result = await me.call(
+            MULTIPLEX,
+            tools=[
+                request(1, ACCOUNTS),
+                request(2, PREPARE, {**TO_SAVINGS, "amount": 5}),
+                request(3, CONFIRM, {"transferId": "tr_x", "action": "cancel"}),
+                request(4, BALANCE, {"accountId": SAVINGS}),
+            ],
+            meta={IDENTIFIER: chain},
         )
     assert result.is_error
     assert statuses(result) == ["done", "failed", "failed", "done"]
     for step in results(result)[1:3]:
         assert step["message"] == f"{step['tool']} needs a token with the scope bank:transfer."
     assert world.stored()["transfer"] == []
+    assert world.events() == [
+        {
+            "customer_id": "CUST001",
+            "tool": tool,
+            "outcome": outcome,
+            "subject": subject,
+            "chain_id": "0b0e7a3c-chain",
+            "chain_level": 2,
+            "chain_previous_tool": ACCOUNTS,
+        }
+        for tool, outcome, subject in (
+            (ACCOUNTS, "listed", None),
+            (PREPARE, "scope_missing", None),
+            (CONFIRM, "scope_missing", None),
+            (BALANCE, "balance", SAVINGS),
+            (MULTIPLEX, "completed", None),
+        )
+    ]
+
+
+async def test_a_step_without_its_scope_that_cannot_be_recorded_is_a_failure_of_ours(
+    world: World, mode: str
+) -> None:
+    world.sql(
+        "CREATE TRIGGER full BEFORE INSERT ON audit_event WHEN NEW.outcome = 'scope_missing' "
+        "BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+    )
+    async with (
+        http_bank(world) as bank,
+        bank.customer("CUST001", mode, scopes=("bank:read",)) as me,
+    ):
+        result = await multiplex(
+            me, request(1, PREPARE, {**TO_SAVINGS, "amount": 5}), request(2, ACCOUNTS)
+        )
+    assert statuses(result) == ["failed", "done"]
+    failed, _ = results(result)
+    assert failed["structuredContent"]["status"] == "unavailable"
+    assert failed["structuredContent"]["incident"]
+    assert "scope" not in everything(result)
+    assert world.outcomes() == [(ACCOUNTS, "listed"), (MULTIPLEX, "completed")]
 
 
 async def test_questions_may_be_answered_through_another_server(world: World) -> None:
@@ -297,6 +342,56 @@ async def test_two_customers_at_once_share_nothing_of_one_server(
     assert "you have nothing with the id 'acc_savings_001'" in everything(refused[0])
 
 
+async def test_two_customers_in_the_middle_of_their_calls_share_nothing(
+    world: World, mode: str
+) -> None:
+    """At the same time, in one process; and nothing stays from one call to the next either."""
+    both_are_asked = anyio.Event()
+    models = {name: ClientModel({"my account": ""}) for name in ("CUST001", "CUST002")}
+    outcomes = {}
+
+    async def call(customer: str) -> None:
+        model = models[customer]
+
+        async def when_both_are_asked(context, params):  # type: ignore[no-untyped-def]
+            answer = await model(context, params)
+            if all(one.received for one in models.values()):
+                both_are_asked.set()
+            with anyio.fail_after(30):
+                await both_are_asked.wait()
+            return answer
+
+        async with world.customer(customer, mode=mode, sampling_callback=when_both_are_asked) as me:
+            mine = {"CUST001": EVERYDAY, "CUST002": FOREIGN}[customer]
+            model.answers = {"my account": mine}
+            outcomes[customer] = await multiplex(
+                me,
+                request(f"of {customer}", ACCOUNTS),
+                request(2, BALANCE, {"accountId": prompt("my account")}),
+            )
+
+    async with anyio.create_task_group() as at_once:
+        for customer in models:
+            at_once.start_soon(call, customer)
+
+    for customer, other in (("CUST001", "CUST002"), ("CUST002", "CUST001")):
+        assert statuses(outcomes[customer]) == ["done", "done"]
+        accounts = world.sql("SELECT account_id FROM account WHERE customer_id = ?", other)
+        assert accounts
+        # The description of an argument has one of the ids as its example.
+        told = models[customer].told.replace("like acc_savings_001", "")
+        for foreign in (*(account for (account,) in accounts), f"of {other}"):
+            assert foreign not in told
+            assert foreign not in everything(outcomes[customer])
+
+    # Nor does anything stay from one call to the next of the same customer.
+    again = ClientModel({"my account": SAVINGS})
+    async with world.customer(mode=mode, sampling_callback=again) as me:
+        await multiplex(me, request("fresh", BALANCE, {"accountId": prompt("my account")}))
+    assert "of CUST001" not in again.told
+    assert EVERYDAY not in again.told
+
+
 @pytest.mark.parametrize(
     ("tool", "argument", "foreign", "more"),
     [
@@ -347,7 +442,7 @@ async def test_every_step_and_the_whole_leave_an_event_of_their_own(
                 request(6, BALANCE, {"accountId": ref("#/1/structuredContent/field")}),
             ],
             meta={
-                "com.example/tool-chaining": {
+                IDENTIFIER: {
                     "chainId": "0b0e7a3c-chain", "level": 2, "previousTool": ACCOUNTS,
                 }
             },

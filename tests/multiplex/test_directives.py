@@ -41,6 +41,9 @@ async def test_a_directive_stops_the_sequence_and_becomes_the_whole_calls(
     async with world.customer(mode=mode, sampling_callback=model) as me:
         result = await multiplex(me, *LOCKED_STEPS)
     assert next_tool(result) == {"tool": HANDOFF, "arguments": {"reason": LOCKED_REASON}}
+    # This client follows no directives, so its model is told in words.
+    assert "Next step, decided by this server" in words(result, "assistant")
+    assert HANDOFF in words(result, "assistant")
     assert not result.is_error
     assert structured(result)["status"] == "stopped"
     listed, stopped, *rest = results(result)
@@ -77,15 +80,6 @@ async def test_a_chaining_client_follows_the_directive_of_a_sequence(
         (MULTIPLEX, chain.chain_id, 1, None),
         (HANDOFF, chain.chain_id, 2, MULTIPLEX),
     ]
-
-
-async def test_a_client_that_follows_no_directives_is_told_in_words(
-    world: World, mode: str
-) -> None:
-    async with world.customer(mode=mode) as me:
-        result = await multiplex(me, *LOCKED_STEPS)
-    assert "Next step, decided by this server" in words(result, "assistant")
-    assert HANDOFF in words(result, "assistant")
 
 
 async def test_a_chain_of_three_begins_in_a_sequence(world: World, mode: str) -> None:
@@ -141,12 +135,3 @@ async def test_a_sequence_that_pays_a_payee_ends_in_the_compliance_report(
     assert [step.tool for step in chain.steps] == [MULTIPLEX, REPORT]
     assert chain.outcome is Outcome.COMPLETED
     assert len(world.stored()["compliance_report"]) == 1
-
-
-async def test_a_sequence_is_not_followed_into_without_consent(world: World) -> None:
-    """It can do anything, so it is annotated as destructive."""
-    async with world.customer() as me:
-        listed = {tool.name: tool for tool in (await me.client.list_tools()).tools}
-    hints = listed[MULTIPLEX].annotations
-    assert hints is not None
-    assert hints.destructive_hint

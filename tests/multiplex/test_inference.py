@@ -1,12 +1,15 @@
 """`PROMPT_ARGUMENT:`: a model fills in an argument, which then has to fit like any other."""
 
 import json
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from mcp.types import CreateMessageResult, ErrorData, ImageContent, TextContent
 
-from banking_server.tools.inference import (
+from banking_server.tools import TOOLS
+from banking_server.tools.multiplex.inference import (
     MAX_ANSWER,
     ArgumentNotFound,
     converted,
@@ -15,9 +18,11 @@ from banking_server.tools.inference import (
 )
 
 from ..kit.bank import World
-from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, PREPARE, SAVINGS, TO_SAVINGS
+from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, MODES, PREPARE, SAVINGS, TO_SAVINGS
+from ..tools.cases import named
 from .support import (
     FORM,
+    MULTIPLEX,
     ClientModel,
     fill_form,
     given,
@@ -61,7 +66,7 @@ async def test_a_model_infers_an_argument_from_the_requests_and_results_so_far(
 async def test_only_strings_that_begin_with_the_prefix_go_to_the_model(
     world: World, mode: str
 ) -> None:
-    """At any depth; every other string passes as it was given and is never shown to a model."""
+    """At any depth. Every other string passes as it was given, and no model is ever shown it."""
     kept = {
         "note": "please PROMPT_ARGUMENT: secret-1",
         "tags": [" PROMPT_ARGUMENT: secret-2", "prompt_argument: secret-3", "PROMPT_ARGUMENT"],
@@ -145,20 +150,36 @@ FITTING: list[tuple[str, str, Any]] = [
 ]  # fmt: skip
 
 
-async def test_an_answer_is_converted_to_the_type_that_the_schema_asks_for(
-    world: World, mode: str
-) -> None:
+@pytest.fixture(scope="module")
+def filled_in(tmp_path_factory: pytest.TempPathFactory, filled: Path) -> dict[str, list[Any]]:
+    """What reached the form for each answer, in each era: all asked for over one connection."""
+    world = World(tmp_path_factory.mktemp("bank"), filled)
     model = ClientModel(lambda wanted: FITTING[int(wanted)][1])
-    async with world.customer(mode=mode, sampling_callback=model) as me:
-        for start in range(0, len(FITTING), 9):
-            numbers = range(start, min(start + 9, len(FITTING)))
-            result = await multiplex(
-                me, *(request(n, FORM, {FITTING[n][0]: prompt(str(n))}) for n in numbers)
-            )
-            for index, number in enumerate(numbers):
-                name, answer, value = FITTING[number]
-                assert given(result, index) == ({} if value is None else {name: value}), answer
-                assert type(given(result, index).get(name)) is type(value)
+
+    async def run(mode: str) -> list[Any]:
+        found: list[Any] = []
+        async with world.customer(mode=mode, sampling_callback=model) as me:
+            for start in range(0, len(FITTING), 9):
+                numbers = range(start, min(start + 9, len(FITTING)))
+                result = await multiplex(
+                    me, *(request(n, FORM, {FITTING[n][0]: prompt(str(n))}) for n in numbers)
+                )
+                found += [given(result, index) for index in range(len(numbers))]
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("banking_server.server.build.TOOLS", (*TOOLS, fill_form))
+        return {mode: anyio.run(run, mode) for mode in MODES}
+
+
+@pytest.mark.parametrize("number", range(len(FITTING)), ids=named(FITTING))
+def test_an_answer_is_converted_to_the_type_that_the_schema_asks_for(
+    filled_in: dict[str, list[Any]], mode: str, number: int
+) -> None:
+    name, _, value = FITTING[number]
+    got = filled_in[mode][number]
+    assert got == ({} if value is None else {name: value})
+    assert type(got.get(name)) is type(value)
 
 
 async def test_what_looks_like_a_prompt_or_a_reference_in_a_result_is_none(
@@ -184,28 +205,32 @@ async def test_what_looks_like_a_prompt_or_a_reference_in_a_result_is_none(
 
 
 UNFIT: list[tuple[str, str, str]] = [
-    ("count", "about 42", "arguments.count: the model answered 'about 42', which is no integer."),
+    (
+        "count",
+        "about 42",
+        "arguments.count: the model answered 'about 42', which is not of type integer.",
+    ),
     ("count", "4.5", "arguments.count"),
     ("count", "true", "arguments.count"),
     ("count", '"42"', "arguments.count"),
-    ("count", "NaN", "is no integer"),
+    ("count", "NaN", "is not of type integer"),
     ("count", "", "arguments.count: the model answered nothing."),
-    ("ratio", "1,234.50", "is no number"),
-    ("ratio", "$5", "is no number"),
-    ("ratio", "Infinity", "is no number"),
-    ("ratio", "-NaN", "is no number"),
-    ("agreed", "yes", "is no boolean"),
+    ("ratio", "1,234.50", "is not of type number"),
+    ("ratio", "$5", "is not of type number"),
+    ("ratio", "Infinity", "is not of type number"),
+    ("ratio", "-NaN", "is not of type number"),
+    ("agreed", "yes", "is not of type boolean"),
     ("agreed", "1", "arguments.agreed"),
-    ("agreed", "True", "is no boolean"),
-    ("address", "Main Street 3", "is no object"),
+    ("agreed", "True", "is not of type boolean"),
+    ("address", "Main Street 3", "is not of type object"),
     ("address", "[]", "arguments.address"),
     ("address", '{"street": "Main"}', "arguments.address"),
     ("address", '{"street": "Main", "number": "3"}', "arguments.address"),
-    ("tags", "a, b", "is no array"),
+    ("tags", "a, b", "is not of type array"),
     ("tags", "{}", "arguments.tags"),
     ("tags", "[1]", "arguments.tags"),
-    ("tags", '["\\ud800"]', "is no array"),
-    ("extra", "[" * 2000, "is no object"),
+    ("tags", '["\\ud800"]', "is not of type array"),
+    ("extra", "[" * 2000, "is not of type object"),
     ("colour", "green", "arguments.colour"),
     ("colour", "red.", "arguments.colour"),
     ("note", "  \n", "the model answered nothing"),
@@ -213,17 +238,17 @@ UNFIT: list[tuple[str, str, str]] = [
 ]
 
 
-async def test_an_answer_that_does_not_fit_fails_its_step_and_says_why(world: World) -> None:
-    model = ClientModel({})
-    async with world.customer(sampling_callback=model) as me:
-        for name, answer, said in UNFIT:
-            model.answers = {"it": answer}
-            result = await multiplex(me, request(1, FORM, {name: prompt("it")}))
-            (step,) = results(result)
-            assert step["status"] == "failed", (name, answer)
-            assert step["isError"]
-            assert said in step["message"]
-            assert f"arguments.{name}" in step["message"]
+@pytest.mark.parametrize(("name", "answer", "said"), UNFIT, ids=named(UNFIT))
+async def test_an_answer_that_does_not_fit_fails_its_step_and_says_why(
+    world: World, name: str, answer: str, said: str
+) -> None:
+    async with world.customer(sampling_callback=ClientModel({"it": answer})) as me:
+        result = await multiplex(me, request(1, FORM, {name: prompt("it")}))
+    (step,) = results(result)
+    assert step["status"] == "failed"
+    assert step["isError"]
+    assert said in step["message"]
+    assert f"arguments.{name}" in step["message"]
     assert FORM not in [tool for tool, _ in world.outcomes()]
 
 
@@ -254,19 +279,22 @@ async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(
     assert model.wanted == ["a count"]
 
 
+@pytest.mark.parametrize(
+    ("amount", "status"),
+    [("25.10", "done"), ("19.999", "failed"), ("0", "failed"), ("1e15", "failed")],
+)
 async def test_a_transfer_by_an_inferred_amount_is_held_to_the_banks_rules(
-    world: World, mode: str
+    world: World, mode: str, amount: str, status: str
 ) -> None:
-    amounts = {"fits": "25.10", "three decimals": "19.999", "none": "0", "huge": "1e15"}
-    model = ClientModel(amounts)
+    model = ClientModel({"how much": amount})
     async with world.customer(mode=mode, sampling_callback=model) as me:
-        for name in amounts:
-            result = await multiplex(
-                me, request(1, PREPARE, {**TO_SAVINGS, "amount": prompt(name)})
-            )
-            assert statuses(result) == ["done" if name == "fits" else "failed"]
-            assert name == "fits" or "amount" in json.dumps(results(result))
-    assert world.sql("SELECT amount_minor FROM transfer") == [(2510,)]
+        result = await multiplex(
+            me, request(1, PREPARE, {**TO_SAVINGS, "amount": prompt("how much")})
+        )
+    assert statuses(result) == [status]
+    assert status == "done" or "amount" in json.dumps(results(result))
+    stored = [(2510,)] if status == "done" else []
+    assert world.sql("SELECT amount_minor FROM transfer") == stored
 
 
 def image() -> ImageContent:
@@ -338,6 +366,9 @@ async def test_without_any_model_the_error_names_the_argument_and_how_to_configu
         )
     assert result.is_error
     assert statuses(result) == ["done", "failed", "not_run", "done"]
+    # The tool is not run with the prompt itself as its argument.
+    assert "structuredContent" not in results(result)[1]
+    assert [tool for tool, _ in world.outcomes()] == [ACCOUNTS, BALANCE, MULTIPLEX]
     message = results(result)[1]["message"]
     assert message.startswith("arguments.accountId: ")
     assert "BANKING_MODEL_URL" in message

@@ -4,10 +4,11 @@ from typing import Any
 
 import pytest
 
-from banking_server.tools.inference import ArgumentNotFound, follow, references, step_of
+from banking_server.tools.multiplex.inference import ArgumentNotFound, follow, references, step_of
 
 from ..kit.bank import World
 from ..kit.words import ACCOUNTS, BALANCE, PREPARE, SAVINGS, TO_SAVINGS
+from ..tools.cases import named
 from .support import FORM, MULTIPLEX, given, multiplex, ref, request, results, statuses
 
 pytestmark = pytest.mark.anyio
@@ -80,33 +81,35 @@ NOT_INTO_A_RESULT = [
 ]  # fmt: skip
 
 
-async def test_a_pointer_into_no_result_is_refused_before_anything_runs(world: World) -> None:
-    async with world.customer() as me:
-        for pointer in NOT_INTO_A_RESULT:
-            assert step_of(pointer) is None
-            result = await multiplex(
-                me, request(1, ACCOUNTS), request(2, BALANCE, {"accountId": ref(pointer)})
-            )
-            assert result.is_error
-            assert "must lead into an earlier result" in str(result.structured_content), pointer
-    assert {tool for tool, _ in world.outcomes()} == {MULTIPLEX}
-
-
-async def test_a_reference_forward_or_to_itself_is_refused_before_anything_runs(
-    world: World,
+@pytest.mark.parametrize("pointer", NOT_INTO_A_RESULT, ids=named(NOT_INTO_A_RESULT))
+async def test_a_pointer_into_no_result_is_refused_before_anything_runs(
+    world: World, pointer: str
 ) -> None:
+    assert step_of(pointer) is None
     async with world.customer() as me:
-        for index in (1, 2, 9):
-            pointer = f"#/{index}/structuredContent/accounts/0/accountId"
-            result = await multiplex(
-                me,
-                request(1, ACCOUNTS),
-                request(2, BALANCE, {"accountId": ref(pointer)}),
-                request(3, ACCOUNTS),
-            )
-            said = f"tools.1: {pointer!r} must lead into an earlier result"
-            assert said in (result.structured_content or {})["message"]
-    assert {tool for tool, _ in world.outcomes()} == {MULTIPLEX}
+        result = await multiplex(
+            me, request(1, ACCOUNTS), request(2, BALANCE, {"accountId": ref(pointer)})
+        )
+    assert result.is_error
+    assert "must lead into an earlier result" in str(result.structured_content)
+    assert [tool for tool, _ in world.outcomes()] == [MULTIPLEX]
+
+
+@pytest.mark.parametrize("index", [1, 2, 9])
+async def test_a_reference_forward_or_to_itself_is_refused_before_anything_runs(
+    world: World, index: int
+) -> None:
+    pointer = f"#/{index}/structuredContent/accounts/0/accountId"
+    async with world.customer() as me:
+        result = await multiplex(
+            me,
+            request(1, ACCOUNTS),
+            request(2, BALANCE, {"accountId": ref(pointer)}),
+            request(3, ACCOUNTS),
+        )
+    said = f"tools.1: {pointer!r} must lead into an earlier result"
+    assert said in (result.structured_content or {})["message"]
+    assert [tool for tool, _ in world.outcomes()] == [MULTIPLEX]
 
 
 async def test_the_example_of_the_description_works_without_any_model(

@@ -1,7 +1,6 @@
 """What is meant for the customer reaches the customer, and no model."""
 
 import json
-from typing import Any
 
 import pytest
 from mcp.types import CallToolResult
@@ -22,7 +21,8 @@ STEPS = [
 ]
 
 
-def check_code_reached_the_customer_only(result: CallToolResult, told: str) -> None:
+def check_code_reached_the_customer_only(result: CallToolResult, told: str) -> list[str]:
+    """Return the codes."""
     assert statuses(result) == ["done"] * 5
     first, second = (block for block in result.content if audiences(block) == ["user"])
     codes = [code_of(CallToolResult(content=[block])) for block in (first, second)]
@@ -38,14 +38,18 @@ def check_code_reached_the_customer_only(result: CallToolResult, told: str) -> N
     # What the customer reads comes in the order of the steps.
     ids = [results(result)[step]["structuredContent"]["transferId"] for step in (1, 3)]
     assert [ids[0] in first.text, ids[1] in second.text] == [True, True]  # type: ignore[union-attr]
+    return codes
 
 
 async def test_a_code_never_reaches_the_clients_model(world: World, mode: str) -> None:
-    model = ClientModel(lambda wanted: "I cannot know that")
+    model = ClientModel(lambda wanted: "It may be 123456")
     async with world.customer(mode=mode, sampling_callback=model) as me:
         result = await multiplex(me, *STEPS)
     assert len(model.received) == 2
-    check_code_reached_the_customer_only(result, model.told)
+    codes = check_code_reached_the_customer_only(result, model.told)
+    trail = str(world.sql("SELECT * FROM audit_event"))
+    for code in (*codes, "123456"):
+        assert code not in trail
 
 
 async def test_a_code_never_reaches_the_servers_model(
@@ -83,19 +87,18 @@ async def test_a_code_that_the_customer_gave_reaches_no_model_either(
     assert code not in model.told
 
 
-@pytest.mark.parametrize("index", range(4))
 async def test_no_reference_leads_to_what_is_for_the_customer_alone(
-    world: World, mode: str, index: int
+    world: World, mode: str
 ) -> None:
     async with world.customer(mode=mode) as me:
         result = await multiplex(
             me,
-            request(1, PREPARE, {**TO_SAVINGS, "amount": 40}),
-            request(2, FORM, {"note": ref(f"#/0/content/{index}/text")}),
-            request(3, FORM, {"extra": {"all": ref("#/0")}}),
+            request("prepared", PREPARE, {**TO_SAVINGS, "amount": 40}),
+            *(request(n, FORM, {"note": ref(f"#/0/content/{n}/text")}) for n in range(4)),
+            request("all", FORM, {"extra": {"all": ref("#/0")}}),
         )
     assert code_of(result) not in json.dumps(result.structured_content)
-    assert statuses(result) == ["done", "done" if index == 0 else "failed", "done"]
+    assert statuses(result) == ["done", "done", "failed", "failed", "failed", "done"]
 
 
 async def test_the_locked_text_reaches_the_customer_and_not_the_list(
@@ -106,14 +109,3 @@ async def test_the_locked_text_reaches_the_customer_and_not_the_list(
     assert words(result, "user") == LOCKED_TEXT
     assert result.content[0].text == LOCKED_TEXT  # type: ignore[union-attr]
     assert "locked. You" not in json.dumps(results(result))
-
-
-async def test_no_code_is_written_to_the_audit_trail(world: World, mode: str) -> None:
-    model = ClientModel(lambda wanted: "123456")
-    async with world.customer(mode=mode, sampling_callback=model) as me:
-        result = await multiplex(me, *STEPS)
-    dump: list[Any] = world.sql("SELECT * FROM audit_event")
-    for block in result.content:
-        if audiences(block) == ["user"]:
-            assert code_of(CallToolResult(content=[block])) not in str(dump)
-    assert "123456" not in str(dump)

@@ -19,6 +19,7 @@ from ..kit.words import (
     STATEMENT,
     TO_SAVINGS,
 )
+from ..tools.cases import named
 from .support import (
     FORM,
     MULTIPLEX,
@@ -121,15 +122,17 @@ BAD_CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-async def test_a_request_is_validated_as_the_single_call_is(world: World, mode: str) -> None:
+@pytest.mark.parametrize(("tool", "arguments"), BAD_CALLS, ids=named(BAD_CALLS))
+async def test_a_request_is_validated_as_the_single_call_is(
+    world: World, mode: str, tool: str, arguments: dict[str, Any]
+) -> None:
     async with world.customer(mode=mode) as me:
-        for tool, arguments in BAD_CALLS:
-            single = await me.call(tool, **arguments)
-            (step,) = results(await multiplex(me, request(1, tool, arguments)))
-            assert single.is_error
-            assert step["status"] == "failed"
-            assert step["content"][0]["text"] == words(single)
-            assert step["structuredContent"] == single.structured_content
+        single = await me.call(tool, **arguments)
+        (step,) = results(await multiplex(me, request(1, tool, arguments)))
+    assert single.is_error
+    assert step["status"] == "failed"
+    assert step["content"][0]["text"] == words(single)
+    assert step["structuredContent"] == single.structured_content
     assert world.stored()["transfer"] == []
 
 
@@ -191,17 +194,20 @@ BAD_LISTS: dict[str, tuple[Any, str]] = {
 }
 
 
-async def test_a_list_with_a_mistake_is_refused_by_name_and_not_begun(world: World) -> None:
+@pytest.mark.parametrize(("tools", "said"), BAD_LISTS.values(), ids=BAD_LISTS)
+async def test_a_list_with_a_mistake_is_refused_by_name_and_not_begun(
+    world: World, tools: Any, said: str
+) -> None:
     before = world.stored()
     async with world.customer() as me:
-        for name, (tools, said) in BAD_LISTS.items():
-            result = await me.call(MULTIPLEX, **({} if tools is ... else {"tools": tools}))
-            assert result.is_error, name
-            assert said in words(result), name
-            assert structured(result)["field"] == "tools", name
+        result = await me.call(MULTIPLEX, **({} if tools is ... else {"tools": tools}))
+    assert result.is_error
+    assert said in words(result)
+    assert structured(result)["field"] == "tools"
     assert world.stored() == before
-    assert len(world.events()) == len(BAD_LISTS)
-    assert set(world.outcomes()) == {(MULTIPLEX, "refused"), (MULTIPLEX, "invalid_arguments")}
+    ((tool, outcome),) = world.outcomes()
+    assert tool == MULTIPLEX
+    assert outcome in ("refused", "invalid_arguments")
 
 
 async def test_an_unknown_argument_beside_the_list_is_refused_by_name(world: World) -> None:
@@ -217,7 +223,8 @@ async def test_the_id_of_a_request_may_look_like_another_of_another_type(world: 
     assert [step["id"] for step in results(result)] == [1, "1"]
 
 
-async def test_a_repeated_sequence_is_not_said_to_be_idempotent(world: World) -> None:
+async def test_the_hints_say_that_a_sequence_can_do_anything(world: World) -> None:
+    """So a client neither follows a directive into it unasked, nor repeats it."""
     async with world.customer() as me:
         listed = {tool.name: tool for tool in (await me.client.list_tools()).tools}
     hints = listed[MULTIPLEX].annotations

@@ -1,7 +1,6 @@
 """The real server over Streamable HTTP: both eras, several processes, and who is let in."""
 
 import itertools
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -14,7 +13,6 @@ import anyio
 import httpx2
 import jwt
 import pytest
-from mcp import MCPError
 
 from banking_server.bank.audit import Call
 from banking_server.bank.storage import Bank
@@ -36,12 +34,6 @@ from ..kit.servers import Chooser, HttpServer, http_client, http_server, post, t
 from ..kit.words import FROM_LOCKED, LOCKED_TEXT, MODES, TO_AN_AGENT, TO_SAVINGS
 
 LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
-TRANSFER_TOOLS = (
-    "prepare_money_transfer",
-    "confirm_or_cancel_money_transfer",
-    "request_manager_approval",
-    "record_compliance_report",
-)
 
 
 # --- the flow -------------------------------------------------------------------------------------
@@ -216,74 +208,6 @@ def test_the_metadata_names_this_resource_and_the_tokens_issuer(bank: HttpServer
     assert metadata["scopes_supported"] == ["bank:read"]
 
 
-@pytest.mark.parametrize("tool", TRANSFER_TOOLS)
-def test_a_token_for_reading_does_not_transfer(bank: HttpServer, tool: str) -> None:
-    refused = post(bank, bank.token("CUST001", "bank:read"), tool_call(tool))
-    assert refused.status_code == 403
-    challenge = refused.headers["WWW-Authenticate"]
-    assert 'error="insufficient_scope"' in challenge
-    assert 'scope="bank:read bank:transfer"' in challenge
-    assert "resource_metadata=" in challenge
-    assert refused.json()["error"]["message"] == "Required scope: bank:transfer"
-    assert refused.json()["id"] == 7
-
-
-def test_a_token_for_reading_reads(bank: HttpServer) -> None:
-    token = bank.token("CUST001", "bank:read")
-    for message in (LIST_TOOLS, tool_call("list_accounts"), tool_call("request_agent_handoff")):
-        assert post(bank, token, message).status_code == 200
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("mode", MODES)
-async def test_a_client_is_told_which_scope_is_missing(bank: HttpServer, mode: str) -> None:
-    token = bank.token("CUST001", "bank:read")
-    async with http_client(bank.url, token, mode) as client:
-        with pytest.raises(MCPError, match="Required scope: bank:transfer"):
-            await client.call_tool("prepare_money_transfer", FROM_LOCKED)
-        assert not (await client.call_tool("list_accounts")).is_error
-
-
-@pytest.mark.parametrize("scopes", [("bank:transfer",), ("bank:everything",), ("bank:readx",)])
-def test_a_token_without_the_scope_for_reading_does_nothing(
-    bank: HttpServer, scopes: tuple[str, ...]
-) -> None:
-    refused = post(bank, bank.token("CUST001", *scopes), LIST_TOOLS)
-    assert refused.status_code == 403
-    assert 'error="insufficient_scope"' in refused.headers["WWW-Authenticate"]
-    assert "bank:read" in refused.headers["WWW-Authenticate"]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call",'
-        b'"params":{"name":"list_accounts","name":"prepare_money_transfer"}}',
-        json.dumps([tool_call("prepare_money_transfer")]).encode(),
-        json.dumps(tool_call("prepare_money_transfer")).encode("utf-16"),
-        b"\xef\xbb\xbf" + json.dumps(tool_call("prepare_money_transfer")).encode(),
-        b'{"jsonrpc":"2.0","id":NaN,'
-        + json.dumps(tool_call("prepare_money_transfer")).encode()[1:],
-        b"[" * 100_000,
-        b"\xff\xfe\xfa",
-        b"",
-        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call"}).encode(),
-        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": []}).encode(),
-    ],
-)
-def test_no_way_of_writing_a_call_gets_it_past_the_scopes(bank: HttpServer, body: bytes) -> None:
-    before = audited(bank, "prepare_money_transfer")
-    answer = post(bank, bank.token("CUST001", "bank:read"), body)
-    assert 400 <= answer.status_code < 500 or "error" in answer.json()
-    assert audited(bank, "prepare_money_transfer") == before
-
-
-def audited(bank: HttpServer, tool: str) -> int:
-    with closing(sqlite3.connect(bank.settings.database)) as connection:
-        query = "SELECT count(*) FROM audit_event WHERE tool = ?"
-        return int(connection.execute(query, (tool,)).fetchone()[0])
-
-
 def test_a_customer_sees_nothing_of_another(bank: HttpServer) -> None:
     def ask(account: str) -> str:
         call = tool_call("get_account_balance", {"accountId": account})
@@ -314,7 +238,21 @@ def test_names_of_elsewhere_are_refused(
 
 
 @pytest.mark.anyio
-async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(database: Path) -> None:
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [
+        ("Host", "bank.example", 200),
+        ("Host", "bank.inside:8000", 200),
+        ("Host", "127.0.0.1:8000", 421),
+        ("Host", "localhost", 421),
+        ("Origin", "https://bank.example", 200),
+        ("Origin", "https://app.example", 200),
+        ("Origin", "http://localhost:3000", 403),
+    ],
+)
+async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(
+    database: Path, header: str, value: str, status: int
+) -> None:
     settings = load_settings(
         database=database,
         host="0.0.0.0",
@@ -334,18 +272,9 @@ async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(database:
         app.router.lifespan_context(app),
         httpx2.AsyncClient(transport=httpx2.ASGITransport(app), headers=headers) as client,
     ):
-        for header, value, status in (
-            ("Host", "bank.example", 200),
-            ("Host", "bank.inside:8000", 200),
-            ("Host", "127.0.0.1:8000", 421),
-            ("Host", "localhost", 421),
-            ("Origin", "https://bank.example", 200),
-            ("Origin", "https://app.example", 200),
-            ("Origin", "http://localhost:3000", 403),
-        ):
-            sent = {"Host": "bank.example", header: value}
-            answer = await client.post("https://bank.example/mcp", json=LIST_TOOLS, headers=sent)
-            assert answer.status_code == status, (header, value, answer.text)
+        sent = {"Host": "bank.example", header: value}
+        answer = await client.post("https://bank.example/mcp", json=LIST_TOOLS, headers=sent)
+    assert answer.status_code == status, answer.text
 
 
 def test_the_body_is_bounded(bank: HttpServer) -> None:
@@ -378,13 +307,13 @@ def test_without_sessions_there_is_only_post(bank: HttpServer, method: str) -> N
     assert (answer.status_code, answer.headers["Allow"]) == (405, "POST")
 
 
-def test_there_is_nothing_at_other_paths(bank: HttpServer) -> None:
+@pytest.mark.parametrize(
+    "path", ["/", "/mcp/", "/mcp/mcp", "/.well-known/oauth-protected-resource"]
+)
+def test_there_is_nothing_at_other_paths(bank: HttpServer, path: str) -> None:
     headers = {"Authorization": f"Bearer {bank.token()}"}
-    for path in ("/", "/mcp/", "/mcp/mcp", "/.well-known/oauth-protected-resource"):
-        answer = httpx2.post(
-            f"http://127.0.0.1:{bank.port}{path}", headers=headers, json=LIST_TOOLS
-        )
-        assert answer.status_code in (307, 404, 405), path
+    answer = httpx2.post(f"http://127.0.0.1:{bank.port}{path}", headers=headers, json=LIST_TOOLS)
+    assert answer.status_code in (307, 404, 405)
 
 
 # --- what is left behind --------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 import jwt
 import pytest
 
+from banking_server.server.running import Running
 from banking_server.server.settings import Settings, load_settings
 from banking_server.server.tokens import CustomerTokens, Keys, SecretUnavailable, Tokens, load_keys
 
@@ -171,14 +172,17 @@ def test_the_keys_for_codes_and_state_sign_no_tokens() -> None:
 
 
 @pytest.mark.anyio
-async def test_while_the_bank_is_closed_nobody_is_let_in() -> None:
-    verifier = CustomerTokens(TOKENS)
-    token = jwt.encode(claims(), KEY, "HS256")
-    assert await verifier.verify_token(token) is None
-
+async def test_only_a_customer_is_let_in() -> None:
     async def is_customer(subject: str) -> bool:
         return subject == "CUST001"
 
-    verifier.is_customer = is_customer
-    assert await verifier.verify_token(token) is not None
+    verifier = CustomerTokens(TOKENS, is_customer)
+    assert await verifier.verify_token(jwt.encode(claims(), KEY, "HS256")) is not None
     assert await verifier.verify_token(jwt.encode(claims(sub="CUST009"), KEY, "HS256")) is None
+    assert await verifier.verify_token("garbage") is None
+
+
+@pytest.mark.anyio
+async def test_while_the_bank_is_closed_nobody_is_let_in() -> None:
+    verifier = CustomerTokens(TOKENS, Running().is_customer)
+    assert await verifier.verify_token(jwt.encode(claims(), KEY, "HS256")) is None

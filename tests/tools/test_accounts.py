@@ -11,6 +11,7 @@ import pytest
 
 from ..kit.bank import START, Customer, World, code_of, refused, structured, words
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PAYEE, SAVINGS, STATEMENT
+from .cases import named
 
 pytestmark = pytest.mark.anyio
 
@@ -136,13 +137,20 @@ async def test_pages_hold_while_money_moves(world: World) -> None:
     assert newest["counterparty"] == "High Yield Savings"
 
 
-async def test_days(world: World) -> None:
+@pytest.mark.parametrize("days", [1, 1.0, 365, 30])
+async def test_days_that_a_statement_may_go_back(world: World, days: Any) -> None:
     async with world.customer() as customer:
-        for days in (1, 1.0, 365, 30):
-            result = await customer.call(STATEMENT, accountId=EVERYDAY, days=days)
-            assert not result.is_error
-        for days in (0, -1, 366, 10**400, 1e308, 0.5, "30", True, None, [30], {}):
-            refused(await customer.call(STATEMENT, accountId=EVERYDAY, days=days), "days")
+        result = await customer.call(STATEMENT, accountId=EVERYDAY, days=days)
+    assert not result.is_error
+
+
+BAD_DAYS = [0, -1, 366, 10**400, 1e308, 0.5, "30", True, None, [30], {}]
+
+
+@pytest.mark.parametrize("days", BAD_DAYS, ids=named(BAD_DAYS))
+async def test_days_that_it_may_not(world: World, days: Any) -> None:
+    async with world.customer() as customer:
+        refused(await customer.call(STATEMENT, accountId=EVERYDAY, days=days), "days")
 
 
 async def test_an_empty_statement_says_so(world: World) -> None:
@@ -157,46 +165,65 @@ def forged(text: str) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode()
 
 
-async def test_a_cursor_is_good_for_its_own_statement_only(world: World) -> None:
-    async with world.customer() as customer, world.customer("CUST002") as other:
-        page = structured(await customer.call(STATEMENT, accountId=EVERYDAY, days=365))
-        cursor = page["nextCursor"]
-        (theirs,) = world.sql(
-            "SELECT posting_id FROM entry WHERE account_id = 'acc_checking_002' LIMIT 1"
-        )
-        bad = [
-            "",
-            "0",
-            "null",
-            "not base64!",
-            cursor[:-1],
-            cursor + "A",
-            cursor[::-1],
-            "\x00",
-            "\ud800",
-            "x" * 1_000_000,
-            forged(""),
-            forged("\x00"),
-            forged(f"{EVERYDAY} 365 2025-03-02"),
-            forged(f"{EVERYDAY} 365 2025-13-42 1"),
-            forged(f"{EVERYDAY} 365 2025-03-02 {theirs[0]}"),
-            forged(f"{EVERYDAY} 365 2025-03-02 999999999999999999"),
-            forged(f"{EVERYDAY} 365 2025-03-02 -1"),
-            forged(f"{EVERYDAY} 365 2025-03-02 1 OR 1=1"),
-            forged("acc_checking_002 365 2025-03-02 1"),
-        ]
-        for value in bad:
-            result = await customer.call(STATEMENT, accountId=EVERYDAY, days=365, cursor=value)
-            refused(result, "cursor")
-        for account, days in [(EVERYDAY, 30), (SAVINGS, 365)]:
-            result = await customer.call(STATEMENT, accountId=account, days=days, cursor=cursor)
-            refused(result, "cursor")
-        for value in (5, True, [], {"cursor": cursor}):
-            result = await customer.call(STATEMENT, accountId=EVERYDAY, days=365, cursor=value)
-            refused(result, "cursor")
-        with_theirs = await other.call(
-            STATEMENT, accountId="acc_checking_002", days=365, cursor=cursor
-        )
-        refused(with_theirs, "cursor")
+BAD_CURSORS: list[Any] = [
+    "",
+    "0",
+    "null",
+    "not base64!",
+    lambda given: given[:-1],
+    lambda given: given + "A",
+    lambda given: given[::-1],
+    "\x00",
+    "\ud800",
+    "x" * 1_000_000,
+    forged(""),
+    forged("\x00"),
+    forged(f"{EVERYDAY} 365 2025-03-02"),
+    forged(f"{EVERYDAY} 365 2025-13-42 1"),
+    forged(f"{EVERYDAY} 365 2025-03-02 999999999999999999"),
+    forged(f"{EVERYDAY} 365 2025-03-02 -1"),
+    forged(f"{EVERYDAY} 365 2025-03-02 1 OR 1=1"),
+    forged("acc_checking_002 365 2025-03-02 1"),
+    5,
+    True,
+    [],
+    lambda given: {"cursor": given},
+]
+
+
+async def first_cursor(customer: Customer) -> str:
+    page = structured(await customer.call(STATEMENT, accountId=EVERYDAY, days=365))
+    return str(page["nextCursor"])
+
+
+@pytest.mark.parametrize("bad", BAD_CURSORS, ids=range(len(BAD_CURSORS)))
+async def test_a_cursor_that_was_not_given_is_refused(world: World, bad: Any) -> None:
+    async with world.customer() as customer:
+        cursor = bad(await first_cursor(customer)) if callable(bad) else bad
+        result = await customer.call(STATEMENT, accountId=EVERYDAY, days=365, cursor=cursor)
+    refused(result, "cursor")
+
+
+async def test_a_cursor_forged_of_anothers_entry_is_refused(world: World) -> None:
+    (theirs,) = world.sql(
+        "SELECT posting_id FROM entry WHERE account_id = 'acc_checking_002' LIMIT 1"
+    )
+    cursor = forged(f"{EVERYDAY} 365 2025-03-02 {theirs[0]}")
+    async with world.customer() as customer:
+        result = await customer.call(STATEMENT, accountId=EVERYDAY, days=365, cursor=cursor)
+    refused(result, "cursor")
+
+
+@pytest.mark.parametrize(
+    ("who", "account", "days"),
+    [("CUST001", EVERYDAY, 30), ("CUST001", SAVINGS, 365), ("CUST002", "acc_checking_002", 365)],
+)
+async def test_a_cursor_is_good_for_its_own_statement_only(
+    world: World, who: str, account: str, days: int
+) -> None:
+    async with world.customer() as customer, world.customer(who) as other:
+        cursor = await first_cursor(customer)
+        result = await other.call(STATEMENT, accountId=account, days=days, cursor=cursor)
+        refused(result, "cursor")
         good = await customer.call(STATEMENT, accountId=EVERYDAY, days=365, cursor=cursor)
-        assert not good.is_error
+    assert not good.is_error

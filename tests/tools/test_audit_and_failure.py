@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from mcp.shared.exceptions import MCPError
+from mcp import MCPError
 from mcp.types import ErrorData
 
 from banking_server.chaining import IDENTIFIER
@@ -25,6 +25,7 @@ from ..kit.words import (
     SAVINGS,
     STATEMENT,
 )
+from .cases import named
 
 pytestmark = pytest.mark.anyio
 
@@ -110,26 +111,32 @@ async def test_a_question_that_the_client_fails_to_put_ends_a_call_too(world: Wo
     assert world.stored() == before
 
 
-async def test_what_is_no_provenance_is_left_out(world: World) -> None:
-    bad = [
-        {IDENTIFIER: "chain-1"},
-        {IDENTIFIER: []},
-        {IDENTIFIER: {"chainId": 5, "level": 1}},
-        provenance(level="2"),
-        provenance(level=0),
-        provenance(level=10**30),
-        provenance(chainId=""),
-        provenance(chainId="x" * 1_000_000),
-    ]
+NO_PROVENANCE: list[dict[str, Any]] = [
+    {IDENTIFIER: "chain-1"},
+    {IDENTIFIER: []},
+    {IDENTIFIER: {"chainId": 5, "level": 1}},
+    provenance(level="2"),
+    provenance(level=0),
+    provenance(level=10**30),
+    provenance(chainId=""),
+    provenance(chainId="x" * 1_000_000),
+]
+
+
+@pytest.mark.parametrize("meta", NO_PROVENANCE, ids=named(NO_PROVENANCE))
+async def test_what_is_not_provenance_is_left_out(world: World, meta: dict[str, Any]) -> None:
     async with world.customer() as customer:
-        for meta in bad:
-            assert not (await customer.call(ACCOUNTS, meta=meta)).is_error
-        await customer.call(
-            ACCOUNTS, meta=provenance(chainId="a\x1b\n\x00b", previousTool="\x07" * 500)
-        )
-    *ignored, shown = world.events()
-    assert {event["chain_id"] for event in ignored} == {None}
-    for text in (shown["chain_id"], shown["chain_previous_tool"]):
+        assert not (await customer.call(ACCOUNTS, meta=meta)).is_error
+    (event,) = world.events()
+    assert event["chain_id"] is None
+
+
+async def test_what_a_client_says_of_its_chain_is_made_safe_and_cut(world: World) -> None:
+    meta = provenance(chainId="a\x1b\n\x00b", previousTool="\x07" * 500)
+    async with world.customer() as customer:
+        await customer.call(ACCOUNTS, meta=meta)
+    (event,) = world.events()
+    for text in (event["chain_id"], event["chain_previous_tool"]):
         assert text is None or (text.isprintable() and len(text) <= 128)
 
 

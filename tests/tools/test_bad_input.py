@@ -1,9 +1,13 @@
 """Bad input: a clear error that names the field, nothing stored, nothing lost."""
 
 import math
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
+from mcp.types import CallToolResult
 
 from ..kit.bank import World, refused, structured, words
 from ..kit.words import (
@@ -16,6 +20,7 @@ from ..kit.words import (
     EVERYDAY,
     FOREIGN,
     HANDOFF,
+    MODES,
     PAYEE,
     PREPARE,
     REPORT,
@@ -23,6 +28,7 @@ from ..kit.words import (
     SAVINGS,
     STATEMENT,
 )
+from .cases import named
 
 pytestmark = pytest.mark.anyio
 
@@ -109,46 +115,99 @@ PREPARATIONS: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-async def test_what_cannot_be_prepared(world: World, mode: str) -> None:
+@dataclass
+class Tried:
+    """What a list of bad calls was answered, all made over one connection, and what it left."""
+
+    results: list[CallToolResult]
+    outcomes: list[tuple[str, str]]
+    subjects: set[str | None]
+    stored_nothing: bool
+
+
+def tried(folder: Path, filled: Path, mode: str, calls: list[tuple[str, dict[str, Any]]]) -> Tried:
+    world = World(folder, filled)
     before = world.stored()
-    async with world.customer(mode=mode) as customer:
-        for arguments, field in PREPARATIONS:
-            result = await customer.prepare(**arguments)
-            said = refused(result, field)
-            assert len(said) < 400, said[:1000]
-            assert said.isprintable(), arguments
-            assert world.sql("SELECT count(*) FROM transfer") == [(0,)], arguments
-    assert world.stored() == before
-    outcomes = world.outcomes()
-    assert len(outcomes) == len(PREPARATIONS)
-    assert set(outcomes) == {
-        (PREPARE, "invalid_arguments"),
-        (PREPARE, "refused"),
-        (PREPARE, "not_found"),
+
+    async def run() -> list[CallToolResult]:
+        async with world.customer(mode=mode) as customer:
+            return [await customer.call(tool, **arguments) for tool, arguments in calls]
+
+    results = anyio.run(run)
+    world.books_balance()
+    events = world.events()
+    return Tried(
+        results,
+        [(event["tool"], event["outcome"]) for event in events],
+        {event["subject"] for event in events},
+        world.stored() == before,
+    )
+
+
+def assert_refused_clearly(result: CallToolResult, field: str) -> None:
+    said = refused(result, field)
+    assert len(said) < 400, said[:1000]
+    assert said.isprintable()
+
+
+@pytest.fixture(scope="module")
+def unprepared(tmp_path_factory: pytest.TempPathFactory, filled: Path) -> dict[str, Tried]:
+    """What became of `PREPARATIONS`, in each era."""
+    good = {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 25}
+    calls = [
+        (PREPARE, {name: value for name, value in {**good, **bad}.items() if value is not ...})
+        for bad, _ in PREPARATIONS
+    ]
+    return {mode: tried(tmp_path_factory.mktemp(mode), filled, mode, calls) for mode in MODES}
+
+
+@pytest.mark.parametrize("number", range(len(PREPARATIONS)), ids=named(PREPARATIONS))
+def test_what_cannot_be_prepared(unprepared: dict[str, Tried], mode: str, number: int) -> None:
+    _, field = PREPARATIONS[number]
+    assert_refused_clearly(unprepared[mode].results[number], field)
+    tool, outcome = unprepared[mode].outcomes[number]
+    assert tool == PREPARE
+    assert outcome in ("invalid_arguments", "refused", "not_found")
+
+
+def test_what_cannot_be_prepared_leaves_nothing_but_events(
+    unprepared: dict[str, Tried], mode: str
+) -> None:
+    assert unprepared[mode].stored_nothing
+    assert len(unprepared[mode].outcomes) == len(PREPARATIONS)
+    assert {outcome for _, outcome in unprepared[mode].outcomes} == {
+        "invalid_arguments",
+        "refused",
+        "not_found",
     }
 
 
-async def test_what_is_only_just_right(world: World) -> None:
-    good: list[dict[str, Any]] = [
-        {"amount": 0.01},
-        {"amount": 5.10},
-        {"amount": 5.0},
-        {"memo": "x" * 140},
-        {"memo": "null"},
-        {"memo": '{"a": 1}'},
-        {"memo": "Zoë's café 🎸"},
-        {"scheduledDate": "2027-03-02"},
-        {"scheduledDate": "2026-03-03"},
-        {"scheduledDate": None, "memo": None},
-    ]
+JUST_RIGHT: list[dict[str, Any]] = [
+    {"amount": 0.01},
+    {"amount": 5.10},
+    {"amount": 5.0},
+    {"memo": "x" * 140},
+    {"memo": "null"},
+    {"memo": '{"a": 1}'},
+    {"memo": "Zoë's café 🎸"},
+    {"scheduledDate": "2027-03-02"},
+    {"scheduledDate": "2026-03-03"},
+    {"scheduledDate": None, "memo": None},
+]
+
+
+@pytest.mark.parametrize("arguments", JUST_RIGHT, ids=named(JUST_RIGHT))
+async def test_what_is_only_just_right(world: World, arguments: dict[str, Any]) -> None:
     async with world.customer() as customer:
-        for arguments in good:
-            result = await customer.prepare(**arguments)
-            assert not result.is_error, words(result)
-            stored = structured(result)
-            for name, value in arguments.items():
-                assert stored.get(name) == value
-            await customer.cancel(stored["transferId"])
+        result = await customer.prepare(**arguments)
+    assert not result.is_error, words(result)
+    stored = structured(result)
+    for name, value in arguments.items():
+        assert stored.get(name) == value
+
+
+async def test_today_and_a_blank_memo_are_the_same_as_none(world: World) -> None:
+    async with world.customer() as customer:
         today = structured(await customer.prepare(scheduledDate="2026-03-02", memo="   "))
     assert "scheduledDate" not in today
     assert "memo" not in today
@@ -163,27 +222,45 @@ async def test_numbers_that_json_has_not(world: World, value: float) -> None:
         refused(result, field)  # type: ignore[arg-type]
 
 
-async def test_ids_that_are_none(world: World, mode: str) -> None:
-    tools: list[tuple[str, str, dict[str, Any]]] = [
-        (BALANCE, "accountId", {}),
-        (STATEMENT, "accountId", {}),
-        (CONFIRM, "transferId", {"action": "confirm"}),
-        (CONFIRM, "transferId", {"action": "cancel"}),
-        (CHOICE, "handoffId", {"choice": "callback"}),
-        (APPROVAL, "transferId", {"reason": "Please"}),
-        (REPORT, "transferId", {"rule": "external-payee-3000"}),
+NEEDS_AN_ID: list[tuple[str, str, dict[str, Any]]] = [
+    (BALANCE, "accountId", {}),
+    (STATEMENT, "accountId", {}),
+    (CONFIRM, "transferId", {"action": "confirm"}),
+    (CONFIRM, "transferId", {"action": "cancel"}),
+    (CHOICE, "handoffId", {"choice": "callback"}),
+    (APPROVAL, "transferId", {"reason": "Please"}),
+    (REPORT, "transferId", {"rule": "external-payee-3000"}),
+]
+BAD_IDS: list[tuple[str, dict[str, Any], str, Any]] = [
+    (tool, rest, field, value)
+    for tool, field, rest in NEEDS_AN_ID
+    for value in (*ODD_TEXTS, *NO_TEXTS, None, ...)
+]
+
+
+@pytest.fixture(scope="module")
+def unknown_ids(tmp_path_factory: pytest.TempPathFactory, filled: Path) -> dict[str, Tried]:
+    """What became of `BAD_IDS`, in each era."""
+    calls = [
+        (tool, {**rest, **({} if value is ... else {field: value})})
+        for tool, rest, field, value in BAD_IDS
     ]
-    before = world.stored()
-    async with world.customer(mode=mode) as customer:
-        for tool, field, rest in tools:
-            for value in (*ODD_TEXTS, *NO_TEXTS, None, ...):
-                given = {} if value is ... else {field: value}
-                said = refused(await customer.call(tool, **given, **rest), field)
-                assert len(said) < 400
-                assert said.isprintable(), (tool, value)
-    assert world.stored() == before
-    assert len(world.events()) == len(tools) * (len(ODD_TEXTS) + len(NO_TEXTS) + 2)
-    assert {event["subject"] for event in world.events()} == {None}
+    return {mode: tried(tmp_path_factory.mktemp(mode), filled, mode, calls) for mode in MODES}
+
+
+@pytest.mark.parametrize("number", range(len(BAD_IDS)), ids=named(BAD_IDS))
+def test_ids_that_are_none(unknown_ids: dict[str, Tried], mode: str, number: int) -> None:
+    tool, _, field, _ = BAD_IDS[number]
+    assert_refused_clearly(unknown_ids[mode].results[number], field)
+    assert unknown_ids[mode].outcomes[number][0] == tool
+
+
+def test_ids_that_are_none_leave_nothing_but_events(
+    unknown_ids: dict[str, Tried], mode: str
+) -> None:
+    assert unknown_ids[mode].stored_nothing
+    assert unknown_ids[mode].subjects == {None}
+    assert len(unknown_ids[mode].outcomes) == len(BAD_IDS)
 
 
 async def test_the_text_null_is_a_text(world: World) -> None:
@@ -196,46 +273,41 @@ async def test_the_text_null_is_a_text(world: World) -> None:
         assert stored["reason"] == '["a"]'
 
 
-async def test_other_arguments(world: World) -> None:
+OTHER_ARGUMENTS: list[tuple[str, str, Any]] = [
+    *[
+        (CONFIRM, "action", value)
+        for value in ("", "post", "CONFIRM", 1, True, None, ..., ["confirm"], MEGABYTE)
+    ],
+    *[
+        (CHOICE, "choice", value)
+        for value in ("", "pigeon", "Callback", 1, None, ..., [], {}, MEGABYTE, "\ud800")
+    ],
+    *[
+        (HANDOFF, "reason", value)
+        for value in (5, True, [], {}, "x" * 501, MEGABYTE, "a\x00", "\ud800", "\n\x07")
+    ],
+    *[
+        (APPROVAL, "reason", value)
+        for value in ("", "   ", 5, None, ..., [], "x" * 501, MEGABYTE, "a\x1bb", "\ud800")
+    ],
+    *[(REPORT, "rule", value) for value in (5, None, ..., [], {})],
+]
+
+
+@pytest.mark.parametrize(("tool", "field", "value"), OTHER_ARGUMENTS, ids=named(OTHER_ARGUMENTS))
+async def test_other_arguments(world: World, tool: str, field: str, value: Any) -> None:
     async with world.customer() as customer:
-        transfer_id = structured(await customer.prepare())["transferId"]
-        handoff_id = structured(await customer.call(HANDOFF))["handoffId"]
-        large = await customer.prepare(fromAccountId=SAVINGS, amount=10_001, toAccountId=PAYEE)
-        large_id = structured(large)["transferId"]
+        rest: dict[str, Any] = {}
+        if tool in (CONFIRM, REPORT):
+            rest["transferId"] = structured(await customer.prepare())["transferId"]
+        elif tool == CHOICE:
+            rest["handoffId"] = structured(await customer.call(HANDOFF))["handoffId"]
+        elif tool == APPROVAL:
+            large = await customer.prepare(fromAccountId=SAVINGS, amount=10_001, toAccountId=PAYEE)
+            rest["transferId"] = structured(large)["transferId"]
         before = world.stored()
-        cases: list[tuple[str, dict[str, Any], str, list[Any]]] = [
-            (
-                CONFIRM,
-                {"transferId": transfer_id},
-                "action",
-                ["", "post", "CONFIRM", 1, True, None, ..., ["confirm"], MEGABYTE],
-            ),
-            (
-                CHOICE,
-                {"handoffId": handoff_id},
-                "choice",
-                ["", "pigeon", "Callback", 1, None, ..., [], {}, MEGABYTE, "\ud800"],
-            ),
-            (
-                HANDOFF,
-                {},
-                "reason",
-                [5, True, [], {}, "x" * 501, MEGABYTE, "a\x00", "\ud800", "\n\x07"],
-            ),
-            (
-                APPROVAL,
-                {"transferId": large_id},
-                "reason",
-                ["", "   ", 5, None, ..., [], "x" * 501, MEGABYTE, "a\x1bb", "\ud800"],
-            ),
-            (REPORT, {"transferId": transfer_id}, "rule", [5, None, ..., [], {}]),
-        ]
-        for tool, rest, field, values in cases:
-            for value in values:
-                given = {} if value is ... else {field: value}
-                said = refused(await customer.call(tool, **rest, **given), field)
-                assert len(said) < 400
-                assert said.isprintable(), (tool, value)
+        given = {} if value is ... else {field: value}
+        assert_refused_clearly(await customer.call(tool, **rest, **given), field)
     assert world.stored() == before
 
 
@@ -247,13 +319,15 @@ async def test_several_mistakes_are_all_named(world: World) -> None:
     assert {line.split(":")[0] for line in lines} == {"amount", "memo", "fromAccountId", "bogus"}
 
 
-async def test_unknown_tools(world: World, mode: str) -> None:
-    names = ["transfer_everything", "", "LIST_ACCOUNTS", "a\x1b[2J\n\x00", "x" * 100_000]
+UNKNOWN_TOOLS = ["transfer_everything", "", "LIST_ACCOUNTS", "a\x1b[2J\n\x00", "x" * 100_000]
+
+
+@pytest.mark.parametrize("name", UNKNOWN_TOOLS, ids=named(UNKNOWN_TOOLS))
+async def test_unknown_tools(world: World, mode: str, name: str) -> None:
     async with world.customer(mode=mode) as customer:
-        for name in names:
-            result = await customer.call(name, amount=5)
-            assert result.is_error
-            assert structured(result)["status"] == "unknown_tool"
-            assert words(result).isprintable()
-            assert len(words(result)) < 100
-    assert world.outcomes() == [("(unknown tool)", "unknown_tool")] * len(names)
+        result = await customer.call(name, amount=5)
+    assert result.is_error
+    assert structured(result)["status"] == "unknown_tool"
+    assert words(result).isprintable()
+    assert len(words(result)) < 100
+    assert world.outcomes() == [("(unknown tool)", "unknown_tool")]

@@ -1,14 +1,17 @@
 """What `tools/list` says of the bank's tools, and that they keep to it."""
 
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from jsonschema.validators import Draft202012Validator
 from mcp.types import CallToolResult, Tool
+from pydantic import ValidationError
 from referencing import Registry
 
-from banking_server.tools import READ_SCOPE, TOOLS, TRANSFER_SCOPE, required_scope
-from banking_server.tools.calling import SCOPES
+from banking_server.tools import TOOLS, required_scope
+from banking_server.tools.declaration import bank_tool
 
 from ..kit.bank import World, code_of, refused, structured, words
 from ..kit.words import (
@@ -27,6 +30,7 @@ from ..kit.words import (
     STATEMENT,
     wrong,
 )
+from .cases import named
 
 pytestmark = pytest.mark.anyio
 
@@ -73,98 +77,125 @@ async def test_the_order_is_always_the_same(world: World, mode: str) -> None:
     assert names[: len(NINE)] == NINE
 
 
-async def test_every_tool_says_what_a_model_has_to_know(world: World) -> None:
-    for tool in (await listed(world)).values():
-        assert tool.title, tool.name
-        assert tool.title != tool.name
-        assert len((tool.description or "").split()) >= 10, tool.name
-        assert "\n" not in (tool.description or "")
-        schema = tool.input_schema
-        Draft202012Validator.check_schema(schema)
-        assert schema["type"] == "object"
-        assert schema["additionalProperties"] is False, tool.name
-        for name, argument in schema["properties"].items():
-            assert len(argument.get("description", "")) >= 20, f"{tool.name}.{name}"
-        assert tool.output_schema is not None, tool.name
-        Draft202012Validator.check_schema(tool.output_schema)
-        assert tool.output_schema["type"] == "object"
-        hints = tool.annotations
-        assert hints is not None
-        assert None not in (
-            hints.read_only_hint,
-            hints.destructive_hint,
-            hints.idempotent_hint,
-            hints.open_world_hint,
-        )
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory: pytest.TempPathFactory, filled: Path) -> dict[str, Tool]:
+    """The tools as a client sees them."""
+    return anyio.run(listed, World(tmp_path_factory.mktemp("bank"), filled))
 
 
-async def test_arguments_and_hints_are_those_of_the_contract(world: World) -> None:
-    tools = await listed(world)
-    for name in NINE:
-        schema = tools[name].input_schema
-        all_of_them, required = ARGUMENTS[name]
-        assert sorted(schema["properties"]) == sorted(all_of_them), name
-        assert sorted(schema.get("required", [])) == sorted(required), name
-        hints = tools[name].annotations
-        assert hints is not None
-        assert (
-            hints.read_only_hint,
-            hints.destructive_hint,
-            hints.idempotent_hint,
-        ) == HINTS[name], name
-    assert tools[PREPARE].input_schema["properties"]["amount"]["minimum"] == 0.01
-    assert tools[PREPARE].input_schema["properties"]["amount"]["type"] == "number"
-    named = {argument for tool in tools.values() for argument in tool.input_schema["properties"]}
-    assert not [argument for argument in named if "customer" in argument.lower()]
+@pytest.mark.parametrize("name", [tool.name for tool in TOOLS])
+def test_every_tool_says_what_a_model_has_to_know(tools: dict[str, Tool], name: str) -> None:
+    tool = tools[name]
+    assert tool.title
+    assert tool.title != tool.name
+    assert len((tool.description or "").split()) >= 10
+    assert "\n" not in (tool.description or "")
+    schema = tool.input_schema
+    Draft202012Validator.check_schema(schema)
+    assert schema["type"] == "object"
+    assert schema["additionalProperties"] is False
+    for argument_name, argument in schema["properties"].items():
+        assert len(argument.get("description", "")) >= 20, argument_name
+        assert "customer" not in argument_name.lower()
+    assert tool.output_schema is not None
+    Draft202012Validator.check_schema(tool.output_schema)
+    assert tool.output_schema["type"] == "object"
+    hints = tool.annotations
+    assert hints is not None
+    assert None not in (
+        hints.read_only_hint,
+        hints.destructive_hint,
+        hints.idempotent_hint,
+        hints.open_world_hint,
+    )
 
 
-def test_each_tool_needs_the_scope_that_it_should() -> None:
+@pytest.mark.parametrize("name", NINE)
+def test_arguments_and_hints_are_those_of_the_contract(tools: dict[str, Tool], name: str) -> None:
+    schema = tools[name].input_schema
+    all_of_them, required = ARGUMENTS[name]
+    assert sorted(schema["properties"]) == sorted(all_of_them)
+    assert sorted(schema.get("required", [])) == sorted(required)
+    hints = tools[name].annotations
+    assert hints is not None
+    assert (
+        hints.read_only_hint,
+        hints.destructive_hint,
+        hints.idempotent_hint,
+    ) == HINTS[name]
+
+
+def test_an_amount_is_a_number_of_at_least_a_cent(tools: dict[str, Tool]) -> None:
+    amount = tools[PREPARE].input_schema["properties"]["amount"]
+    assert (amount["type"], amount["minimum"]) == ("number", 0.01)
+
+
+@pytest.mark.parametrize("name", NINE)
+def test_each_tool_needs_the_scope_that_it_should(name: str) -> None:
     reading = {ACCOUNTS, BALANCE, STATEMENT, HANDOFF, CHOICE}
-    for name in NINE:
-        assert required_scope(name) == (READ_SCOPE if name in reading else TRANSFER_SCOPE), name
-    assert required_scope("no such tool") == READ_SCOPE
-    assert READ_SCOPE != TRANSFER_SCOPE
-    assert set(SCOPES) == {tool.name for tool in TOOLS}, "a tool without a scope is unknown"
+    assert required_scope(name) == ("bank:read" if name in reading else "bank:transfer")
 
 
-async def test_an_unknown_argument_is_refused_by_name(world: World) -> None:
+def test_a_made_up_tool_has_no_scope() -> None:
+    assert required_scope("no such tool") is None
+
+
+def test_no_tool_can_be_declared_without_its_scope() -> None:
+    with pytest.raises(TypeError, match="scope"):
+        bank_tool(title="Give Away Money")  # type: ignore[call-arg]
+    with pytest.raises(ValidationError, match="scope"):
+        bank_tool(title="Give Away Money", scope="bank:everything")(unscoped)  # type: ignore[arg-type]
+
+
+async def unscoped() -> CallToolResult:
+    """Never called."""
+    raise AssertionError
+
+
+GOOD: dict[str, dict[str, Any]] = {
+    ACCOUNTS: {},
+    BALANCE: {"accountId": EVERYDAY},
+    STATEMENT: {"accountId": EVERYDAY},
+    PREPARE: {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 5},
+    CONFIRM: {"transferId": "tr_1", "action": "cancel"},
+    HANDOFF: {"reason": "Lost card"},
+    CHOICE: {"handoffId": "ho_1", "choice": "callback"},
+    APPROVAL: {"transferId": "tr_1", "reason": "Please"},
+    REPORT: {"transferId": "tr_1", "rule": "x"},
+}
+UNKNOWN = [
+    "customerId",
+    "from_account_id",
+    "FromAccountId",
+    "amount ",
+    "ctx",
+    "chosen_from",
+    "agreement",
+    "connection",
+    "x" * 1_000_000,
+]
+
+
+@pytest.mark.parametrize("extra", UNKNOWN, ids=named(UNKNOWN))
+async def test_an_unknown_argument_is_refused_by_name(world: World, extra: str) -> None:
     before = world.stored()
-    good: dict[str, dict[str, Any]] = {
-        ACCOUNTS: {},
-        BALANCE: {"accountId": EVERYDAY},
-        STATEMENT: {"accountId": EVERYDAY},
-        PREPARE: {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 5},
-        CONFIRM: {"transferId": "tr_1", "action": "cancel"},
-        HANDOFF: {"reason": "Lost card"},
-        CHOICE: {"handoffId": "ho_1", "choice": "callback"},
-        APPROVAL: {"transferId": "tr_1", "reason": "Please"},
-        REPORT: {"transferId": "tr_1", "rule": "x"},
-    }
-    unknown = [
-        "customerId",
-        "from_account_id",
-        "FromAccountId",
-        "amount ",
-        "ctx",
-        "chosen_from",
-        "agreement",
-        "connection",
-        "x" * 1_000_000,
-    ]
     async with world.customer() as customer:
         for name in NINE:
-            for extra in unknown:
-                result = await customer.call(name, **good[name], **{extra: "CUST002"})
-                said = refused(result, f"{extra[:59]}…" if len(extra) > 60 else extra)
-                assert "is not an argument of this tool" in said
-                assert "CUST002" not in said
-                assert all(argument in said for argument in ARGUMENTS[name][0])
-        odd = await customer.call(BALANCE, accountId=EVERYDAY, **{"a\x1b[2J\n\x00\ud800": 1})
-        assert words(odd).isprintable()
-        assert structured(odd)["field"].isprintable()
+            result = await customer.call(name, **GOOD[name], **{extra: "CUST002"})
+            said = refused(result, f"{extra[:59]}…" if len(extra) > 60 else extra)
+            assert "is not an argument of this tool" in said, name
+            assert "CUST002" not in said, name
+            assert all(argument in said for argument in ARGUMENTS[name][0]), name
     assert world.stored() == before
-    assert {outcome for _, outcome in world.outcomes()} == {"invalid_arguments"}
-    assert len(world.events()) == len(NINE) * len(unknown) + 1
+    assert world.outcomes() == [(name, "invalid_arguments") for name in NINE]
+
+
+async def test_a_strange_argument_is_named_printably(world: World) -> None:
+    async with world.customer() as customer:
+        odd = await customer.call(BALANCE, accountId=EVERYDAY, **{"a\x1b[2J\n\x00\ud800": 1})
+    assert words(odd).isprintable()
+    assert structured(odd)["field"].isprintable()
+    assert world.outcomes() == [(BALANCE, "invalid_arguments")]
 
 
 # --- structured content against the schema, for every status --------------------------------------

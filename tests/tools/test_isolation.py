@@ -1,7 +1,10 @@
 """No customer can see, infer or touch what belongs to another."""
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from ..kit.bank import Customer, World, code_of, everything, structured
@@ -12,12 +15,14 @@ from ..kit.words import (
     CHOICE,
     CONFIRM,
     HANDOFF,
+    MODES,
     PAYEE,
     PREPARE,
     REPORT,
     SAVINGS,
     STATEMENT,
 )
+from .cases import named
 
 pytestmark = pytest.mark.anyio
 
@@ -42,64 +47,110 @@ async def everything_of_theirs(world: World, mode: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("can_be_asked", [False, True])
-async def test_anothers_id_is_answered_word_for_word_like_no_id(
-    world: World, mode: str, can_be_asked: bool
-) -> None:
+OWN = {"fromAccountId": "acc_checking_002", "toAccountId": "acc_savings_002", "amount": 5}
+FOREIGN_CALLS: list[tuple[str, str, dict[str, Any]]] = [
+    *[
+        (tool, "accountId", {"accountId": account, **more})
+        for account in ("acc_checking_001", "acc_savings_001", PAYEE, "acc_equity_usd")
+        for tool, more in [
+            (BALANCE, {}),
+            (STATEMENT, {}),
+            (STATEMENT, {"days": 365, "cursor": "$cursor"}),
+        ]
+    ],
+    *[
+        (PREPARE, field, {**OWN, field: account})
+        for account in ("acc_checking_001", SAVINGS, PAYEE, "acc_euro_001", "acc_deposit_001")
+        for field in ("fromAccountId", "toAccountId")
+    ],
+    *[
+        (tool, "transferId", {"transferId": transfer, **more})
+        for transfer in ("$pending", "$posted", "$large")
+        for tool, more in [
+            (CONFIRM, {"action": "confirm"}),
+            (CONFIRM, {"action": "confirm", "confirmationCode": "$code"}),
+            (CONFIRM, {"action": "cancel"}),
+            (APPROVAL, {"reason": "Please"}),
+            (APPROVAL, {"reason": ""}),
+            (REPORT, {"rule": "external-payee-3000"}),
+            (REPORT, {"rule": ""}),
+        ]
+    ],
+    (CHOICE, "handoffId", {"handoffId": "$handoff", "choice": "callback"}),
+]
+"""Tool, the argument that is somebody else's, and all arguments; `$` marks what is theirs."""
+
+
+@dataclass
+class Answered:
+    """What a stranger was answered, to somebody's ids and to nobody's, and what that left."""
+
+    answers: list[tuple[str, str]]
+    asked: list[Any]
+    stored_nothing: bool
+    events: set[tuple[str, str, str | None]]
+
+
+async def ask_for_anothers(world: World, mode: str, can_be_asked: bool) -> Answered:
     theirs = await everything_of_theirs(world, mode)
-    transfers = (theirs["pending"], theirs["posted"], theirs["large"])
-    own = {"fromAccountId": "acc_checking_002", "toAccountId": "acc_savings_002", "amount": 5}
-    code = {"confirmationCode": theirs["code"]}
-    calls: list[tuple[str, str, dict[str, Any]]] = [
-        *[
-            (tool, account, {"accountId": account, **more})
-            for account in ("acc_checking_001", "acc_savings_001", PAYEE, "acc_equity_usd")
-            for tool, more in [
-                (BALANCE, {}),
-                (STATEMENT, {}),
-                (STATEMENT, {"days": 365, "cursor": theirs["cursor"]}),
-            ]
-        ],
-        *[
-            (PREPARE, account, {**own, field: account})
-            for account in ("acc_checking_001", SAVINGS, PAYEE, "acc_euro_001", "acc_deposit_001")
-            for field in ("fromAccountId", "toAccountId")
-        ],
-        *[
-            (tool, transfer, {"transferId": transfer, **more})
-            for transfer in transfers
-            for tool, more in [
-                (CONFIRM, {"action": "confirm"}),
-                (CONFIRM, {"action": "confirm", **code}),
-                (CONFIRM, {"action": "cancel"}),
-                (APPROVAL, {"reason": "Please"}),
-                (APPROVAL, {"reason": ""}),
-                (REPORT, {"rule": "external-payee-3000"}),
-                (REPORT, {"rule": ""}),
-            ]
-        ],
-        (CHOICE, theirs["handoff"], {"handoffId": theirs["handoff"], "choice": "callback"}),
-    ]
     before = world.stored()
     last = len(world.events())
-
+    answers = []
     async with world.customer("CUST002", mode=mode, can_be_asked=can_be_asked) as other:
-        for tool, foreign, arguments in calls:
+        for tool, field, marked in FOREIGN_CALLS:
+            arguments = {
+                name: theirs[value[1:]] if str(value).startswith("$") else value
+                for name, value in marked.items()
+            }
+            foreign = arguments[field]
             nobodys = foreign[:-4] + ("9999" if not foreign.endswith("9999") else "8888")
-            answers = [
+            to_foreign, to_nobodys = [
                 everything(await other.call(tool, **{**arguments, field: id_})).replace(id_, "ID")
-                for field in [name for name, value in arguments.items() if value == foreign]
                 for id_ in (foreign, nobodys)
             ]
-            assert answers[0] == answers[1], (tool, arguments)
-            assert "not_found" in answers[0]
-        assert other.asked == []
+            answers.append((to_foreign, to_nobodys))
+    return Answered(
+        answers,
+        other.asked,
+        world.stored() == before,
+        {
+            (event["customer_id"], event["outcome"], event["subject"])
+            for event in world.events()[last:]
+        },
+    )
 
-    assert world.stored() == before
-    events = world.events()[last:]
-    assert {(event["customer_id"], event["outcome"], event["subject"]) for event in events} == {
-        ("CUST002", "not_found", None)
+
+EACH_WAY = [(mode, can_be_asked) for mode in MODES for can_be_asked in (False, True)]
+
+
+@pytest.fixture(scope="module")
+def answered(
+    tmp_path_factory: pytest.TempPathFactory, filled: Path
+) -> dict[tuple[str, bool], Answered]:
+    """The answers in each era, to a client that can be asked and to one that cannot."""
+    return {
+        way: anyio.run(ask_for_anothers, World(tmp_path_factory.mktemp("bank"), filled), *way)
+        for way in EACH_WAY
     }
+
+
+@pytest.mark.parametrize("way", EACH_WAY, ids=named(EACH_WAY))
+@pytest.mark.parametrize("number", range(len(FOREIGN_CALLS)), ids=named(FOREIGN_CALLS))
+def test_anothers_id_is_answered_word_for_word_like_no_id(
+    answered: dict[tuple[str, bool], Answered], way: tuple[str, bool], number: int
+) -> None:
+    to_foreign, to_nobodys = answered[way].answers[number]
+    assert to_foreign == to_nobodys
+    assert "not_found" in to_foreign
+
+
+@pytest.mark.parametrize("way", EACH_WAY, ids=named(EACH_WAY))
+def test_asking_for_anothers_leaves_nothing_but_events(
+    answered: dict[tuple[str, bool], Answered], way: tuple[str, bool]
+) -> None:
+    assert answered[way].asked == []
+    assert answered[way].stored_nothing
+    assert answered[way].events == {("CUST002", "not_found", None)}
 
 
 async def test_the_same_reason_is_anothers_own_handoff(world: World) -> None:
@@ -122,19 +173,22 @@ async def test_lists_and_pickers_hold_ones_own_only(world: World) -> None:
         assert "_002" not in await look(third)
 
 
-async def test_a_stranger_is_nobodys_customer(world: World) -> None:
+STRANGERS = ["CUST999", "cust001", "CUST001 ", "'; DROP TABLE account; --", "x" * 500]
+
+
+@pytest.mark.parametrize("stranger", STRANGERS, ids=named(STRANGERS))
+async def test_a_stranger_is_nobodys_customer(world: World, stranger: str) -> None:
     """A verified name that the bank does not know has nothing, and can store nothing."""
     before = world.stored()
-    for stranger in ("CUST999", "cust001", "CUST001 ", "'; DROP TABLE account; --", "x" * 500):
-        async with world.customer(stranger) as customer:
-            assert structured(await customer.call(ACCOUNTS)) == {"accounts": []}
-            for tool, arguments in [
-                (BALANCE, {"accountId": SAVINGS}),
-                (PREPARE, {"fromAccountId": SAVINGS, "toAccountId": PAYEE, "amount": 5}),
-                (PREPARE, {"amount": 5}),
-                (HANDOFF, {}),
-            ]:
-                result = await customer.call(tool, **arguments)
-                assert result.is_error
-                assert structured(result)["status"] in ("not_found", "refused")
+    async with world.customer(stranger) as customer:
+        assert structured(await customer.call(ACCOUNTS)) == {"accounts": []}
+        for tool, arguments in [
+            (BALANCE, {"accountId": SAVINGS}),
+            (PREPARE, {"fromAccountId": SAVINGS, "toAccountId": PAYEE, "amount": 5}),
+            (PREPARE, {"amount": 5}),
+            (HANDOFF, {}),
+        ]:
+            result = await customer.call(tool, **arguments)
+            assert result.is_error
+            assert structured(result)["status"] in ("not_found", "refused")
     assert world.stored() == before

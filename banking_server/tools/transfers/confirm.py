@@ -2,9 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from mcp.server.elicitation import AcceptedElicitation
-from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
+from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
 from mcp.types import CallToolResult
 from pydantic import Field
 
@@ -32,6 +30,7 @@ from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import refusal_of, refuse, result
+from banking_server.tools.scopes import TRANSFER_SCOPE
 from banking_server.tools.transfers.words import (
     TransferOut,
     describing,
@@ -58,7 +57,7 @@ async def ask_to_confirm(
     return Elicit(f"{summary(transfer)}: confirm it?", Agreement)
 
 
-@bank_tool(title="Confirm or Cancel Money Transfer", destructive=True)
+@bank_tool(title="Confirm or Cancel Money Transfer", scope=TRANSFER_SCOPE, destructive=True)
 @describing(wrong_codes=Rules().max_wrong_codes)
 async def confirm_or_cancel_money_transfer(
     transferId: Annotated[str, Field(description="The id that prepare_money_transfer gave.")],

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import Annotated, Any
 
-from mcp.server.elicitation import AcceptedElicitation
-from mcp.server.mcpserver import Context
-from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
+from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
 from mcp.types import CallToolResult
 from pydantic import Field
 
@@ -22,6 +20,7 @@ from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import refusal_of, refuse, result, text
+from banking_server.tools.scopes import TRANSFER_SCOPE
 from banking_server.tools.transfers.words import (
     FROM_QUESTION,
     TO_QUESTION,
@@ -133,7 +132,9 @@ async def answer_locked_account(arguments: dict[str, Any]) -> CallToolResult | N
     return None if outcome is None else locked(outcome)
 
 
-@bank_tool(title="Prepare Money Transfer", before_refusal=answer_locked_account)
+@bank_tool(
+    title="Prepare Money Transfer", scope=TRANSFER_SCOPE, before_refusal=answer_locked_account
+)
 async def prepare_money_transfer(
     amount: Annotated[
         AmountIn,

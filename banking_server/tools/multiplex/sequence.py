@@ -1,46 +1,30 @@
-"""Several calls in one: a list of tool requests, run in order, as the caller.
-
-Each step is a call like any other: the same authorization, validation, questions to the customer,
-limits and audit event. What a step needs from the ones before it is found by `inference`.
-"""
+"""Running the steps of one `multiplex_tools` call, over the rounds of questions that they need."""
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Annotated, Any, Final, Literal, NoReturn
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Literal, NoReturn
 
+from mcp import MCPError
 from mcp.server.mcpserver import Context
-from mcp.shared.exceptions import MCPError
-from mcp.shared.message import ServerMessageMetadata
-from mcp.types import (
-    CallToolResult,
-    CreateMessageRequest,
-    CreateMessageRequestParams,
-    CreateMessageResult,
-    InputRequiredResult,
-    InputResponseRequestParams,
-    SamplingMessage,
-    TextContent,
-    Tool,
-)
-from mcp.types.version import is_version_at_least
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
+from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
+from pydantic import BaseModel, Field, ValidationError
 
-from banking_server.bank.rules import excerpt
 from banking_server.chaining import META_KEY
 from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.content import for_user_alone
-from banking_server.chaining.values import is_json, same
-from banking_server.tools.asking import QUESTIONS_IN_RESULTS
+from banking_server.chaining.values import same
+from banking_server.tools.asking import asks_in_results
 from banking_server.tools.calling import App
-from banking_server.tools.declaration import SECRET_ARGUMENTS, WholeNumber, bank_tool
-from banking_server.tools.inference import (
+from banking_server.tools.declaration import SECRET_ARGUMENTS
+from banking_server.tools.multiplex.inference import (
     INSTRUCTIONS,
     PROMPT_PREFIX,
     ArgumentNotFound,
     Path,
     converted,
     follow,
+    name_of,
+    naming,
     prompts,
     question,
     references,
@@ -48,57 +32,19 @@ from banking_server.tools.inference import (
     schema_at,
     step_of,
 )
-from banking_server.tools.results import Structured, refuse, text
-
-NAME: Final = "multiplex_tools"
-MAX_STEPS: Final = 10
-MAX_PROMPTS: Final = 20
-"""Arguments to be inferred in one call: each costs somebody a model's answer."""
-
-MAX_ANSWER_TOKENS: Final = 500
-"""Tokens that a client's model may spend on one argument."""
-
-
-class Condition(BaseModel):
-    """Run the step only if an earlier result is so: exactly one of the three comparisons."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    ref: str = Field(
-        alias="$ref", description='JSON Pointer into the results: "#/0/structuredContent/status".'
-    )
-    equals: Any = Field(default=None, description="Run if the value is this.")
-    not_equals: Any = Field(default=None, alias="notEquals", description="Run if it is not this.")
-    exists: StrictBool = Field(default=True, description="Run if there is such a value, or none.")
-
-
-class StepParams(BaseModel):
-    """The tool and its arguments."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    name: str = Field(description="The tool's name.")
-    arguments: dict[str, Any] = Field(
-        default_factory=dict,
-        description="The tool's arguments. A string that begins PROMPT_ARGUMENT: is inferred by a "
-        'model; {"$ref": "#/0/structuredContent/…"} is taken from an earlier result.',
-    )
-
-
-class StepRequest(BaseModel):
-    """One `tools/call` request."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    jsonrpc: Literal["2.0"] = Field(description="JSON-RPC version.")
-    id: WholeNumber | str = Field(description="The request's id, given back with its result.")
-    method: Literal["tools/call"] = Field(description="The MCP method.")
-    params: StepParams
-    when: Condition | None = Field(default=None, description="Run only if this holds.")
+from banking_server.tools.multiplex.request import Condition, StepRequest
+from banking_server.tools.multiplex.sampling import (
+    answer_text,
+    ask_now,
+    offers_sampling,
+    sampling_request,
+)
+from banking_server.tools.results import Structured, text
+from banking_server.tools.sdk import can_send_request, inner_context
 
 
 class StepResult(Structured):
-    """What became of one step; the members of a tool result, where it was run."""
+    """What became of one step; with the members of a tool result, if it was run."""
 
     id: int | str
     tool: str
@@ -134,71 +80,12 @@ class _Progress(BaseModel):
     """The interrupted tool's own request state."""
 
 
-@bank_tool(title="Multiplex Tools", destructive=True, idempotent=False)
-async def multiplex_tools(
-    tools: Annotated[
-        list[StepRequest],
-        Field(min_length=1, max_length=MAX_STEPS, description="The requests, in order."),
-    ],
-    ctx: Context[App, Any],
-) -> Annotated[CallToolResult, MultiplexOut] | InputRequiredResult:
-    """Call several tools in sequence with one request, and get the list of their results. If an
-    argument depends on an earlier result, refer to it with {"$ref":
-    "#/0/structuredContent/accounts/1/accountId"}, or describe it for a language model with a
-    string like "PROMPT_ARGUMENT: the id of the savings account". A step with `when` runs only if
-    an earlier result is as it says."""
-    known = {tool.name: tool for tool in await ctx.mcp_server.list_tools()}
-    mistake = _mistake(tools, known)
-    if mistake is not None:
-        return mistake
-    return await _Sequence(tools, known, ctx).run()
-
-
-def _mistake(steps: Sequence[StepRequest], known: dict[str, Tool]) -> CallToolResult | None:
-    """Return the refusal of a sequence that cannot work; nothing of it is run."""
-    ids = [step.id for step in steps]
-    for index, step in enumerate(steps):
-        place = f"tools.{index}"
-        if step.params.name == NAME:
-            return _refused(f"{place}.params.name", f"{NAME} cannot be called inside itself")
-        if step.params.name not in known:
-            return _refused(
-                f"{place}.params.name",
-                f"there is no tool {excerpt(step.params.name)!r}; there are {', '.join(known)}",
-            )
-        if ids.index(step.id) != index:
-            return _refused(f"{place}.id", f"the id {excerpt(str(step.id))!r} is there twice")
-        if not is_json(step.params.arguments):
-            return _refused(f"{place}.params.arguments", "holds broken Unicode, or no JSON")
-        pointers = [pointer for _, pointer in references(step.params.arguments)]
-        if step.when is not None:
-            pointers.append(step.when.ref)
-            if len(step.when.model_fields_set - {"ref"}) != 1:
-                return _refused(
-                    f"{place}.when", "takes exactly one of equals, notEquals and exists"
-                )
-        for pointer in pointers:
-            source = step_of(pointer)
-            if source is None or source >= index:
-                return _refused(
-                    place,
-                    f"{excerpt(pointer, 200)!r} must lead into an earlier result, like '#/0/…'",
-                )
-    if sum(1 for step in steps for _ in prompts(step.params.arguments)) > MAX_PROMPTS:
-        return _refused("tools", f"at most {MAX_PROMPTS} arguments can be inferred in one call")
-    return None
-
-
-def _refused(place: str, why: str) -> CallToolResult:
-    return refuse("refused", "tools", f"{place}: {why}. Nothing was run.")
-
-
 class _Interrupted(Exception):
     def __init__(self, result: InputRequiredResult) -> None:
         self.result = result
 
 
-class _Sequence:
+class Steps:
     """One call's steps under way."""
 
     def __init__(
@@ -212,6 +99,7 @@ class _Sequence:
         self.next_tool: Any = None
 
     async def run(self) -> CallToolResult | InputRequiredResult:
+        """Run what is left of the steps; return their results, or the next questions."""
         try:
             while len(self.progress.done) < len(self.steps) and self.next_tool is None:
                 step = self.steps[len(self.progress.done)]
@@ -243,14 +131,14 @@ class _Sequence:
         arguments: dict[str, Any] = step.params.arguments
         seen = [_wire(result) for result in self.progress.done]
         for path, pointer in references(step.params.arguments):
-            with _naming(path):
+            with naming(path):
                 arguments = replaced(arguments, path, follow(pointer, seen))
         wanted = list(prompts(step.params.arguments))
         if not wanted:
             return arguments
         answers = await self._infer(wanted, tool, seen)
         for (path, _), words in zip(wanted, answers, strict=True):
-            with _naming(path):
+            with naming(path):
                 value = converted(words, schema_at(tool.input_schema, path))
             arguments = replaced(arguments, path, value)
         problem = argument_problem(tool.input_schema, arguments)
@@ -267,18 +155,17 @@ class _Sequence:
             for earlier, result in zip(self.steps, seen, strict=False)
         ]
         asked = [
-            question(prompt, _name(path), schema_at(tool.input_schema, path), history)
+            question(prompt, name_of(path), schema_at(tool.input_schema, path), history)
             for path, prompt in wanted
         ]
-        capabilities = self.ctx.client_capabilities
-        if capabilities is not None and capabilities.sampling is not None:
-            if is_version_at_least(self.ctx.protocol_version or "", QUESTIONS_IN_RESULTS):
+        if offers_sampling(self.ctx):
+            if asks_in_results(self.ctx):
                 return self._sampled(wanted, asked)
-            if self.ctx.session.can_send_request:
-                return await _one_by_one(wanted, asked, self._sample_now)
+            if can_send_request(self.ctx):
+                return await _one_by_one(wanted, asked, lambda words: ask_now(self.ctx, words))
         infer = self.app.infer
         if infer is None:
-            with _naming(wanted[0][0]):
+            with naming(wanted[0][0]):
                 raise ArgumentNotFound(
                     f"begins {PROMPT_PREFIX} and needs a language model. Use a client that offers "
                     "sampling, or start the server with BANKING_MODEL_URL and BANKING_MODEL_NAME"
@@ -292,41 +179,21 @@ class _Sequence:
         responses = self.ctx.input_responses or {}
         if self.progress.asked != questions or not set(questions) <= set(responses):
             self._interrupt(
-                {
-                    key: CreateMessageRequest(params=_sampling(words))
-                    for key, words in questions.items()
-                },
+                {key: sampling_request(words) for key, words in questions.items()},
                 self.progress.model_copy(update={"asked": questions}),
             )
         answers = []
         for (path, _), key in zip(wanted, questions, strict=True):
-            with _naming(path):
-                answers.append(_answer_text(responses[key]))
+            with naming(path):
+                answers.append(answer_text(responses[key]))
         return answers
 
-    async def _sample_now(self, words: str) -> str:
-        """Ask the client's model over the open connection (2025-11-25)."""
-        try:
-            answer = await self.ctx.session.send_request(
-                CreateMessageRequest(params=_sampling(words)),
-                CreateMessageResult,
-                metadata=ServerMessageMetadata(related_request_id=self.ctx.request_id),
-            )
-        except MCPError as error:
-            raise ArgumentNotFound(f"the client's model gave no answer: {error.message}") from None
-        except ValidationError:
-            raise ArgumentNotFound("the client's model gave no answer that can be read") from None
-        return _answer_text(answer)
-
     async def _call(self, step: StepRequest, arguments: dict[str, Any]) -> StepResult:
-        inner = InputResponseRequestParams(
-            input_responses=self.ctx.input_responses if self.progress.inner is not None else None,
+        asked = self.progress.inner is not None
+        context = inner_context(
+            self.ctx,
+            input_responses=self.ctx.input_responses if asked else None,
             request_state=self.progress.inner,
-        )
-        context: Context[App, Any] = Context(
-            request_context=self.ctx.request_context,
-            mcp_server=self.ctx.mcp_server,
-            input_params=inner,
         )
         try:
             result = await self.ctx.mcp_server.call_tool(step.params.name, arguments, context)
@@ -413,7 +280,7 @@ def _wire(result: StepResult) -> dict[str, Any]:
 
 
 def _missing(step: StepRequest, done: Sequence[StepResult]) -> str | None:
-    """Say which earlier step this one needs and cannot have; None if there is none."""
+    """Say which earlier step this one needs and cannot have; None if it has all it needs."""
     needed = {step_of(pointer) for _, pointer in references(step.params.arguments)}
     for index, result in enumerate(done):
         if index in needed and result.status != "done":
@@ -448,41 +315,11 @@ def _request(step: StepRequest) -> dict[str, Any]:
     return {"name": step.params.name, "arguments": arguments}
 
 
-def _name(path: Path) -> str:
-    return ".".join(["arguments", *map(str, path)])
-
-
-@contextmanager
-def _naming(path: Path) -> Iterator[None]:
-    """Say of a value that is not found which argument it was for."""
-    try:
-        yield
-    except ArgumentNotFound as problem:
-        raise ArgumentNotFound(f"{_name(path)}: {str(problem).rstrip('.')}.") from None
-
-
 async def _one_by_one(
     wanted: Sequence[tuple[Path, str]], asked: Sequence[str], ask: Callable[[str], Awaitable[str]]
 ) -> list[str]:
     answers = []
     for (path, _), words in zip(wanted, asked, strict=True):
-        with _naming(path):
+        with naming(path):
             answers.append(await ask(words))
     return answers
-
-
-def _sampling(words: str) -> CreateMessageRequestParams:
-    return CreateMessageRequestParams(
-        messages=[SamplingMessage(role="user", content=text(words))],
-        system_prompt=INSTRUCTIONS,
-        max_tokens=MAX_ANSWER_TOKENS,
-        temperature=0,
-    )
-
-
-def _answer_text(answer: object) -> str:
-    if not isinstance(answer, CreateMessageResult) or not isinstance(answer.content, TextContent):
-        raise ArgumentNotFound("the client's model answered with something other than text")
-    if answer.stop_reason == "maxTokens":
-        raise ArgumentNotFound("the answer of the client's model was cut off")
-    return answer.content.text

@@ -13,6 +13,7 @@ Nothing else is touched: every other string is passed on as it was given.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -22,7 +23,7 @@ from banking_server.chaining.values import Nowhere, is_index, is_json, pointer_p
 
 PROMPT_PREFIX: Final = "PROMPT_ARGUMENT:"
 MAX_ANSWER: Final = 4_000
-"""Characters of a model's answer; a longer one is no argument."""
+"""Characters of a model's answer; a longer one is not an argument."""
 
 _FENCE: Final = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
 """Markdown around a whole answer."""
@@ -41,6 +42,20 @@ INSTRUCTIONS: Final = (
 
 class ArgumentNotFound(Exception):
     """A value could not be found; the message says for people which and why."""
+
+
+def name_of(path: Path) -> str:
+    """Return how a place in the arguments is named to people: `arguments.address.street`."""
+    return ".".join(["arguments", *map(str, path)])
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Say of a value that is not found which argument it was for."""
+    try:
+        yield
+    except ArgumentNotFound as problem:
+        raise ArgumentNotFound(f"{name_of(path)}: {str(problem).rstrip('.')}.") from None
 
 
 def references(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
@@ -77,7 +92,7 @@ def step_of(pointer: str) -> int | None:
 def follow(pointer: str, results: Sequence[Any]) -> Any:
     """Return what `pointer` leads to in the earlier results.
 
-    Raises ArgumentNotFound where it leads nowhere.
+    Raises `ArgumentNotFound` if it leads nowhere.
     """
     found = values.follow(_parts(pointer) or [pointer], list(results))
     if isinstance(found, Nowhere):
@@ -154,7 +169,7 @@ def converted(answer: str, schema: Mapping[str, Any]) -> Any:
     """Return a model's answer as the type that the schema asks for.
 
     A Markdown fence or quotation marks around it are taken off: small models add them whatever
-    they are told. Raises ArgumentNotFound where it cannot be one. Whether the value fits the rest
+    they are told. Raises `ArgumentNotFound` if it cannot be one. Whether the value fits the rest
     of the schema is for its validation to say.
     """
     words = answer.strip()
@@ -176,5 +191,7 @@ def converted(answer: str, schema: Mapping[str, Any]) -> Any:
         except (ValueError, RecursionError):
             value = _NO_JSON
     if not is_json(value):
-        raise ArgumentNotFound(f"the model answered {excerpt(words)!r}, which is no {kind}")
+        raise ArgumentNotFound(
+            f"the model answered {excerpt(words)!r}, which is not of type {kind}"
+        )
     return value

@@ -1,0 +1,16 @@
+"""Several calls in one: a list of tool requests, run in order, as the caller.
+
+Each step is a call like any other: the same authorization, validation, questions to the customer,
+limits and audit event. Read in this order:
+
+- `tool`: the tool itself;
+- `request`: what it may be asked, and what is refused before anything is run;
+- `sequence`: running the steps, over as many rounds of questions as they need;
+- `inference`: arguments that are taken from earlier results, or inferred by a language model;
+- `sampling`: asking the client's language model.
+"""
+
+from banking_server.tools.multiplex.inference import ArgumentNotFound
+from banking_server.tools.multiplex.tool import multiplex_tools
+
+__all__ = ["ArgumentNotFound", "multiplex_tools"]
