@@ -314,7 +314,8 @@ class Exercise:
         provenance = _provenance(str(uuid.uuid4()), 2, last or step.call)
         profile = Profile(elicitation=step.elicitation is not None)
         chained = self._make(step, profile, provenance)
-        self._observe(Refusal(step.id, chained.final.messages, alone, chained))
+        messages = [*alone.final.messages, *chained.final.messages]
+        self._observe(Refusal(step.id, messages, alone, chained))
 
     # Following a chain
 

@@ -3,12 +3,15 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal, Protocol
+from typing import Final, Protocol
 
 from banking_server.conformance.message import METHOD_NOT_FOUND, Json, WireMessage
 
 MESSAGE_BYTES: Final = 16 * 1024 * 1024
-"""The longest message that is read, in bytes. A server that sends a longer one is not followed."""
+"""The longest message that is read, in bytes. A longer one ends the run."""
+
+LEVELS: Final = 400
+"""The deepest nesting that is read. A deeper message ends the run: Python cannot walk any depth."""
 
 
 class TargetFailure(Exception):
@@ -26,16 +29,6 @@ class Target:
     """Variables set for `command`, besides those of the suite's own environment."""
     timeout: float = 30.0
     """Seconds that one answer may take."""
-
-    @property
-    def name(self) -> str:
-        """The target as the user gave it."""
-        return self.url or " ".join(self.command)
-
-    @property
-    def transport(self) -> Literal["http", "stdio"]:
-        """The transport that this target is reached by."""
-        return "http" if self.url else "stdio"
 
 
 Ask = Callable[[str, Json], Json]
@@ -86,12 +79,31 @@ class Record:
 
 
 def parsed(text: str | bytes) -> Json | None:
-    """Return the JSON object that `text` holds, or None if it holds something else."""
+    """Return the JSON object that `text` holds, or None if it holds something else.
+
+    Raises TargetFailure if it is nested too deeply.
+    """
     try:
         message = json.loads(text)
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
-    return message if isinstance(message, dict) else None
+    except RecursionError:
+        raise _too_deep() from None
+    level = [message]
+    for _ in range(LEVELS):
+        level = [
+            part
+            for value in level
+            if isinstance(value, dict | list)
+            for part in (value.values() if isinstance(value, dict) else value)
+        ]
+        if not level:
+            return message if isinstance(message, dict) else None
+    raise _too_deep()
+
+
+def _too_deep() -> TargetFailure:
+    return TargetFailure(f"the server sent a message that is nested deeper than {LEVELS} levels")
 
 
 def response_to(message: Json, answer: Ask) -> Json:

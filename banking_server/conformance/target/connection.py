@@ -81,11 +81,6 @@ class ToolCall:
         """The last reply."""
         return self.replies[-1]
 
-    @property
-    def messages(self) -> list[WireMessage]:
-        """Everything that was exchanged for the call."""
-        return [message for reply in self.replies for message in reply.messages]
-
 
 class Connection:
     """A connection to the server in one era, opened by `connect`."""

@@ -23,7 +23,7 @@ _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 """What RFC 9110 allows as part of the name of a header."""
 
 _TYPES: Final = ("string", "integer", "boolean")
-"""Types of arguments that may have a header. A `number` may not: each language writes it its way."""
+"""Types of arguments that may have a header. A `number` may not: languages write it differently."""
 
 
 def mirrored(message: Json, input_schema: object = None) -> dict[str, str]:
