@@ -53,7 +53,7 @@ from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import identity, same, shown
 
 FOLLOW_UPS: Final = 10
-"""Follow-up calls that are made at most, where the scenario sets no limit."""
+"""Follow-up calls that are made at most, if the scenario sets no limit."""
 
 LATER_SETTINGS: Final = {"version": 2, "since": "a later version", "options": {"level": 2}}
 
