@@ -32,8 +32,8 @@ from banking_server.conformance.requirements import Side, checks_of, load_checks
 from banking_server.conformance.scenario_file import ScenarioError
 from banking_server.conformance.server.run import PASSIVE, run_server
 from banking_server.conformance.server.scenario import load_server_scenario
+from banking_server.conformance.target.channel import Target
 from banking_server.conformance.target.child_process import CannotStart
-from banking_server.conformance.target.connection import Target
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.traceability import matrix_json, print_matrix
 

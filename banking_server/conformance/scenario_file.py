@@ -1,4 +1,4 @@
-"""What the two kinds of scenario files have in common: strict models, read from YAML."""
+"""What server scenarios and client scripts have in common: strict models, read from YAML."""
 
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -31,7 +31,7 @@ _JsonLoader.yaml_implicit_resolvers = {
 
 
 class Strict(BaseModel):
-    """A part of a scenario file; members that it does not know are mistakes."""
+    """A part of a scenario file; a member that it does not know is a mistake."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

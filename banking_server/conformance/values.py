@@ -1,29 +1,71 @@
 """The suite's own reading of JSON values: it shares no judgement with what it judges."""
 
-from collections.abc import Hashable
-from typing import Any
+import json
+import re
+from typing import Any, Final
+
+_INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
+"""A place in a list, as RFC 6901 writes it: `-1` and `01` are not."""
 
 
-def identity(value: Any) -> Hashable:
-    """Return what two JSON values have in common exactly if they are the same.
+def identity(value: Any) -> str:
+    """Return one text for all values that are the same JSON.
 
     A number is its value (`1` is `1.0`), `true` is not a number, members have no order and the
-    items of a list have one. Raises RecursionError if it is nested deeper than Python can walk.
+    items of a list have one. `NaN`, which some writers of JSON produce, is itself. Any depth will
+    do. Raises TypeError if it is not a JSON value.
     """
-    match value:
-        case bool() | None:
-            return ("literal", value)
-        case int() | float():
-            return ("number", value)
-        case str():
-            return ("string", value)
-        case list():
-            return ("array", tuple(identity(item) for item in value))
-        case dict():
-            return ("object", frozenset((name, identity(item)) for name, item in value.items()))
-    raise TypeError(f"{type(value).__name__} is not a JSON value")
+    text: list[str] = []
+    # What is still to be written, the next on top: values, and text that is ready. Not recursive,
+    # as what is judged can be nested deeper than Python can call.
+    left: list[tuple[bool, Any]] = [(False, value)]
+    while left:
+        ready, item = left.pop()
+        if ready:
+            text.append(item)
+            continue
+        match item:
+            case list():
+                left.append((True, "]"))
+                for part in reversed(item):
+                    left += [(True, ","), (False, part)]
+                left.append((True, "["))
+            case dict():
+                left.append((True, "}"))
+                for name in sorted(item, key=str, reverse=True):
+                    left += [(True, ","), (False, item[name]), (True, f"{json.dumps(str(name))}:")]
+                left.append((True, "{"))
+            case float() if item.is_integer():
+                text.append(str(int(item)))
+            case None | bool() | int() | float() | str():
+                text.append(json.dumps(item))
+            case _:
+                raise TypeError(f"{type(item).__name__} is not a JSON value")
+    return "".join(text)
 
 
 def same(one: Any, other: Any) -> bool:
     """Return whether two JSON values are the same."""
     return identity(one) == identity(other)
+
+
+def at_pointer(pointer: str, value: Any) -> Any:
+    """Return what a JSON Pointer (RFC 6901) leads to in `value`, or None if it leads nowhere."""
+    for part in pointer.split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(value, dict) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and _INDEX.fullmatch(name) and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return None
+    return value
+
+
+def shown(value: Any) -> str:
+    """Return a value as a report shows it: JSON, cut after 300 characters."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "a value that is nested too deeply to be shown"
+    return text if len(text) <= 300 else text[:300] + "…"

@@ -146,7 +146,7 @@ class SmallServer:
         return result
 
     def run(self, name, arguments, request):
-        """Run a tool; return its result and, where there is one, its directive."""
+        """Run a tool; return its result and its directive, if it has one."""
         if name == "login":
             return self.says("Your password is hunter2-secret."), None
         if name == "place_order":

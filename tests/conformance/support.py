@@ -22,7 +22,7 @@ from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.requirements import checks_of
 from banking_server.conformance.server.run import ServerRun, run_server
 from banking_server.conformance.server.scenario import ServerScenario, load_server_scenario
-from banking_server.conformance.target.connection import Target
+from banking_server.conformance.target.channel import Target
 from banking_server.conformance.target.era import Era
 
 from . import small_client

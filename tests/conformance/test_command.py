@@ -319,7 +319,7 @@ def test_what_the_parser_refuses_is_exit_code_2(arguments: list[str]) -> None:
         (ONE_STEP + "    colour: red\n", "steps.0.colour"),
         (ONE_STEP + "    refused: true\n", "repeatable"),
         (ONE_STEP + ONE_STEP.partition("steps:\n")[2], "two steps have the id 'order'"),
-        (ONE_STEP + "    capture: {x: {text: '('}}\n", "no regular expression"),
+        (ONE_STEP + "    capture: {x: {text: '('}}\n", "not a regular expression"),
     ],
 )
 def test_a_mistake_in_a_scenario_file_is_named(tmp_path: Path, text: str, complaint: str) -> None:

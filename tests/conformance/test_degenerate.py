@@ -1,4 +1,4 @@
-"""Targets that are no target: they earn no success, and the exit code says so."""
+"""Targets that are not MCP servers or clients: they earn no success, and the exit code says so."""
 
 import json
 import sys
@@ -44,7 +44,7 @@ CRASHES_LATER = (
     ],
     ids=["true", "false", "absent", "hangs", "echoes", "floods", "empty-results"],
 )
-def test_a_program_that_is_no_server(command: list[str]) -> None:
+def test_a_program_that_is_not_a_server(command: list[str]) -> None:
     run = suite("server", "--timeout", "0.5", "--scenario", SHOP, "--json", "--", *command)
     assert run.code == 3
     assert run.report["verdict"] == "error"
@@ -111,7 +111,7 @@ def test_a_url_where_nobody_listens() -> None:
 
 
 @pytest.mark.parametrize("command", [["/bin/true"], ["/bin/false"], ["/bin/sh", "-c", "sleep 60"]])
-def test_a_program_that_is_no_client(command: list[str]) -> None:
+def test_a_program_that_is_not_a_client(command: list[str]) -> None:
     run = suite("client", "--timeout", "0.5", "--json", "--", *command)
     assert run.code == 3
     assert run.report["verdict"] == "error"

@@ -31,12 +31,12 @@ class Capture(Strict):
             try:
                 re.compile(self.text)
             except re.error as error:
-                raise ValueError(f"text is no regular expression: {error}") from error
+                raise ValueError(f"text is not a regular expression: {error}") from error
         return self
 
 
 class StepExpectation(Strict):
-    """What a call should produce, so that the scenario reaches what it means to test."""
+    """What a call has to bring for the scenario to reach what it means to test."""
 
     next_tool: Name | Annotated[list[Name], Field(min_length=1)] | None = Field(
         default=None, alias="nextTool"
@@ -54,7 +54,7 @@ class FollowUp(Strict):
 
 
 class Step(Strict):
-    """One call, in the order of the file."""
+    """One call; the steps of a file are made in its order."""
 
     id: Kebab
     description: str = ""

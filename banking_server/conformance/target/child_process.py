@@ -13,10 +13,10 @@ from types import TracebackType
 from typing import IO, Self
 
 STOP_SECONDS = 1.0
-"""How long a program may take to stop by itself once its input has ended."""
+"""Seconds that a program may take to stop by itself once its input has ended."""
 
 OUTPUT_BYTES = 64 * 1024
-"""How much captured output is kept: the end of it, where errors stand."""
+"""Bytes of captured output that are kept: the last ones, where errors stand."""
 
 
 class CannotStart(Exception):
@@ -57,27 +57,27 @@ class ChildProcess:
 
     @property
     def input(self) -> IO[bytes]:
-        """Its standard input. Raises RuntimeError where it is not interactive."""
+        """Its standard input. Raises RuntimeError if it is not interactive."""
         if self._process.stdin is None:
             raise RuntimeError("this program was started without pipes")
         return self._process.stdin
 
     @property
     def output(self) -> IO[bytes]:
-        """Its standard output. Raises RuntimeError where it is not interactive."""
+        """Its standard output. Raises RuntimeError if it is not interactive."""
         if self._process.stdout is None:
             raise RuntimeError("this program was started without pipes")
         return self._process.stdout
 
     def wait(self, seconds: float) -> int | None:
-        """Return its exit code, or None where it still runs after `seconds`."""
+        """Return its exit code, or None if it still runs after `seconds`."""
         try:
             return self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return None
 
     def captured_output(self) -> str:
-        """Return the end of what it printed. Empty where it is interactive."""
+        """Return the end of what it printed; empty if it is interactive."""
         return "" if self._output is None else _tail(self._output)
 
     def captured_errors(self) -> str:

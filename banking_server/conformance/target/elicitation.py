@@ -1,11 +1,12 @@
-"""What the suite says, in the part of a user, to a server's question."""
+"""What the suite says, in the part of a user, to a server's questions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 from pydantic import model_validator
 
 from banking_server.conformance.scenario_file import Json, Strict
+from banking_server.conformance.target.channel import Unanswerable
 
 
 class ElicitationAnswer(Strict):
@@ -32,3 +33,31 @@ class ElicitationAnswer(Strict):
             names = list(properties) if isinstance(properties, dict) else []
             content = dict.fromkeys(names[:1], self.value)
         return {"action": self.action, "content": content}
+
+
+class Answers:
+    """Hands out the answers of one call, in order; what is asked beyond them is cancelled."""
+
+    def __init__(self, answers: Sequence[ElicitationAnswer] = ()) -> None:
+        self._left = list(answers)
+
+    def __call__(self, method: str, params: Json) -> Json:
+        """Answer a request of the server. Raises Unanswerable if it is not a question."""
+        if method == "ping":
+            return {}
+        if method != "elicitation/create":
+            raise Unanswerable(method)
+        if self._left:
+            schema = params.get("requestedSchema")
+            return self._left.pop(0).to_wire(schema if isinstance(schema, dict) else {})
+        return {"action": "cancel"}
+
+    def to_interim(self, question: Any) -> Json:
+        """Answer one question of an interim result; one that makes no sense is cancelled."""
+        if not isinstance(question, dict):
+            return {"action": "cancel"}
+        params = question.get("params")
+        try:
+            return self(str(question.get("method")), params if isinstance(params, dict) else {})
+        except Unanswerable:
+            return {"action": "cancel"}

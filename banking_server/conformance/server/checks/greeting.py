@@ -1,0 +1,73 @@
+"""What a server says before any tool is called."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+
+from jsonschema.validators import Draft202012Validator
+
+from banking_server.chaining.directive import IDENTIFIER, META_KEY
+from banking_server.conformance.server.checks.registry import check
+from banking_server.conformance.server.evidence import Greeting, OtherResults
+from banking_server.conformance.server.finding import Finding, NotApplicable
+from banking_server.conformance.server.reading import carries_directive
+from banking_server.conformance.values import shown
+from banking_server.packaged import packaged
+
+
+@check("tool-chaining-server-advertises-in-discover", on=Greeting)
+def advertises_in_discover(greeting: Greeting) -> Finding:
+    """On 2026-07-28 the extension stands among the server's capabilities."""
+    return _advertises(greeting, "capabilities.extensions")
+
+
+@check("tool-chaining-server-advertises-in-initialize", on=Greeting)
+def advertises_in_initialize(greeting: Greeting) -> Finding:
+    """On 2025-11-25 it may also stand among the experimental ones."""
+    return _advertises(greeting, "capabilities.extensions or capabilities.experimental")
+
+
+def _advertises(greeting: Greeting, where: str) -> Finding:
+    return Finding(
+        bool(greeting.settings),
+        expected=f"{IDENTIFIER} in {where}",
+        seen=f"capabilities {shown(greeting.capabilities)}",
+    )
+
+
+@check(
+    "tool-chaining-server-settings-valid",
+    on=Greeting,
+    unseen=NotApplicable("the server advertises no settings"),
+)
+def settings_valid(greeting: Greeting) -> Sequence[Finding]:
+    """The advertised settings meet their schema, in each place where they stand."""
+    return [
+        Finding(
+            _settings_schema().is_valid(settings),
+            expected="a settings object whose version, if there is one, "
+            "is an integer of at least 1",
+            seen=shown(settings),
+        )
+        for settings in greeting.settings
+    ]
+
+
+@cache
+def _settings_schema() -> Draft202012Validator:
+    schema = json.loads((packaged("specs") / "next-tool.schema.json").read_text("utf-8"))
+    return Draft202012Validator({**schema["$defs"]["settings"], "$defs": schema["$defs"]})
+
+
+@check("tool-chaining-server-no-directive-on-other-methods", on=OtherResults)
+def no_directive_on_other_methods(results: OtherResults) -> Finding:
+    """Only results of `tools/call` carry directives."""
+    wrong = [
+        message for message in results.messages if carries_directive(message.body.get("result"))
+    ]
+    return Finding(
+        not wrong,
+        expected=f"no _meta.{META_KEY} on results other than that of tools/call",
+        seen=f"{len(wrong)} such results with one" if wrong else "none",
+        messages=wrong or results.messages,
+    )

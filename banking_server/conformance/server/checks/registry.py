@@ -1,0 +1,43 @@
+"""Where checks are registered: each is a function under its full id."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from banking_server.conformance.server.evidence import Evidence
+from banking_server.conformance.server.finding import Judged, NotApplicable, Untestable
+
+E = TypeVar("E", bound=Evidence)
+
+
+@dataclass(frozen=True)
+class ServerCheck:
+    """One check of servers, as code; what it is for stands in `specs/conformance/checks.yaml`."""
+
+    id: str
+    on: type[Evidence]
+    """The kind of evidence that it judges, and no other."""
+    unseen: Untestable | NotApplicable
+    """What to say if a run brought no such evidence, or none that concerns it."""
+    judge: Callable[[Any], Judged]
+
+
+CHECKS: Final[dict[str, ServerCheck]] = {}
+"""Every check of servers by its id, once the modules of this package are imported."""
+
+
+def check(
+    check_id: str, *, on: type[E], unseen: Untestable | NotApplicable | None = None
+) -> Callable[[Callable[[E], Judged]], Callable[[E], Judged]]:
+    """Register a function as the check `check_id`, to be called with each evidence of type `on`.
+
+    `unseen` takes the place of what the type of evidence itself says if there is none.
+    """
+
+    def register(judge: Callable[[E], Judged]) -> Callable[[E], Judged]:
+        if check_id in CHECKS:
+            raise ValueError(f"{check_id} is registered twice")
+        CHECKS[check_id] = ServerCheck(check_id, on, unseen or on.unseen, judge)
+        return judge
+
+    return register

@@ -1,0 +1,159 @@
+"""The call that a directive asks for: the tool, its arguments, and what must not be in them."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from jsonschema.exceptions import SchemaError, best_match
+from jsonschema.protocols import Validator
+from jsonschema.validators import Draft202012Validator, validator_for
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+
+from banking_server.conformance.message import Json
+from banking_server.conformance.server.checks.registry import check
+from banking_server.conformance.server.evidence import DirectiveBesideSecrets, ResultWithDirective
+from banking_server.conformance.server.finding import Finding, NotApplicable
+from banking_server.conformance.values import shown
+
+
+@check("tool-chaining-server-names-listed-tool", on=ResultWithDirective)
+def names_listed_tool(result: ResultWithDirective) -> Finding | None:
+    """The tool is in the server's own list."""
+    if result.directive.tool is None:
+        return None
+    return Finding(
+        result.target is not None,
+        expected=f"a tool of tools/list: {', '.join(result.listed)}",
+        seen=result.directive.tool,
+    )
+
+
+@check("tool-chaining-server-names-visible-tool", on=ResultWithDirective)
+def names_visible_tool(result: ResultWithDirective) -> Finding | None:
+    """The tool is one that the model may see."""
+    if result.target is None:
+        return None
+    return Finding(
+        not hidden_from_model(result.target),
+        expected="a tool whose _meta.ui.visibility, if present, includes model",
+        seen=f"{result.directive.tool} with visibility {shown(_ui(result.target).get(VISIBILITY))}",
+    )
+
+
+VISIBILITY: Final = "visibility"
+
+
+def hidden_from_model(tool: Json) -> bool:
+    """Return whether a tool of `tools/list` has a visibility that lacks `"model"`.
+
+    A lone `"model"` counts as a list of one; whatever else is not a list lacks it.
+    """
+    if VISIBILITY not in _ui(tool):
+        return False
+    match _ui(tool)[VISIBILITY]:
+        case list() as audiences:
+            return not any(audience == "model" for audience in audiences)
+        case audience:
+            return bool(audience != "model")
+
+
+def _ui(tool: Json) -> Json:
+    meta = tool.get("_meta")
+    ui = meta.get("ui") if isinstance(meta, dict) else None
+    return ui if isinstance(ui, dict) else {}
+
+
+@check("tool-chaining-server-arguments-valid", on=ResultWithDirective)
+def arguments_valid(result: ResultWithDirective) -> Finding | None:
+    """The arguments meet the tool's input schema."""
+    schema, arguments = _schema(result), result.directive.arguments
+    if schema is None or arguments is None:
+        return None
+    misfit = _misfit(schema, arguments)
+    return Finding(
+        misfit is None,
+        expected="arguments that are complete and valid against the input schema of "
+        f"{result.directive.tool}",
+        seen=misfit or "valid arguments",
+    )
+
+
+@check("tool-chaining-server-arguments-declared", on=ResultWithDirective)
+def arguments_declared(result: ResultWithDirective) -> Finding | NotApplicable | None:
+    """The tool's input schema declares every argument, which catches one that is misspelt."""
+    schema, arguments = _schema(result), result.directive.arguments
+    if schema is None or arguments is None:
+        return None
+    tool = result.directive.tool
+    if _declares_elsewhere(schema):
+        return NotApplicable(
+            f"the input schema of {tool} does not declare its arguments by name alone"
+        )
+    properties = schema.get("properties")
+    declared = properties.keys() if isinstance(properties, dict) else set()
+    undeclared = sorted(arguments.keys() - declared)
+    return Finding(
+        not undeclared,
+        expected=f"only arguments that the input schema of {tool} declares",
+        seen=f"also {', '.join(undeclared)}" if undeclared else "only such",
+    )
+
+
+def _schema(result: ResultWithDirective) -> Json | None:
+    schema = result.target.get("inputSchema") if result.target is not None else None
+    return schema if isinstance(schema, dict) else None
+
+
+ELSEWHERE: Final[Sequence[str]] = (
+    *("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"),
+    "patternProperties",
+)
+"""Keywords beside `properties` by which a schema can declare arguments."""
+
+
+def _declares_elsewhere(schema: Json) -> bool:
+    return any(keyword in schema for keyword in ELSEWHERE) or (
+        schema.get("additionalProperties", False) is not False
+    )
+
+
+def _misfit(schema: Json, arguments: Json) -> str | None:
+    """Say why `arguments` do not meet `schema`; None if they do.
+
+    No reference is ever fetched. What cannot be checked is not valid: nothing vouches for it.
+    """
+    try:
+        # validator_for is typed as returning Any's class; the protocol is what it promises.
+        dialect: type[Validator] = validator_for(schema, default=Draft202012Validator)
+        dialect.check_schema(schema)
+        nothing_else: Registry[Any] = Registry()
+        error = best_match(dialect(schema, registry=nothing_else).iter_errors(arguments))
+    except SchemaError:
+        return "the tool's input schema is not valid JSON Schema"
+    except Unresolvable as unresolvable:
+        return f"the tool's input schema refers to {unresolvable.ref}, which is not in it"
+    except RecursionError:
+        return "the arguments or the schema are nested too deeply to be checked"
+    except Exception:
+        # A schema can be anybody's, and some make the validator itself fail.
+        return "the arguments could not be checked against the tool's input schema"
+    if error is None:
+        return None
+    place = ".".join(["arguments", *map(str, error.absolute_path)])
+    if error.validator in ("required", "additionalProperties", "dependentRequired"):
+        return f"{place}: {error.message}"
+    rule = json.dumps(error.validator_value, default=str)
+    return f"{place}: must satisfy {error.validator} {rule[:200]}"
+
+
+@check("tool-chaining-server-no-secret-in-arguments", on=DirectiveBesideSecrets)
+def no_secret_in_arguments(seen: DirectiveBesideSecrets) -> Finding:
+    """No secret travels in a directive, which others get to see."""
+    text = json.dumps(seen.directive.value, ensure_ascii=False)
+    held = [name for name, secret in seen.secrets.items() if secret in text]
+    return Finding(
+        not held,
+        expected="none of the values that the scenario calls secret",
+        seen=f"the value of {', '.join(held)}" if held else "none",
+    )

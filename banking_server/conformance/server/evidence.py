@@ -1,0 +1,212 @@
+"""Evidence: what a server did, as the checks get to see it. It says what happened, not whether it
+is right."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from banking_server.chaining.directive import IDENTIFIER
+from banking_server.conformance.message import Json, WireMessage
+from banking_server.conformance.server.finding import NotApplicable, Untestable
+from banking_server.conformance.server.reading import SeenDirective, directive_of, ended_alike
+from banking_server.conformance.target.connection import ToolCall
+from banking_server.conformance.target.era import Era
+
+NEEDS_REPEATING = Untestable("no step that ends in a directive has `repeatable: true`")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Something that a server did."""
+
+    step: str
+    """The step of the scenario that showed it."""
+    messages: Sequence[WireMessage]
+    """What was exchanged for it."""
+
+    unseen: ClassVar[Untestable | NotApplicable] = Untestable(
+        "no call returned a directive that would show it"
+    )
+    """What to say of a check that found no evidence of this kind."""
+    calls_tools: ClassVar[bool] = True
+    """Whether it takes a call of a tool, and so a scenario that allows one."""
+
+
+@dataclass(frozen=True)
+class Greeting(Evidence):
+    """The reply to `server/discover` or `initialize`."""
+
+    era: Era
+    capabilities: Json
+    server_info: Json
+
+    unseen = Untestable("the server did not say what it is")
+    calls_tools = False
+
+    @property
+    def settings(self) -> list[Any]:
+        """What it advertises under the extension's identifier, in each place of its era."""
+        places = ["extensions"] if self.era is Era.MODERN else ["extensions", "experimental"]
+        found = [self.capabilities.get(place) for place in places]
+        return [
+            place[IDENTIFIER] for place in found if isinstance(place, dict) and IDENTIFIER in place
+        ]
+
+
+@dataclass(frozen=True)
+class OtherResults(Evidence):
+    """Every result of a method other than `tools/call`."""
+
+    unseen = Untestable("the server answered nothing besides tools/call")
+    calls_tools = False
+
+
+@dataclass(frozen=True)
+class InterimResult(Evidence):
+    """A result with which a tool asks for input."""
+
+    directive: SeenDirective | None
+
+    unseen = NotApplicable(
+        "no call asked for input; a step with `elicitation` that does would exercise this"
+    )
+
+
+@dataclass(frozen=True)
+class ResultWithDirective(Evidence):
+    """A complete result that carries a directive, whatever shape it is in."""
+
+    directive: SeenDirective
+    content: Sequence[Json]
+    """Its content items."""
+    declared: bool
+    """Whether the client that made the call had declared the extension."""
+    target: Json | None
+    """The tool that the directive names, as `tools/list` has it; None if it is not there."""
+    listed: Sequence[str]
+    """The names of all tools in `tools/list`."""
+
+
+@dataclass(frozen=True)
+class ResultInWords(Evidence):
+    """A complete result with a directive, for a client that did not declare the extension."""
+
+    directive: SeenDirective
+    content: Sequence[Json]
+
+    unseen = NEEDS_REPEATING
+
+
+@dataclass(frozen=True)
+class DirectiveBesideSecrets(Evidence):
+    """A directive, and the values that it must not hold."""
+
+    directive: SeenDirective
+    secrets: Mapping[str, str]
+    """Each secret by a name that may be shown."""
+
+    unseen = NotApplicable(
+        "the scenario names no secret; a `capture` with `secret: true` would exercise this"
+    )
+
+
+@dataclass(frozen=True)
+class Repetition(Evidence):
+    """A call that was made twice, the second time in a way that must not change how it ends."""
+
+    first: ToolCall
+    again: ToolCall
+    elsewhere: bool
+    """Whether the second took another connection, where the server may keep another state."""
+
+    unseen = NEEDS_REPEATING
+
+    @property
+    def alike(self) -> bool:
+        """Whether both calls ended alike."""
+        return ended_alike(self.first, self.again)
+
+    @property
+    def has_directive(self) -> bool:
+        """Whether the first call ended in a directive."""
+        return directive_of(self.first.final) is not None
+
+
+class RepeatedUnchanged(Repetition):
+    """The same call again."""
+
+
+class RepeatedUndeclared(Repetition):
+    """Again as a client that did not declare the extension."""
+
+
+class RepeatedWithLaterSettings(Repetition):
+    """Again as a client whose settings are of a later version."""
+
+
+class RepeatedWithProvenance(Repetition):
+    """Again with provenance."""
+
+
+class RepeatedWithMalformedProvenance(Repetition):
+    """Again with malformed provenance."""
+
+
+@dataclass(frozen=True)
+class Refusal(Evidence):
+    """A call that was refused, and the same call as part of a chain."""
+
+    alone: ToolCall
+    chained: ToolCall
+
+    unseen = NotApplicable(
+        "the scenario names no call that is refused; a step with `refused: true` would "
+        "exercise this"
+    )
+
+
+@dataclass(frozen=True)
+class FollowedChain(Evidence):
+    """A chain that was followed as far as the scenario allows."""
+
+    calls: int
+    """The calls that were made, the first one included."""
+    ended: bool
+    """Whether the last of them had no directive."""
+    leads_back_to: str | None
+    """The tool of the last directive, if that call is in the chain already."""
+
+    unseen = Untestable("no chain was followed to its end; `follow: true` on a step allows it")
+
+
+Kinds = Sequence[type[Evidence]]
+
+OF_REPEATING: Kinds = (
+    RepeatedUnchanged,
+    RepeatedUndeclared,
+    ResultInWords,
+    RepeatedWithLaterSettings,
+    RepeatedWithProvenance,
+    RepeatedWithMalformedProvenance,
+)
+"""What repeating a step shows, in the order in which it is done."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Evidence that a step should have brought, and did not."""
+
+    step: str
+    kinds: Kinds
+    reason: str
+    messages: Sequence[WireMessage] = ()
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that kept the suite from examining everything."""
+
+    sentence: str
+
+
+Observation = Evidence | Missing | Problem

@@ -1,0 +1,198 @@
+"""A server behind a URL, speaking Streamable HTTP."""
+
+import contextlib
+import json
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx2
+
+from banking_server.conformance.message import Json
+from banking_server.conformance.target.channel import (
+    MESSAGE_BYTES,
+    Ask,
+    Record,
+    Target,
+    TargetFailure,
+    parsed,
+    response_to,
+)
+from banking_server.conformance.target.headers import mirrored
+
+EVENT_STREAM: Final = "text/event-stream"
+
+
+class Http:
+    """The channel to a server over Streamable HTTP."""
+
+    def __init__(self, target: Target, record: Record) -> None:
+        self._target = target
+        self._record = record
+        self._url = target.url or ""
+        self._session: str | None = None
+        self._version: str | None = None
+        local = urlsplit(self._url).hostname in ("127.0.0.1", "localhost", "::1")
+        try:
+            self._client = httpx2.Client(
+                headers=dict(target.headers), timeout=target.timeout, trust_env=not local
+            )
+        except (httpx2.InvalidURL, ValueError) as error:
+            raise TargetFailure(f"{self._url!r} is not a usable URL: {error}") from error
+        self._listener: threading.Thread | None = None
+        self._answer: Ask | None = None
+
+    def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
+        headers = {"accept": f"application/json, {EVENT_STREAM}", **more}
+        if self._session is not None:
+            headers["mcp-session-id"] = self._session
+        if self._version is not None:
+            headers["mcp-protocol-version"] = self._version
+        return headers
+
+    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Json:
+        """Send a request and return the response to it, answering the server's requests meanwhile.
+
+        Raises TargetFailure.
+        """
+        self._record.sent(message)
+        self._answer = answer
+        method = message["method"]
+        headers = {"content-type": "application/json", **mirrored(message, input_schema)}
+        try:
+            with self._client.stream(
+                "POST", self._url, content=json.dumps(message), headers=self._headers(headers)
+            ) as response:
+                if method == "initialize":
+                    self._session = response.headers.get("mcp-session-id")
+                for received in _messages(response, time.monotonic() + self._target.timeout):
+                    self._record.received(received)
+                    if "method" in received:
+                        if "id" in received:
+                            self._post(response_to(received, answer))
+                    elif received.get("id") in (message["id"], None):
+                        # A request that was rejected before its id was read is answered with null.
+                        return received
+        except httpx2.TimeoutException as error:
+            raise TargetFailure(
+                f"no answer to {method} within {self._target.timeout:g} s"
+            ) from error
+        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
+            raise TargetFailure(f"{method} to {self._url} failed: {error}") from error
+        status = f"HTTP {response.status_code}"
+        self._record.received({"notJsonRpc": f"{status} without a JSON-RPC response"})
+        if response.is_redirect:
+            status += f" (a redirect to {response.headers.get('location')}; not followed)"
+        raise TargetFailure(f"{method} was answered with {status} and no JSON-RPC response")
+
+    def _post(self, message: Json) -> None:
+        self._record.sent(message)
+        headers = self._headers({"content-type": "application/json"})
+        try:
+            self._client.post(self._url, content=json.dumps(message), headers=headers)
+        except httpx2.HTTPError as error:
+            raise TargetFailure(f"posting to {self._url} failed: {error}") from error
+
+    def notify(self, message: Json) -> None:
+        """Send a notification. Raises TargetFailure."""
+        self._post(message)
+
+    def adopt(self, version: str) -> None:
+        """Name the negotiated revision from now on, and listen to the session's own stream."""
+        self._version = version
+        if self._session is not None:
+            self._listener = threading.Thread(target=self._listen, daemon=True)
+            self._listener.start()
+
+    def _listen(self) -> None:
+        # Some servers put their questions on the session's GET stream, not on the call's.
+        with (
+            contextlib.suppress(httpx2.HTTPError, httpx2.StreamError, TargetFailure),
+            self._client.stream(
+                "GET",
+                self._url,
+                headers=self._headers({"accept": EVENT_STREAM}),
+                timeout=httpx2.Timeout(self._target.timeout, read=None),
+            ) as response,
+        ):
+            if response.status_code != 200:
+                return
+            for text in _events(response, deadline=float("inf")):
+                message = parsed(text)
+                if message is not None and "method" in message:
+                    self._record.received(message)
+                    if "id" in message and self._answer is not None:
+                        self._post(response_to(message, self._answer))
+
+    def close(self) -> None:
+        """End the session, and close the connections."""
+        if self._session is not None:
+            with contextlib.suppress(httpx2.HTTPError):
+                self._client.delete(self._url, headers=self._headers({}))
+        self._client.close()
+
+
+def _messages(response: httpx2.Response, deadline: float) -> Iterator[Json]:
+    """Yield the JSON-RPC messages of a response body, whether it is JSON or an event stream."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    streamed = kind == EVENT_STREAM
+    texts = _events(response, deadline) if streamed else iter([_body(response, deadline)])
+    for text in texts:
+        message = parsed(text)
+        if message is not None and message.get("jsonrpc") == "2.0":
+            yield message
+
+
+def _body(response: httpx2.Response, deadline: float) -> str:
+    parts: list[str] = []
+    size = 0
+    for part in response.iter_text():
+        parts.append(part)
+        size += len(part)
+        if size > MESSAGE_BYTES:
+            raise _too_long()
+        _in_time(deadline)
+    return "".join(parts)
+
+
+def _events(response: httpx2.Response, deadline: float) -> Iterator[str]:
+    """Yield the data of each server-sent event."""
+    # The library looks at no clock, so it is given a response whose chunks are timed: also a
+    # stream that never comes to an event has to end. Event streams are UTF-8, whatever the
+    # header says, and may begin with a byte order mark.
+    timed = httpx2.Response(
+        response.status_code,
+        headers=response.headers,
+        request=response.request,
+        stream=_Timed(response.iter_raw(), deadline),
+    )
+    timed.encoding = "utf-8-sig"
+    try:
+        for event in httpx2.EventSource(timed, max_event_size=MESSAGE_BYTES):
+            yield event.data
+    except httpx2.SSEError as error:
+        raise _too_long() from error
+
+
+class _Timed(httpx2.SyncByteStream):
+    """The chunks of a body, until the deadline has passed."""
+
+    def __init__(self, chunks: Iterable[bytes], deadline: float) -> None:
+        self._chunks = chunks
+        self._deadline = deadline
+
+    def __iter__(self) -> Iterator[bytes]:
+        for chunk in self._chunks:
+            _in_time(self._deadline)
+            yield chunk
+
+
+def _in_time(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise httpx2.ReadTimeout("the answer did not end in time")
+
+
+def _too_long() -> TargetFailure:
+    return TargetFailure(f"the server sent more than {MESSAGE_BYTES} bytes as one message")

@@ -1,0 +1,124 @@
+"""A server that the suite starts itself, and that speaks lines of JSON on its standard streams."""
+
+import contextlib
+import json
+import queue
+import threading
+import time
+from typing import Final
+
+from banking_server.conformance.message import Json
+from banking_server.conformance.target.channel import (
+    MESSAGE_BYTES,
+    Ask,
+    Record,
+    Target,
+    TargetFailure,
+    parsed,
+    response_to,
+)
+from banking_server.conformance.target.child_process import CannotStart, ChildProcess
+
+QUEUED_LINES: Final = 1000
+"""Lines that wait to be read; a server that floods its output is slowed down, not followed."""
+
+NOISE: Final = 20
+"""Lines that are not JSON objects and are kept to be shown."""
+
+
+class Stdio:
+    """The channel to a server over stdio."""
+
+    def __init__(self, target: Target, record: Record) -> None:
+        self._timeout = target.timeout
+        self._record = record
+        try:
+            self._process = ChildProcess(
+                target.command, interactive=True, environment=target.environment
+            )
+        except CannotStart as error:
+            raise TargetFailure(str(error)) from error
+        self._lines: queue.Queue[bytes | None] = queue.Queue(QUEUED_LINES)
+        self._outbox: queue.Queue[bytes | None] = queue.Queue()
+        # A thread each, since a server that does not read, or does not write, blocks its pipe.
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._writer = threading.Thread(target=self._write, daemon=True)
+        self._reader.start()
+        self._writer.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while line := self._process.output.readline(MESSAGE_BYTES):
+                self._lines.put(line)
+        self._lines.put(None)
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while (line := self._outbox.get()) is not None:
+                self._process.input.write(line)
+                self._process.input.flush()
+
+    def _send(self, message: Json) -> None:
+        self._record.sent(message)
+        self._outbox.put(json.dumps(message).encode() + b"\n")
+
+    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Json:
+        """Send a request and return the response to it, answering the server's requests meanwhile.
+
+        Raises TargetFailure.
+        """
+        self._send(message)
+        deadline = time.monotonic() + self._timeout
+        noise = 0
+        while True:
+            left = deadline - time.monotonic()
+            try:
+                if left <= 0:
+                    raise queue.Empty
+                line = self._lines.get(timeout=left)
+            except queue.Empty:
+                heard = f" ({noise} lines that are not JSON objects)" if noise else ""
+                raise TargetFailure(
+                    f"no answer to {message['method']} within {self._timeout:g} s"
+                    f"{heard}{self._last_words()}"
+                ) from None
+            if line is None:
+                code = self._process.wait(1.0)
+                how = "closed its output" if code is None else f"exited with code {code}"
+                raise TargetFailure(
+                    f"the server {how} instead of answering {message['method']}{self._last_words()}"
+                )
+            received = parsed(line)
+            if received is None:
+                noise += 1
+                if noise <= NOISE:
+                    self._record.received({"notJson": line[:500].decode("utf-8", "replace")})
+                continue
+            self._record.received(received)
+            if "method" in received:
+                if "id" in received:
+                    self._send(response_to(received, answer))
+            elif received.get("id") == message["id"]:
+                return received
+
+    def _last_words(self) -> str:
+        lines = self._process.captured_errors().strip().splitlines()
+        return f"; the last line of its standard error: {lines[-1][:300]}" if lines else ""
+
+    def notify(self, message: Json) -> None:
+        """Send a notification."""
+        self._send(message)
+
+    def adopt(self, version: str) -> None:
+        """Do nothing: over stdio no message carries the revision that was agreed on."""
+
+    def close(self) -> None:
+        """Stop the server, and everything that it started."""
+        self._outbox.put(None)
+        self._writer.join(1.0)
+        with self._process:
+            self._process.stop()
+            while self._reader.is_alive():
+                # It may wait for room in the queue.
+                with contextlib.suppress(queue.Empty):
+                    self._lines.get(timeout=0.05)

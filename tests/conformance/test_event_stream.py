@@ -1,0 +1,315 @@
+"""Event streams are read as the standard says, however a server writes and sends them."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from banking_server.conformance.target import http as channel
+from banking_server.conformance.target.channel import Target, TargetFailure
+from banking_server.conformance.target.connection import Connection, Profile, connect
+from banking_server.conformance.target.era import Era
+
+from .small_server import SmallServer
+from .support import suite
+
+Chunks = Callable[[bytes], Iterator[bytes]]
+"""Turns a message of JSON into the chunks of a body."""
+
+SAID = "a\u2028b\u2029c\u0085d\u000be\u00e9\U0001f600"
+"""Separators that end a line for Python, but neither in JSON nor in an event stream."""
+
+
+@contextmanager
+def streaming(server: SmallServer, chunks: Chunks) -> Iterator[str]:
+    """Serve over HTTP, each answer as an event stream; gives the URL."""
+    capabilities: dict[str, Any] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def do_POST(self) -> None:
+            message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if message.get("method") == "initialize":
+                capabilities.update(message["params"]["capabilities"])
+            answer = server.handle(message, capabilities)
+            if answer is None:
+                self.send_response(202)
+                self.send_header("content-length", "0")
+                self.end_headers()
+                return
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("connection", "close")
+            self.end_headers()
+            try:
+                for chunk in chunks(json.dumps(answer, ensure_ascii=False).encode()):
+                    self.wfile.write(chunk)
+                    self.wfile.flush()
+            except OSError:
+                pass  # The suite has given up.
+
+        def log_message(self, *arguments: Any) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{http.server_port}/mcp"
+    finally:
+        http.shutdown()
+        http.server_close()
+        thread.join()
+
+
+class SaysSeparators(SmallServer):
+    def says(self, text: str) -> Any:
+        return {"content": [{"type": "text", "text": SAID}]}
+
+
+def plain(message: bytes) -> Iterator[bytes]:
+    yield b"data: " + message + b"\n\n"
+
+
+def crlf(message: bytes) -> Iterator[bytes]:
+    yield b"event: message\r\ndata: " + message + b"\r\n\r\n"
+
+
+def cr(message: bytes) -> Iterator[bytes]:
+    yield b"event: message\rdata: " + message + b"\r\r"
+
+
+def crlf_split(message: bytes) -> Iterator[bytes]:
+    for part in (b"data: " + message + b"\r", b"\n\r", b"\n"):
+        yield part
+        time.sleep(0.005)
+
+
+def byte_order_mark(message: bytes) -> Iterator[bytes]:
+    yield b"\xef\xbb\xbfdata: " + message + b"\n\n"
+
+
+def comments(message: bytes) -> Iterator[bytes]:
+    yield b": data: {}\n:\n\n:\ndata: " + message + b"\n: more\n\n:\n"
+
+
+def other_fields(message: bytes) -> Iterator[bytes]:
+    yield b"id: 1\nretry: 9\ndata:\n\n" + b"id\nfoo: bar\ndata:" + message + b"\n\n"
+
+
+def lines(message: bytes) -> Iterator[bytes]:
+    """A message that is written over several lines of data."""
+    pretty = json.dumps(json.loads(message), indent=1, ensure_ascii=False).encode()
+    yield b"".join(b"data: " + line + b"\n" for line in pretty.split(b"\n")) + b"\n"
+
+
+def thirds(message: bytes) -> Iterator[bytes]:
+    event = b"data: " + message + b"\n\n"
+    for start in range(0, len(event), len(event) // 3):
+        yield event[start : start + len(event) // 3]
+        time.sleep(0.005)
+
+
+def multibyte_split(message: bytes) -> Iterator[bytes]:
+    """A character of several bytes is cut in the middle."""
+    event = b"data: " + message + b"\n\n"
+    cut = next((place for place, byte in enumerate(event) if byte >= 0x80), 10) + 1
+    yield event[:cut]
+    time.sleep(0.02)
+    yield event[cut:]
+
+
+WRITERS = [
+    plain,
+    crlf,
+    cr,
+    crlf_split,
+    byte_order_mark,
+    comments,
+    other_fields,
+    lines,
+    thirds,
+    multibyte_split,
+]
+
+
+@pytest.mark.parametrize("era", Era)
+@pytest.mark.parametrize("chunks", WRITERS, ids=lambda writer: writer.__name__)
+def test_a_message_arrives_as_it_was_sent(chunks: Chunks, era: Era) -> None:
+    with streaming(SaysSeparators(), chunks) as url:
+        connection = connect(Target(url=url, timeout=5), era, Profile())
+        try:
+            call = connection.call_tool("notify_team", {"order": "1"})
+        finally:
+            connection.close()
+    assert call.final.result is not None
+    assert call.final.result["content"][0]["text"] == SAID
+
+
+ONE_STEP = """
+name: one
+description: One chain.
+steps:
+  - id: order
+    call: place_order
+    arguments: {sku: chair, quantity: 500}
+    repeatable: true
+    follow: true
+"""
+
+
+def test_a_conforming_server_is_conformant_whatever_its_texts_hold(tmp_path: Path) -> None:
+    path = tmp_path / "one.yaml"
+    path.write_text(ONE_STEP)
+    with streaming(SaysSeparators(), plain) as url:
+        run = suite("server", "--url", url, "--scenario", path, "--json")
+    assert run.code == 0, run.output
+    assert run.report["spec_versions"] == list(Era)
+
+
+# What never ends
+
+
+@contextmanager
+def opened(chunks: Chunks, timeout: float) -> Iterator[Connection]:
+    """Connect to a server that answers the greeting, and then sends `chunks`."""
+    answered: list[bytes] = []
+
+    def after_greeting(message: bytes) -> Iterator[bytes]:
+        answered.append(message)
+        return plain(message) if len(answered) == 1 else chunks(message)
+
+    with streaming(SmallServer(), after_greeting) as url:
+        connection = connect(Target(url=url, timeout=timeout), Era.MODERN, Profile())
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+
+def endless(chunk: bytes) -> Chunks:
+    def chunks(message: bytes) -> Iterator[bytes]:
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            yield chunk
+            time.sleep(0.01)
+
+    return chunks
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [b": still here\n\n", b"data: {}\n\n", b"data: x\n", b"data: no line end", b":"],
+    ids=["comments", "events", "lines", "one-line", "one-comment"],
+)
+def test_a_stream_that_never_ends_is_left_at_the_deadline(chunk: bytes) -> None:
+    with opened(endless(chunk), timeout=0.5) as connection:
+        start = time.monotonic()
+        with pytest.raises(TargetFailure, match=r"no answer to tools/list within 0\.5 s"):
+            connection.list_tools()
+        assert time.monotonic() - start < 5
+
+
+@pytest.mark.parametrize(
+    "chunk", [b"data: " + b"x" * 999 + b"\n", b"x" * 999], ids=["lines", "one-line"]
+)
+def test_an_event_that_never_ends_is_left_when_it_is_too_long(
+    chunk: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channel, "MESSAGE_BYTES", 10_000)
+    with (
+        opened(endless(chunk), timeout=15) as connection,
+        pytest.raises(TargetFailure, match="more than 10000 bytes as one message"),
+    ):
+        connection.list_tools()
+
+
+def test_many_events_may_be_longer_than_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel, "MESSAGE_BYTES", 10_000)
+
+    def chunks(message: bytes) -> Iterator[bytes]:
+        for _ in range(50):
+            yield b'data: {"jsonrpc": "2.0", "method": "notifications/x"}' + b" " * 900 + b"\n\n"
+        yield from plain(message)
+
+    with opened(chunks, timeout=15) as connection:
+        tools, _ = connection.list_tools()
+    assert tools
+
+
+def test_a_message_that_is_nested_too_deeply_is_a_failure_of_the_server() -> None:
+    def chunks(message: bytes) -> Iterator[bytes]:
+        yield b"data: " + b"[" * 500 + b"]" * 500 + b"\n\n"
+
+    with (
+        opened(chunks, timeout=5) as connection,
+        pytest.raises(TargetFailure, match="nested deeper than 400 levels"),
+    ):
+        connection.list_tools()
+
+
+def test_a_question_on_the_stream_of_the_session_is_answered() -> None:
+    """On 2025-11-25 a server may put its questions there, and not on the stream of the call."""
+    asked, answers = threading.Event(), []
+    listening = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.end_headers()
+            listening.set()
+            asked.wait(10)
+            question = {"jsonrpc": "2.0", "id": "q", "method": "elicitation/create"}
+            body = {**question, "params": {"message": "x\u2028y", "requestedSchema": {}}}
+            text = json.dumps(body, ensure_ascii=False)
+            self.wfile.write(f"data: {text}\r\n\r\n".encode())
+
+        def do_POST(self) -> None:
+            message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            if message.get("id") == "q":
+                answers.append(message["result"])
+                answered.set()
+            result: dict[str, Any] = {"content": []}
+            if message.get("method") == "initialize":
+                result = {"protocolVersion": "2025-11-25", "capabilities": {}}
+            if message.get("method") == "tools/call":
+                listening.wait(10)
+                asked.set()
+                answered.wait(10)
+            body = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": result})
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("mcp-session-id", "s")
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def do_DELETE(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *arguments: Any) -> None:
+            pass
+
+    answered = threading.Event()
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{http.server_port}/mcp"
+        connection = connect(Target(url=url, timeout=15), Era.LEGACY, Profile(elicitation=True))
+        connection.call_tool("pick", {})
+        connection.close()
+    finally:
+        http.shutdown()
+        http.server_close()
+        thread.join()
+    assert answers == [{"action": "cancel"}]

@@ -1,0 +1,137 @@
+"""The suite's own writing of headers: read back, and held to what the SDK writes."""
+
+from typing import Any
+
+import pytest
+from mcp.shared import inbound
+
+from banking_server.conformance.target.headers import encoded, mirrored, of_arguments
+
+TEXTS = [
+    "",
+    "x",
+    "two words",
+    " leading",
+    "trailing ",
+    "\ttab",
+    "inner\ttab",
+    "line\nend",
+    "null\0byte",
+    "\x7f",
+    "~!#$%&'*+-.^_`|",
+    'quotes " and \\',
+    "größer",
+    "\u2028",
+    "\U0001f600",
+    "=?base64?eA==?=",
+    "=?base64??=",
+    "=?base64?",
+    " ",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=ascii)
+def test_a_text_is_encoded_as_the_sdk_does(text: str) -> None:
+    assert encoded(text) == inbound.encode_header_value(text)
+    assert inbound.decode_header_value(encoded(text)) == text
+    assert encoded(text).isascii()
+    assert encoded(text).isprintable()
+
+
+def test_a_text_that_is_not_unicode_is_encoded_all_the_same() -> None:
+    assert encoded("\ud800") == "=?base64?7aCA?="
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "text": {"type": "string", "x-mcp-header": "Text"},
+        "count": {"type": "integer", "x-mcp-header": "Count"},
+        "flag": {"type": "boolean", "x-mcp-header": "Flag"},
+        "silent": {"type": "string"},
+        "inner": {
+            "type": "object",
+            "properties": {"deep": {"type": "string", "x-mcp-header": "Deep"}},
+        },
+    },
+}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"text": "x", "count": 3, "flag": True, "silent": "y"},
+        {"text": "", "flag": False, "count": 0},
+        {"text": "größer", "count": -1},
+        {"text": None, "count": None, "flag": None},
+        {"text": ["a"], "count": {"a": 1}},
+        {"text": 1.5, "count": True, "flag": "yes"},
+        {"inner": {"deep": " x "}},
+        {"inner": {"deep": None}},
+        {"inner": {}},
+        {"inner": "text"},
+        {"inner": None},
+        {"unknown": "x"},
+    ],
+    ids=str,
+)
+def test_arguments_have_the_headers_that_the_sdk_sends(arguments: dict[str, Any]) -> None:
+    expected = inbound.mcp_param_headers(inbound.x_mcp_header_map(SCHEMA), arguments)
+    assert of_arguments(SCHEMA, arguments) == expected
+    assert inbound.validate_mcp_param_headers(SCHEMA, arguments, expected) is None
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "number", "x-mcp-header": "A"},
+        {"type": ["string"], "x-mcp-header": "A"},
+        {"x-mcp-header": "A"},
+        {"type": "string", "x-mcp-header": "not a token"},
+        {"type": "string", "x-mcp-header": ""},
+        {"type": "string", "x-mcp-header": 7},
+        "not a schema",
+    ],
+    ids=str,
+)
+def test_an_annotation_that_breaks_the_rules_gives_no_header(part: Any) -> None:
+    schema = {"type": "object", "properties": {"a": part}}
+    assert inbound.find_invalid_x_mcp_header(schema) is not None or part == "not a schema"
+    assert of_arguments(schema, {"a": "x"}) == {}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        None,
+        7,
+        {},
+        {"properties": None},
+        {"allOf": [{"properties": {"a": {"type": "string", "x-mcp-header": "A"}}}]},
+        {"default": {"properties": {"a": {"type": "string", "x-mcp-header": "A"}}}},
+    ],
+    ids=str,
+)
+def test_an_annotation_counts_among_the_properties_alone(schema: Any) -> None:
+    assert of_arguments(schema, {"a": "x"}) == {}
+
+
+def test_a_message_of_2026_07_28_has_its_headers() -> None:
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    call = {"name": "überweisen", "arguments": {"count": 7}, "_meta": meta}
+    assert mirrored({"method": "tools/call", "params": call}, SCHEMA) == {
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/call",
+        "mcp-name": "=?base64?w7xiZXJ3ZWlzZW4=?=",
+        "Mcp-Param-Count": "7",
+    }
+    assert mirrored({"method": "tools/list", "params": {"_meta": meta}}) == {
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "tools/list",
+    }
+
+
+def test_a_message_of_2025_11_25_has_none() -> None:
+    assert mirrored({"method": "tools/call", "params": {"name": "x"}}, SCHEMA) == {}
+    assert mirrored({"method": "ping"}) == {}

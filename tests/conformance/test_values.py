@@ -1,0 +1,113 @@
+"""When the suite takes two JSON values to be the same, and where a pointer leads."""
+
+from typing import Any
+
+import pytest
+
+from banking_server.chaining import values as judged
+from banking_server.conformance.values import at_pointer, identity, same, shown
+
+
+def nested(levels: int, inmost: Any) -> Any:
+    for _ in range(levels):
+        inmost = {"a": [inmost]}
+    return inmost
+
+
+ALIKE = [
+    (1, 1.0),
+    (0, -0.0),
+    (10**22, 1e22),
+    (2**53, float(2**53)),
+    ({"a": 1, "b": 2}, {"b": 2.0, "a": 1}),
+    ([1, [2, {"x": None}]], [1.0, [2, {"x": None}]]),
+    ("\u00e9", "\u00e9"),
+    (float("nan"), float("nan")),
+    ({}, {}),
+]
+DIFFERENT = [
+    (1, True),
+    (0, False),
+    (0, None),
+    (False, None),
+    ("1", 1),
+    ("", None),
+    ([], {}),
+    ([], [[]]),
+    ([[1], 2], [[1, 2]]),
+    ([1, 2], [2, 1]),
+    ({"a": None}, {}),
+    ({"a": 1}, {"a": 1, "b": 1}),
+    (2**53 + 1, float(2**53)),
+    (1e400, 10**300),
+    (0.1, 0.10000000000000002),
+    ("\u00e9", "e\u0301"),
+    ("a,b", ["a", "b"]),
+    ({"a": "b"}, {'a":"b': ""}),
+    (float("nan"), "NaN"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), ALIKE, ids=str)
+def test_same(one: Any, other: Any) -> None:
+    assert same(one, other)
+    assert same([one], [other])
+    assert identity({"x": one}) == identity({"x": other})
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT, ids=str)
+def test_different(one: Any, other: Any) -> None:
+    assert not same(one, other)
+    assert not same([one], [other])
+    assert not same({"x": one}, {"x": other})
+
+
+@pytest.mark.parametrize(("one", "other"), [*ALIKE, *DIFFERENT], ids=str)
+def test_judge_and_judged_compare_alike(one: Any, other: Any) -> None:
+    assert same(one, other) == judged.same(one, other)
+
+
+def test_any_depth_can_be_compared() -> None:
+    assert same(nested(5_000, 1), nested(5_000, 1.0))
+    assert not same(nested(5_000, 1), nested(5_000, 2))
+    assert not same(nested(5_000, 1), nested(4_999, 1))
+
+
+def test_what_is_not_json_is_refused() -> None:
+    with pytest.raises(TypeError, match="set is not a JSON value"):
+        identity([{1}])
+
+
+DOCUMENT = {"a": [10, {"b": None}, "x"], "": 1, "~": 2, "/": 3, "0": "member", "01": "one"}
+
+
+@pytest.mark.parametrize(
+    ("pointer", "value"),
+    [
+        ("", DOCUMENT),
+        ("/a/0", 10),
+        ("/a/2", "x"),
+        ("/", 1),
+        ("/~0", 2),
+        ("/~1", 3),
+        ("/0", "member"),
+        ("/01", "one"),
+        ("/a/3", None),
+        ("/a/-", None),
+        ("/a/-1", None),
+        ("/a/00", None),
+        ("/a/\u00b2", None),
+        ("/a/99999999999999999999", None),
+        ("/a/1/b", None),
+        ("/a/2/0", None),
+        ("/b", None),
+    ],
+)
+def test_a_pointer(pointer: str, value: Any) -> None:
+    assert at_pointer(pointer, DOCUMENT) == value
+
+
+def test_a_long_value_is_cut_where_it_is_shown() -> None:
+    assert shown({"a": "\u00e9"}) == '{"a": "\u00e9"}'
+    assert shown("x" * 500) == '"' + "x" * 299 + "\u2026"
+    assert "nested too deeply" in shown(nested(5_000, 1))
