@@ -5,6 +5,12 @@ from typing import Any, Final, Literal
 
 METHOD_NOT_FOUND: Final = -32601
 
+PROTOCOL_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+CLIENT_INFO_KEY: Final = "io.modelcontextprotocol/clientInfo"
+CLIENT_CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
+SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
+"""Members of `_meta` that MCP itself defines, from 2026-07-28 on."""
+
 Json = dict[str, Any]
 
 

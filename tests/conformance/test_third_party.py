@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.conformance.client.run import ClientEnd, run_client
+from banking_server.conformance.client.evidence import ClientEnd
+from banking_server.conformance.client.run import run_client
 from banking_server.conformance.target.era import Era
 
 from .support import HERE, all_checks, scripts, statuses, suite

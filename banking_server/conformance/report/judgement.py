@@ -10,7 +10,7 @@ from banking_server.conformance.target.era import Era
 
 
 class Status(StrEnum):
-    """The official suite's five statuses."""
+    """What became of a check, in the official suite's words."""
 
     SUCCESS = "SUCCESS"
     FAILURE = "FAILURE"
@@ -19,7 +19,29 @@ class Status(StrEnum):
     """A SHOULD was not kept."""
     SKIPPED = "SKIPPED"
     """Nothing was judged: the check does not apply, or could not be made (`untestable`)."""
-    INFO = "INFO"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check compared, and whether the sentence is kept."""
+
+    holds: bool
+    expected: str
+    seen: str
+
+
+@dataclass(frozen=True)
+class NotTestable:
+    """The check applies, but nothing was reached that could be judged."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class NotApplicable:
+    """The check does not apply to this target."""
+
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -43,20 +65,27 @@ class Judgement:
     """The file of expected failures lists it."""
 
     @property
+    def not_kept(self) -> bool:
+        """Whether the sentence was not kept, MUST or SHOULD."""
+        return self.status in (Status.FAILURE, Status.WARNING)
+
+    @property
     def severity(self) -> tuple[int, bool]:
         """How bad it is: of several judgements on a check, the worst one is the result.
 
         Something untestable outranks a success, so that a check is not called passed on the
-        strength of half its evidence; what is unexpected outranks what is not.
+        strength of half its evidence; what is unexpected outranks what is expected.
         """
-        rank = {Status.FAILURE: 5, Status.WARNING: 4, Status.SUCCESS: 2, Status.INFO: 0}
-        untestable_or_not = 3 if self.untestable else 1
-        return rank.get(self.status, untestable_or_not), not self.expected_failure
+        rank = {Status.FAILURE: 4, Status.WARNING: 3, Status.SUCCESS: 1}
+        return rank.get(self.status, 2 if self.untestable else 0), not self.expected_failure
 
 
 @dataclass
 class Judge:
-    """Collects judgements on the chosen checks, in one scenario and one era."""
+    """Collects judgements on the chosen checks, in one scenario and one era.
+
+    A check that is not chosen, or cannot be made in this era, is passed over in silence.
+    """
 
     scenario: str
     era: Era
@@ -81,11 +110,33 @@ class Judge:
         """Record that what the check compares holds, or does not."""
         check = load_checks()[check_id]
         failed = Status.FAILURE if check.level is Level.MUST else Status.WARNING
-        self._add(check_id, Status.SUCCESS if holds else failed, step, expected, seen, messages)
+        self._add(
+            Judgement(
+                check=check,
+                era=self.era,
+                scenario=self.scenario,
+                step=step,
+                status=Status.SUCCESS if holds else failed,
+                expected=expected,
+                seen=seen,
+                messages=tuple(messages),
+            )
+        )
 
     def not_applicable(self, check_id: str, reason: str, *, step: str = "") -> None:
         """Record that the check does not apply to this target."""
-        self._add(check_id, Status.SKIPPED, step, load_checks()[check_id].judges, reason)
+        check = load_checks()[check_id]
+        self._add(
+            Judgement(
+                check=check,
+                era=self.era,
+                scenario=self.scenario,
+                step=step,
+                status=Status.SKIPPED,
+                expected=check.judges,
+                seen=reason,
+            )
+        )
 
     def untestable(
         self,
@@ -97,23 +148,26 @@ class Judge:
         messages: Iterable[WireMessage] = (),
     ) -> None:
         """Record that the check applies, but could not be made."""
+        check = load_checks()[check_id]
         self._add(
-            check_id,
-            Status.SKIPPED,
-            step,
-            load_checks()[check_id].judges,
-            f"Not testable: {reason}",
-            messages,
-            untestable=True,
-            refused=refused,
+            Judgement(
+                check=check,
+                era=self.era,
+                scenario=self.scenario,
+                step=step,
+                status=Status.SKIPPED,
+                expected=check.judges,
+                seen=f"Not testable: {reason}",
+                untestable=True,
+                refused=refused,
+                messages=tuple(messages),
+            )
         )
 
     def failed(self, check_id: str, step: str) -> bool:
         """Say whether the check was not kept in a step."""
         return any(
-            judgement.check.id == check_id
-            and judgement.step == step
-            and judgement.status in (Status.FAILURE, Status.WARNING)
+            judgement.check.id == check_id and judgement.step == step and judgement.not_kept
             for judgement in self.judgements
         )
 
@@ -121,34 +175,9 @@ class Judge:
         """Say whether there is any judgement on the check yet."""
         return any(judgement.check.id == check_id for judgement in self.judgements)
 
-    def _add(
-        self,
-        check_id: str,
-        status: Status,
-        step: str,
-        expected: str,
-        seen: str,
-        messages: Iterable[WireMessage] = (),
-        *,
-        untestable: bool = False,
-        refused: bool = False,
-    ) -> None:
-        if not self.wants(check_id):
-            return
-        self.judgements.append(
-            Judgement(
-                check=load_checks()[check_id],
-                era=self.era,
-                scenario=self.scenario,
-                step=step,
-                status=status,
-                expected=expected,
-                seen=seen,
-                untestable=untestable,
-                refused=refused,
-                messages=tuple(messages),
-            )
-        )
+    def _add(self, judgement: Judgement) -> None:
+        if self.wants(judgement.check.id):
+            self.judgements.append(judgement)
 
 
 def collapse(judgements: Iterable[Judgement]) -> list[Judgement]:
@@ -158,9 +187,8 @@ def collapse(judgements: Iterable[Judgement]) -> list[Judgement]:
         key = (judgement.check.id, judgement.era)
         if key not in worst or judgement.severity > worst[key].severity:
             worst[key] = judgement
-    order = list(load_checks())
+    checks = {check_id: number for number, check_id in enumerate(load_checks())}
     eras = list(Era)
     return [
-        worst[key]
-        for key in sorted(worst, key=lambda key: (order.index(key[0]), eras.index(key[1])))
+        worst[key] for key in sorted(worst, key=lambda key: (checks[key[0]], eras.index(key[1])))
     ]

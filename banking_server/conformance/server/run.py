@@ -6,7 +6,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from jsonschema.validators import Draft202012Validator
@@ -14,8 +14,9 @@ from jsonschema.validators import Draft202012Validator
 from banking_server.chaining import IDENTIFIER, META_KEY, SETTINGS, Provenance
 from banking_server.chaining.arguments import argument_problem
 from banking_server.conformance.message import Json, WireMessage
-from banking_server.conformance.report.judgement import Judge, Judgement
+from banking_server.conformance.report.judgement import Judge
 from banking_server.conformance.report.redaction import Redaction
+from banking_server.conformance.report.run import Run
 from banking_server.conformance.requirements import checks_of
 from banking_server.conformance.server.scenario import (
     Capture,
@@ -115,21 +116,6 @@ MALFORMED_PROVENANCE: Final[tuple[Any, ...]] = (
 )
 
 
-@dataclass
-class ServerRun:
-    """What came of examining a server."""
-
-    judgements: list[Judgement] = field(default_factory=list[Judgement])
-    spoken: list[Era] = field(default_factory=list[Era])
-    """Eras that the server speaks."""
-    problems: list[str] = field(default_factory=list[str])
-    """What kept the suite from examining everything: expectations that were not met, crashes."""
-    name: str | None = None
-    version: str | None = None
-    silence: str | None = None
-    """Why nothing could be examined at all."""
-
-
 Progress = Callable[[str], None]
 
 
@@ -140,13 +126,12 @@ def run_server(
     chosen: frozenset[str],
     redaction: Redaction,
     progress: Progress,
-) -> ServerRun:
+) -> Run:
     """Play every scenario in every era, and judge what the server sends.
 
     Without scenarios it does only what calls no tool.
     """
-    run = ServerRun()
-    unspoken: dict[Era, str] = {}
+    run = Run("server")
     exercises: list[tuple[ServerScenario | None, Era]] = [
         (scenario, era)
         for scenario in (scenarios or (None,))
@@ -164,36 +149,18 @@ def run_server(
         with contextlib.closing(exercise):
             failure = _examine(exercise, run, era)
         if failure is not None:
-            if era in run.spoken:
-                run.problems.append(f"{name}, {era}: {failure}")
-            else:
-                unspoken.setdefault(era, failure)
+            run.broke_off(name, era, failure)
         _leave_unreached(judge, scenario, failure)
         run.judgements += judge.judgements
-    if not run.spoken:
-        run.silence = "; ".join(f"{era}: {why}" for era, why in unspoken.items())
-    else:
-        # An era that the server does not speak is no fault where it speaks the other.
-        run.judgements = [
-            replace(
-                judgement,
-                untestable=False,
-                refused=False,
-                seen=f"the server does not speak {judgement.era}: {unspoken[judgement.era]}",
-            )
-            if judgement.era in unspoken and judgement.era not in run.spoken
-            else judgement
-            for judgement in run.judgements
-        ]
+    run.excuse_unspoken_eras()
     return run
 
 
-def _examine(exercise: "_Exercise", run: ServerRun, era: Era) -> str | None:
+def _examine(exercise: "_Exercise", run: Run, era: Era) -> str | None:
     """Open the era and play the scenario; return why that came to nothing, if it did."""
     try:
         exercise.open()
-        if era not in run.spoken:
-            run.spoken.append(era)
+        run.spoke(era)
         exercise.play()
     except TargetFailure as failure:
         return str(failure)
@@ -300,7 +267,7 @@ class _Exercise:
         scenario: ServerScenario | None,
         judge: Judge,
         redaction: Redaction,
-        run: ServerRun,
+        run: Run,
     ) -> None:
         self._target = target
         self._scenario = scenario
