@@ -10,7 +10,7 @@ from banking_server.conformance.client.evidence import CaseRun, ClientEnd
 from banking_server.conformance.client.mock_server import Log, MockServer
 from banking_server.conformance.client.script import Case, ClientScript, ScriptCheck
 from banking_server.conformance.message import CLIENT_INFO_KEY, Json
-from banking_server.conformance.report.judgement import Finding, Judge, NotTestable
+from banking_server.conformance.report.judgement import Finding, Judge, Untestable
 from banking_server.conformance.report.run import ClientOutput, Run
 from banking_server.conformance.requirements import checks_of
 from banking_server.conformance.target.child_process import ChildProcess
@@ -185,9 +185,9 @@ def _judge(case_run: CaseRun, check: ScriptCheck, judge: Judge) -> None:
             step=step,
             expected=found.expected,
             seen=found.seen,
-            messages=messages,
+            messages=messages if found.messages is None else found.messages,
         )
-    elif isinstance(found, NotTestable):
+    elif isinstance(found, Untestable):
         refused = not case_run.end.went_on
         judge.untestable(check.id, found.reason, step=step, refused=refused, messages=messages)
     else:

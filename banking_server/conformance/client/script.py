@@ -4,6 +4,7 @@ The format is `specs/conformance/schemas/client-script.schema.json`; tests hold 
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -192,6 +193,7 @@ class ClientScript(Strict):
         return SETTINGS
 
 
+@cache
 def load_client_scripts() -> tuple[ClientScript, ...]:
     """Read the scripts for clients that come with the specification."""
     folder = packaged("specs") / "conformance" / "client"

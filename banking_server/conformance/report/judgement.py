@@ -28,11 +28,13 @@ class Finding:
     holds: bool
     expected: str
     seen: str
+    messages: Sequence[WireMessage] | None = None
+    """The messages that show it, or None if those of the evidence do."""
 
 
 @dataclass(frozen=True)
-class NotTestable:
-    """The check applies, but nothing was reached that could be judged."""
+class Untestable:
+    """The check applies, but nothing was seen that it could judge."""
 
     reason: str
 

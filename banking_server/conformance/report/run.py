@@ -57,6 +57,8 @@ class Run:
         """Why nothing could be examined at all, or None if something could."""
         if self.spoken:
             return None
+        if not self.unspoken:
+            return "none of the chosen checks can be made in the chosen revisions"
         return "; ".join(f"{era}: {why}" for era, why in self.unspoken.items())
 
     def excuse_unspoken_eras(self) -> None:

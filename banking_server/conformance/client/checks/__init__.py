@@ -1,8 +1,8 @@
 """The checks of clients, by kind: each is a function from one run of the client to what it found.
 
-Which check is made in which case, and of what kind, stands in the scripts
-(`specs/conformance/client/*.yaml`, `id` and `assert`); the kinds are explained for everybody in
-`specs/conformance/README.md`.
+To find how a check is made, search for its id in the scripts (`specs/conformance/client/*.yaml`):
+the word after `assert` is its kind, and `@kind("word")` stands here. The kinds are explained for
+runners in other languages in `specs/conformance/README.md`.
 
 - `calls`: which calls were made, with which arguments, and which were not;
 - `declaration`: what the client declared of itself;
@@ -11,10 +11,10 @@ Which check is made in which case, and of what kind, stands in the scripts
 """
 
 from banking_server.conformance.client.checks import calls, declaration, printed, provenance
-from banking_server.conformance.client.checks.kinds import KINDS, Judged
+from banking_server.conformance.client.checks.registry import KINDS, Judged
 from banking_server.conformance.client.evidence import CaseRun
 from banking_server.conformance.client.script import ScriptCheck
-from banking_server.conformance.report.judgement import NotApplicable, NotTestable
+from banking_server.conformance.report.judgement import NotApplicable, Untestable
 
 __all__ = ["KINDS", "calls", "declaration", "judge_check", "printed", "provenance"]
 
@@ -24,5 +24,5 @@ def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:
     if (capability := case_run.missing_capability()) is not None:
         return NotApplicable(f"the client does not declare {capability}")
     if (missing := case_run.missing_witness(check.witness)) is not None:
-        return NotTestable(missing)
+        return Untestable(missing)
     return KINDS[check.kind](case_run, check)

@@ -1,17 +1,17 @@
 """Which calls were made, with which arguments, and which were not."""
 
-from banking_server.conformance.client.checks.kinds import Judged, kind, nothing_to_say
+from banking_server.conformance.client.checks.registry import Judged, absence_unproven, kind
 from banking_server.conformance.client.evidence import CaseRun, name_calls, show
 from banking_server.conformance.client.mock_server import Operation
 from banking_server.conformance.client.script import ScriptCheck
-from banking_server.conformance.report.judgement import Finding, NotApplicable, NotTestable
+from banking_server.conformance.report.judgement import Finding, NotApplicable, Untestable
 from banking_server.conformance.values import same
 
 
 def _not_made(case_run: CaseRun, number: int) -> Judged:
     """Judge that the expected call `number` was not made."""
     if case_run.end.exit_code is None:
-        return NotTestable(str(case_run.end))
+        return Untestable(str(case_run.end))
     expected = case_run.case.expect.calls[number - 1]
     return Finding(
         False,
@@ -51,14 +51,14 @@ def not_called(case_run: CaseRun, check: ScriptCheck) -> Judged:
     log, where = case_run.log, ""
     if check.other_server:
         if case_run.other is None:
-            return NotTestable("the script has no other server")
+            return Untestable("the script has no other server")
         if not case_run.other.requests:
             return NotApplicable("the client never connected to the other server")
         log, where = case_run.other, " on the other server"
     allowed = check.at_most or 0
     holds = sum(_is_meant(call, check) for call in log.operations) <= allowed
-    if holds and (silent := nothing_to_say(case_run)) is not None:
-        return silent
+    if holds and (unproven := absence_unproven(case_run)) is not None:
+        return unproven
     calls = f"at most {allowed} calls" if allowed else "no call"
     return Finding(holds, expected=f"{calls} of {check.tool}{where}", seen=name_calls(log))
 
@@ -74,8 +74,8 @@ def _is_meant(call: Operation, check: ScriptCheck) -> bool:
 def calls_end(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """No call was made after call number `witness`."""
     holds = len(case_run.log.operations) <= check.witness
-    if holds and (silent := nothing_to_say(case_run)) is not None:
-        return silent
+    if holds and (unproven := absence_unproven(case_run)) is not None:
+        return unproven
     return Finding(
         holds, expected=f"no call after call {check.witness}", seen=case_run.calls_made()
     )
@@ -86,8 +86,8 @@ def call_count(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """The number of calls is `exactly`, or `at_most`, that many."""
     count = len(case_run.log.operations)
     most = check.exactly or check.at_most or 0
-    if count <= most and (silent := nothing_to_say(case_run)) is not None:
-        return silent
+    if count <= most and (unproven := absence_unproven(case_run)) is not None:
+        return unproven
     return Finding(
         count == most if check.exactly else count <= most,
         expected=f"{'exactly' if check.exactly else 'at most'} {most} calls",
@@ -99,8 +99,8 @@ def call_count(case_run: CaseRun, check: ScriptCheck) -> Judged:
 def not_fetched(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """The mock server received no GET for `path`."""
     fetched = check.path in case_run.log.fetched
-    if not fetched and (silent := nothing_to_say(case_run)) is not None:
-        return silent
+    if not fetched and (unproven := absence_unproven(case_run)) is not None:
+        return unproven
     return Finding(
         not fetched,
         expected=f"no GET of {check.path}",

@@ -3,7 +3,7 @@
 from typing import Any
 
 from banking_server.chaining.directive import IDENTIFIER
-from banking_server.conformance.client.checks.kinds import Judged, kind
+from banking_server.conformance.client.checks.registry import Judged, kind
 from banking_server.conformance.client.evidence import CaseRun, show
 from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.message import Json

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from banking_server.conformance.client.checks.kinds import Judged, kind
+from banking_server.conformance.client.checks.registry import Judged, kind
 from banking_server.conformance.client.evidence import CaseRun, show
 from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.message import Json
-from banking_server.conformance.report.judgement import Finding, NotApplicable, NotTestable
+from banking_server.conformance.report.judgement import Finding, NotApplicable, Untestable
 from banking_server.conformance.values import same
 
 
@@ -46,7 +46,7 @@ def printed_outcome(case_run: CaseRun, check: ScriptCheck) -> Judged:
     if not isinstance(printed, dict):
         return printed
     if "outcome" not in printed:
-        return NotTestable("the printed result has no outcome")
+        return Untestable("the printed result has no outcome")
     expected = case_run.case.expect.outcome
     return Finding(
         printed["outcome"] == expected,
@@ -55,7 +55,7 @@ def printed_outcome(case_run: CaseRun, check: ScriptCheck) -> Judged:
     )
 
 
-def _printed(case_run: CaseRun) -> Json | NotTestable | NotApplicable:
+def _printed(case_run: CaseRun) -> Json | Untestable | NotApplicable:
     """Return what the client printed, or why it is not judged."""
     made = [call.tool for call in case_run.log.operations]
     if made != [call.tool for call in case_run.case.expect.calls]:
@@ -64,7 +64,7 @@ def _printed(case_run: CaseRun) -> Json | NotTestable | NotApplicable:
     printed = case_run.end.printed
     if printed is not None:
         return printed
-    return NotTestable(
+    return Untestable(
         "the client does not print the merged result as JSON on its last line of output"
         + ("" if case_run.end.exit_code == 0 else f"; {case_run.end}")
     )

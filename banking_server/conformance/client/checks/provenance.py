@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any
 
 from banking_server.chaining.directive import IDENTIFIER
-from banking_server.conformance.client.checks.kinds import Judged, kind
+from banking_server.conformance.client.checks.registry import Judged, kind
 from banking_server.conformance.client.evidence import CaseRun, show
 from banking_server.conformance.client.mock_server import Operation
 from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.message import Json
-from banking_server.conformance.report.judgement import Finding, NotApplicable, NotTestable
+from banking_server.conformance.report.judgement import Finding, NotApplicable, Untestable
 from banking_server.conformance.specification import schema_of
 from banking_server.conformance.values import same
 
@@ -42,7 +42,7 @@ def provenance_well_formed(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """All provenance meets the published schema."""
     carried = [call for call in case_run.log.operations if IDENTIFIER in call.meta]
     if not any(call.number > 1 for call in carried):
-        return NotTestable("no follow-up call carries provenance")
+        return Untestable("no follow-up call carries provenance")
     wrong = [call for call in carried if not schema_of("provenance").is_valid(_provenance(call))]
     shown = wrong[0] if wrong else carried[-1]
     return Finding(
@@ -134,5 +134,5 @@ def _compared(case_run: CaseRun, compare: Callable[[Carried], Finding]) -> Judge
     """Compare all provenance that is an object, if a follow-up call carries any."""
     carried = _carried(case_run)
     if not any(call.number > 1 for call, _ in carried):
-        return NotTestable("no follow-up call carries provenance that is an object")
+        return Untestable("no follow-up call carries provenance that is an object")
     return compare(carried)
