@@ -43,7 +43,7 @@ def test_a_list_of_the_checks_reads_the_files_and_no_more() -> None:
     assert loaded & HEAVY <= {"yaml", "pydantic"}
 
 
-@pytest.mark.parametrize("module", ["report.summary"])
+@pytest.mark.parametrize("module", ["client.run", "report.json", "report.summary"])
 def test_judging_a_client_and_telling_of_it_takes_no_sdk(module: str) -> None:
     names = "print(json.dumps([*sys.modules]))"
     code = f"import json, sys, banking_server.conformance.{module}\n{names}"
