@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -14,14 +15,18 @@ PATIENCE = 60
 
 
 class Bank:
-    """Runs `serve --http` on a free port, on a database of its own, while the block lasts."""
+    """Runs `serve --http` on a free port, on a database of its own, while the block lasts.
 
-    def __init__(self, folder: Path) -> None:
+    `environment` holds settings of the server besides these.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self._port = probe.getsockname()[1]
         self._environment = {
             **os.environ,
+            **(environment or {}),
             "BANKING_DATABASE": str(folder / "bank.db"),
             "BANKING_PORT": str(self._port),
         }
