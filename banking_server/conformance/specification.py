@@ -18,7 +18,7 @@ def read_yaml(path: str) -> Any:
     """Return the content of a YAML file of `specs/`. It is shared: do not change it."""
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # The same, in C where it was built.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # The C form, if PyYAML has it.
     return yaml.load((packaged("specs") / path).read_text("utf-8"), loader)  # noqa: S506
 
 

@@ -150,7 +150,7 @@ class MockServer:
     # What the HTTP handler calls, on a thread for each connection
 
     def document(self, path: str) -> Json | None:
-        """Return the document at `path`, noting that it was asked for."""
+        """Return the document at `path`, or None, and note that it was asked for."""
         with self._lock:
             self.log.fetched.append(path)
         return self._documents.get(path)

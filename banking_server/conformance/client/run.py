@@ -139,7 +139,7 @@ class _Examination:
                 return ran(mock.url, mock.log, other.log)
 
     def _note(self, case_run: CaseRun) -> None:
-        """Note what is told of every run, whatever it is worth."""
+        """Note what the report says of every run of the client, even if nothing can be judged."""
         run, end = self.run, case_run.end
         run.outputs.append(
             ClientOutput(

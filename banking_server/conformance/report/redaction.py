@@ -52,7 +52,7 @@ def shown_command(command: Sequence[str]) -> list[str]:
 class Redaction:
     """Replaces secrets: values whose name is that of a secret, and values known to be secret.
 
-    A JSON-RPC error's `code` is a number with a public meaning and stays.
+    The `code` of a JSON-RPC error stays: it is a number with a public meaning.
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
