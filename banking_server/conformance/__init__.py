@@ -1,16 +1,20 @@
 """The conformance suite: does a server, or a client, do what `specs/tool-chaining.md` says?
 
-It is a program (`tool-chaining-conformance`), not a library. It speaks raw JSON-RPC on one side
-and plays a scripted server on the other, so it judges implementations in any language. Of this
-package it uses three constants (`banking_server.chaining.directive`): judge and judged share no
-judgement. The bank is unknown to it.
+It is a program (`tool-chaining-conformance`), not a library. It speaks raw JSON-RPC to a server and
+plays a scripted server to a client, so it judges implementations in any language. It shares no code
+with what it judges but three constants (`banking_server.chaining.directive`).
 
 Read in this order:
 
 - `requirements`: the numbered sentences, and the checks that test them;
-- `target`: talking to a server under test;
-- `server`: judging a server;
-- `client`: judging a client;
-- `report`: what was found, the verdict, and how both are told;
+- `target`: talking to what is judged;
+- `server`: exercising a server, and the checks of servers;
+- `client`: a mock server that plays scripts, and the checks of clients;
+- `report`: judgements, what makes a run conformant (`report.verdict`), and how it is told;
 - `cli`: the command.
 """
+
+from typing import Final
+
+SUITE: Final = "tool-chaining-conformance"
+"""What the command is called, and what reports call the suite."""

@@ -1,41 +1,38 @@
-"""The command `tool-chaining-conformance`."""
+"""The command `tool-chaining-conformance`.
 
+What a command needs is imported inside it, so that each starts quickly.
+"""
+
+import functools
+import inspect
 import json
 import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
 from urllib.parse import urlsplit, urlunsplit
 
 import typer
-from rich.console import Console
 
 from banking_server import __version__
-from banking_server.conformance.client.run import command_runner, run_client
-from banking_server.conformance.client.script import load_client_scripts
+from banking_server.conformance import SUITE
 from banking_server.conformance.report.expected_failures import (
     ExpectedFailure,
     ExpectedFailuresError,
-    is_bad,
     load_expected_failures,
-    stale_entries,
 )
-from banking_server.conformance.report.judgement import Judgement
-from banking_server.conformance.report.redaction import Redaction, shown_command
-from banking_server.conformance.report.report import SUITE, ClientOutput, Report, check_json
-from banking_server.conformance.report.verdict import EXIT_CODES, FailOn, Verdict, conclude
+from banking_server.conformance.report.verdict import EXIT_CODES, FailOn, Verdict
 from banking_server.conformance.requirements import Side, checks_of, load_checks
-from banking_server.conformance.scenario_file import ScenarioError
-from banking_server.conformance.server.run import PASSIVE, run_server
-from banking_server.conformance.server.scenario import load_server_scenario
-from banking_server.conformance.target.channel import Target
 from banking_server.conformance.target.child_process import CannotStart
 from banking_server.conformance.target.era import Era
-from banking_server.conformance.traceability import matrix_json, print_matrix
+
+if TYPE_CHECKING:
+    from banking_server.conformance.report.report import Report
+    from banking_server.conformance.server.scenario import ServerScenario
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -54,33 +51,97 @@ class UsageError(Exception):
     """The command line cannot be carried out; the message says why."""
 
 
+@dataclass(frozen=True)
+class RunOptions:
+    """What the user may ask of a run, whichever side is judged."""
+
+    spec_version: Annotated[
+        list[Era] | None,
+        typer.Option("--spec-version", help="Protocol revision to speak; both if not given."),
+    ] = None
+    check: Annotated[
+        list[str] | None,
+        typer.Option("--check", metavar="ID", help="Make only this check; repeatable."),
+    ] = None
+    timeout: Annotated[
+        float,
+        typer.Option(min=0.1, help="Seconds to wait for one answer, or for one run of a client."),
+    ] = 30.0
+    expected_failures: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="YAML file that lists what is known to fail."),
+    ] = None
+    fail_on: Annotated[
+        FailOn, typer.Option("--fail-on", help="What makes the run nonconformant.")
+    ] = "failure"
+    output_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output-dir", metavar="DIR", help="Write report.json and checks.json there."
+        ),
+    ] = None
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print report.json instead of a summary.")
+    ] = False
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a report as JUnit XML.")
+    ] = None
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", help="Show every check, and all wire messages of failures."),
+    ] = False
+
+    @property
+    def eras(self) -> list[Era]:
+        """The eras that are asked for."""
+        return [era for era in Era if not self.spec_version or era in self.spec_version]
+
+    def chosen(self, side: Side) -> frozenset[str]:
+        """Return the ids of the checks that are asked for.
+
+        Raises UsageError for an id that is not a check of this side.
+        """
+        known = {check.id for check in checks_of(side)}
+        for check_id in self.check or ():
+            if check_id not in known:
+                other = " (it judges the other side)" if check_id in load_checks() else ""
+                raise UsageError(f"no {side} check {check_id!r}{other}; see `{SUITE} list {side}`")
+        return frozenset(self.check or known)
+
+    def expected(self, side: Side, scenarios: Sequence[str]) -> Sequence[ExpectedFailure]:
+        """Return the failures that are expected. Raises ExpectedFailuresError."""
+        if self.expected_failures is None:
+            return ()
+        return load_expected_failures(self.expected_failures, side, scenarios)
+
+
+def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the fields of `RunOptions` as options; it gets them as `options`."""
+    hints = get_type_hints(RunOptions, include_extras=True)
+    shared = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=hints[field.name],
+        )
+        for field in fields(RunOptions)
+    ]
+    signature = inspect.signature(command)
+    own = [each for each in signature.parameters.values() if each.name != "options"]
+
+    @functools.wraps(command)
+    def run(**given: Any) -> None:
+        options = RunOptions(**{each.name: given.pop(each.name) for each in shared})
+        command(**given, options=options)
+
+    # What Typer reads to learn which options there are.
+    vars(run)["__signature__"] = signature.replace(parameters=[*own, *shared])
+    return run
+
+
 Command = Annotated[
     list[str] | None, typer.Argument(metavar="-- COMMAND…", help="The program to start.")
-]
-SpecVersions = Annotated[
-    list[Era] | None,
-    typer.Option("--spec-version", help="Protocol revision to speak; both unless given."),
-]
-Checks = Annotated[
-    list[str] | None, typer.Option("--check", metavar="ID", help="Only this check; repeatable.")
-]
-Timeout = Annotated[
-    float, typer.Option(min=0.1, help="Seconds for one answer, or for one run of a client.")
-]
-ExpectedFailures = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="YAML: what is known to fail.")
-]
-FailOnOption = Annotated[
-    FailOn, typer.Option("--fail-on", help="What makes the run nonconformant.")
-]
-Output = Annotated[
-    Path | None,
-    typer.Option("-o", "--output-dir", metavar="DIR", help="Write report.json and checks.json."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print report.json instead of a summary.")]
-Junit = Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit XML.")]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", help="Show every check, and all wire messages of failures.")
 ]
 
 
@@ -100,6 +161,7 @@ def _options(
 
 
 @app.command()
+@with_run_options
 def server(
     command: Command = None,
     url: Annotated[
@@ -112,24 +174,23 @@ def server(
     header: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=ENVVAR", help="HTTP header whose value is in that variable; repeatable."
+            metavar="NAME=ENVVAR",
+            help="HTTP header to send; the environment variable holds its value. Repeatable.",
         ),
     ] = None,
-    spec_version: SpecVersions = None,
-    check: Checks = None,
-    timeout: Timeout = 30.0,
-    expected_failures: ExpectedFailures = None,
-    fail_on: FailOnOption = "failure",
-    output_dir: Output = None,
-    as_json: AsJson = False,
-    junit: Junit = None,
-    verbose: Verbose = False,
+    *,
+    options: RunOptions,
 ) -> None:
     """Judge a server, at --url or started as -- COMMAND.
 
-    Only tools that a scenario file names are called, and what a directive of theirs names where
-    the file allows it. Without a file no tool is called, and the verdict is inconclusive.
+    It calls only the tools that a scenario file names and, if the file allows it, those that their
+    directives name. Without a file it calls no tool, and the verdict is inconclusive.
     """
+    from banking_server.conformance.report.redaction import Redaction, shown_command
+    from banking_server.conformance.report.report import Report
+    from banking_server.conformance.server.run import PASSIVE, run_server
+    from banking_server.conformance.target.channel import Target
+
     if (url is None) == (not command):
         raise UsageError("give either --url URL or -- COMMAND")
     if header and url is None:
@@ -144,90 +205,76 @@ def server(
     if url is not None:
         redaction.add(urlsplit(url).password or "")
         redaction.add(urlsplit(url).query)
-    scenarios = [load_server_scenario(path) for path in scenario or ()]
+    scenarios = _scenarios(scenario or ())
     names = [each.name for each in scenarios] or [PASSIVE]
     if len(set(names)) < len(names):
         raise UsageError("two scenario files have the same name")
-    expected = _expected(expected_failures, "server", names)
-    target = Target(url=url, command=command or (), headers=headers, timeout=timeout)
+    expected = options.expected("server", names)
+    chosen = options.chosen("server")
     started = datetime.now(UTC)
     run = run_server(
-        target,
+        Target(url=url, command=command or (), headers=headers, timeout=options.timeout),
         scenarios,
-        _eras(spec_version),
-        _chosen(check, "server"),
+        options.eras,
+        chosen,
         redaction,
-        _progress(as_json),
+        _progress(options),
     )
-    shown: dict[str, Any] = (
-        {"url": _without_credentials(url)} if url else {"command": shown_command(command or ())}
-    )
-    _finish(
-        "server",
-        shown | _identity(run.name, run.version),
-        run.judgements,
-        silence=run.silence,
-        eras=run.spoken,
-        scenarios=names,
-        problems=run.problems,
-        expected=expected,
-        started=started,
-        redaction=redaction,
-        outputs=(),
-        tell=_Tell(fail_on, output_dir, as_json, junit, verbose),
+    _tell(
+        Report.on(
+            run,
+            target={"url": _without_credentials(url)}
+            if url
+            else {"command": shown_command(command or ())},
+            scenarios=names,
+            expected=expected,
+            fail_on=options.fail_on,
+            started=started,
+            redaction=redaction,
+        ),
+        options,
     )
 
 
 @app.command()
-def client(
-    command: Command = None,
-    spec_version: SpecVersions = None,
-    check: Checks = None,
-    timeout: Timeout = 30.0,
-    expected_failures: ExpectedFailures = None,
-    fail_on: FailOnOption = "failure",
-    output_dir: Output = None,
-    as_json: AsJson = False,
-    junit: Junit = None,
-    verbose: Verbose = False,
-) -> None:
+@with_run_options
+def client(command: Command = None, *, options: RunOptions) -> None:
     """Judge a client, started as -- COMMAND URL once for each case.
 
     MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and MCP_CONFORMANCE_CONTEXT tell
     it what to do: the context is JSON with the tool to call first and its arguments.
     """
+    from banking_server.conformance.client.run import command_runner, run_client
+    from banking_server.conformance.client.script import load_client_scripts
+    from banking_server.conformance.report.redaction import Redaction, shown_command
+    from banking_server.conformance.report.report import Report
+
     if not command:
         raise UsageError("give the client as -- COMMAND; the mock server's URL is appended to it")
     scripts = load_client_scripts()
     names = [script.scenario for script in scripts]
-    expected = _expected(expected_failures, "client", names)
+    expected = options.expected("client", names)
+    chosen = options.chosen("client")
     started = datetime.now(UTC)
     run = run_client(
         command_runner(command),
         scripts,
-        _eras(spec_version),
-        _chosen(check, "client"),
-        timeout,
-        _progress(as_json),
+        options.eras,
+        chosen,
+        options.timeout,
+        _progress(options),
     )
-    _finish(
-        "client",
-        {"command": shown_command(command)} | _identity(run.name, run.version),
-        run.judgements,
-        silence=run.silence,
-        eras=run.spoken,
-        scenarios=names,
-        problems=run.problems,
-        expected=expected,
-        started=started,
-        redaction=Redaction(),
-        outputs=[
-            ClientOutput(
-                each.script.scenario, each.era, each.case.name, each.end.output, each.end.errors
-            )
-            for each in run.runs
-        ],
-        tell=_Tell(fail_on, output_dir, as_json, junit, verbose),
+    _tell(
+        Report.on(
+            run,
+            target={"command": shown_command(command)},
+            scenarios=names,
+            expected=expected,
+            fail_on=options.fail_on,
+            started=started,
+            redaction=Redaction(),
+        ),
+        options,
     )
 
 
@@ -236,13 +283,13 @@ def list_checks(
     side: Annotated[
         Side | None, typer.Argument(help="Only the checks of servers, or of clients.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List every check with the sentences it tests."""
     sides: tuple[Side, ...] = ("server", "client") if side is None else (side,)
     checks = [check for each in sides for check in checks_of(each)]
     if as_json:
-        typer.echo(json.dumps([check_json(check) for check in checks], indent=2))
+        typer.echo(json.dumps([check.to_json() for check in checks], indent=2))
         return
     for check in checks:
         only = "" if len(check.eras) == len(Era) else f"  {', '.join(check.eras)} only"
@@ -253,101 +300,49 @@ def list_checks(
 
 @app.command()
 def traceability(
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Print the matrix: sentence, the checks that test it, the mutants that fail them."""
+    """Print the matrix: each sentence, the checks that test it, the mutants that fail them."""
+    from banking_server.conformance.traceability import matrix_json, print_matrix
+
     if as_json:
         typer.echo(json.dumps(matrix_json(), indent=2))
     else:
         print_matrix(typer.echo)
 
 
-class _Tell:
-    """How the user wants the run told."""
+def _tell(report: "Report", options: RunOptions) -> NoReturn:
+    """Write and print what the user asked for, and exit with the verdict's code."""
+    from rich.console import Console
 
-    def __init__(
-        self, fail_on: FailOn, folder: Path | None, as_json: bool, junit: Path | None, verbose: bool
-    ) -> None:
-        self.fail_on = fail_on
-        self.folder = folder
-        self.as_json = as_json
-        self.junit = junit
-        self.verbose = verbose
+    from banking_server.conformance.report.json import report_json, write_files
+    from banking_server.conformance.report.junit import write_junit
+    from banking_server.conformance.report.summary import print_summary
 
-
-def _finish(
-    side: Side,
-    target: dict[str, Any],
-    judgements: Sequence[Judgement],
-    *,
-    silence: str | None,
-    eras: Sequence[Era],
-    scenarios: Sequence[str],
-    problems: Sequence[str],
-    expected: Sequence[ExpectedFailure],
-    started: datetime,
-    redaction: Redaction,
-    outputs: Sequence[ClientOutput],
-    tell: _Tell,
-) -> NoReturn:
-    """Conclude, tell, and exit."""
-    judgements = [
-        replace(judgement, expected_failure=True)
-        if is_bad(judgement) and any(entry.covers(judgement) for entry in expected)
-        else judgement
-        for judgement in judgements
-    ]
-    stale = stale_entries(expected, judgements)
-    conclusion = conclude(
-        [judgement for judgement in judgements if not judgement.expected_failure],
-        silence=silence,
-        stale=stale,
-        fail_on=tell.fail_on,
-    )
-    report = Report(
-        side=side,
-        target=target,
-        judgements=judgements,
-        conclusion=conclusion,
-        eras=eras,
-        scenarios=scenarios,
-        problems=problems,
-        stale=stale,
-        expected=expected,
-        started=started,
-        finished=datetime.now(UTC),
-        redaction=redaction,
-        outputs=outputs,
-    )
-    if tell.folder is not None:
-        report.write_files(tell.folder)
-    if tell.junit is not None:
-        report.write_junit(tell.junit)
-    if tell.as_json:
-        typer.echo(json.dumps(report.to_json(), indent=2, ensure_ascii=False))
+    if options.output_dir is not None:
+        write_files(report, options.output_dir)
+    if options.junit is not None:
+        write_junit(report, options.junit)
+    if options.as_json:
+        typer.echo(json.dumps(report_json(report), indent=2, ensure_ascii=False))
     else:
-        report.print_summary(Console(), verbose=tell.verbose)
-    raise typer.Exit(EXIT_CODES[conclusion.verdict])
+        print_summary(report, Console(), verbose=options.verbose)
+    raise typer.Exit(EXIT_CODES[report.conclusion.verdict])
 
 
-def _eras(wanted: Sequence[Era] | None) -> list[Era]:
-    return [era for era in Era if not wanted or era in wanted]
+def _scenarios(paths: Sequence[Path]) -> "list[ServerScenario]":
+    """Read scenario files. Raises UsageError for a mistake in one."""
+    from banking_server.conformance.scenario_file import ScenarioError
+    from banking_server.conformance.server.scenario import load_server_scenario
 
-
-def _chosen(ids: Sequence[str] | None, side: Side) -> frozenset[str]:
-    known = {check.id for check in checks_of(side)}
-    for check_id in ids or ():
-        if check_id not in known:
-            other = " (it judges the other side)" if check_id in load_checks() else ""
-            raise UsageError(f"no {side} check {check_id!r}{other}; see `{SUITE} list {side}`")
-    return frozenset(ids) if ids else frozenset(known)
-
-
-def _expected(path: Path | None, side: Side, scenarios: Sequence[str]) -> list[ExpectedFailure]:
-    return [] if path is None else list(load_expected_failures(path, side, scenarios))
+    try:
+        return [load_server_scenario(path) for path in paths]
+    except ScenarioError as error:
+        raise UsageError(str(error)) from error
 
 
 def _header(text: str) -> tuple[str, str]:
+    """Return name and value of a header that is given as NAME=ENVVAR. Raises UsageError."""
     name, _, variable = text.partition("=")
     if not name or not variable:
         raise UsageError(f"--header takes NAME=ENVVAR, not {text!r}")
@@ -357,23 +352,20 @@ def _header(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _identity(name: str | None, version: str | None) -> dict[str, str]:
-    identity = {"name": name, "version": version}
-    return {key: value for key, value in identity.items() if value is not None}
-
-
 def _without_credentials(url: str) -> str:
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
-def _progress(quiet: bool) -> Callable[[str], None]:
-    """Return what tells on the terminal, in passing, which scenario is under way."""
+def _progress(options: RunOptions) -> Callable[[str], None]:
+    """Return what says on a terminal which scenario is under way."""
+    from rich.console import Console
+
     console = Console(stderr=True)
 
     def tell(what: str) -> None:
-        if not quiet and console.is_terminal:
+        if not options.as_json and console.is_terminal:
             console.print(f"… {what}", style="dim", soft_wrap=True, highlight=False)
 
     return tell
@@ -381,11 +373,11 @@ def _progress(quiet: bool) -> Callable[[str], None]:
 
 def main() -> None:
     """Run the command; a mistake of the user is one line and exit code 2."""
-    # Stopped from outside, as by a CI job that is cancelled, it still stops what it started.
+    # If it is stopped from outside, say by a CI job that is cancelled, it stops what it started.
     signal.signal(signal.SIGTERM, _stop)
     try:
         app()
-    except (UsageError, ScenarioError, ExpectedFailuresError) as error:
+    except (UsageError, ExpectedFailuresError) as error:
         _fail(str(error), USAGE_ERROR)
     except CannotStart as error:
         _fail(str(error), EXIT_CODES[Verdict.ERROR])

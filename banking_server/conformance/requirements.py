@@ -11,10 +11,8 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, Final, Literal
 
-import yaml
-
+from banking_server.conformance.specification import read_yaml
 from banking_server.conformance.target.era import Era
-from banking_server.packaged import packaged
 
 _MUST: Final = re.compile(r"\bMUST\b")
 
@@ -22,7 +20,7 @@ Side = Literal["server", "client"]
 
 
 class Level(StrEnum):
-    """How binding a sentence is; it decides what a check that fails is called."""
+    """How binding a sentence is: a check that fails is a FAILURE for MUST, a WARNING for SHOULD."""
 
     MUST = "MUST"
     SHOULD = "SHOULD"
@@ -35,10 +33,11 @@ class Requirement:
     id: str
     text: str
     checks: tuple[str, ...]
-    """Empty where the sentence is excluded."""
+    """Empty if no check tests the sentence; `excluded` then says why."""
     excluded: str | None
-    """Why no check tests it."""
+    """Why no check tests it, or None if one does."""
     testable_if: str | None
+    """What would have to be there for a check to test it, if it is excluded."""
 
     @property
     def level(self) -> Level:
@@ -70,11 +69,25 @@ class Check:
         """Whether it judges servers or clients."""
         return "server" if self.id.startswith("tool-chaining-server-") else "client"
 
+    def to_json(self) -> dict[str, Any]:
+        """Return the check as `list --json` shows it."""
+        return {
+            "id": self.id,
+            "level": self.level,
+            "spec_versions": list(self.eras),
+            "judges": self.judges,
+            "remedy": self.remedy,
+            "requirements": [
+                {"id": requirement.id, "text": requirement.text}
+                for requirement in self.requirements
+            ],
+        }
+
 
 @cache
 def load_requirements() -> tuple[Requirement, ...]:
     """Return every numbered sentence, in the order of the file."""
-    rows = _read("requirements.yaml")["requirements"]
+    rows = read_yaml("requirements.yaml")["requirements"]
     return tuple(
         Requirement(
             id=row["id"],
@@ -90,7 +103,7 @@ def load_requirements() -> tuple[Requirement, ...]:
 @cache
 def load_checks() -> Mapping[str, Check]:
     """Return every check by its id, in the order in which the sentences name them."""
-    described = {row["id"]: row for row in _read("conformance/checks.yaml")["checks"]}
+    described = {row["id"]: row for row in read_yaml("conformance/checks.yaml")["checks"]}
     checks: dict[str, Check] = {}
     for requirement in load_requirements():
         for check_id in requirement.checks:
@@ -110,10 +123,6 @@ def load_checks() -> Mapping[str, Check]:
 def checks_of(side: Side) -> tuple[Check, ...]:
     """Return the checks that judge servers, or clients."""
     return tuple(check for check in load_checks().values() if check.side == side)
-
-
-def _read(path: str) -> Any:
-    return yaml.safe_load((packaged("specs") / path).read_text("utf-8"))
 
 
 def _as_tuple(value: str | list[str] | None) -> tuple[str, ...]:

@@ -1,9 +1,8 @@
 """The matrix: which check tests each sentence, and which wrong implementations prove the check.
 
-A mutant is a deliberately wrong server or client, a few lines in the suite's own tests. What they
-are called, what is wrong with them and which check each one fails is data
-(`specs/conformance/mutants.yaml`), so that the matrix can be printed where the tests are not
-installed; the tests hold the data to the code.
+A mutant is a deliberately wrong server or client, a few lines in the suite's own tests. The name of
+each, what is wrong with it and which check it fails are data (`specs/conformance/mutants.yaml`), so
+that the matrix can be printed without the tests; the tests make sure that data and code agree.
 """
 
 from collections.abc import Callable
@@ -11,10 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import yaml
-
 from banking_server.conformance.requirements import load_requirements
-from banking_server.packaged import packaged
+from banking_server.conformance.specification import read_yaml
 
 
 @dataclass(frozen=True)
@@ -27,14 +24,13 @@ class Mutant:
     wrong: str
     """What is wrong with it."""
     collateral: tuple[str, ...]
-    """Related checks that then cannot be made, or fail for the same reason."""
+    """Related checks that fail for the same reason, or can no longer be made."""
 
 
 @cache
 def load_mutants() -> tuple[Mutant, ...]:
     """Return every mutant, in the order of the file."""
-    path = packaged("specs") / "conformance" / "mutants.yaml"
-    rows = yaml.safe_load(path.read_text("utf-8"))["mutants"]
+    rows = read_yaml("conformance/mutants.yaml")["mutants"]
     return tuple(
         Mutant(row["name"], row["check"], row["wrong"], tuple(row.get("collateral", ())))
         for row in rows

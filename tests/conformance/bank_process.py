@@ -6,22 +6,32 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
+from unittest import mock
+
+from banking_server.server.settings import load_settings
+from banking_server.server.tokens import Tokens, load_keys
 
 COMMAND = [sys.executable, "-m", "banking_server"]
 PATIENCE = 60
 
 
 class Bank:
-    """Runs `serve --http` on a free port, on a database of its own, while the block lasts."""
+    """Runs `serve --http` on a free port, on a database of its own, while the block lasts.
 
-    def __init__(self, folder: Path) -> None:
+    `environment` holds settings of the server besides these.
+    """
+
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self._port = probe.getsockname()[1]
         self._environment = {
             **os.environ,
+            **(environment or {}),
             "BANKING_DATABASE": str(folder / "bank.db"),
             "BANKING_PORT": str(self._port),
         }
@@ -37,12 +47,15 @@ class Bank:
         return f"http://127.0.0.1:{self._port}/mcp"
 
     def token(self) -> str:
-        """Mint a token for the first demo customer."""
-        command = [*COMMAND, "token", "--customer", "CUST001"]
-        minted = subprocess.run(
-            command, env=self._environment, capture_output=True, text=True, check=True
+        """Return a token for the first demo customer."""
+        with mock.patch.dict(os.environ, self._environment):
+            settings = load_settings()
+        return Tokens.of(settings, load_keys(settings)).mint(
+            "CUST001",
+            ["bank:read", "bank:transfer"],
+            now=datetime.now(UTC),
+            lifetime=timedelta(hours=1),
         )
-        return minted.stdout.strip()
 
     def __enter__(self) -> Self:
         end = time.monotonic() + PATIENCE

@@ -28,7 +28,7 @@ class RpcError(Exception):
 
 
 class Malformed(Exception):
-    """Something stands where a directive should, and is none."""
+    """What stands in the place of a directive is not one."""
 
 
 class SmallClient:
@@ -137,7 +137,7 @@ class SmallClient:
     # The chain
 
     def read(self, result):
-        """Return (tool, arguments), or None where there is no directive."""
+        """Return (tool, arguments), or None if there is no directive."""
         meta = result.get("_meta") or {}
         if "nextTool" not in meta:
             return None

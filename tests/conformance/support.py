@@ -15,12 +15,14 @@ from typing import Any
 from unittest import mock
 
 from banking_server.conformance import cli
-from banking_server.conformance.client.run import ClientEnd, ClientRun, run_client
+from banking_server.conformance.client.evidence import ClientEnd
+from banking_server.conformance.client.run import run_client
 from banking_server.conformance.client.script import ClientScript, load_client_scripts
 from banking_server.conformance.report.judgement import Judgement, collapse
 from banking_server.conformance.report.redaction import Redaction
+from banking_server.conformance.report.run import Run
 from banking_server.conformance.requirements import checks_of
-from banking_server.conformance.server.run import ServerRun, run_server
+from banking_server.conformance.server.run import run_server
 from banking_server.conformance.server.scenario import ServerScenario, load_server_scenario
 from banking_server.conformance.target.channel import Target
 from banking_server.conformance.target.era import Era
@@ -67,7 +69,7 @@ def examine_server(
     kind: type[SmallServer] = SmallServer,
     eras: Sequence[Era] = tuple(Era),
     scenarios: Sequence[ServerScenario] | None = None,
-) -> ServerRun:
+) -> Run:
     with serving(kind()) as url:
         return run_server(
             Target(url=url, timeout=20),
@@ -82,7 +84,7 @@ def examine_server(
 def examine_client(
     kind: type[small_client.SmallClient] = small_client.SmallClient,
     eras: Sequence[Era] = tuple(Era),
-) -> ClientRun:
+) -> Run:
     def run_once(url: str, environment: Any, timeout: float) -> ClientEnd:
         return ClientEnd(*small_client.run(kind, url, environment))
 

@@ -59,6 +59,20 @@ def test_a_conforming_server_over_stdio() -> None:
     assert not list(schema("report").iter_errors(report))
 
 
+def test_the_variables_of_a_scenario_are_those_of_the_command(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text(
+        "import os, runpy\nassert os.environ['SHOP_TOWN'] == 'Turin'\n"
+        f"runpy.run_path({SERVER_COMMAND[1]!r}, run_name='__main__')\n"
+    )
+    told = scenario(tmp_path, ONE_STEP + "environment: {SHOP_TOWN: Turin}\n")
+    arguments = ("server", "--spec-version", "2026-07-28", "--json", "--scenario")
+    run = suite(*arguments, told, "--", sys.executable, script)
+    assert run.report["spec_versions"] == ["2026-07-28"], run.output
+    untold = scenario(tmp_path, ONE_STEP)
+    assert suite(*arguments, untold, "--", sys.executable, script).report["spec_versions"] == []
+
+
 def test_a_conforming_server_over_http() -> None:
     run = judge(None)
     assert run.code == 0, run.output

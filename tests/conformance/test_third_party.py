@@ -1,6 +1,6 @@
 """Against things that nobody here wrote: FastMCP as server and as client, the TypeScript SDK.
 
-Skipped, with the reason, where they are not installed: `pip install fastmcp` beside this package;
+Skipped, with the reason, if they are not installed: `pip install fastmcp` beside this package;
 for the TypeScript SDK a folder with `npm install @modelcontextprotocol/sdk`, named by
 MCP_NODE_PROJECT.
 """
@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.conformance.client.run import ClientEnd, run_client
+from banking_server.conformance.client.evidence import ClientEnd
+from banking_server.conformance.client.run import run_client
 from banking_server.conformance.target.era import Era
 
 from .support import HERE, all_checks, scripts, statuses, suite
@@ -118,7 +119,7 @@ def test_the_typescript_sdk_as_client(tmp_path: Path) -> None:
     options = [part for check in chosen for part in ("--check", check)]
     run = suite("client", *options, "--json", "--", "node", script)
     assert run.code == 0, run.output
-    # This SDK speaks the earlier era only, which is no fault.
+    # This SDK speaks the earlier era only, which is allowed.
     assert run.report["spec_versions"] == ["2025-11-25"]
     judged = {(check["spec_version"], check["status"]) for check in run.report["checks"]}
     assert judged == {("2025-11-25", "SUCCESS"), ("2026-07-28", "SKIPPED")}

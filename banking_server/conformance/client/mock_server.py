@@ -1,7 +1,7 @@
 """The mock MCP server that a client under test talks to, playing one case of a script.
 
-Raw HTTP in both eras, and permissive wherever the protocol is not what is being judged. It writes
-down every call and every message; `client_checks` judges them once the client has ended.
+It speaks raw HTTP in both eras, and is lenient about everything that is not being judged. It writes
+down every call and every message; `client.checks` judges them once the client has ended.
 """
 
 import json
@@ -13,16 +13,8 @@ from socketserver import TCPServer
 from types import TracebackType
 from typing import Any, Final, Self, cast
 
-from mcp.types import (
-    CLIENT_CAPABILITIES_META_KEY,
-    PROTOCOL_VERSION_META_KEY,
-    SERVER_INFO_META_KEY,
-    UNSUPPORTED_PROTOCOL_VERSION,
-)
-from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
-
 from banking_server import __version__
-from banking_server.chaining import IDENTIFIER
+from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance.client.script import (
     Case,
     ClientScript,
@@ -30,12 +22,22 @@ from banking_server.conformance.client.script import (
     ScriptAnswer,
     ScriptTool,
 )
-from banking_server.conformance.message import METHOD_NOT_FOUND, Json, WireMessage
+from banking_server.conformance.message import (
+    CLIENT_CAPABILITIES_KEY,
+    METHOD_NOT_FOUND,
+    PROTOCOL_VERSION_KEY,
+    SERVER_INFO_KEY,
+    Json,
+    WireMessage,
+)
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import same
 
 SERVER_INFO: Final = {"name": "tool-chaining-mock", "version": __version__}
+HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+"""Protocol revisions in which a connection begins with `initialize`."""
 INVALID_PARAMS: Final = -32602
+UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 SESSION: Final = "mock-session"
 BODY_BYTES: Final = 16 * 1024 * 1024
 ENDPOINT: Final = "/mcp"
@@ -59,8 +61,6 @@ class Request:
 
     method: str
     params: Json
-    calls_answered: int
-    """How many operations had been answered when it came."""
 
 
 @dataclass
@@ -83,7 +83,7 @@ class Log:
             if request.method == "initialize":
                 found.append(request.params.get("capabilities"))
             else:
-                found.append(_meta(request.params).get(CLIENT_CAPABILITIES_META_KEY))
+                found.append(_meta(request.params).get(CLIENT_CAPABILITIES_KEY))
         return [capabilities for capabilities in found if isinstance(capabilities, dict)]
 
 
@@ -150,48 +150,48 @@ class MockServer:
     # What the HTTP handler calls, on a thread for each connection
 
     def document(self, path: str) -> Json | None:
-        """Return the document at `path`, noting that it was asked for."""
+        """Return the document at `path`, or None, and note that it was asked for."""
         with self._lock:
             self.log.fetched.append(path)
         return self._documents.get(path)
 
-    def receive(self, message: Json, talk: "_Talk") -> None:
-        """Handle one JSON-RPC message, answering through `talk`."""
+    def receive(self, message: Json, exchange: "_Exchange") -> None:
+        """Handle one JSON-RPC message, answering through `exchange`."""
         with self._lock:
             self.log.messages.append(WireMessage("client", message))
         if "method" not in message:
             event = self._waiting.get(str(message.get("id")))
             if event is not None:
                 event.set()
-            talk.accepted()
+            exchange.accepted()
         elif "id" not in message:
-            talk.accepted()
+            exchange.accepted()
         else:
             raw_params = message.get("params")
             params: Json = raw_params if isinstance(raw_params, dict) else {}
-            self._respond(str(message["method"]), params, message["id"], talk)
+            self._respond(str(message["method"]), params, message["id"], exchange)
 
-    def _respond(self, method: str, params: Json, request_id: Any, talk: "_Talk") -> None:
-        version = _meta(params).get(PROTOCOL_VERSION_META_KEY)
+    def _respond(self, method: str, params: Json, request_id: Any, exchange: "_Exchange") -> None:
+        version = _meta(params).get(PROTOCOL_VERSION_KEY)
         modern = method == "server/discover" or version == Era.MODERN
         if method == "initialize" and self._era is Era.MODERN:
-            self._refuse(method, request_id, talk)
+            self._refuse(method, request_id, exchange)
             return
         if modern and self._era is Era.LEGACY:
             self.log.refused_method = method
-            self._error(request_id, METHOD_NOT_FOUND, f"Method not found: {method}", talk, 400)
+            self._error(request_id, METHOD_NOT_FOUND, f"Method not found: {method}", exchange, 400)
             return
         with self._lock:
             answered = sum(operation.answered for operation in self.log.operations)
-            self.log.requests.append(Request(method, params, answered))
+            self.log.requests.append(Request(method, params))
         if method == "tools/call":
-            self._call(params, request_id, talk)
+            self._call(params, request_id, exchange)
         elif method in ("server/discover", "initialize", "tools/list", "ping"):
-            self._result(request_id, self._other_result(method, params, answered), talk)
+            self._result(request_id, self._other_result(method, params, answered), exchange)
         else:
-            self._error(request_id, METHOD_NOT_FOUND, f"Method not found: {method}", talk)
+            self._error(request_id, METHOD_NOT_FOUND, f"Method not found: {method}", exchange)
 
-    def _refuse(self, method: str, request_id: Any, talk: "_Talk") -> None:
+    def _refuse(self, method: str, request_id: Any, exchange: "_Exchange") -> None:
         self.log.refused_method = method
         self._send(
             {
@@ -203,7 +203,7 @@ class MockServer:
                     "data": {"supported": [Era.MODERN], "requested": None},
                 },
             },
-            talk,
+            exchange,
             400,
         )
 
@@ -230,13 +230,13 @@ class MockServer:
                 "capabilities": capabilities,
                 "ttlMs": 0,
                 "cacheScope": "private",
-                "_meta": {SERVER_INFO_META_KEY: SERVER_INFO},
+                "_meta": {SERVER_INFO_KEY: SERVER_INFO},
             }
         if self._advertised is not None:
             capabilities["experimental"] = {IDENTIFIER: self._advertised}
         asked = params.get("protocolVersion")
         return {
-            "protocolVersion": asked if asked in HANDSHAKE_PROTOCOL_VERSIONS else Era.LEGACY,
+            "protocolVersion": asked if asked in HANDSHAKE_VERSIONS else Era.LEGACY,
             "capabilities": capabilities,
             "serverInfo": SERVER_INFO,
         }
@@ -257,28 +257,28 @@ class MockServer:
             page |= {"ttlMs": 0, "cacheScope": "private"}
         return page
 
-    def _call(self, params: Json, request_id: Any, talk: "_Talk") -> None:
+    def _call(self, params: Json, request_id: Any, exchange: "_Exchange") -> None:
         operation, index = self._operation(params)
         answer = next((answer for answer in self._answers if _fits(answer, operation)), None)
         if answer is None:
             operation.answered = True
-            self._error(request_id, INVALID_PARAMS, f"Unknown tool: {operation.tool}", talk)
+            self._error(request_id, INVALID_PARAMS, f"Unknown tool: {operation.tool}", exchange)
             return
         index = min(index, len(answer.rounds) - 1)
         # On 2025-11-25 questions are asked while the one request is open.
         while (asked := answer.rounds[index]).elicit is not None and self._era is Era.LEGACY:
-            self._ask(asked, talk)
+            self._ask(asked, exchange)
             index += 1
         if asked.elicit is not None:
-            self._result(request_id, _interim(asked, operation, index), talk)
+            self._result(request_id, _interim(asked, operation, index), exchange)
             return
         # Marked before it is sent: the client may be faster than this thread.
         operation.answered = True
         if asked.error is not None:
-            self._send({"jsonrpc": "2.0", "id": request_id, "error": asked.error}, talk)
+            self._send({"jsonrpc": "2.0", "id": request_id, "error": asked.error}, exchange)
             return
         result = _replaced(cast(Json, asked.result), {"${call}": operation.number})
-        self._result(request_id, result, talk)
+        self._result(request_id, result, exchange)
 
     def _operation(self, params: Json) -> tuple[Operation, int]:
         """Return the operation that a request belongs to, and its round."""
@@ -296,7 +296,7 @@ class MockServer:
             self.log.operations.append(operation)
             return operation, 0
 
-    def _ask(self, asked: Round, talk: "_Talk") -> None:
+    def _ask(self, asked: Round, exchange: "_Exchange") -> None:
         elicit = asked.elicit
         if elicit is None:
             return
@@ -314,28 +314,28 @@ class MockServer:
         }
         with self._lock:
             self.log.messages.append(WireMessage("server", question))
-        talk.stream(question)
+        exchange.stream(question)
         event.wait(self._patience)
 
-    def _result(self, request_id: Any, result: Json, talk: "_Talk") -> None:
+    def _result(self, request_id: Any, result: Json, exchange: "_Exchange") -> None:
         if self._era is Era.MODERN:
             result = {"resultType": "complete", **result}
-        self._send({"jsonrpc": "2.0", "id": request_id, "result": result}, talk)
+        self._send({"jsonrpc": "2.0", "id": request_id, "result": result}, exchange)
 
     def _error(
-        self, request_id: Any, code: int, message: str, talk: "_Talk", status: int = 200
+        self, request_id: Any, code: int, message: str, exchange: "_Exchange", status: int = 200
     ) -> None:
         error = {"code": code, "message": message}
-        self._send({"jsonrpc": "2.0", "id": request_id, "error": error}, talk, status)
+        self._send({"jsonrpc": "2.0", "id": request_id, "error": error}, exchange, status)
 
-    def _send(self, message: Json, talk: "_Talk", status: int = 200) -> None:
+    def _send(self, message: Json, exchange: "_Exchange", status: int = 200) -> None:
         with self._lock:
             self.log.messages.append(WireMessage("server", message))
         new_session = self._era is Era.LEGACY and "protocolVersion" in message.get("result", {})
-        talk.answer(message, status, {"mcp-session-id": SESSION} if new_session else {})
+        exchange.answer(message, status, {"mcp-session-id": SESSION} if new_session else {})
 
 
-class _Talk:
+class _Exchange:
     """One HTTP exchange: JSON, or an event stream once something was streamed."""
 
     def __init__(self, handler: BaseHTTPRequestHandler) -> None:
@@ -389,7 +389,7 @@ class _HttpServer(ThreadingHTTPServer):
         self.server_name, self.server_port = "127.0.0.1", self.server_address[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is its own affair, and no news for the terminal."""
+        """Say nothing: a client may hang up whenever it likes."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -412,7 +412,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not isinstance(message, dict):
             self._plain(400)
             return
-        self._mock.receive(message, _Talk(self))
+        self._mock.receive(message, _Exchange(self))
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
@@ -423,7 +423,7 @@ class _Handler(BaseHTTPRequestHandler):
         if document is None:
             self._plain(404)
         else:
-            _Talk(self).answer(document, 200, {})
+            _Exchange(self).answer(document, 200, {})
 
     def do_DELETE(self) -> None:
         self._plain(200)

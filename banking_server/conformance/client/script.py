@@ -4,11 +4,13 @@ The format is `specs/conformance/schemas/client-script.schema.json`; tests hold 
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
+from banking_server.chaining.directive import SETTINGS
 from banking_server.conformance.scenario_file import (
     BOTH_ERAS,
     Json,
@@ -54,7 +56,7 @@ class Elicit(_Wire):
 
 
 class Round(Strict):
-    """What the mock server does with one round of a call: exactly one of the three."""
+    """How the mock server answers one round of a call, in one of three ways."""
 
     result: Json | None = None
     elicit: Elicit | None = None
@@ -63,7 +65,7 @@ class Round(Strict):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if len(self.model_fields_set) != 1:
-            raise ValueError("a round is one of result, elicit, error")
+            raise ValueError("a round has exactly one of result, elicit and error")
         return self
 
 
@@ -105,7 +107,6 @@ Assert = Literal[
     "not_called",
     "calls_end",
     "call_count",
-    "listed_again",
     "not_fetched",
     "declared",
     "settings_valid",
@@ -122,7 +123,10 @@ Assert = Literal[
 
 
 class ScriptCheck(Strict):
-    """One judgement on a case; which members it needs depends on `assert`."""
+    """One check that is made in a case; which members it has depends on its kind.
+
+    The kinds, each under its word `assert`, are the functions of `client.checks`.
+    """
 
     id: str
     kind: Assert = Field(alias="assert")
@@ -135,7 +139,6 @@ class ScriptCheck(Strict):
     at_most: Ordinal | None = None
     exactly: Ordinal | None = None
     other_server: Literal[True] | None = None
-    after_call: Ordinal | None = None
     path: str | None = None
     place: Literal["requests", "initialize"] | None = Field(default=None, alias="in")
     text: str | None = None
@@ -183,13 +186,14 @@ class ClientScript(Strict):
         return tuple(era for era in self.spec_versions if era in (case.spec_versions or Era))
 
     def advertised(self, case: Case) -> Json | None:
-        """Return the settings that the mock server advertises in `case`, or None for none."""
+        """Return the settings that the mock server advertises in `case`; None if it does not."""
         for part in (case, self):
             if "advertise" in part.model_fields_set:
                 return part.advertise
-        return {"version": 1}
+        return SETTINGS
 
 
+@cache
 def load_client_scripts() -> tuple[ClientScript, ...]:
     """Read the scripts for clients that come with the specification."""
     folder = packaged("specs") / "conformance" / "client"

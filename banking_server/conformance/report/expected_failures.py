@@ -11,18 +11,16 @@ The official suite's grammar::
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from banking_server.conformance.report.judgement import Judgement, Status
 from banking_server.conformance.requirements import Side, checks_of
 
 
 class ExpectedFailuresError(Exception):
-    """The file cannot be used; the message says where it is wrong."""
+    """The file cannot be used; the message says what is wrong in it, and where."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class ExpectedFailure:
     reason: str | None
 
     def covers(self, judgement: Judgement) -> bool:
-        """Say whether a failure of this judgement is expected."""
+        """Say whether the entry is about the check of this judgement, at its place."""
         return judgement.scenario == self.scenario and self.check in (None, judgement.check.id)
 
     def __str__(self) -> str:
@@ -43,17 +41,31 @@ class ExpectedFailure:
 
 def is_bad(judgement: Judgement) -> bool:
     """Say whether a judgement is one that an entry can excuse."""
-    return judgement.status in (Status.FAILURE, Status.WARNING) or judgement.untestable
+    return judgement.not_kept or judgement.untestable
+
+
+def mark_expected(
+    entries: Sequence[ExpectedFailure], judgements: Iterable[Judgement]
+) -> list[Judgement]:
+    """Return the judgements, those that an entry excuses marked."""
+    return [
+        replace(judgement, expected_failure=True)
+        if is_bad(judgement) and any(entry.covers(judgement) for entry in entries)
+        else judgement
+        for judgement in judgements
+    ]
 
 
 def load_expected_failures(
     path: Path, side: Side, scenarios: Sequence[str]
 ) -> tuple[ExpectedFailure, ...]:
-    """Read the entries for `side`; `scenarios` are the names that there are.
+    """Read the entries for `side`; `scenarios` are the names of those in this run.
 
-    Raises ExpectedFailuresError: also for a name or an id that does not exist, since a
-    misspelt entry would otherwise excuse nothing and nobody would know.
+    Raises ExpectedFailuresError, also for a name or an id that does not exist: a misspelt entry
+    would otherwise excuse nothing, and nobody would notice.
     """
+    import yaml  # Here, so that a command that reads no such file starts without it.
+
     try:
         content = yaml.safe_load(path.read_text("utf-8"))
     except OSError as error:
@@ -104,7 +116,7 @@ def _entry(path: Path, row: Any) -> ExpectedFailure:
 def stale_entries(
     entries: Iterable[ExpectedFailure], judgements: Sequence[Judgement]
 ) -> list[ExpectedFailure]:
-    """Return the entries of what was judged and did not fail."""
+    """Return the entries that excuse nothing: what they list was judged, and passed."""
     stale: list[ExpectedFailure] = []
     for entry in entries:
         covered = [judgement for judgement in judgements if entry.covers(judgement)]

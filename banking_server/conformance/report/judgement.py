@@ -10,7 +10,7 @@ from banking_server.conformance.target.era import Era
 
 
 class Status(StrEnum):
-    """The official suite's five statuses."""
+    """What became of a check, in the official suite's words."""
 
     SUCCESS = "SUCCESS"
     FAILURE = "FAILURE"
@@ -19,7 +19,35 @@ class Status(StrEnum):
     """A SHOULD was not kept."""
     SKIPPED = "SKIPPED"
     """Nothing was judged: the check does not apply, or could not be made (`untestable`)."""
-    INFO = "INFO"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check compared, and whether the sentence is kept."""
+
+    holds: bool
+    expected: str
+    seen: str
+    messages: Sequence[WireMessage] | None = None
+    """The messages that show it, or None if those of the evidence do."""
+
+
+@dataclass(frozen=True)
+class Untestable:
+    """The check applies, but nothing was seen that it could judge."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class NotApplicable:
+    """The check does not apply to this target."""
+
+    reason: str
+
+
+Judged = Finding | Untestable | NotApplicable
+"""What a check can say."""
 
 
 @dataclass(frozen=True)
@@ -43,20 +71,27 @@ class Judgement:
     """The file of expected failures lists it."""
 
     @property
+    def not_kept(self) -> bool:
+        """Whether the sentence was not kept, MUST or SHOULD."""
+        return self.status in (Status.FAILURE, Status.WARNING)
+
+    @property
     def severity(self) -> tuple[int, bool]:
         """How bad it is: of several judgements on a check, the worst one is the result.
 
         Something untestable outranks a success, so that a check is not called passed on the
-        strength of half its evidence; what is unexpected outranks what is not.
+        strength of half its evidence; what is unexpected outranks what is expected.
         """
-        rank = {Status.FAILURE: 5, Status.WARNING: 4, Status.SUCCESS: 2, Status.INFO: 0}
-        untestable_or_not = 3 if self.untestable else 1
-        return rank.get(self.status, untestable_or_not), not self.expected_failure
+        rank = {Status.FAILURE: 4, Status.WARNING: 3, Status.SUCCESS: 1}
+        return rank.get(self.status, 2 if self.untestable else 0), not self.expected_failure
 
 
 @dataclass
 class Judge:
-    """Collects judgements on the chosen checks, in one scenario and one era."""
+    """Collects judgements on the chosen checks, in one scenario and one era.
+
+    A check that is not chosen, or cannot be made in this era, is passed over in silence.
+    """
 
     scenario: str
     era: Era
@@ -68,76 +103,35 @@ class Judge:
         """Say whether the check is chosen and can be made in this era."""
         return check_id in self.chosen and self.era in load_checks()[check_id].eras
 
-    def found(
+    def record(
         self,
         check_id: str,
-        holds: bool,
-        *,
-        step: str,
-        expected: str,
-        seen: str,
-        messages: Iterable[WireMessage] = (),
-    ) -> None:
-        """Record that what the check compares holds, or does not."""
-        check = load_checks()[check_id]
-        failed = Status.FAILURE if check.level is Level.MUST else Status.WARNING
-        self._add(check_id, Status.SUCCESS if holds else failed, step, expected, seen, messages)
-
-    def not_applicable(self, check_id: str, reason: str, *, step: str = "") -> None:
-        """Record that the check does not apply to this target."""
-        self._add(check_id, Status.SKIPPED, step, load_checks()[check_id].judges, reason)
-
-    def untestable(
-        self,
-        check_id: str,
-        reason: str,
+        judged: Judged,
         *,
         step: str = "",
         refused: bool = False,
         messages: Iterable[WireMessage] = (),
     ) -> None:
-        """Record that the check applies, but could not be made."""
-        self._add(
-            check_id,
-            Status.SKIPPED,
-            step,
-            load_checks()[check_id].judges,
-            f"Not testable: {reason}",
-            messages,
-            untestable=True,
-            refused=refused,
-        )
+        """Record what a check found in `step`, with the `messages` that show it.
 
-    def failed(self, check_id: str, step: str) -> bool:
-        """Say whether the check was not kept in a step."""
-        return any(
-            judgement.check.id == check_id
-            and judgement.step == step
-            and judgement.status in (Status.FAILURE, Status.WARNING)
-            for judgement in self.judgements
-        )
-
-    def reached(self, check_id: str) -> bool:
-        """Say whether there is any judgement on the check yet."""
-        return any(judgement.check.id == check_id for judgement in self.judgements)
-
-    def _add(
-        self,
-        check_id: str,
-        status: Status,
-        step: str,
-        expected: str,
-        seen: str,
-        messages: Iterable[WireMessage] = (),
-        *,
-        untestable: bool = False,
-        refused: bool = False,
-    ) -> None:
+        `refused`: what is untestable is so because the target crashed, hung, or did not talk.
+        """
         if not self.wants(check_id):
             return
+        check = load_checks()[check_id]
+        match judged:
+            case Finding(holds, expected, seen, own_messages):
+                failed = Status.FAILURE if check.level is Level.MUST else Status.WARNING
+                status = Status.SUCCESS if holds else failed
+                messages = messages if own_messages is None else own_messages
+            case Untestable(reason):
+                status, expected, seen = Status.SKIPPED, check.judges, f"Not testable: {reason}"
+            case NotApplicable(reason):
+                status, expected, seen, messages = Status.SKIPPED, check.judges, reason, ()
+        untestable = isinstance(judged, Untestable)
         self.judgements.append(
             Judgement(
-                check=load_checks()[check_id],
+                check=check,
                 era=self.era,
                 scenario=self.scenario,
                 step=step,
@@ -145,10 +139,14 @@ class Judge:
                 expected=expected,
                 seen=seen,
                 untestable=untestable,
-                refused=refused,
+                refused=refused and untestable,
                 messages=tuple(messages),
             )
         )
+
+    def reached(self, check_id: str) -> bool:
+        """Say whether there is any judgement on the check yet."""
+        return any(judgement.check.id == check_id for judgement in self.judgements)
 
 
 def collapse(judgements: Iterable[Judgement]) -> list[Judgement]:
@@ -158,9 +156,8 @@ def collapse(judgements: Iterable[Judgement]) -> list[Judgement]:
         key = (judgement.check.id, judgement.era)
         if key not in worst or judgement.severity > worst[key].severity:
             worst[key] = judgement
-    order = list(load_checks())
+    checks = {check_id: number for number, check_id in enumerate(load_checks())}
     eras = list(Era)
     return [
-        worst[key]
-        for key in sorted(worst, key=lambda key: (order.index(key[0]), eras.index(key[1])))
+        worst[key] for key in sorted(worst, key=lambda key: (checks[key[0]], eras.index(key[1])))
     ]

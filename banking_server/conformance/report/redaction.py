@@ -34,7 +34,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def shown_command(command: Sequence[str]) -> list[str]:
-    """Return a command line without the values of options whose names tell of secrets."""
+    """Return a command line without the values of options that are named like secrets."""
     shown: list[str] = []
     secret_follows = False
     for part in command:
@@ -50,9 +50,9 @@ def shown_command(command: Sequence[str]) -> list[str]:
 
 
 class Redaction:
-    """Replaces secrets: what stands under a telling name, and values known to be secret.
+    """Replaces secrets: values whose name is that of a secret, and values known to be secret.
 
-    A JSON-RPC error's `code` is a number with a public meaning and stays.
+    The `code` of a JSON-RPC error stays: it is a number with a public meaning.
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
@@ -92,5 +92,5 @@ class Redaction:
 
 
 def _may_be_secret(value: Any) -> bool:
-    """A schema that declares a property called `token` is no secret; a text or number may be."""
+    """Whether a value may be a secret: a text or a number, but not a schema called `token`."""
     return isinstance(value, str | int | float) and not isinstance(value, bool)

@@ -1,8 +1,8 @@
 """What makes a run conformant.
 
 1. `error` if nothing could be examined: the target could not be started or reached, or it spoke
-   neither era that was asked for. An era that it does not speak is no fault where it speaks the
-   other one: the checks are then SKIPPED there.
+   no era that was asked for. A target need not speak both: if it speaks one, the checks of the
+   other are SKIPPED.
 2. `error` if an entry of the expected failures passes: take it off the list.
 3. `nonconformant` if any check is a FAILURE, or with `--fail-on warning` a WARNING.
 4. `error` if a check of a MUST could not be made because the target crashed, hung, or stopped

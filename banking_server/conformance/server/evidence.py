@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance.message import Json, WireMessage
-from banking_server.conformance.server.finding import NotApplicable, Untestable
+from banking_server.conformance.report.judgement import NotApplicable, Untestable
 from banking_server.conformance.server.reading import SeenDirective, directive_of, ended_alike
 from banking_server.conformance.target.connection import ToolCall
 from banking_server.conformance.target.era import Era

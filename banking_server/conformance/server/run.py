@@ -2,11 +2,12 @@
 
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
-from banking_server.conformance.report.judgement import Judge, Judgement
+from banking_server.conformance.report.judgement import Judge, Untestable
 from banking_server.conformance.report.redaction import Redaction
+from banking_server.conformance.report.run import Run
 from banking_server.conformance.server.checks import CHECKS
 from banking_server.conformance.server.evidence import (
     Evidence,
@@ -16,28 +17,12 @@ from banking_server.conformance.server.evidence import (
     Problem,
 )
 from banking_server.conformance.server.exercise import Exercise
-from banking_server.conformance.server.finding import Finding, NotApplicable, Untestable
 from banking_server.conformance.server.scenario import ServerScenario
 from banking_server.conformance.target.channel import Target, TargetFailure
 from banking_server.conformance.target.era import Era
 
 PASSIVE: Final = "passive"
 """Scenario name used when the user gave none: no tool is called."""
-
-
-@dataclass
-class ServerRun:
-    """What came of examining a server."""
-
-    judgements: list[Judgement] = field(default_factory=list[Judgement])
-    spoken: list[Era] = field(default_factory=list[Era])
-    """Eras that the server speaks."""
-    problems: list[str] = field(default_factory=list[str])
-    """What kept the suite from examining everything: expectations that were not met, crashes."""
-    name: str | None = None
-    version: str | None = None
-    silence: str | None = None
-    """Why nothing could be examined at all."""
 
 
 Progress = Callable[[str], None]
@@ -50,13 +35,12 @@ def run_server(
     chosen: frozenset[str],
     redaction: Redaction,
     progress: Progress,
-) -> ServerRun:
+) -> Run:
     """Play every scenario in every era, and judge what the server sends.
 
     Without scenarios it does only what calls no tool.
     """
-    run = ServerRun()
-    unspoken: dict[Era, str] = {}
+    run = Run("server")
     for scenario, era in _plan(scenarios, eras):
         name = scenario.name if scenario else PASSIVE
         progress(f"{name}, {era}")
@@ -73,26 +57,9 @@ def run_server(
             except TargetFailure as stopped:
                 failure = str(stopped)
         if failure is not None:
-            if era in run.spoken:
-                run.problems.append(f"{name}, {era}: {failure}")
-            else:
-                unspoken.setdefault(era, failure)
+            run.broke_off(name, era, failure)
         judging.finish(failure)
-    if not run.spoken:
-        run.silence = "; ".join(f"{era}: {why}" for era, why in unspoken.items())
-    else:
-        # An era that the server does not speak is not a fault if it speaks the other.
-        run.judgements = [
-            replace(
-                judgement,
-                untestable=False,
-                refused=False,
-                seen=f"the server does not speak {judgement.era}: {unspoken[judgement.era]}",
-            )
-            if judgement.era in unspoken and judgement.era not in run.spoken
-            else judgement
-            for judgement in run.judgements
-        ]
+    run.excuse_unspoken_eras()
     return run
 
 
@@ -110,7 +77,7 @@ def _plan(
 class _Judging:
     """Has the checks judge what one exercise brings, as it comes."""
 
-    def __init__(self, run: ServerRun, scenario: ServerScenario | None, judge: Judge) -> None:
+    def __init__(self, run: Run, scenario: ServerScenario | None, judge: Judge) -> None:
         self._run = run
         self._scenario = scenario
         self._judge = judge
@@ -123,15 +90,16 @@ class _Judging:
             case Missing(step, kinds, reason, messages):
                 for check in CHECKS.values():
                     if check.on in kinds:
-                        self._judge.untestable(check.id, reason, step=step, messages=messages)
+                        self._judge.record(
+                            check.id, Untestable(reason), step=step, messages=messages
+                        )
             case Evidence():
                 if isinstance(observation, Greeting):
                     self._note_server(observation)
                 self._have_judged(observation)
 
     def _note_server(self, greeting: Greeting) -> None:
-        if greeting.era not in self._run.spoken:
-            self._run.spoken.append(greeting.era)
+        self._run.spoke(greeting.era)
         name, version = greeting.server_info.get("name"), greeting.server_info.get("version")
         self._run.name = self._run.name or (name if isinstance(name, str) else None)
         self._run.version = self._run.version or (version if isinstance(version, str) else None)
@@ -141,27 +109,11 @@ class _Judging:
             if check.on is not type(evidence) or not self._judge.wants(check.id):
                 continue
             judged = check.judge(evidence)
-            step, messages = evidence.step, evidence.messages
-            match judged:
-                case Untestable(reason):
-                    self._judge.untestable(check.id, reason, step=step, messages=messages)
-                case NotApplicable(reason):
-                    self._judge.not_applicable(check.id, reason, step=step)
-                case Finding():
-                    self._record(check.id, judged, evidence)
-                case _:
-                    for finding in judged or ():
-                        self._record(check.id, finding, evidence)
-
-    def _record(self, check_id: str, finding: Finding, evidence: Evidence) -> None:
-        self._judge.found(
-            check_id,
-            finding.holds,
-            step=evidence.step,
-            expected=finding.expected,
-            seen=finding.seen,
-            messages=evidence.messages if finding.messages is None else finding.messages,
-        )
+            for one in judged if isinstance(judged, Sequence) else [judged]:
+                if one is not None:
+                    self._judge.record(
+                        check.id, one, step=evidence.step, messages=evidence.messages
+                    )
 
     def finish(self, failure: str | None) -> None:
         """Give a reason for each check that got no judgement; `failure` is why the run stopped."""
@@ -170,12 +122,8 @@ class _Judging:
                 continue
             unseen = check.unseen
             if failure is not None:
-                self._judge.untestable(check.id, failure, refused=True)
+                unseen = Untestable(failure)
             elif self._scenario is None and check.on.calls_tools:
-                reason = "no scenario file says how this server is exercised"
-                self._judge.untestable(check.id, reason)
-            elif isinstance(unseen, NotApplicable):
-                self._judge.not_applicable(check.id, unseen.reason)
-            else:
-                self._judge.untestable(check.id, unseen.reason)
+                unseen = Untestable("no scenario file says how this server is exercised")
+            self._judge.record(check.id, unseen, refused=failure is not None)
         self._run.judgements += self._judge.judgements

@@ -2,9 +2,9 @@
 
 from typing import Final
 
+from banking_server.conformance.report.judgement import Finding
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import FollowedChain, Refusal
-from banking_server.conformance.server.finding import Finding
 from banking_server.conformance.server.reading import ending, is_refused
 
 DEFAULT_LIMIT: Final = 5

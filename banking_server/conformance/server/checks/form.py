@@ -1,9 +1,9 @@
 """What a directive looks like, and where it may stand."""
 
 from banking_server.chaining.directive import META_KEY
+from banking_server.conformance.report.judgement import Finding
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import InterimResult, ResultWithDirective
-from banking_server.conformance.server.finding import Finding
 from banking_server.conformance.values import shown
 
 

@@ -7,9 +7,9 @@ from functools import cache
 from jsonschema.validators import Draft202012Validator
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY
+from banking_server.conformance.report.judgement import Finding, NotApplicable
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import Greeting, OtherResults
-from banking_server.conformance.server.finding import Finding, NotApplicable
 from banking_server.conformance.server.reading import carries_directive
 from banking_server.conformance.values import shown
 from banking_server.packaged import packaged

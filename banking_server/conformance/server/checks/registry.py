@@ -1,13 +1,16 @@
 """Where checks are registered: each is a function under its full id."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
+from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 from banking_server.conformance.server.evidence import Evidence
-from banking_server.conformance.server.finding import Judged, NotApplicable, Untestable
 
 E = TypeVar("E", bound=Evidence)
+
+Said = Judged | Sequence[Finding] | None
+"""None, and no finding at all, say nothing: the evidence does not concern the check."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,7 @@ class ServerCheck:
     """The kind of evidence that it judges, and no other."""
     unseen: Untestable | NotApplicable
     """What to say if a run brought no such evidence, or none that concerns it."""
-    judge: Callable[[Any], Judged]
+    judge: Callable[[Any], Said]
 
 
 CHECKS: Final[dict[str, ServerCheck]] = {}
@@ -28,13 +31,13 @@ CHECKS: Final[dict[str, ServerCheck]] = {}
 
 def check(
     check_id: str, *, on: type[E], unseen: Untestable | NotApplicable | None = None
-) -> Callable[[Callable[[E], Judged]], Callable[[E], Judged]]:
+) -> Callable[[Callable[[E], Said]], Callable[[E], Said]]:
     """Register a function as the check `check_id`, to be called with each evidence of type `on`.
 
     `unseen` takes the place of what the type of evidence itself says if there is none.
     """
 
-    def register(judge: Callable[[E], Judged]) -> Callable[[E], Judged]:
+    def register(judge: Callable[[E], Said]) -> Callable[[E], Said]:
         if check_id in CHECKS:
             raise ValueError(f"{check_id} is registered twice")
         CHECKS[check_id] = ServerCheck(check_id, on, unseen or on.unseen, judge)

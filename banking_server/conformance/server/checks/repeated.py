@@ -1,5 +1,6 @@
 """A call made again, in ways that must not change how it ends."""
 
+from banking_server.conformance.report.judgement import Finding, Untestable
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import (
     RepeatedUnchanged,
@@ -9,7 +10,6 @@ from banking_server.conformance.server.evidence import (
     RepeatedWithProvenance,
     Repetition,
 )
-from banking_server.conformance.server.finding import Finding, Untestable
 from banking_server.conformance.server.reading import ending, status
 
 

@@ -11,9 +11,9 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from banking_server.conformance.message import Json
+from banking_server.conformance.report.judgement import Finding, NotApplicable
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import DirectiveBesideSecrets, ResultWithDirective
-from banking_server.conformance.server.finding import Finding, NotApplicable
 from banking_server.conformance.values import shown
 
 

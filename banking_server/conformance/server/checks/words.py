@@ -6,9 +6,9 @@ from typing import Any
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY
 from banking_server.conformance.message import Json
+from banking_server.conformance.report.judgement import Finding, NotApplicable
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import ResultInWords, ResultWithDirective
-from banking_server.conformance.server.finding import Finding, NotApplicable
 from banking_server.conformance.server.reading import SeenDirective
 from banking_server.conformance.values import same, shown
 

@@ -1,0 +1,28 @@
+"""The checks of clients, by kind: each is a function from one run of the client to what it found.
+
+To find how a check is made, search for its id in the scripts (`specs/conformance/client/*.yaml`):
+the word after `assert` is its kind, and `@kind("word")` stands here. The kinds are explained for
+runners in other languages in `specs/conformance/README.md`.
+
+- `calls`: which calls were made, with which arguments, and which were not;
+- `declaration`: what the client declared of itself;
+- `provenance`: what its calls said about the chain;
+- `printed`: what it handed on in the end.
+"""
+
+from banking_server.conformance.client.checks import calls, declaration, printed, provenance
+from banking_server.conformance.client.checks.registry import KINDS
+from banking_server.conformance.client.evidence import CaseRun
+from banking_server.conformance.client.script import ScriptCheck
+from banking_server.conformance.report.judgement import Judged, NotApplicable, Untestable
+
+__all__ = ["KINDS", "calls", "declaration", "judge_check", "printed", "provenance"]
+
+
+def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """Judge one check of a case, if what it needs was there."""
+    if (capability := case_run.missing_capability()) is not None:
+        return NotApplicable(f"the client does not declare {capability}")
+    if (missing := case_run.missing_witness(check.witness)) is not None:
+        return Untestable(missing)
+    return KINDS[check.kind](case_run, check)

@@ -1,0 +1,108 @@
+"""Which calls were made, with which arguments, and which were not."""
+
+from banking_server.conformance.client.checks.registry import absence_unproven, kind
+from banking_server.conformance.client.evidence import CaseRun, name_calls, show
+from banking_server.conformance.client.mock_server import Operation
+from banking_server.conformance.client.script import ScriptCheck
+from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
+from banking_server.conformance.values import same
+
+
+def _not_made(case_run: CaseRun, number: int) -> Judged:
+    """Judge that the expected call `number` was not made."""
+    if case_run.end.exit_code is None:
+        return Untestable(str(case_run.end))
+    expected = case_run.case.expect.calls[number - 1]
+    return Finding(
+        False,
+        expected=f"call {number}: {expected.tool} {show(expected.arguments)}",
+        seen=f"{case_run.calls_made()}; {case_run.end}",
+    )
+
+
+@kind("called")
+def called(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """Call number `call` was made, by the expected tool."""
+    number = check.call or 1
+    call = case_run.call(number)
+    if call is None:
+        return _not_made(case_run, number)
+    return Finding(True, expected=f"call {number}: {call.tool}", seen=case_run.calls_made())
+
+
+@kind("arguments")
+def arguments(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """Call number `call` was made, by the expected tool and with the expected arguments."""
+    number = check.call or 1
+    call = case_run.call(number)
+    if call is None:
+        return _not_made(case_run, number)
+    expected = case_run.case.expect.calls[number - 1].arguments
+    return Finding(
+        same(call.arguments, expected),
+        expected=f"call {number}: {call.tool} with exactly {show(expected)}",
+        seen=f"{call.tool} with {show(call.arguments)}",
+    )
+
+
+@kind("not_called")
+def not_called(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """The tool `tool` was called at most `at_most` times, on the other server if it says so."""
+    log, where = case_run.log, ""
+    if check.other_server:
+        if case_run.other is None:
+            return Untestable("the script has no other server")
+        if not case_run.other.requests:
+            return NotApplicable("the client never connected to the other server")
+        log, where = case_run.other, " on the other server"
+    allowed = check.at_most or 0
+    holds = sum(_is_meant(call, check) for call in log.operations) <= allowed
+    if holds and (unproven := absence_unproven(case_run)) is not None:
+        return unproven
+    calls = f"at most {allowed} calls" if allowed else "no call"
+    return Finding(holds, expected=f"{calls} of {check.tool}{where}", seen=name_calls(log))
+
+
+def _is_meant(call: Operation, check: ScriptCheck) -> bool:
+    """Whether a call is of the tool, and with the arguments, that `not_called` counts."""
+    return call.tool == check.tool and (
+        check.arguments is None or same(check.arguments, call.arguments)
+    )
+
+
+@kind("calls_end")
+def calls_end(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """No call was made after call number `witness`."""
+    holds = len(case_run.log.operations) <= check.witness
+    if holds and (unproven := absence_unproven(case_run)) is not None:
+        return unproven
+    return Finding(
+        holds, expected=f"no call after call {check.witness}", seen=case_run.calls_made()
+    )
+
+
+@kind("call_count")
+def call_count(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """The number of calls is `exactly`, or `at_most`, that many."""
+    count = len(case_run.log.operations)
+    most = check.exactly or check.at_most or 0
+    if count <= most and (unproven := absence_unproven(case_run)) is not None:
+        return unproven
+    return Finding(
+        count == most if check.exactly else count <= most,
+        expected=f"{'exactly' if check.exactly else 'at most'} {most} calls",
+        seen=f"{count} calls",
+    )
+
+
+@kind("not_fetched")
+def not_fetched(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """The mock server received no GET for `path`."""
+    fetched = check.path in case_run.log.fetched
+    if not fetched and (unproven := absence_unproven(case_run)) is not None:
+        return unproven
+    return Finding(
+        not fetched,
+        expected=f"no GET of {check.path}",
+        seen="it was fetched" if fetched else "not fetched",
+    )

@@ -1,0 +1,41 @@
+"""Where the kinds of client checks are registered: each is a function under its word.
+
+The word stands after `assert` in a script, which also says the full id of the check.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from banking_server.conformance.client.evidence import CaseRun
+from banking_server.conformance.client.script import Assert, ScriptCheck
+from banking_server.conformance.report.judgement import Judged, Untestable
+
+Kind = Callable[[CaseRun, ScriptCheck], Judged]
+
+KINDS: Final[dict[Assert, Kind]] = {}
+"""Every kind by its word, once the modules of this package are imported."""
+
+
+def kind(word: Assert) -> Callable[[Kind], Kind]:
+    """Let a function judge the checks that say `assert: word` in a script.
+
+    It looks at one run of the client, and changes nothing.
+    """
+
+    def register(judge: Kind) -> Kind:
+        if word in KINDS:
+            raise ValueError(f"{word} is registered twice")
+        KINDS[word] = judge
+        return judge
+
+    return register
+
+
+def absence_unproven(case_run: CaseRun) -> Untestable | None:
+    """Return why this run cannot prove that the client leaves something undone; None if it can.
+
+    Only a client that came to its own end has chosen not to do it.
+    """
+    if case_run.end.went_on:
+        return None
+    return Untestable(f"{case_run.end}, so what it did not do says nothing")

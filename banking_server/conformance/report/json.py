@@ -1,0 +1,125 @@
+"""A report as JSON: report.json, and checks.json as the official suite writes it."""
+
+import json
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from banking_server import __version__
+from banking_server.chaining.directive import IDENTIFIER
+from banking_server.conformance import SUITE
+from banking_server.conformance.message import Json
+from banking_server.conformance.report.judgement import Judgement, Status, collapse
+from banking_server.conformance.report.report import Report
+from banking_server.conformance.target.era import Era
+
+
+def report_json(report: Report) -> Json:
+    """Return report.json; its schema is in `specs/conformance/schemas`."""
+    counts = Counter(result.status for result in report.results)
+    shown: Json = {
+        "schema_version": 1,
+        "suite": {"name": SUITE, "version": __version__},
+        "extension": IDENTIFIER,
+        "side": report.run.side,
+        "target": report.target,
+        "spec_versions": list(report.run.spoken),
+        "scenarios": list(report.scenarios),
+        "started": _time(report.started),
+        "finished": _time(report.finished),
+        "verdict": report.conclusion.verdict,
+        "reason": report.conclusion.reason,
+        "summary": {status: counts[status] for status in Status},
+        "checks": [_result_json(result) for result in report.results],
+    }
+    if report.run.problems:
+        shown["problems"] = list(report.run.problems)
+    redacted: Json = report.redaction.json(shown)
+    return redacted
+
+
+def write_files(report: Report, folder: Path) -> None:
+    """Write report.json, and a folder for each scenario in the official suite's layout.
+
+    Raises OSError.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_json(folder / "report.json", report_json(report))
+    stamp = report.started.strftime("%Y-%m-%dT%H-%M-%S-%fZ")
+    prefix = "server-" if report.run.side == "server" else ""
+    parts: dict[tuple[str, Era], list[Judgement]] = {}
+    for judgement in report.judgements:
+        if judgement.scenario:
+            parts.setdefault((judgement.scenario, judgement.era), []).append(judgement)
+    for (scenario, era), judgements in parts.items():
+        part = folder / f"{prefix}{scenario}-{era}-{stamp}"
+        part.mkdir(exist_ok=True)
+        rows = [_official_row(judgement, report.finished) for judgement in collapse(judgements)]
+        _write_json(part / "checks.json", report.redaction.json(rows))
+        _write_outputs(report, part, scenario, era)
+
+
+def _write_outputs(report: Report, part: Path, scenario: str, era: Era) -> None:
+    """Write what a client under test printed in the cases of one scenario."""
+    outputs = [each for each in report.run.outputs if (each.scenario, each.era) == (scenario, era)]
+    if not outputs:
+        return
+    for name in ("output", "errors"):
+        text = "".join(f"== {output.case}\n{getattr(output, name)}\n" for output in outputs)
+        file = part / ("stdout.txt" if name == "output" else "stderr.txt")
+        file.write_text(report.redaction.text(text), encoding="utf-8")
+
+
+def _result_json(result: Judgement) -> Json:
+    shown: Json = {
+        "id": result.check.id,
+        "spec_version": result.era,
+        "requirements": [
+            {"id": requirement.id, "text": requirement.text}
+            for requirement in result.check.requirements
+        ],
+        "status": result.status,
+        "expected": result.expected,
+        "seen": result.seen,
+        "remedy": result.check.remedy,
+    }
+    if result.scenario:
+        shown["scenario"] = result.scenario
+    if result.step:
+        shown["step"] = result.step
+    if result.untestable:
+        shown["untestable"] = True
+    if result.expected_failure:
+        shown["expected_failure"] = True
+    if result.not_kept:
+        shown["messages"] = [message.to_json() for message in result.messages]
+    return shown
+
+
+def _official_row(result: Judgement, at: datetime) -> Json:
+    """Return one row of the official suite's checks.json."""
+    row: Json = {
+        "id": result.check.id,
+        "name": "".join(word.capitalize() for word in result.check.id.split("-")),
+        "description": result.check.judges,
+        "status": result.status,
+        "timestamp": _time(at),
+        "specReferences": [{"id": requirement.id} for requirement in result.check.requirements],
+        "details": {"expected": result.expected, "seen": result.seen},
+    }
+    if result.not_kept:
+        row["errorMessage"] = f"expected {result.expected}; saw {result.seen}"
+        row["details"]["messages"] = [message.to_json() for message in result.messages]
+    if result.untestable:
+        row["errorMessage"] = result.seen
+        row["details"]["untestable"] = True
+    return row
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
