@@ -1,7 +1,8 @@
-"""Dependencies point one way: the import directions of the layout."""
+"""Dependencies point one way: the floors of `banking_server/README.md`, held for every module."""
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,60 +11,156 @@ import banking_server
 
 PACKAGE = Path(banking_server.__file__).parent
 
-MAY_IMPORT = {
-    "chaining": {"chaining"},
-    "bank": {"bank"},
-    "tools": {"tools", "bank", "chaining"},
-    "conformance": {"conformance", "chaining", "packaged"},
-    "agent": {"agent", "chaining"},
-    "server": {"server", "tools", "bank", "chaining", "agent", "packaged"},
-    "host": {"host", "chaining"},
-    "comparison": {"comparison", "host", "server", "agent", "tools", "bank", "chaining"},
-    "cli": {"cli", "comparison", "host", "server", "agent", "tools", "bank", "chaining"},
+LOOSE = {"__init__.py", "__main__.py", "packaged.py", "py.typed", "README.md"}
+"""What stands in no folder."""
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "__init__": set(),
+    "packaged": set(),
+    "chaining": set(),
+    "bank": set(),
+    "tools": {"bank", "chaining"},
+    "conformance": {"chaining", "packaged"},
+    "agent": {"chaining"},
+    "host": {"chaining"},
+    "server": {"agent", "bank", "chaining", "packaged", "tools"},
+    "comparison": {"agent", "bank", "chaining", "host", "server", "tools"},
+    "cli": {"agent", "bank", "chaining", "comparison", "host", "server", "tools"},
+    "__main__": {"cli"},
 }
-"""Of this project, what each package may import."""
+"""Of this project, what the modules of each room may import besides their own room."""
 
-MUST_NOT_IMPORT = {
-    "chaining": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer", "rich"},
-    "bank": {"mcp", "mcp_types", "typer", "rich", "starlette", "uvicorn"},
-    "tools": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer", "rich"},
-    "conformance": {"sqlmodel", "sqlalchemy", "aiosqlite"},
-    "agent": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer", "rich"},
-    "server": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer", "rich"},
-    "host": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer"},
-    "comparison": {"sqlmodel", "sqlalchemy", "aiosqlite", "typer", "rich"},
-    "cli": {"sqlite3", "sqlmodel", "sqlalchemy", "aiosqlite"},
+WITHOUT_SDK = {"directive", "provenance", "values", "content", "arguments"}
+"""The modules of `chaining/` that a port to another language is read from."""
+
+CONSTANTS = {"IDENTIFIER", "META_KEY", "SETTINGS"}
+"""What the suite takes of `chaining`: names on the wire, and no judgement."""
+
+ONLY_IN: dict[str, set[str]] = {
+    "mcp": {"chaining", "tools", "agent", "host", "server", "comparison", "cli"},
+    "mcp_types": {"chaining"},
+    "sqlmodel": {"bank"},
+    "sqlalchemy": {"bank"},
+    "aiosqlite": {"bank"},
+    "sqlite3": {"bank"},
+    "starlette": {"server"},
+    "uvicorn": {"server", "cli"},
+    "openai": {"agent"},
+    "rich": {"host", "cli", "conformance"},
+    "typer": {"cli", "conformance"},
 }
-"""Of other projects, what each package has no business with."""
+"""Of other projects, which rooms have business with them."""
 
 
-def imported(path: Path) -> Iterator[str]:
-    """Yield the absolute name of everything that the module at `path` imports."""
-    package = ["banking_server", *path.relative_to(PACKAGE).parent.parts]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def modules() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def room(module: Path) -> str:
+    """The folder a module belongs to, or its own name at the top."""
+    return module.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def name_of(module: Path) -> str:
+    return ".".join(module.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(
+        ".__init__"
+    )
+
+
+@cache
+def imported(module: Path) -> frozenset[str]:
+    """The absolute name of everything that a module imports, wherever in it."""
+    return frozenset(_imported(module))
+
+
+def _imported(module: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) - node.level + 1] if node.level else []
-            stem = ".".join([*base, *([node.module] if node.module else [])])
-            yield from (f"{stem}.{alias.name}" for alias in node.names)
+            assert node.level == 0, f"{module.relative_to(PACKAGE)} imports relatively"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-@pytest.mark.parametrize("package", sorted(MAY_IMPORT))
-def test_imports_point_one_way(package: str) -> None:
-    modules = sorted((PACKAGE / package).rglob("*.py"))
-    assert modules
-    for module in modules:
+def each_module() -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        "module", modules(), ids=lambda module: str(module.relative_to(PACKAGE))
+    )
+
+
+def test_nothing_is_loose() -> None:
+    files = {path.name for path in PACKAGE.iterdir() if path.is_file()}
+    assert files == LOOSE
+    assert {room(module) for module in modules()} == set(MAY_IMPORT)
+
+
+@each_module()
+def test_imports_point_one_way(module: Path) -> None:
+    for name in imported(module):
+        top, _, rest = name.partition(".")
+        if top == "banking_server":
+            other = rest.split(".")[0]
+            assert other in MAY_IMPORT[room(module)] | {room(module), "__version__"}, name
+        else:
+            assert room(module) in ONLY_IN.get(top, {room(module)}), name
+
+
+def test_rooms_stand_on_floors() -> None:
+    """No room can be reached from a room that it imports, however far the way."""
+
+    def below(start: str) -> set[str]:
+        seen: set[str] = set()
+        left = [start]
+        while left:
+            for other in MAY_IMPORT[left.pop()] - seen:
+                seen.add(other)
+                left.append(other)
+        return seen
+
+    for name in MAY_IMPORT:
+        assert name not in below(name)
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_SDK))
+def test_what_a_port_is_read_from_knows_no_sdk(name: str) -> None:
+    for other in imported(PACKAGE / "chaining" / f"{name}.py"):
+        parts = other.split(".")
+        assert parts[0] not in ("mcp", "mcp_types"), other
+        if parts[0] == "banking_server":
+            assert parts[1] == "chaining", other
+            assert parts[2] in WITHOUT_SDK, other
+
+
+@each_module()
+def test_the_suite_shares_no_judgement_with_what_it_judges(module: Path) -> None:
+    if room(module) != "conformance":
+        return
+    for name in imported(module):
+        if name.startswith("banking_server.chaining"):
+            assert name.removeprefix("banking_server.chaining.directive.") in CONSTANTS, name
+
+
+def test_no_module_imports_itself_in_the_end() -> None:
+    """No circles, not even inside a room."""
+    names = {name_of(module): module for module in modules()}
+
+    def targets(module: Path) -> set[str]:
+        found = set()
         for name in imported(module):
-            top, _, rest = name.partition(".")
-            where = f"{module.relative_to(PACKAGE)} imports {name}"
-            if top == "banking_server":
-                part = rest.split(".")[0]
-                assert part in MAY_IMPORT[package] | {"__version__"}, where
-            else:
-                assert top not in MUST_NOT_IMPORT[package], where
+            while name not in names and "." in name:
+                name = name.rpartition(".")[0]
+            if name in names:
+                found.add(name)
+        return found - {name_of(module)}
 
+    done: set[str] = set()
 
-def test_no_package_is_left_out() -> None:
-    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    assert packages == set(MAY_IMPORT)
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        assert name not in path, " -> ".join([*path, name])
+        if name not in done:
+            for target in sorted(targets(names[name])):
+                visit(target, (*path, name))
+            done.add(name)
+
+    for name in names:
+        visit(name, ())

@@ -1,14 +1,10 @@
 """The official MCP conformance suite's portable subset, against this project's HTTP server.
 
 Most of the official scenarios need fixture tools of their own; these are the ones that any server
-should pass. Skipped, with the reason, without Node 22 and the packages: make a folder with
-`npm install @modelcontextprotocol/conformance@0.2.0-alpha.12 node@22` and name it by
-MCP_NODE_PROJECT.
+should pass. They need Node 22 and what `tests/node/package.json` names.
 """
 
 import http.client
-import os
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -19,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from .bank_process import Bank
+from .node_project import MODULES, missing, node
 
 SCENARIOS = [
     *(
@@ -52,27 +49,8 @@ server:
 """
 
 
-def node() -> list[str] | str:
-    """Return the command of the official suite, or why it cannot be run."""
-    folder = os.environ.get("MCP_NODE_PROJECT")
-    if folder is None:
-        return "MCP_NODE_PROJECT names no folder with @modelcontextprotocol/conformance"
-    modules = Path(folder) / "node_modules"
-    suite = modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
-    if not suite.is_file():
-        return f"@modelcontextprotocol/conformance is not installed in {folder}"
-    own = modules / ".bin" / "node"
-    program = str(own) if own.exists() else shutil.which("node")
-    if program is None:
-        return "Node is not installed"
-    version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
-    if int(version.lstrip("v").partition(".")[0]) < 22:
-        return f"Node 22 is needed, this is {version.strip()}"
-    return [program, str(suite)]
-
-
-COMMAND = node()
-pytestmark = pytest.mark.skipif(isinstance(COMMAND, str), reason=str(COMMAND))
+PACKAGE = "@modelcontextprotocol/conformance"
+pytestmark = pytest.mark.needs_program(missing(PACKAGE))
 
 
 class TokenProxy(BaseHTTPRequestHandler):
@@ -130,12 +108,12 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.parametrize(("version", "scenario"), SCENARIOS)
 def test_the_official_suite(url: str, version: str, scenario: str, tmp_path: Path) -> None:
-    assert isinstance(COMMAND, list)
     options = ["--url", url, "--scenario", scenario, "--spec-version", version]
     if scenario == "server-stateless":
         baseline = tmp_path / "expected.yaml"
         baseline.write_text(BASELINE)
         options += ["--expected-failures", str(baseline)]
-    command = [*COMMAND, "server", *options]
+    program = MODULES / PACKAGE / "dist" / "index.js"
+    command = [str(node()), str(program), "server", *options]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stdout + ended.stderr

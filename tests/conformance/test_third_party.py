@@ -1,14 +1,11 @@
 """Against things that nobody here wrote: FastMCP as server and as client, the TypeScript SDK.
 
-Skipped, with the reason, if they are not installed: `pip install fastmcp` beside this package;
-for the TypeScript SDK a folder with `npm install @modelcontextprotocol/sdk`, named by
-MCP_NODE_PROJECT.
+FastMCP comes with the extra `[test]`. The TypeScript SDK needs Node 22 and what
+`tests/node/package.json` names.
 """
 
 import asyncio
 import importlib.util
-import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -22,11 +19,11 @@ from banking_server.conformance.client.evidence import ClientEnd
 from banking_server.conformance.client.run import run_client
 from banking_server.conformance.target.era import Era
 
+from .node_project import MODULES, missing, node
 from .support import HERE, all_checks, scripts, statuses, suite
 
-fastmcp = pytest.mark.skipif(
-    importlib.util.find_spec("fastmcp") is None,
-    reason="FastMCP is not installed: pip install fastmcp",
+fastmcp = pytest.mark.needs_program(
+    None if importlib.util.find_spec("fastmcp") else "FastMCP is not installed: pip install fastmcp"
 )
 SHOP = HERE / "fastmcp_shop.yaml"
 SERVER = [sys.executable, str(HERE / "fastmcp_server.py")]
@@ -85,27 +82,12 @@ def test_fastmcp_as_client(era: Era) -> None:
     assert {check: status for check, status in judged.items() if status != "SUCCESS"} == {}
 
 
-def node_project() -> str | None:
-    """Return why the TypeScript SDK cannot be used, or None."""
-    if shutil.which("node") is None:
-        return "Node is not installed"
-    folder = os.environ.get("MCP_NODE_PROJECT")
-    if folder is None:
-        return (
-            "MCP_NODE_PROJECT does not name a folder with `npm install @modelcontextprotocol/sdk`"
-        )
-    if not (Path(folder) / "node_modules" / "@modelcontextprotocol" / "sdk").is_dir():
-        return f"@modelcontextprotocol/sdk is not installed in {folder}"
-    return None
-
-
-@pytest.mark.skipif(node_project() is not None, reason=str(node_project()))
+@pytest.mark.needs_program(missing("@modelcontextprotocol/sdk"))
 def test_the_typescript_sdk_as_client(tmp_path: Path) -> None:
     # Node looks for packages beside the script, not beside the one who starts it.
     script = tmp_path / "client.mjs"
     script.write_text((HERE / "typescript_client.mjs").read_text())
-    modules = Path(os.environ["MCP_NODE_PROJECT"]) / "node_modules"
-    (tmp_path / "node_modules").symlink_to(modules.resolve())
+    (tmp_path / "node_modules").symlink_to(MODULES.resolve())
     chosen = [
         "tool-chaining-client-follows-directive",
         "tool-chaining-client-passes-arguments-exactly",
@@ -117,7 +99,7 @@ def test_the_typescript_sdk_as_client(tmp_path: Path) -> None:
         "tool-chaining-client-sends-provenance",
     ]
     options = [part for check in chosen for part in ("--check", check)]
-    run = suite("client", *options, "--json", "--", "node", script)
+    run = suite("client", *options, "--json", "--", node(), script)
     assert run.code == 0, run.output
     # This SDK speaks the earlier era only, which is allowed.
     assert run.report["spec_versions"] == ["2025-11-25"]

@@ -1,0 +1,111 @@
+"""The GitHub action: its steps are taken as they stand, with the inputs that a workflow gives."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from .support import HERE, SERVER_COMMAND, SHOP
+
+ROOT = HERE.parents[1]
+ACTION = ROOT / ".github" / "actions" / "conformance"
+CLIENT = [sys.executable, str(HERE / "small_client.py")]
+FOLLOWS = "tool-chaining-client-follows-directive"
+ONE_CHECK = f"--check\n{FOLLOWS}"
+EXPRESSION = re.compile(r"\$\{\{ *(.*?) *\}\}")
+
+
+def description() -> dict[str, Any]:
+    read: dict[str, Any] = yaml.safe_load((ACTION / "action.yml").read_text(encoding="utf-8"))
+    return read
+
+
+def step(beginning: str) -> dict[str, Any]:
+    steps: list[dict[str, Any]] = description()["runs"]["steps"]
+    (found,) = [each for each in steps if each.get("name", "").startswith(beginning)]
+    return found
+
+
+def run_action(folder: Path, **given: str) -> subprocess.CompletedProcess[str]:
+    """Take the step that runs the suite, as GitHub does, with the suite that is installed here."""
+    known = {name: each["default"] for name, each in description()["inputs"].items()}
+    chosen = known | {name.replace("_", "-"): value for name, value in given.items()}
+    assert chosen.keys() == known.keys()
+    values = {f"inputs.{name}": value for name, value in chosen.items()}
+    values["runner.temp"] = str(folder)
+    (folder / "tool-chaining-conformance").symlink_to(sys.prefix)
+    running = step("Run the suite")
+    variables = {
+        name: EXPRESSION.sub(lambda found: values[found[1]], value)
+        for name, value in running["env"].items()
+    }
+    return subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", running["run"]],
+        cwd=folder,
+        env={**os.environ, **variables, "GITHUB_ACTION_PATH": str(ACTION)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_a_server_over_stdio_is_judged_and_its_reports_are_kept(tmp_path: Path) -> None:
+    ran = run_action(
+        tmp_path,
+        command=" ".join(SERVER_COMMAND),
+        scenario=f"\n{SHOP}\n",
+        spec_version="2025-11-25",
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    reports = tmp_path / description()["inputs"]["report"]["default"]
+    assert (reports / "junit.xml").is_file()
+    assert yaml.safe_load((reports / "report.json").read_text())["spec_versions"] == ["2025-11-25"]
+
+
+def test_a_client_is_judged(tmp_path: Path) -> None:
+    ran = run_action(
+        tmp_path,
+        side="client",
+        command=" ".join(CLIENT),
+        arguments=f"{ONE_CHECK}\n--json",
+        report="kept here",
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    report = yaml.safe_load(ran.stdout)
+    assert {check["id"] for check in report["checks"]} == {FOLLOWS}
+    assert (tmp_path / "kept here" / "junit.xml").is_file()
+
+
+def test_the_exit_code_of_the_suite_is_that_of_the_step(tmp_path: Path) -> None:
+    mute = tmp_path / "mute client.py"
+    mute.write_text("")
+    ran = run_action(
+        tmp_path, side="client", command=f"{sys.executable} '{mute}'", arguments=ONE_CHECK
+    )
+    assert ran.returncode == 3, ran.stdout + ran.stderr
+
+
+def test_no_shell_reads_what_a_caller_gives(tmp_path: Path) -> None:
+    ran = run_action(tmp_path, command="$(touch owned) `touch owned`; touch owned")
+    assert ran.returncode == 3, ran.stdout + ran.stderr
+    assert "cannot start '$(touch'" in ran.stdout
+    assert not (tmp_path / "owned").exists()
+    for each in description()["runs"]["steps"]:
+        assert not EXPRESSION.search(each.get("run", ""))
+
+
+@pytest.mark.parametrize("name", sorted(description()["inputs"]))
+def test_every_input_is_used_and_described(name: str) -> None:
+    used = str(description()["runs"]["steps"])
+    assert f"inputs.{name} " in used
+    assert description()["inputs"][name]["description"].endswith(".")
+
+
+def test_the_suite_comes_from_the_repository_of_the_action() -> None:
+    (installed,) = re.findall(r'"\$GITHUB_ACTION_PATH(/[^"]*)"', step("Install the suite")["run"])
+    assert Path(f"{ACTION}{installed}").resolve() == ROOT
