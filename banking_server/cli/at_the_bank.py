@@ -23,11 +23,8 @@ def at_the_bank(settings: "Settings", work: "Callable[[Bank], Coroutine[Any, Any
     from banking_server.server.build import open_bank, utc_now
 
     async def run() -> _T:
-        bank = await open_bank(settings, utc_now())
-        try:
+        async with open_bank(settings, utc_now()) as bank:
             return await work(bank)
-        finally:
-            await bank.close()
 
     return anyio.run(run)
 

@@ -67,14 +67,11 @@ async def _bank(out: Console, database: Path) -> None:
     """Show what the bank knows of it afterwards."""
     # The defaults, whatever the environment of the person who watches says.
     settings = Settings.model_construct(database=database)
-    bank = await open_bank(settings, utc_now())
-    try:
+    async with open_bank(settings, utc_now()) as bank:
         _heading(out, "The agent's desk (banking-server handoffs)")
         show_handoffs(out, await list_open_handoffs(bank))
         _heading(out, "The audit trail (banking-server audit)")
         show_events(out, await list_events(bank))
-    finally:
-        await bank.close()
 
 
 class _Customer:

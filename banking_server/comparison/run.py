@@ -125,12 +125,9 @@ async def _is_correct(database: Path, case: Case) -> bool:
     """Judge the run by the database alone."""
     now = utc_now()
     # The defaults, as the server had them: the environment of this process did not reach it.
-    bank = await open_bank(Settings.model_construct(database=database), now)
-    try:
+    async with open_bank(Settings.model_construct(database=database), now) as bank:
         end = await read_end_state(bank)
         return is_achieved(case, end, branch_open=is_branch_open(bank.rules, now))
-    finally:
-        await bank.close()
 
 
 async def compare_ways(

@@ -67,18 +67,25 @@ def configure_logging(level: str) -> None:
     logging.getLogger("banking_server").setLevel(level)
 
 
-async def open_bank(settings: Settings, now: datetime, keys: Keys | None = None) -> Bank:
-    """Open the bank of these settings. Raises `DatabaseUnavailable`.
+@asynccontextmanager
+async def open_bank(
+    settings: Settings, now: datetime, keys: Keys | None = None
+) -> AsyncIterator[Bank]:
+    """Open the bank of these settings until the end of the block. Raises `DatabaseUnavailable`.
 
     Without the keys it is good for everything but giving and checking confirmation codes.
     """
-    return await Bank.open(
+    bank = await Bank.open(
         settings.database,
         rules=settings.rules(),
         code_key=secrets.token_bytes(32) if keys is None else keys.confirmation_codes,
         demo_data=demo_data(),
         now=now,
     )
+    try:
+        yield bank
+    finally:
+        await bank.close()
 
 
 async def first_look(settings: Settings) -> list[str]:
@@ -86,13 +93,10 @@ async def first_look(settings: Settings) -> list[str]:
 
     Raises `DatabaseUnavailable`, `SecretUnavailable` or `SettingsError`.
     """
-    bank = await open_bank(settings, utc_now())
-    try:
+    async with open_bank(settings, utc_now()) as bank:
         load_keys(settings)
         _model(to_its_owner=False)
         return await list_customers(bank)
-    finally:
-        await bank.close()
 
 
 def build_server(
@@ -117,8 +121,7 @@ def build_server(
     @asynccontextmanager
     async def lifespan(_: MCPServer[App]) -> AsyncIterator[App]:
         async with AsyncExitStack() as open_until_the_end:
-            bank = await open_bank(settings, clock(), keys)
-            open_until_the_end.push_async_callback(bank.close)
+            bank = await open_until_the_end.enter_async_context(open_bank(settings, clock(), keys))
             infer = None if model is None else await open_until_the_end.enter_async_context(model())
             app = App(bank=bank, clock=clock, customer=customer, infer=infer)
             if not over_http:

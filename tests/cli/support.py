@@ -31,11 +31,8 @@ def one_line(ended: Ended) -> str:
 def at_the_bank(database: Path, work: Callable[[Bank], Coroutine[Any, Any, T]]) -> T:
     async def open_and_work() -> T:
         settings = load_settings(database=database)
-        bank = await open_bank(settings, utc_now(), load_keys(settings))
-        try:
+        async with open_bank(settings, utc_now(), load_keys(settings)) as bank:
             return await work(bank)
-        finally:
-            await bank.close()
 
     return anyio.run(open_and_work)
 

@@ -21,7 +21,7 @@ from banking_server.server.tokens import Tokens, load_keys
 from ..kit.command import ANY_SERVER, PATIENCE, Cli, run
 from ..kit.servers import free_port
 from ..kit.terminal import Terminal
-from ..kit.words import FROM_LOCKED, LOCKED_TEXT, TO_AN_AGENT
+from ..kit.words import FROM_LOCKED, TO_AN_AGENT
 
 WORDS = json.dumps(FROM_LOCKED)
 
@@ -33,7 +33,6 @@ def test_this_server_by_default(cli: Cli) -> None:
         "1. prepare_money_transfer",
         f"   with     {WORDS}",
         "   because  you asked for it",
-        f"   {LOCKED_TEXT}",
         "2. request_agent_handoff",
         f"   with     {json.dumps(TO_AN_AGENT['arguments'])}",
         "   because  prepare_money_transfer said so: _meta.nextTool = " + json.dumps(TO_AN_AGENT),

@@ -14,12 +14,11 @@ from ..kit.words import (
     CONFIRM,
     HANDOFF,
     LOCKED,
-    LOCKED_REASON,
-    LOCKED_TEXT,
     PAYEE,
     PREPARE,
     REPORT,
     SAVINGS,
+    TO_AN_AGENT,
     TO_SAVINGS,
 )
 from .support import MULTIPLEX, ClientModel, multiplex, prompt, ref, request, results
@@ -40,7 +39,7 @@ async def test_a_directive_stops_the_sequence_and_becomes_the_whole_calls(
     model = ClientModel({})
     async with world.customer(mode=mode, sampling_callback=model) as me:
         result = await multiplex(me, *LOCKED_STEPS)
-    assert next_tool(result) == {"tool": HANDOFF, "arguments": {"reason": LOCKED_REASON}}
+    assert next_tool(result) == TO_AN_AGENT
     # This client follows no directives, so its model is told in words.
     assert "Next step, decided by this server" in words(result, "assistant")
     assert HANDOFF in words(result, "assistant")
@@ -66,9 +65,9 @@ async def test_a_chaining_client_follows_the_directive_of_a_sequence(
         chain = await call_tool_with_chaining(me.client, MULTIPLEX, {"tools": LOCKED_STEPS})
     assert chain.outcome is Outcome.COMPLETED
     assert [step.tool for step in chain.steps] == [MULTIPLEX, HANDOFF]
-    assert chain.steps[1].arguments == {"reason": LOCKED_REASON}
-    assert LOCKED_TEXT in words(chain.merged())
-    assert world.sql("SELECT reason, choice FROM handoff") == [(LOCKED_REASON, "callback")]
+    assert chain.steps[1].arguments == (next_tool(chain.steps[0].result) or {})["arguments"]
+    assert words(chain.steps[0].result, "user") in words(chain.merged())
+    assert world.sql("SELECT choice FROM handoff") == [("callback",)]
     # The steps belong to the call that they are part of, and so to its place in the chain.
     trail = [
         (event["tool"], event["chain_id"], event["chain_level"], event["chain_previous_tool"])

@@ -362,8 +362,7 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
 async def test_due_transfers_are_settled_while_it_runs(database: Path) -> None:
     settings = load_settings(database=database)
     monday = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
-    bank = await open_bank(settings, monday, load_keys(settings))
-    try:
+    async with open_bank(settings, monday, load_keys(settings)) as bank:
         transfer = await schedule(bank, monday)
         assert await status(bank, transfer) == "scheduled"
         # Two servers at once, a day later.
@@ -373,8 +372,6 @@ async def test_due_transfers_are_settled_while_it_runs(database: Path) -> None:
             with anyio.fail_after(30):
                 while await status(bank, transfer) != "posted":
                     await anyio.sleep(0.02)
-    finally:
-        await bank.close()
     with closing(sqlite3.connect(database)) as connection:
         query = "SELECT count(*) FROM posting WHERE transfer_id = ?"
         assert connection.execute(query, (transfer,)).fetchone() == (1,)

@@ -14,15 +14,12 @@ pytestmark = pytest.mark.anyio
 
 async def test_the_bank_is_there_while_it_is_open(database: Path) -> None:
     running = Running()
-    bank = await open_bank(Settings(database=database), utc_now())
-    app = App(bank=bank, clock=utc_now, customer=None)
-    try:
+    async with open_bank(Settings(database=database), utc_now()) as bank:
+        app = App(bank=bank, clock=utc_now, customer=None)
         with running.with_app(app):
             assert running.app is app
             assert await running.is_customer("CUST001")
             assert not await running.is_customer("CUST999")
-    finally:
-        await bank.close()
     assert not await running.is_customer("CUST001")
 
 
