@@ -8,6 +8,7 @@ from banking_server.conformance.client.mock_server import Log, Operation
 from banking_server.conformance.client.script import Case, ClientScript
 from banking_server.conformance.message import Json
 from banking_server.conformance.target.era import Era
+from banking_server.conformance.values import shown
 
 
 @dataclass(frozen=True)
@@ -103,12 +104,6 @@ def name_calls(log: Log) -> str:
     calls = log.operations
     if not calls:
         return "no calls"
-    shown = ", ".join(f"{call.tool} {show(call.arguments)}" for call in calls[:8])
+    names = ", ".join(f"{call.tool} {shown(call.arguments)}" for call in calls[:8])
     more = f" and {len(calls) - 8} more" if len(calls) > 8 else ""
-    return f"{len(calls)} calls: {shown}{more}"
-
-
-def show(value: object) -> str:
-    """Return a JSON value for people: one line, cut if it is long."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 200 else text[:200] + "…"
+    return f"{len(calls)} calls: {names}{more}"

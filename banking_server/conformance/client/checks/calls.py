@@ -1,11 +1,11 @@
 """Which calls were made, with which arguments, and which were not."""
 
 from banking_server.conformance.client.checks.registry import absence_unproven, kind
-from banking_server.conformance.client.evidence import CaseRun, name_calls, show
+from banking_server.conformance.client.evidence import CaseRun, name_calls
 from banking_server.conformance.client.mock_server import Operation
 from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
-from banking_server.conformance.values import same
+from banking_server.conformance.values import same, shown
 
 
 def _not_made(case_run: CaseRun, number: int) -> Judged:
@@ -15,7 +15,7 @@ def _not_made(case_run: CaseRun, number: int) -> Judged:
     expected = case_run.case.expect.calls[number - 1]
     return Finding(
         False,
-        expected=f"call {number}: {expected.tool} {show(expected.arguments)}",
+        expected=f"call {number}: {expected.tool} {shown(expected.arguments)}",
         seen=f"{case_run.calls_made()}; {case_run.end}",
     )
 
@@ -40,8 +40,8 @@ def arguments(case_run: CaseRun, check: ScriptCheck) -> Judged:
     expected = case_run.case.expect.calls[number - 1].arguments
     return Finding(
         same(call.arguments, expected),
-        expected=f"call {number}: {call.tool} with exactly {show(expected)}",
-        seen=f"{call.tool} with {show(call.arguments)}",
+        expected=f"call {number}: {call.tool} with exactly {shown(expected)}",
+        seen=f"{call.tool} with {shown(call.arguments)}",
     )
 
 

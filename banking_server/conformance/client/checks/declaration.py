@@ -4,11 +4,12 @@ from typing import Any
 
 from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance.client.checks.registry import kind
-from banking_server.conformance.client.evidence import CaseRun, show
+from banking_server.conformance.client.evidence import CaseRun
 from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable
 from banking_server.conformance.specification import schema_of
+from banking_server.conformance.values import shown
 
 
 @kind("declared")
@@ -20,7 +21,7 @@ def declared(case_run: CaseRun, check: ScriptCheck) -> Judged:
         return Finding(
             any(_settings_in(capabilities) for capabilities in declarations),
             expected=f"{IDENTIFIER} in {where}",
-            seen=f"capabilities {show(declarations)}",
+            seen=f"capabilities {shown(declarations)}",
         )
     requests = len(case_run.log.requests)
     declaring = sum(bool(_settings_in(capabilities)) for capabilities in declarations)
@@ -45,7 +46,7 @@ def settings_valid(case_run: CaseRun, check: ScriptCheck) -> Judged:
     return Finding(
         not wrong,
         expected="a settings object whose version, if there is one, is an integer of at least 1",
-        seen=show(wrong[0] if wrong else found[0]),
+        seen=shown(wrong[0] if wrong else found[0]),
     )
 
 

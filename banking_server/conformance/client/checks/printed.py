@@ -3,11 +3,11 @@
 from typing import Any
 
 from banking_server.conformance.client.checks.registry import kind
-from banking_server.conformance.client.evidence import CaseRun, show
+from banking_server.conformance.client.evidence import CaseRun
 from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
-from banking_server.conformance.values import same
+from banking_server.conformance.values import same, shown
 
 
 @kind("printed_content")
@@ -20,8 +20,8 @@ def printed_content(case_run: CaseRun, check: ScriptCheck) -> Judged:
     wanted = [_reduced(item) for item in case_run.case.expect.content or []]
     return Finding(
         same(seen, wanted),
-        expected=f"content in this order: {show(wanted)}",
-        seen=f"content: {show(seen)}",
+        expected=f"content in this order: {shown(wanted)}",
+        seen=f"content: {shown(seen)}",
     )
 
 
@@ -34,8 +34,8 @@ def printed_content_without(case_run: CaseRun, check: ScriptCheck) -> Judged:
     texts = [item.get("text") for item in printed["content"] if isinstance(item, dict)]
     return Finding(
         check.text not in texts,
-        expected=f"no content item with the text {show(check.text)}",
-        seen=show(texts),
+        expected=f"no content item with the text {shown(check.text)}",
+        seen=shown(texts),
     )
 
 

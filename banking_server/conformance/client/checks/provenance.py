@@ -5,13 +5,13 @@ from typing import Any
 
 from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance.client.checks.registry import kind
-from banking_server.conformance.client.evidence import CaseRun, show
+from banking_server.conformance.client.evidence import CaseRun
 from banking_server.conformance.client.mock_server import Operation
 from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 from banking_server.conformance.specification import schema_of
-from banking_server.conformance.values import same
+from banking_server.conformance.values import same, shown
 
 Carried = list[tuple[Operation, Json]]
 """Calls that carry provenance which is an object, each with it."""
@@ -20,7 +20,7 @@ Carried = list[tuple[Operation, Json]]
 def chain_ids(case_run: CaseRun) -> list[str]:
     """Return the chain ids that a run of the client used, as they are shown."""
     return [
-        show(provenance["chainId"])
+        shown(provenance["chainId"])
         for _, provenance in _carried(case_run)
         if isinstance(provenance.get("chainId"), str)
     ]
@@ -44,12 +44,12 @@ def provenance_well_formed(case_run: CaseRun, check: ScriptCheck) -> Judged:
     if not any(call.number > 1 for call in carried):
         return Untestable("no follow-up call carries provenance")
     wrong = [call for call in carried if not schema_of("provenance").is_valid(_provenance(call))]
-    shown = wrong[0] if wrong else carried[-1]
+    call = wrong[0] if wrong else carried[-1]
     return Finding(
         not wrong,
         expected="an object with chainId (1 to 128 characters), level (an integer of at least 1) "
         "and, above level 1 only, previousTool",
-        seen=f"call {shown.number}: {show(_provenance(shown))}",
+        seen=f"call {call.number}: {shown(_provenance(call))}",
     )
 
 
@@ -58,7 +58,7 @@ def provenance_one_chain_id(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """All provenance of the run has one `chainId`."""
 
     def compare(carried: Carried) -> Finding:
-        ids = [show(provenance.get("chainId")) for _, provenance in carried]
+        ids = [shown(provenance.get("chainId")) for _, provenance in carried]
         return Finding(
             len(set(ids)) == 1, expected="one chainId in the whole chain", seen=", ".join(ids)
         )
@@ -72,7 +72,7 @@ def provenance_new_chain_id(case_run: CaseRun, check: ScriptCheck) -> Judged:
     earlier = case_run.earlier_chain_ids
 
     def compare(carried: Carried) -> Finding:
-        ids = {show(provenance.get("chainId")) for _, provenance in carried}
+        ids = {shown(provenance.get("chainId")) for _, provenance in carried}
         known = sorted(ids & earlier.keys())
         seen = f"{known[0]}, as in {earlier[known[0]]}" if known else ", ".join(sorted(ids))
         return Finding(not known, expected="a chainId that no other chain had", seen=seen)
@@ -92,7 +92,7 @@ def provenance_level(case_run: CaseRun, check: ScriptCheck) -> Judged:
         return Finding(
             all(same(number, level) for number, level in levels),
             expected="level equal to the number of the call",
-            seen=", ".join(f"call {number}: level {show(level)}" for number, level in levels),
+            seen=", ".join(f"call {number}: level {shown(level)}" for number, level in levels),
         )
 
     return _compared(case_run, compare)
@@ -112,7 +112,7 @@ def provenance_previous_tool(case_run: CaseRun, check: ScriptCheck) -> Judged:
         return Finding(
             all(named == tool for tool, named in pairs),
             expected="previousTool " + ", ".join(tool for tool, _ in pairs),
-            seen=", ".join(show(named) for _, named in pairs),
+            seen=", ".join(shown(named) for _, named in pairs),
         )
 
     return _compared(case_run, compare)

@@ -1,18 +1,14 @@
 """What a server says before any tool is called."""
 
-import json
 from collections.abc import Sequence
-from functools import cache
-
-from jsonschema.validators import Draft202012Validator
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY
 from banking_server.conformance.report.judgement import Finding, NotApplicable
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import Greeting, OtherResults
 from banking_server.conformance.server.reading import carries_directive
+from banking_server.conformance.specification import schema_of
 from banking_server.conformance.values import shown
-from banking_server.packaged import packaged
 
 
 @check("tool-chaining-server-advertises-in-discover", on=Greeting)
@@ -44,19 +40,13 @@ def settings_valid(greeting: Greeting) -> Sequence[Finding]:
     """The advertised settings meet their schema, in each place where they stand."""
     return [
         Finding(
-            _settings_schema().is_valid(settings),
+            schema_of("settings").is_valid(settings),
             expected="a settings object whose version, if there is one, "
             "is an integer of at least 1",
             seen=shown(settings),
         )
         for settings in greeting.settings
     ]
-
-
-@cache
-def _settings_schema() -> Draft202012Validator:
-    schema = json.loads((packaged("specs") / "next-tool.schema.json").read_text("utf-8"))
-    return Draft202012Validator({**schema["$defs"]["settings"], "$defs": schema["$defs"]})
 
 
 @check("tool-chaining-server-no-directive-on-other-methods", on=OtherResults)
