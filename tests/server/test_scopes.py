@@ -1,6 +1,7 @@
 """A token is good for the tools whose scope it carries; a call refused for that is audited."""
 
 import json
+import socket
 import sqlite3
 import threading
 import time
@@ -22,7 +23,7 @@ from banking_server.server.settings import Settings
 from banking_server.server.tokens import Tokens, load_keys
 
 from ..kit.command import PATIENCE
-from ..kit.servers import free_port, http_client, tool_call
+from ..kit.servers import http_client, tool_call
 from ..kit.words import FROM_LOCKED, MODES
 
 PREPARE = "prepare_money_transfer"
@@ -91,11 +92,12 @@ class Bank:
 
 @pytest.fixture(scope="module")
 def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bank]:
-    chosen = Settings(database=tmp_path_factory.mktemp("bank") / "bank.db", port=free_port())
-    server = uvicorn.Server(
-        uvicorn.Config(http_app(chosen), port=chosen.port, log_config=None, lifespan="on")
+    listening = socket.create_server(("127.0.0.1", 0))
+    chosen = Settings(
+        database=tmp_path_factory.mktemp("bank") / "bank.db", port=listening.getsockname()[1]
     )
-    thread = threading.Thread(target=server.run)
+    server = uvicorn.Server(uvicorn.Config(http_app(chosen), log_config=None, lifespan="on"))
+    thread = threading.Thread(target=server.run, args=([listening],))
     thread.start()
     try:
         end = time.monotonic() + PATIENCE

@@ -34,7 +34,7 @@ pytestmark = pytest.mark.anyio
 
 MEGABYTE = "x" * 1_000_000
 TYPES: list[Any] = ["5", True, False, None, [], [5], {}, {"amount": 5}]
-"""What is no number."""
+"""What is not a number."""
 
 ODD_TEXTS = ["", " ", "\x00", "a\x00b", "\ud800", "\n", "null", "5", "[]", "{}", "%s", MEGABYTE]
 """Texts that are no id of ours."""

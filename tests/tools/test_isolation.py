@@ -109,6 +109,7 @@ async def ask_for_anothers(world: World, mode: str, can_be_asked: bool) -> Answe
                 for id_ in (foreign, nobodys)
             ]
             answers.append((to_foreign, to_nobodys))
+    world.books_balance()
     return Answered(
         answers,
         other.asked,
