@@ -100,3 +100,9 @@ def test_every_input_is_used_and_described(name: str) -> None:
 def test_the_suite_comes_from_the_repository_of_the_action() -> None:
     (installed,) = re.findall(r'"\$GITHUB_ACTION_PATH(/[^"]*)"', step("Install the suite")["run"])
     assert Path(f"{ACTION}{installed}").resolve() == ROOT
+
+
+def test_the_documented_workflow_is_the_one_of_this_project() -> None:
+    workflow = (ROOT / ".github" / "workflows" / "conformance.yml").read_text(encoding="utf-8")
+    readme = (ROOT / "specs" / "conformance" / "README.md").read_text(encoding="utf-8")
+    assert f"```yaml\n{workflow}```\n" in readme
