@@ -1,10 +1,17 @@
-"""How a person's answers to a form are read."""
+"""How a person at a terminal is asked, and how their answers are read."""
 
-from typing import Any
+import io
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, cast
 
+import anyio
 import pytest
+from mcp.client.context import ClientRequestContext
+from mcp.types import ElicitRequestFormParams, ElicitRequestURLParams
 
-from banking_server.host.questions import choices, parse
+from banking_server.host.printing import console
+from banking_server.host.questions import TerminalQuestions, choices, parse
 
 TITLED = {
     "type": "string",
@@ -64,3 +71,94 @@ def test_answers_are_read(schema: dict[str, Any], line: str, value: Any) -> None
 def test_answers_that_do_not_fit_are_asked_for_again(schema: dict[str, Any], line: str) -> None:
     with pytest.raises(ValueError, match=r"^Please answer"):
         parse(line, schema, choices(schema))
+
+
+# --- a form, asked at a terminal ------------------------------------------------------------------
+
+COLOUR = {"type": "string", "title": "Colour", "enum": ["red", "blue"], "description": "Of it all."}
+FORM = {
+    "type": "object",
+    "properties": {
+        "colour": COLOUR,
+        "pieces": {"type": "integer", "minimum": 1},
+        "wrapped": {"type": "boolean", "default": False},
+    },
+    "required": ["colour", "pieces"],
+}
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """A terminal as standard input; types what a person types."""
+    theirs, ours = os.openpty()
+    with os.fdopen(ours, encoding="utf-8") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        yield lambda keys: os.write(theirs, keys.encode()) and None
+    os.close(theirs)
+
+
+async def answered(terminal: Callable[[str], None], keys: str, form: Any) -> tuple[Any, str]:
+    terminal(keys)
+    shown = io.StringIO()
+    questions = TerminalQuestions(console(shown))
+    params = ElicitRequestFormParams(message="What shall it be?", requested_schema=form)
+    with anyio.fail_after(30):
+        result = await questions(cast(ClientRequestContext, None), params)
+    return (result.action, result.content), shown.getvalue()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("keys", "answer", "told"),
+    [
+        ("2\n3\ny\n", ("accept", {"colour": "blue", "pieces": 3, "wrapped": True}), "Of it all."),
+        ("red\n3\n\n", ("accept", {"colour": "red", "pieces": 3, "wrapped": False}), "means false"),
+        (
+            "3\n1\n3\n\n",
+            ("accept", {"colour": "red", "pieces": 3, "wrapped": False}),
+            "from 1 to 2",
+        ),
+        ("1\nmany\n1\nn\n", ("accept", {"colour": "red", "pieces": 1, "wrapped": False}), "number"),
+        ("1\n0\n1\nn\n", ("accept", {"colour": "red", "pieces": 1, "wrapped": False}), "not fit"),
+        ("\n", ("decline", None), "an empty line declines"),
+        ("1\n\n", ("decline", None), "an empty line declines"),
+        ("1\n\x04", ("cancel", None), "What shall it be?"),
+    ],
+)
+async def test_a_form_is_asked_field_by_field(
+    terminal: Callable[[str], None], keys: str, answer: Any, told: str
+) -> None:
+    result, shown = await answered(terminal, keys, FORM)
+    assert result == answer
+    assert told in shown
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [("y\n", ("accept", {})), ("\n", ("decline", None)), ("\x04", ("decline", None))],
+)
+async def test_a_form_without_a_field_is_a_question_all_the_same(
+    terminal: Callable[[str], None], keys: str, answer: Any
+) -> None:
+    result, shown = await answered(terminal, keys, {"type": "object", "properties": {}})
+    assert result == answer
+    assert "[y/N]" in shown
+
+
+@pytest.mark.anyio
+async def test_a_question_that_leads_to_a_url_is_declined() -> None:
+    questions = TerminalQuestions(console(io.StringIO()))
+    params = ElicitRequestURLParams(message="Go.", url="https://example.com", elicitation_id="1")
+    result = await questions(cast(ClientRequestContext, None), params)
+    assert result.action == "decline"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("keys", "consents"), [("YES\n", True), ("n\n", False), ("\x04", False)])
+async def test_consent_takes_a_yes(
+    terminal: Callable[[str], None], keys: str, consents: bool
+) -> None:
+    terminal(keys)
+    with anyio.fail_after(30):
+        assert await TerminalQuestions(console(io.StringIO())).consents("burn") is consents
