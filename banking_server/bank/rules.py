@@ -20,12 +20,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, StrEnum
-from typing import ClassVar, Final, Literal, Protocol
+from typing import ClassVar, Final, Literal
 
 from banking_server.bank.models import (
     Account,
     Approval,
-    ApprovalState,
     ApprovalStatus,
     Handoff,
     HandoffChoice,
@@ -391,28 +390,18 @@ def status_at(transfer: Transfer, now: datetime) -> TransferStatus:
     return "expired" if overdue else transfer.status
 
 
-class Standing(Protocol):
-    """Where a transfer stands: its stored record has it, and so has a view of it."""
-
-    @property
-    def status(self) -> TransferStatus:
-        """What has become of it."""
-        ...
-
-    @property
-    def approval(self) -> ApprovalState:
-        """Where it stands with the manager."""
-        ...
-
-
-def waits_for_manager(transfer: Standing) -> bool:
+def waits_for_manager(transfer: Transfer) -> bool:
     """Whether a manager has yet to agree to the transfer, asked or not."""
     return transfer.approval in ("required", "requested")
 
 
-def may_be_asked_to_confirm(transfer: Standing) -> bool:
-    """Whether the customer's yes could confirm it: it is pending, and waits for no manager."""
-    return transfer.status == "pending" and not waits_for_manager(transfer)
+def may_be_asked_to_confirm(transfer: Transfer, from_account: Account, now: datetime) -> bool:
+    """Whether the customer's yes is what is missing: the first three cases do not apply."""
+    return (
+        status_at(transfer, now) == "pending"
+        and not is_debit_blocked(from_account)
+        and not waits_for_manager(transfer)
+    )
 
 
 def check_payable(

@@ -1,5 +1,6 @@
 """What the client half needs of a client: two methods, and MCP's JSON as their results."""
 
+import inspect
 from collections.abc import Awaitable, Mapping
 from typing import Any, Protocol, TypeVar
 
@@ -67,6 +68,14 @@ class ToolCaller(Protocol):
         ...
 
 
+def awaited(returned: Any, method: str) -> Awaitable[Any]:
+    """Return what a client's method returned. Raises TypeError unless it can be awaited."""
+    if not inspect.isawaitable(returned):
+        kind = type(returned).__name__
+        raise TypeError(f"{method} returned {kind} at once: it must be an async method")
+    return returned
+
+
 def tool_result(returned: Wire) -> CallToolResult:
     """Return what `ToolCaller.call_tool` returned as a result; one of the SDK's stays as it is.
 
@@ -77,7 +86,8 @@ def tool_result(returned: Wire) -> CallToolResult:
     wire = _json(returned, "call_tool")
     kind = wire.get("resultType", "complete")
     if kind != "complete":
-        raise ValueError(f"call_tool returned an interim result (resultType {kind!r})")
+        what = "an interim result" if isinstance(kind, str) else "no valid result"
+        raise ValueError(f"call_tool returned {what} (resultType {kind!r})")
     return _read(CallToolResult, wire, "call_tool")
 
 

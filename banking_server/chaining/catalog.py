@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from mcp_types import Tool
 
-from banking_server.chaining.caller import ToolCaller, tool_list
+from banking_server.chaining.caller import ToolCaller, awaited, tool_list
 
 PAGE_LIMIT: Final = 100
 """Pages of `tools/list` that are read at most, so that an endless list cannot hang a chain."""
@@ -48,7 +48,7 @@ class ToolCatalog:
         cursor: str | None = None
         seen: set[str] = set()
         for _ in range(PAGE_LIMIT):
-            page = tool_list(await list_tools(cursor=cursor, **options))
+            page = tool_list(await awaited(list_tools(cursor=cursor, **options), "list_tools"))
             for tool in page.tools:
                 tools.setdefault(tool.name, tool)
             cursor = page.next_cursor

@@ -22,7 +22,7 @@ import anyio.lowlevel
 from mcp_types import CallToolResult, ContentBlock
 
 from banking_server.chaining.arguments import argument_problem
-from banking_server.chaining.caller import ToolCaller, tool_result
+from banking_server.chaining.caller import ToolCaller, awaited, tool_result
 from banking_server.chaining.catalog import ToolCatalog
 from banking_server.chaining.consent import ConsentPolicy, FollowNonDestructive, Proposal
 from banking_server.chaining.content import hidden_from_model, on_the_wire, words_a_directive
@@ -84,6 +84,8 @@ class ChainResult:
     """The calls that brought a result, in order."""
     pending: Directive | None = None
     """The directive that was not followed, if there is one."""
+    started: Directive | None = None
+    """The directive whose call was started and brought no result, if the chain failed so."""
 
     @property
     def content(self) -> list[ContentBlock]:
@@ -96,7 +98,8 @@ class ChainResult:
         Only one thing is left out: the item that says a directive in words, if that directive was
         followed (TC-C-26).
         """
-        if step.level == len(self.steps):
+        followed = step.level < len(self.steps) or self.started is not None
+        if not followed:
             return step.result.content
         return [block for block in step.result.content if not words_a_directive(on_the_wire(block))]
 
@@ -149,7 +152,9 @@ async def call_tool_with_chaining(
         limit: How many calls are made at most, the first one included.
         consent: Asked before each follow-up call; by default `FollowNonDestructive`.
         catalog: The server's tools, if the caller keeps them from one chain to the next.
-        call_timeout: Seconds that each request may take. Reading the tool list counts as one.
+        call_timeout: Seconds that each request may take. It is passed on to `client.call_tool`,
+            which keeps it: only the client can tell a slow server from a user who is being asked.
+            Reading the tool list counts as one request, and is ended here.
         total_timeout: Seconds that the whole chain may take, questions to the user included.
         on_step: Told of each step as soon as its result is there.
         on_proposal: Told of each follow-up call that can be made, before consent is asked for.
@@ -201,6 +206,7 @@ class _Chain:
     steps: list[Step] = field(default_factory=list[Step])
     made: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     pending: Directive | None = None
+    started: Directive | None = None
     doing: str = ""
 
     async def run(self, name: str, arguments: dict[str, Any]) -> ChainResult:
@@ -225,20 +231,22 @@ class _Chain:
         # A client can send a request before it first waits; a cancelled chain must send none.
         await anyio.lowlevel.checkpoint()
         self.made.add(_call_key(directive))
+        self.started = directive
         provenance = Provenance(
             chain_id=self.chain_id,
             level=len(self.steps) + 1,
             previous_tool=self.steps[-1].tool if self.steps else None,
         )
-        returned = await self.client.call_tool(
+        returned = self.client.call_tool(
             directive.tool,
             directive.arguments,
             read_timeout_seconds=self.call_timeout,
             meta={**self.meta, **provenance.to_wire()},
         )
-        result = tool_result(returned)
+        result = tool_result(await awaited(returned, "call_tool"))
         step = Step(provenance.level, directive.tool, directive.arguments, result, alias)
         self.steps.append(step)
+        self.started = None
         self.doing = f"on_step after the call of {directive.tool!r}"
         await _tell(self.on_step, step)
 
@@ -277,7 +285,14 @@ class _Chain:
         return None
 
     def ended(self, outcome: Outcome, detail: str) -> ChainResult:
-        return ChainResult(self.chain_id, outcome, detail, tuple(self.steps), self.pending)
+        return ChainResult(
+            self.chain_id,
+            outcome,
+            detail,
+            tuple(self.steps),
+            self.pending,
+            self.started if self.steps else None,
+        )
 
 
 _News = TypeVar("_News", Step, Proposal)

@@ -30,11 +30,12 @@ def compare(
     from banking_server.agent.settings import is_configured
     from banking_server.comparison.run import Measured, compare_ways
     from banking_server.comparison.table import as_json, as_markdown
-    from banking_server.comparison.ways import Way
+    from banking_server.comparison.ways import WITH_MODEL, Way
 
     unknown = [name for name in way or () if name not in list(Way)]
     if unknown:
-        raise typer.BadParameter(f"--way is one of {', '.join(Way)}; not {unknown[0]!r}")
+        names = ", ".join(repr(str(name)) for name in Way)
+        raise typer.BadParameter(f"--way must be one of {names}; not {unknown[0]!r}")
     ways = [Way(name) for name in way] if way else list(Way)
     silence_libraries()
 
@@ -43,8 +44,11 @@ def compare(
         note(f"{run.task}, {run.way}: {verdict} after {run.seconds:g} s ({run.ended})")
 
     async def measure_and_report() -> None:
-        if not is_configured():
-            note("No model is configured (BANKING_MODEL_URL), so only ways without one are run.")
+        if not is_configured() or not set(ways) & set(WITH_MODEL):
+            if set(ways) & set(WITH_MODEL):
+                note(
+                    "No model is configured (BANKING_MODEL_URL), so only ways without one are run."
+                )
             report(await compare_ways(None, runs=runs, ways=ways, on_run=tell), None)
             return
         try:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from banking_server.cli.at_the_bank import at_the_bank, done
+from banking_server.cli.messages import unknown_customer
 from banking_server.cli.options import DatabaseOption, settings_of
 
 if TYPE_CHECKING:
+    from banking_server.bank.models import AuditEvent
+    from banking_server.bank.storage import Bank
     from banking_server.server.settings import Settings
 
 handoffs_app = typer.Typer(help="The agent's desk: customers who wait for an agent.")
@@ -115,18 +118,22 @@ def audit(
     database: DatabaseOption = None,
 ) -> None:
     """Print the audit trail, oldest first."""
+    from banking_server.bank.accounts import list_customers
     from banking_server.bank.audit import list_events
     from banking_server.cli.listings import event_as_json, show_events
     from banking_server.host.printing import console
 
-    events = at_the_bank(
-        settings_of(ctx, database=database), lambda bank: list_events(bank, customer)
-    )
+    async def read(bank: "Bank") -> "list[AuditEvent]":
+        if customer is not None and customer not in await list_customers(bank):
+            raise unknown_customer(customer)
+        return await list_events(bank, customer)
+
+    events = at_the_bank(settings_of(ctx, database=database), read)
     if as_json:
         for event in events:
             print(event_as_json(event))
     else:
-        show_events(console(sys.stdout), events)
+        show_events(console(sys.stdout), events, customer)
 
 
 def settle(

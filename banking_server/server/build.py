@@ -139,7 +139,7 @@ def build_server(
         title="Personal banking",
         instructions=_INSTRUCTIONS,
         version=__version__,
-        tools=list(TOOLS),
+        tools=TOOLS,
         extensions=[chaining],
         lifespan=lifespan,
         middleware=[serving_resource],

@@ -12,7 +12,7 @@ from starlette.middleware import Middleware
 from banking_server.server.build import build_server, configure_logging, utc_now
 from banking_server.server.running import Running
 from banking_server.server.scopes import MAX_REQUEST_BYTES, PATH, ToolScopes
-from banking_server.server.sdk import add_behind_authentication, resource_metadata_url
+from banking_server.server.sdk import KnownNames, add_behind_authentication, resource_metadata_url
 from banking_server.server.settings import Settings, load_settings
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -24,6 +24,7 @@ def http_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Sta
     Raises `SecretUnavailable`.
     """
     running = Running()
+    names = _names_let_in(settings)
     mcp = build_server(settings, customer=None, clock=clock, running=running)
     app = mcp.streamable_http_app(
         streamable_http_path=PATH,
@@ -31,12 +32,14 @@ def http_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Sta
         # A call runs to its end even if the client goes away, and may safely be repeated.
         json_response=True,
         max_request_body_size=MAX_REQUEST_BYTES,
-        transport_security=_transport_security(settings),
+        transport_security=names,
     )
     metadata_url = resource_metadata_url(settings.resource)
     add_behind_authentication(
         app, Middleware(ToolScopes, running=running, metadata_url=metadata_url)
     )
+    # Added last, it stands outermost: what was not meant for this server is read no further.
+    app.add_middleware(KnownNames, path=PATH, names=names)
     return app
 
 
@@ -47,7 +50,7 @@ def http_app_from_environment() -> Starlette:
     return http_app(settings)
 
 
-def _transport_security(settings: Settings) -> TransportSecuritySettings:
+def _names_let_in(settings: Settings) -> TransportSecuritySettings:
     """Say which `Host` and `Origin` headers are let in: other names may be a rebinding attack."""
     resource = urlsplit(settings.resource)
     hosts = [resource.netloc, *settings.allowed_hosts]

@@ -1,6 +1,6 @@
 """Who is calling, when, and as part of which chain; and what becomes of a call that fails."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -17,13 +17,14 @@ from banking_server.bank.audit import Call, record
 from banking_server.bank.rules import excerpt
 from banking_server.bank.storage import Bank
 from banking_server.chaining import read_provenance
+from banking_server.tools.declaration import BankTool
 from banking_server.tools.results import (
     incident_words,
     log_incident,
     refuse,
     temporarily_unavailable,
 )
-from banking_server.tools.scopes import READ_SCOPE, ScopeMissing, check_scope
+from banking_server.tools.scopes import READ_SCOPE, ScopeMissing, check_scope, has_scope
 from banking_server.tools.sdk import CallNext, HandlerResult
 
 UNKNOWN_TOOL: Final = "(unknown tool)"
@@ -103,6 +104,14 @@ class BankServer(MCPServer[App]):
     the calls that never reached the bank: a missing scope, refused arguments, an unknown tool, a
     choice that is still the customer's to make, a failure.
     """
+
+    def __init__(self, name: str, *, tools: Sequence[BankTool], **options: Any) -> None:
+        super().__init__(name, tools=list(tools), **options)
+        self._scopes = {tool.name: tool.scope for tool in tools}
+
+    def lets_in(self, tool: str) -> bool:
+        """Return whether the caller has the scope that a call of `tool` needs."""
+        return has_scope(self._scopes[tool])
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[App, Any] | None = None

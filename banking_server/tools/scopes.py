@@ -23,8 +23,13 @@ class ScopeMissing(MCPError):
     """The token that a call came with lacks the scope that the call needs."""
 
 
+def has_scope(scope: Scope) -> bool:
+    """Return whether the current call's token carries `scope`; without a token all is allowed."""
+    token = get_access_token()
+    return token is None or scope in token.scopes
+
+
 def check_scope(scope: Scope, called: str) -> None:
     """Raise `ScopeMissing`, which names what was `called`, if the token lacks `scope`."""
-    token = get_access_token()
-    if token is not None and scope not in token.scopes:
+    if not has_scope(scope):
         raise ScopeMissing(INVALID_REQUEST, f"{called} needs a token with the scope {scope}.")

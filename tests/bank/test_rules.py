@@ -367,13 +367,17 @@ def test_five_wrong_codes_are_the_default() -> None:
     assert Rules().max_wrong_codes == 5
 
 
+@pytest.mark.parametrize("locked", [False, True])
 @pytest.mark.parametrize("approval", ["none", "required", "requested", "granted", "refused"])
 @pytest.mark.parametrize("status", get_args(TransferStatus))
-def test_the_customer_is_asked_for_what_a_yes_would_confirm(status: str, approval: str) -> None:
+def test_the_customer_is_asked_for_what_a_yes_would_confirm(
+    status: str, approval: str, locked: bool
+) -> None:
     stands = transfer(status=status, approval=approval)
-    expected = status == "pending" and approval not in ("required", "requested")
-    assert may_be_asked_to_confirm(stands) is expected
-    assert (decide(transfer=stands) == Post()) is expected
+    source = account(is_locked=locked)
+    expected = status == "pending" and approval not in ("required", "requested") and not locked
+    assert may_be_asked_to_confirm(stands, source, NOW) is expected
+    assert (decide(transfer=stands, from_account=source) == Post()) is expected
 
 
 # --- what else may happen to a transfer

@@ -219,3 +219,52 @@ async def test_a_client_without_a_cache_is_asked_once_more_all_the_same(
 
     assert await ToolCatalog(client).find("b") is None
     assert len(client.lists) == 2
+
+
+class Broken(Shop):
+    """A client whose second call breaks off."""
+
+    async def call_tool(self, name: str, *arguments: Any, **options: Any) -> Any:
+        if self.calls:
+            raise ConnectionError("the line is cut")
+        return await super().call_tool(name, *arguments, **options)
+
+
+async def test_a_directive_whose_call_was_started_is_not_handed_on_in_words() -> None:
+    in_words = {
+        "type": "text",
+        "text": "Next step: call order.",
+        "_meta": {IDENTIFIER: {"describes": "nextTool"}},
+    }
+    reserved = saying("reserved", {"tool": "order", "arguments": {"door": "oak"}})
+    reserved["content"].append(in_words)
+    with pytest.raises(ChainFailed) as failed:
+        await call_tool_with_chaining(Broken(reserve=reserved), "reserve")
+    result = failed.value.result
+    assert texts(result) == ["reserved"]
+    assert result.started is not None
+    assert (result.started.tool, result.pending) == ("order", None)
+
+    with pytest.raises(ChainFailed) as unlisted:
+        await call_tool_with_chaining(Unlisted(reserve=reserved), "reserve")
+    assert texts(unlisted.value.result) == ["reserved", "Next step: call order."]
+    assert unlisted.value.result.started is None
+
+
+class Unlisted(Shop):
+    """A client that cannot list the tools, so that no follow-up is ever started."""
+
+    async def list_tools(self, *, cursor: str | None) -> dict[str, Any]:
+        raise ConnectionError("the line is cut")
+
+
+class Synchronous(Shop):
+    """A client whose methods are not async."""
+
+    def call_tool(self, *arguments: Any, **options: Any) -> Any:
+        return saying("done")
+
+
+async def test_methods_that_are_not_async_are_named() -> None:
+    with pytest.raises(ChainFailed, match="call_tool returned dict at once: it must be an async"):
+        await call_tool_with_chaining(Synchronous(), "reserve")

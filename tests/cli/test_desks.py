@@ -60,7 +60,11 @@ def test_the_audit_trail(cli: Cli, database: Path) -> None:
     assert event["tool"] == "request_agent_handoff"
     assert (event["chainId"], event["chainLevel"], event["chainPreviousTool"]) == ("c-1", 1, None)
     assert cli("audit", "--customer", "CUST001").out.splitlines() == shown
-    assert cli("audit", "--customer", "CUST002").out == "The audit trail is empty.\n"
+    assert cli("audit", "--customer", "CUST002").out == "There are no events of CUST002.\n"
+
+
+def test_the_audit_trail_of_nobody(cli: Cli) -> None:
+    assert "The bank has no customer 'CUST999'." in one_line(cli("audit", "--customer", "CUST999"))
 
 
 def test_settling(cli: Cli, database: Path) -> None:

@@ -30,6 +30,23 @@ def test_a_configured_model_that_cannot_be_asked_is_one_line(
 
 
 @pytest.mark.usefixtures("_without_the_extra")
+def test_a_comparison_without_a_model_does_not_ask_for_one(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[object] = []
+
+    async def compare_ways(endpoint: object, **_: object) -> list[object]:
+        made.append(endpoint)
+        return []
+
+    monkeypatch.setattr("banking_server.comparison.run.compare_ways", compare_ways)
+    for name, value in CONFIGURED.items():
+        monkeypatch.setenv(name, value)
+    cli("compare", "--way", "nextTool")
+    assert made == [None]
+
+
+@pytest.mark.usefixtures("_without_the_extra")
 def test_chat_says_what_to_install_before_what_to_configure(cli: Cli) -> None:
     assert "pip install 'banking-server[model]'" in one_line(cli("chat"))
 

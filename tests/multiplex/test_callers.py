@@ -159,6 +159,23 @@ async def test_a_token_that_may_only_read_cannot_transfer_by_way_of_a_sequence(
     ]
 
 
+@pytest.mark.parametrize("amount", [ref("#/0/nowhere"), prompt("how much"), "no number"])
+async def test_nothing_is_looked_up_or_inferred_for_a_step_without_its_scope(
+    world: World, mode: str, amount: Any
+) -> None:
+    model = ClientModel({})
+    async with (
+        http_bank(world) as bank,
+        bank.customer("CUST001", mode, scopes=("bank:read",), sampling_callback=model) as me,
+    ):
+        result = await multiplex(
+            me, request(1, ACCOUNTS), request(2, PREPARE, {**TO_SAVINGS, "amount": amount})
+        )
+    assert results(result)[1]["message"] == f"{PREPARE} needs a token with the scope bank:transfer."
+    assert (PREPARE, "scope_missing") in world.outcomes()
+    assert model.received == []
+
+
 async def test_a_step_without_its_scope_that_cannot_be_recorded_is_a_failure_of_ours(
     world: World, mode: str
 ) -> None:

@@ -60,6 +60,7 @@ class Bank:
         *scopes: str,
         customer: str = "CUST001",
         version: str = VERSIONS[0],
+        **more: str,
     ) -> httpx2.Response:
         """Send one message, or whatever bytes it is, with a token of these scopes."""
         if not isinstance(body, bytes):
@@ -71,6 +72,7 @@ class Bank:
             "Mcp-Method": "tools/call",
             "Mcp-Name": PREPARE,
             "Authorization": f"Bearer {self.token(*scopes, customer=customer)}",
+            **more,
         }
         return httpx2.post(self.url, content=body, headers=headers, timeout=PATIENCE)
 
@@ -136,6 +138,20 @@ def test_a_token_for_reading_does_not_transfer(bank: Bank, tool: str, version: s
         f'{bank.settings.port}/.well-known/oauth-protected-resource/mcp"'
     )
     assert events == [refused(tool)]
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "status"),
+    [("Host", "evil.example", 421), ("Origin", "http://evil.example", 403)],
+)
+def test_what_is_not_meant_for_this_server_leaves_no_event(
+    bank: Bank, header: str, value: str, status: int
+) -> None:
+    with bank.events() as events:
+        answer = bank.post(tool_call(PREPARE), "bank:read", **{header: value})
+    assert answer.status_code == status
+    assert "WWW-Authenticate" not in answer.headers
+    assert events == []
 
 
 @pytest.mark.parametrize(

@@ -509,6 +509,15 @@ async def test_an_account_locked_meanwhile_hands_off_when_confirmed(world: World
     assert world.funds(EVERYDAY) == 185_040
 
 
+async def test_nobody_is_asked_to_confirm_what_a_lock_forbids(world: World, mode: str) -> None:
+    async with world.customer(mode=mode, can_be_asked=True) as customer:
+        transfer_id, _ = await prepared(customer)
+        world.sql("UPDATE account SET is_locked = 1 WHERE account_id = ?", EVERYDAY)
+        result = await customer.confirm(transfer_id)
+    assert structured(result)["status"] == "account_locked"
+    assert customer.asked == []
+
+
 def test_the_description_says_how_many_wrong_codes_void() -> None:
     assert Rules().max_wrong_codes == 5
     assert "; five wrong codes void the transfer." in confirm_or_cancel_money_transfer.description

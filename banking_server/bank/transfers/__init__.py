@@ -30,7 +30,12 @@ from banking_server.bank.transfers.outcomes import (
     WrongCode,
 )
 from banking_server.bank.transfers.prepare import prepare_transfer, report_locked
-from banking_server.bank.transfers.records import expire_if_due, find_transfer, view_transfer
+from banking_server.bank.transfers.records import (
+    expire_if_due,
+    find_confirmable,
+    find_transfer,
+    view_transfer,
+)
 from banking_server.bank.transfers.settle import settle
 
 __all__ = [
@@ -56,6 +61,7 @@ __all__ = [
     "confirm_transfer",
     "confirmation_code",
     "expire_if_due",
+    "find_confirmable",
     "find_transfer",
     "prepare_transfer",
     "report_locked",

@@ -6,7 +6,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from banking_server.bank.ledger import add_posting, read_funds
 from banking_server.bank.models import Account, Transfer
-from banking_server.bank.rules import status_at
+from banking_server.bank.rules import may_be_asked_to_confirm, status_at
 from banking_server.bank.storage import Bank, find_owned
 from banking_server.bank.transfers.outcomes import TransferView
 
@@ -14,11 +14,28 @@ from banking_server.bank.transfers.outcomes import TransferView
 async def find_transfer(
     bank: Bank, customer_id: str, transfer_id: str, now: datetime
 ) -> TransferView | None:
-    """Return one of the customer's transfers. Not audited: for questions put to the customer."""
+    """Return one of the customer's transfers. Not audited: not for a customer's call."""
 
     async def work(session: AsyncSession) -> TransferView | None:
         transfer = await find_owned(session, Transfer, transfer_id, customer_id)
         return None if transfer is None else await view_transfer(session, transfer, now)
+
+    return await bank.read(work)
+
+
+async def find_confirmable(
+    bank: Bank, customer_id: str, transfer_id: str, now: datetime
+) -> TransferView | None:
+    """Return the customer's transfer if they may be asked to confirm it. Not audited."""
+
+    async def work(session: AsyncSession) -> TransferView | None:
+        transfer = await find_owned(session, Transfer, transfer_id, customer_id)
+        if transfer is None:
+            return None
+        from_account, _ = await read_parties(session, transfer)
+        if not may_be_asked_to_confirm(transfer, from_account, now):
+            return None
+        return await view_transfer(session, transfer, now)
 
     return await bank.read(work)
 

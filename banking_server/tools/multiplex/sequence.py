@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Literal, NoReturn
+from typing import Any, Final, Literal, NoReturn, cast
 
 from mcp import MCPError
 from mcp.server.mcpserver import Context
@@ -14,7 +14,7 @@ from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.content import for_user_alone
 from banking_server.chaining.values import same
 from banking_server.tools.asking import asks_in_results
-from banking_server.tools.calling import App
+from banking_server.tools.calling import App, BankServer
 from banking_server.tools.declaration import SECRET_ARGUMENTS
 from banking_server.tools.multiplex.inference import (
     INSTRUCTIONS,
@@ -94,6 +94,7 @@ class Steps:
         self.steps = steps
         self.known = known
         self.ctx = ctx
+        self.server = cast(BankServer, ctx.mcp_server)
         self.app: App = ctx.request_context.lifespan_context
         self.progress = _restored(ctx.request_state)
         self.next_tool: Any = None
@@ -116,6 +117,9 @@ class Steps:
         if self.progress.arguments is None:
             if step.when is not None and not _holds(step.when, done):
                 return _unrun(step, "skipped", "Its condition does not hold.")
+            if not self.server.lets_in(step.params.name):
+                # Refused, and audited, as any call is; nothing is looked up or inferred for it.
+                return await self._call(step, step.params.arguments)
             missing = _missing(step, done)
             if missing is not None:
                 return _unrun(step, "not_run", missing)
@@ -196,7 +200,7 @@ class Steps:
             request_state=self.progress.inner,
         )
         try:
-            result = await self.ctx.mcp_server.call_tool(step.params.name, arguments, context)
+            result = await self.server.call_tool(step.params.name, arguments, context)
         except MCPError as error:
             return _unrun(step, "failed", error.message)
         if isinstance(result, InputRequiredResult):

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from banking_server.bank import transfers as bank_transfers
 from banking_server.bank.audit import Outcome
-from banking_server.bank.rules import NotFound, Refused, Rules, may_be_asked_to_confirm
+from banking_server.bank.rules import NotFound, Refused, Rules
 from banking_server.bank.transfers import (
     AccountLocked,
     ApprovalOutstanding,
@@ -51,8 +51,8 @@ async def ask_to_confirm(
     bank, call = current_call()
     if action != "confirm" or not can_ask(ctx):
         return NotAsked()
-    transfer = await bank_transfers.find_transfer(bank, call.customer_id, transferId, call.at)
-    if transfer is None or not may_be_asked_to_confirm(transfer):
+    transfer = await bank_transfers.find_confirmable(bank, call.customer_id, transferId, call.at)
+    if transfer is None:
         return NotAsked()
     return Elicit(f"{summary(transfer)}: confirm it?", Agreement)
 
