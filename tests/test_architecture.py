@@ -1,6 +1,7 @@
 """Dependencies point one way: the floors of `banking_server/README.md`, held for every module."""
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -82,10 +83,10 @@ def _imported(module: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def each_module() -> pytest.MarkDecorator:
-    return pytest.mark.parametrize(
-        "module", modules(), ids=lambda module: str(module.relative_to(PACKAGE))
-    )
+def modules_of(name: str) -> list[Path]:
+    found = [module for module in modules() if room(module) == name]
+    assert found
+    return found
 
 
 def test_nothing_is_loose() -> None:
@@ -94,15 +95,17 @@ def test_nothing_is_loose() -> None:
     assert {room(module) for module in modules()} == set(MAY_IMPORT)
 
 
-@each_module()
-def test_imports_point_one_way(module: Path) -> None:
-    for name in imported(module):
-        top, _, rest = name.partition(".")
-        if top == "banking_server":
-            other = rest.split(".")[0]
-            assert other in MAY_IMPORT[room(module)] | {room(module), "__version__"}, name
-        else:
-            assert room(module) in ONLY_IN.get(top, {room(module)}), name
+@pytest.mark.parametrize("name", sorted(MAY_IMPORT))
+def test_imports_point_one_way(name: str) -> None:
+    for module in modules_of(name):
+        for other in imported(module):
+            top, _, rest = other.partition(".")
+            where = f"{module.relative_to(PACKAGE)} imports {other}"
+            if top == "banking_server":
+                may = MAY_IMPORT[name] | {name, "__version__"}
+                assert rest.split(".")[0] in may, where
+            else:
+                assert name in ONLY_IN.get(top, {name}), where
 
 
 def test_rooms_stand_on_floors() -> None:
@@ -131,13 +134,12 @@ def test_what_a_port_is_read_from_knows_no_sdk(name: str) -> None:
             assert parts[2] in WITHOUT_SDK, other
 
 
-@each_module()
-def test_the_suite_shares_no_judgement_with_what_it_judges(module: Path) -> None:
-    if room(module) != "conformance":
-        return
-    for name in imported(module):
-        if name.startswith("banking_server.chaining"):
-            assert name.removeprefix("banking_server.chaining.directive.") in CONSTANTS, name
+def test_the_suite_shares_no_judgement_with_what_it_judges() -> None:
+    for module in modules_of("conformance"):
+        for name in imported(module):
+            if name.startswith("banking_server.chaining"):
+                where = f"{module.relative_to(PACKAGE)} imports {name}"
+                assert name.removeprefix("banking_server.chaining.directive.") in CONSTANTS, where
 
 
 def test_no_module_imports_itself_in_the_end() -> None:
@@ -164,3 +166,16 @@ def test_no_module_imports_itself_in_the_end() -> None:
 
     for name in names:
         visit(name, ())
+
+
+def test_the_page_on_the_rooms_says_the_same() -> None:
+    """Each room of the table in `banking_server/README.md` may import what is held here."""
+    page = (PACKAGE / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| \d \| \[`(\w+)/`\][^|]*\|[^|]*\|([^|]*)\|$", page, re.MULTILINE)
+    assert {name for name, _ in rows} == {
+        name for name in MAY_IMPORT if not name.startswith("__")
+    } - {"packaged"}
+    for name, may in rows:
+        if "`" in may and "all but" not in may and "everything" not in may:
+            named = {one.removesuffix(".py") for one in re.findall(r"`([\w.]+)`", may)}
+            assert named == MAY_IMPORT[name], name

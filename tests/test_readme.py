@@ -8,10 +8,14 @@ from datetime import time
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+
 from banking_server.agent import ModelSettings
 from banking_server.server.settings import Settings
 
-README = Path(__file__).parents[1] / "README.md"
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = ("README.md", "CONTRIBUTING.md", "banking_server/README.md")
 
 
 def block(marker: str, language: str) -> str:
@@ -66,3 +70,29 @@ def test_every_setting_stands_in_the_table_in_its_own_words() -> None:
     assert text.split("<!-- settings -->\n", 1)[1].split("<!-- /settings -->")[0].strip() == (
         "\n".join(rows)
     )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", text)
+    assert links
+    missing = [link for link in links if not (ROOT / page).parent.joinpath(link).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_files_that_are_named_are_there(page: str) -> None:
+    """A path in backticks is one of the repository, of the package, or of its tests."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[\w.-]+/)+[\w-]+\.(?:py|md|yaml|json))`", text))
+    roots = (ROOT, ROOT / "banking_server", ROOT / "banking_server" / "bank")
+    missing = [name for name in named if not any((root / name).exists() for root in roots)]
+    assert missing == []
+
+
+def test_the_number_of_sentences_is_the_specifications() -> None:
+    counted = re.search(r"(\d+) numbered sentences", README.read_text(encoding="utf-8"))
+    assert counted is not None
+    text = (ROOT / "specs" / "requirements.yaml").read_text(encoding="utf-8")
+    assert int(counted[1]) == len(set(re.findall(r"\bTC-[DSC]-\d\d\b", text)))
