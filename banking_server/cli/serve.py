@@ -49,8 +49,8 @@ def serve(
 def _quick_start() -> Iterator[None]:
     """Start without the garbage collector: nothing that is imported is ever garbage.
 
-    It saves about a fifth of the time until the first message. What is there at the end of the block
-    is kept out of later collections too.
+    That saves about a fifth of the time until the first message. What is there at the end of the
+    block is kept out of later collections too.
     """
     gc.disable()
     try:
