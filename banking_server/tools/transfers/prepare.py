@@ -128,7 +128,7 @@ async def answer_locked_account(arguments: dict[str, Any]) -> CallToolResult | N
     if not isinstance(from_id, str):
         return None
     bank, call = current_call()
-    outcome = await bank_transfers.report_locked(bank, call, from_id)
+    outcome = await bank_transfers.record_locked_attempt(bank, call, from_id)
     return None if outcome is None else locked(outcome)
 
 
