@@ -23,9 +23,11 @@ SECRET_ARGUMENTS = frozenset({"confirmationCode"})
 
 
 def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
-        raise ValueError("must be a whole number")
-    return int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise ValueError("must be a whole number")
 
 
 WholeNumber = Annotated[int, BeforeValidator(_whole), WithJsonSchema({"type": "integer"})]
@@ -42,7 +44,7 @@ class BankTool(ExactTool):
     """The OAuth scope that a call needs."""
 
     before_refusal: BeforeRefusal | None = Field(default=None, exclude=True)
-    """Given arguments that do not fit, returns what must be answered before saying so, if any."""
+    """Given arguments that do not fit. May return a result that goes before the refusal."""
 
     async def run(
         self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
@@ -59,7 +61,7 @@ class BankTool(ExactTool):
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
                 return await self._refused(error.__cause__, arguments)
-            # All that is left is an answer to a question of ours that does not fit it.
+            # The only cause left: the customer's answer does not fit our question.
             return refuse(
                 "invalid_answer", None, "The answer does not fit the question. Please call again."
             )
@@ -71,11 +73,11 @@ class BankTool(ExactTool):
         all_known = all(detail["type"] != "extra_forbidden" for detail in details)
         if self.before_refusal is not None and all_known:
             try:
-                answer = await self.before_refusal(arguments)
+                goes_before = await self.before_refusal(arguments)
             except Exception as error:
                 return temporarily_unavailable(self.name, error)
-            if answer is not None:
-                return answer
+            if goes_before is not None:
+                return goes_before
         field = str(details[0]["loc"][0]) if details[0]["loc"] else ""
         known = ", ".join(self.parameters.get("properties", {})) or "no arguments"
         text = "\n".join(_in_words(detail, known) for detail in details[:5])

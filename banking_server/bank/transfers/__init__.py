@@ -1,4 +1,6 @@
-"""Two-phase transfers: prepare reserves, confirm posts or schedules, cancel voids, time lets expire.
+"""Two-phase transfers: prepare reserves, confirm posts or schedules, cancel voids.
+
+Time lets expire what nobody confirms.
 
 Each function runs in one write transaction, with its audit event, and returns an outcome: one small
 type for each thing that can happen (`outcomes`). What is decided stands in `bank/rules.py`;

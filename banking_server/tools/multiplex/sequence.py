@@ -61,7 +61,8 @@ class MultiplexOut(Structured):
     """The steps' results, in order."""
 
     status: Literal["completed", "stopped"] = Field(
-        description="stopped: a step's result named the tool to call next, so the rest was not run."
+        description="completed: every step was tried, even if some failed. stopped: a step's result "
+        "named the tool to call next, so the rest was not run."
     )
     results: list[StepResult]
 
