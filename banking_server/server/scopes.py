@@ -35,8 +35,8 @@ class ToolScopes:
     """Refuses with 403 a `tools/call` whose tool needs a scope that the token lacks (RFC 6750).
 
     The refused call leaves an audit event, `scope_missing`. ASGI middleware, behind the one that
-    reads the token. Requests without a good token pass, and the route refuses them. Paths other than
-    `/mcp` pass too.
+    reads the token. Requests without a good token pass, and the route refuses them. Paths other
+    than `/mcp` pass too.
     """
 
     def __init__(self, app: ASGIApp, running: Running, metadata_url: str) -> None:
