@@ -95,6 +95,10 @@ class ModelSettings(BaseSettings):
         return value
 
 
+_IN_WORDS: Final = {"int_parsing": "must be a whole number", "float_parsing": "must be a number"}
+"""What a setting must be, by pydantic's type of the mistake."""
+
+
 def is_configured() -> bool:
     """Whether the environment names a model, or begins to: its URL, or its name."""
     return any(os.environ.get(PREFIX + name) for name in ("URL", "NAME"))
@@ -121,7 +125,9 @@ def load_model_settings() -> ModelSettings:
                 f"No model is configured: set {variable}. "
                 f"{ModelSettings.model_fields[name].description}"
             ) from None
-        words = problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        words = _IN_WORDS.get(problem["type"]) or (
+            problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
+        )
         # Neither a key nor a URL is repeated: a URL can hold a password.
         shown = "" if name in ("key", "url") else f", not {str(problem['input'])[:60]!r}"
         raise ModelNotConfigured(f"{variable}: {words}{shown}") from None

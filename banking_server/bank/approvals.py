@@ -15,9 +15,9 @@ from banking_server.bank.rules import (
     NotFound,
     Refused,
     check_approval_request,
-    check_decidable,
     check_decision,
     check_required_text,
+    check_still_pending,
     excerpt,
     is_branch_open,
 )
@@ -149,8 +149,8 @@ async def decide_approval(
 ) -> ApprovalView | NotFound | Refused:
     """Grant a request, or refuse it, which voids the transfer.
 
-    Deciding again the same way changes nothing; a decision cannot be turned around, nor can one be
-    taken when the transfer is no longer pending.
+    Deciding again the same way changes nothing; a decision cannot be reversed, nor can one be
+    made when the transfer is no longer pending.
     """
     refused = check_required_text(bank.rules, Argument.MANAGER, manager)
     if refused:
@@ -180,7 +180,7 @@ async def _decide(
     if approval.status == "requested":
         transfer = await session.get_one(Transfer, approval.transfer_id)
         expire_if_due(transfer, now)
-        refused = check_decidable(transfer)
+        refused = check_still_pending(transfer)
         if refused:
             return refused
         approval.status = decision

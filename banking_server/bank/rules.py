@@ -1,16 +1,16 @@
-"""Every rule of the bank, pure and in one place.
+"""The bank's rules, as pure functions in one place.
 
 Nothing here reads a clock, a database or a setting: thresholds come in as `Rules`, the time as an
-argument, what is stored as records. The other modules load, ask here, and do what is decided.
+argument, stored data as records. The other modules load, ask here, and do what is decided.
 
 - The four escalations of the product: `is_debit_blocked`, `needs_approval` with `is_branch_open`,
   `is_expired`, `compliance_rule`.
-- Preparing a transfer: `check_details`, `check_parties`, `check_available`, `confirm_within`; in
-  which order they are asked stands in `transfers/prepare.py`, beside what has to be loaded for it.
+- Preparing a transfer: `check_details`, `check_parties`, `check_available`, `confirm_within`; the
+  order is in `transfers/prepare.py`, because data is loaded between the checks.
 - Confirming one: `decide_confirmation`, a state machine without a database; in it
   `decide_wrong_code`, by which five wrong codes void a transfer.
 - What else may happen to a transfer: `check_cancellation`, `check_due_payment`, `check_report`,
-  `check_approval_request`, `check_decidable`.
+  `check_approval_request`, `check_still_pending`.
 - Handoffs, statements and texts: the rest.
 """
 
@@ -65,7 +65,8 @@ class Rules:
 
 
 class Argument(StrEnum):
-    """What a caller gives, by its name in Python. What a wire calls it is the wire's affair."""
+    """What a caller gives, by its name in Python. `tools/results.py` turns these into the names on
+    the wire."""
 
     ACCOUNT_ID = "account_id"
     AGENT = "agent"
@@ -105,7 +106,7 @@ class Refused:
 class NotFound:
     """There is no such record *for this customer*: unknown and somebody else's look the same.
 
-    `field` is the argument; `value` what was asked for, made safe to print and cut.
+    `field` is the argument; `value` what was asked for, made safe to print, and shortened.
     """
 
     recorded_as: ClassVar[str] = "not_found"
@@ -262,7 +263,8 @@ TOO_MANY_WRONG_CODES: Final = "too many wrong confirmation codes"
 
 
 class GivenCode(Enum):
-    """What came as the confirmation code; whether it is right needs the secret, and comes in."""
+    """What came as the confirmation code. Whether it is right is decided outside: that needs the
+    secret."""
 
     MISSING = "missing"
     RIGHT = "right"
@@ -271,7 +273,8 @@ class GivenCode(Enum):
 
 @dataclass(frozen=True)
 class NotPending:
-    """Nothing is done: `status` is where the transfer stands now, which may be news to the file."""
+    """Nothing is done. `status` is where the transfer stands now, which can differ from what is
+    stored."""
 
     status: Literal["scheduled", "posted", "voided", "expired", "failed"]
 
@@ -302,7 +305,7 @@ class CountWrongCode:
 
 @dataclass(frozen=True)
 class VoidForWrongCodes:
-    """The code is wrong, once too often: it is to be counted, and the transfer to be voided."""
+    """The code is wrong, one time too many: it is to be counted, and the transfer to be voided."""
 
 
 @dataclass(frozen=True)
@@ -351,7 +354,8 @@ def decide_confirmation(
     1. What is not pending any more, or has expired by `now`, stays as it is.
     2. A locked from-account pays nothing out.
     3. A manager has to agree first if the amount is above the threshold.
-    4. A code that is given is checked in any case, and a wrong one counts, even beside a yes.
+    4. A code that is given is always checked, even beside a yes, and a wrong one counts. If the
+       customer was asked and said no, nothing comes here.
     5. It takes the customer's own act: `customer_agreed` (they were asked and said yes), or the
        right code.
     6. The accounts must still allow it, with `available_minor` to pay from (`check_payable`);
@@ -379,7 +383,7 @@ def decide_confirmation(
 
 
 def decide_wrong_code(rules: Rules, transfer: Transfer) -> CountWrongCode | VoidForWrongCodes:
-    """Count one more wrong code; with `rules.max_wrong_codes`, which is five, it is the last."""
+    """Decide what one more wrong code does: the fifth (`max_wrong_codes`) voids the transfer."""
     attempts_left = rules.max_wrong_codes - (transfer.wrong_codes + 1)
     return CountWrongCode(attempts_left) if attempts_left > 0 else VoidForWrongCodes()
 
@@ -396,7 +400,7 @@ def waits_for_manager(transfer: Transfer) -> bool:
 
 
 def may_be_asked_to_confirm(transfer: Transfer, from_account: Account, now: datetime) -> bool:
-    """Whether the customer's yes is what is missing: the first three cases do not apply."""
+    """Whether a yes could confirm it: cases 1 to 3 of `decide_confirmation` do not apply."""
     return (
         status_at(transfer, now) == "pending"
         and not is_debit_blocked(from_account)
@@ -418,7 +422,9 @@ def check_payable(
         amount_minor=transfer.amount_minor,
         available_minor=available_minor + own_reservation,
     )
-    return refused and replace(refused, subject=transfer.transfer_id)
+    if refused:
+        return replace(refused, subject=transfer.transfer_id)
+    return None
 
 
 # --- what else may happen to a transfer -----------------------------------------------------------
@@ -455,13 +461,13 @@ def check_approval_request(transfer: Transfer) -> Refused | None:
     return None
 
 
-def check_decidable(transfer: Transfer) -> Refused | None:
+def check_still_pending(transfer: Transfer) -> Refused | None:
     """Check that a manager can still decide about the transfer."""
     return None if transfer.status == "pending" else _past_changing(transfer, Argument.APPROVAL_ID)
 
 
 def check_decision(approval: Approval, decision: ApprovalStatus) -> Refused | None:
-    """Check that a decided request was decided this way: a decision cannot be turned around."""
+    """Check that `decision` is the one already made; it cannot be reversed."""
     if approval.status == decision:
         return None
     return Refused(
@@ -512,7 +518,8 @@ def check_choice(choice: str | None) -> HandoffChoice | Refused | None:
             return choice
         case _:
             return Refused(
-                Argument.CHOICE, f'"{excerpt(choice)}" is no choice: it is realtime or callback.'
+                Argument.CHOICE,
+                f'"{excerpt(choice)}" is not a choice: choose realtime or callback.',
             )
 
 
@@ -558,7 +565,7 @@ def check_statement_days(rules: Rules, account: Account, days: int) -> Refused |
         return None
     return Refused(
         Argument.DAYS,
-        f"days must be from 1 to {rules.max_statement_days}.",
+        f"The number of days must be from 1 to {rules.max_statement_days}.",
         subject=account.account_id,
     )
 
@@ -576,15 +583,15 @@ to ordinary Arabic and Hebrew text, so they may be stored; what shows a text dec
 
 
 def excerpt(text: str, limit: int = 60) -> str:
-    """Return a caller's text safe to print and store: unprintable characters escaped, and cut."""
+    """Return a caller's text safe to print and store: escaped if unprintable, and shortened."""
     shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:limit])
-    return shown if len(text) <= limit >= len(shown) else f"{shown[: limit - 1]}…"
+    return shown if max(len(text), len(shown)) <= limit else f"{shown[: limit - 1]}…"
 
 
 def check_required_text(rules: Rules, field: Argument, text: str) -> Refused | None:
     """Check a reason or a name that must be given: not blank, and fit to be stored."""
     if not text or text.isspace():
-        return Refused(field, f"{field} is empty: say it in a few words.")
+        return Refused(field, "The text is empty: say it in a few words.")
     return _check_text(field, text, rules.max_reason_length)
 
 
@@ -597,10 +604,10 @@ def check_reason(rules: Rules, reason: str | None, *, default: str) -> Refused |
 
 def _check_text(field: Argument, text: str, limit: int) -> Refused | None:
     if len(text) > limit:
-        return Refused(field, f"{field} has {len(text)} characters: at most {limit} are allowed.")
+        return Refused(field, f"The text has {len(text)} characters: at most {limit} are allowed.")
     for character in text:
         if unicodedata.category(character) in _UNFIT_CATEGORIES or character in _BIDI_CONTROLS:
             return Refused(
-                field, f"{field} contains a control character (U+{ord(character):04X}): remove it."
+                field, f"The text contains a control character (U+{ord(character):04X}): remove it."
             )
     return None

@@ -7,8 +7,8 @@ A tool result can say which tool must be called next, and with which arguments::
 A client follows it without asking a language model. The normative text is
 `specs/tool-chaining.md`; the docstrings here refer to its sentences by their ids (`TC-D-01`).
 
-Read in this order. The first five need no MCP SDK, and are what to read for a port to another
-language:
+Read in this order. The first five need no MCP SDK: read these five if you port the extension to
+another language.
 
 - `directive`: what is on the wire, and how to read it;
 - `provenance`: what a follow-up request says about the chain that it belongs to;
@@ -20,7 +20,7 @@ The server half is built on the SDK's server:
 
 - `server`: attach a directive to a result, and the `Extension` that checks it on its way out.
 
-The client half works with any client, and of the SDK needs only the data models (`mcp_types`):
+The client half works with any client; of the SDK it needs only the data models (`mcp_types`):
 
 - `caller`: what it needs of a client;
 - `catalog`: the tools of one server, as a client sees them;

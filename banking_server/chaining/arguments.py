@@ -11,7 +11,7 @@ from referencing.exceptions import Unresolvable
 
 
 def argument_problem(input_schema: dict[str, Any], arguments: dict[str, Any]) -> str | None:
-    """Say why `arguments` are not valid against `input_schema`, or return None if they are.
+    """Say why `arguments` are not valid against `input_schema`, or return None if they are valid.
 
     The schema is read as JSON Schema 2020-12 unless it names another dialect. No `$ref` is ever
     fetched: if one points outside the schema, the arguments cannot be validated and so are not
@@ -32,7 +32,8 @@ def argument_problem(input_schema: dict[str, Any], arguments: dict[str, Any]) ->
         return "the arguments or the schema are nested too deeply to be checked"
     except Exception:
         # Anybody can have written the schema. If the validator itself fails (a `$schema` that is
-        # not a URI, a number too large for a float), the arguments are unchecked: not valid.
+        # not a URI, a number too large for a float), the arguments were not checked, so they count
+        # as not valid.
         return "the arguments could not be checked against the tool's input schema"
 
 

@@ -16,8 +16,7 @@ Wire = BaseModel | Mapping[str, Any]
 class ToolCaller(Protocol):
     """A client that is connected to one server.
 
-    `mcp.Client` is one as it is. Around any other client it takes two methods, and nothing of the
-    SDK's::
+    `mcp.Client` already is one. To wrap another client, write these two methods::
 
         class Shop:
             async def call_tool(self, name, arguments, *, read_timeout_seconds, meta):
@@ -27,11 +26,10 @@ class ToolCaller(Protocol):
             async def list_tools(self, *, cursor):
                 return await self.request("tools/list", {"cursor": cursor} if cursor else {})
 
-    The chain need not be told the protocol revision, nor whether the server advertised the
-    extension: directives are read, and followed, in the same way in all cases (TC-C-03). Declaring
-    the extension to the server is up to the client, since it is done where the client connects
-    (TC-C-02) or in the `_meta` of each request (TC-C-01): pass that as `meta` to
-    `call_tool_with_chaining` if the client does not add it.
+    The chain need not know the protocol revision, nor whether the server advertised the extension:
+    it follows directives in the same way in all cases (TC-C-03). The client itself declares the
+    extension, when it connects (TC-C-02) or in each request (TC-C-01). If it does not, pass the
+    declaration in `meta` to `call_tool_with_chaining`.
     """
 
     def call_tool(
@@ -52,18 +50,17 @@ class ToolCaller(Protocol):
             meta: The `_meta` of the request, a JSON object. It must reach the server, since it
                 carries the provenance (TC-C-28).
 
-        Whatever the server asks on the way (elicitation, sampling) is answered before this
-        returns; an interim result fails the chain. Anything raised fails the chain too, and an
-        error result (`isError`) is not raised but returned.
+        Return only after the server's questions (elicitation, sampling) are answered. An exception
+        or an interim result fails the chain. Return an `isError` result; do not raise it.
         """
         ...
 
     def list_tools(self, *, cursor: str | None) -> Awaitable[Wire]:
         """Return one page of `tools/list`: the first one if `cursor` is None.
 
-        If the method also has a parameter called `cache_mode`, as that of `mcp.Client`, it is
-        called with `cache_mode="refresh"` where an answer from the client's own cache will not do
-        (TC-C-13).
+        The method may also have a parameter `cache_mode`, as `mcp.Client.list_tools` has. It is
+        then called with `cache_mode="refresh"` when the client's own cache must not be used
+        (TC-C-13). The parameter must be named in the signature: `**options` is not recognised.
         """
         ...
 
@@ -77,7 +74,7 @@ def awaited(returned: Any, method: str) -> Awaitable[Any]:
 
 
 def tool_result(returned: Wire) -> CallToolResult:
-    """Return what `ToolCaller.call_tool` returned as a result; one of the SDK's stays as it is.
+    """Return what `ToolCaller.call_tool` returned as a result; an SDK result is returned unchanged.
 
     Raises ValueError if it is not the complete result of a `tools/call`.
     """
@@ -92,7 +89,7 @@ def tool_result(returned: Wire) -> CallToolResult:
 
 
 def tool_list(returned: Wire) -> ListToolsResult:
-    """Return what `ToolCaller.list_tools` returned as a page; one of the SDK's stays as it is.
+    """Return what `ToolCaller.list_tools` returned as a page; an SDK result is returned unchanged.
 
     Raises ValueError if it is not a result of `tools/list`.
     """

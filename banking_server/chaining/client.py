@@ -5,9 +5,9 @@
         print(step.level, step.tool)
 
 The client is an `mcp.Client`, or any other object with its two methods `call_tool` and
-`list_tools`: see `ToolCaller`. It is wrapped from outside, since a client extension of the SDK
-never sees an ordinary result. Connect with `mcp.Client(..., extensions=[CLIENT_EXTENSION])` to
-declare the extension to the server.
+`list_tools`: see `ToolCaller`. A function wraps the client, because the SDK shows ordinary results
+to no client extension. Connect with `mcp.Client(..., extensions=[CLIENT_EXTENSION])` to declare the
+extension to the server.
 """
 
 import inspect
@@ -145,9 +145,10 @@ async def call_tool_with_chaining(
     """Call the tool `name`, then every tool that the results name, on the same server.
 
     Args:
-        client: A client that is connected to the server. It answers the server's questions inside
-            a step, which are part of that step's one call.
-        name: The first tool. The caller chose it, so it is neither checked nor asked consent for.
+        client: A client that is connected to the server. While a call runs, the client answers the
+            server's questions; they belong to that call.
+        name: The first tool. The caller chose it, so it is not checked, and no consent is asked
+            for it.
         arguments: The arguments of the first call; none means `{}`.
         limit: How many calls are made at most, the first one included.
         consent: Asked before each follow-up call; by default `FollowNonDestructive`.

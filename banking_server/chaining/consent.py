@@ -21,7 +21,7 @@ class Proposal:
 
 
 class ConsentPolicy(Protocol):
-    """Decides for the host whether a follow-up call is made, as it does for a model's call."""
+    """Decides for the host whether a follow-up call is made, as the host does for a model's."""
 
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether the call may be made. It may ask the user."""

@@ -94,12 +94,14 @@ def read_directive(meta: object) -> Reading:
     try:
         directive = Directive.model_validate(value)
     except ValidationError as error:
-        return Malformed(
-            "; ".join(
-                f"{'.'.join([META_KEY, *map(str, problem['loc'])])}: {problem['msg']}"
-                for problem in error.errors(
-                    include_url=False, include_context=False, include_input=False
-                )[:3]
-            )
-        )
+        return Malformed(_explain(error))
     return Found(directive, deprecated_alias="name" in value)
+
+
+def _explain(error: ValidationError) -> str:
+    """Return the first problems in one line, each with its place and without the value."""
+    problems = error.errors(include_url=False, include_context=False, include_input=False)[:3]
+    places = [".".join([META_KEY, *map(str, problem["loc"])]) for problem in problems]
+    return "; ".join(
+        f"{place}: {problem['msg']}" for place, problem in zip(places, problems, strict=True)
+    )

@@ -23,6 +23,7 @@ from banking_server.chaining.directive import (
     IDENTIFIER,
     META_KEY,
     SETTINGS,
+    Absent,
     Directive,
     Found,
     Malformed,
@@ -58,7 +59,10 @@ def client_declared(ctx: ServerRequestContext[Any, Any]) -> bool:
     capabilities = ctx.session.client_capabilities
     if capabilities is None:
         return False
-    return IDENTIFIER in {**(capabilities.extensions or {}), **(capabilities.experimental or {})}
+    return any(
+        IDENTIFIER in (declared or {})
+        for declared in (capabilities.extensions, capabilities.experimental)
+    )
 
 
 def in_words(directive: Directive) -> TextContent:
@@ -82,7 +86,7 @@ def in_words(directive: Directive) -> TextContent:
 
 @dataclass(frozen=True)
 class _Unfit:
-    """A directive may not go out."""
+    """Why a directive must not be sent."""
 
     reason: str
 
@@ -96,7 +100,7 @@ class ToolChaining(Extension):
         mcp = MCPServer("bank", extensions=[chaining])
         chaining.bind(mcp)
 
-    A directive is a bug of the server if it names a tool that the server does not list, or
+    It is a bug in the server if a directive names a tool that the server does not list, or
     arguments that the tool does not accept. It is then logged as an error and dropped, and the rest
     of the result goes out (TC-S-12, TC-S-14). Directives go to every client, whether or not it
     declared the extension (TC-S-03); a client that did not is also told the next step in words that
@@ -134,36 +138,18 @@ class ToolChaining(Extension):
         result = await call_next(ctx)
         if not isinstance(result, CallToolResult | InputRequiredResult):
             return result
-        if META_KEY not in (result.meta or {}):
+        reading = read_directive(result.meta)
+        if isinstance(reading, Absent):
             return result
         if isinstance(result, InputRequiredResult):
             return _dropped(params.name, result, "an interim result cannot name a next tool")
-        checked = await self._check(result, self._list_tools)
+        checked = _check(reading, await self._list_tools())
         if isinstance(checked, _Unfit):
             return _dropped(params.name, result, checked.reason)
         content = result.content if client_declared(ctx) else [*result.content, in_words(checked)]
         # Only the defined members of the directive go out (TC-S-11).
         meta = {**(result.meta or {}), META_KEY: checked.to_wire()}
         return result.model_copy(update={"content": content, "meta": meta})
-
-    @staticmethod
-    async def _check(
-        result: CallToolResult, list_tools: Callable[[], Awaitable[Sequence[Tool]]]
-    ) -> Directive | _Unfit:
-        """Return the directive of a result if it may go out."""
-        reading = read_directive(result.meta)
-        if not isinstance(reading, Found):
-            return _Unfit(reading.reason if isinstance(reading, Malformed) else "there is none")
-        if reading.deprecated_alias:
-            return _Unfit("'name' is for reading only; a server sends 'tool'")
-        directive = reading.directive
-        schema = next(
-            (tool.input_schema for tool in await list_tools() if tool.name == directive.tool), None
-        )
-        if schema is None:
-            return _Unfit(f"this server lists no tool {directive.tool!r}")
-        problem = argument_problem(schema, directive.arguments)
-        return directive if problem is None else _Unfit(problem)
 
     async def _advertise_on_initialize(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
@@ -180,6 +166,20 @@ class ToolChaining(Extension):
         for member in ("extensions", "experimental"):
             capabilities[member] = {**(capabilities.get(member) or {}), IDENTIFIER: SETTINGS}
         return result
+
+
+def _check(reading: Found | Malformed, tools: Sequence[Tool]) -> Directive | _Unfit:
+    """Return the directive if it may be sent by a server that lists `tools`."""
+    if isinstance(reading, Malformed):
+        return _Unfit(reading.reason)
+    if reading.deprecated_alias:
+        return _Unfit("'name' is for reading only; a server sends 'tool'")
+    directive = reading.directive
+    schema = next((tool.input_schema for tool in tools if tool.name == directive.tool), None)
+    if schema is None:
+        return _Unfit(f"this server lists no tool {directive.tool!r}")
+    problem = argument_problem(schema, directive.arguments)
+    return directive if problem is None else _Unfit(problem)
 
 
 def _dropped(tool: str, result: _ResultT, why: str) -> _ResultT:

@@ -11,7 +11,7 @@ _INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
 
 
 def canonical(value: Any) -> str:
-    """Return a text that is equal for two values exactly if they are the same JSON.
+    """Return the value as a text. Two values have the same text exactly if they are the same JSON.
 
     Members are sorted, and numbers are compared by value: `1` and `1.0` are one number in JSON.
     The text is for comparing and never leaves the process. Raises RecursionError if the value is

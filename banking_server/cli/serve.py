@@ -70,10 +70,14 @@ def serve_stdio(settings: "Settings") -> None:
     with _quick_start():
         import anyio
 
-        from banking_server.server.build import build_server, configure_logging, first_look
+        from banking_server.server.build import (
+            build_server,
+            check_before_serving,
+            configure_logging,
+        )
 
     configure_logging(settings.log_level)
-    customers = anyio.run(first_look, settings)
+    customers = anyio.run(check_before_serving, settings)
     customer = settings.customer
     if customer is None:
         if not customers:
@@ -98,11 +102,11 @@ def _serve_http(settings: "Settings") -> None:
     import anyio
     import uvicorn
 
-    from banking_server.server.build import configure_logging, first_look
+    from banking_server.server.build import check_before_serving, configure_logging
     from banking_server.server.connections import NoDelayHttp
 
     configure_logging(settings.log_level)
-    anyio.run(first_look, settings)
+    anyio.run(check_before_serving, settings)
     _check_address(settings.host, settings.port)
     note(f"Serving MCP at {settings.resource} (bound to {settings.host}). Ctrl-C ends it.")
     os.environ.update(settings.environment())

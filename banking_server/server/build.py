@@ -57,7 +57,7 @@ def utc_now() -> datetime:
 def configure_logging(level: str) -> None:
     """Send what the server says about itself to standard error.
 
-    Libraries speak up from WARNING on whatever the level is: below it, some log what they handle.
+    Libraries log from WARNING on: below that, some log message contents.
     """
     logging.basicConfig(
         level=logging.WARNING,
@@ -88,7 +88,7 @@ async def open_bank(
         await bank.close()
 
 
-async def first_look(settings: Settings) -> list[str]:
+async def check_before_serving(settings: Settings) -> list[str]:
     """Open the bank and close it again, so that mistakes come before serving; return the customers.
 
     Raises `DatabaseUnavailable`, `SecretUnavailable` or `SettingsError`.
@@ -145,7 +145,7 @@ def build_server(
         middleware=[serving_resource],
         token_verifier=CustomerTokens(tokens, running.is_customer) if over_http else None,
         auth=_auth(settings, tokens) if over_http else None,
-        # Every process has the same key: a question that one asked, another may hear answered.
+        # All processes share the key: the answer may reach another process than the one that asked.
         request_state_security=RequestStateSecurity(keys=[keys.request_state]),
     )
     add_resources(mcp)

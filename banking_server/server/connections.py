@@ -7,7 +7,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class NoDelayHttp(H11Protocol):
-    """HTTP without Nagle's algorithm, under which an answer in two packets waits for the client.
+    """HTTP without Nagle's algorithm, under which a response in two packets is delayed.
 
     asyncio turns it off, but not on the connections of a socket that several workers share.
     """

@@ -32,11 +32,11 @@ class _ToolCall:
 
 
 class ToolScopes:
-    """Answers 403 to a `tools/call` whose tool needs a scope that the token lacks (RFC 6750).
+    """Refuses with 403 a `tools/call` whose tool needs a scope that the token lacks (RFC 6750).
 
     The refused call leaves an audit event, `scope_missing`. ASGI middleware, behind the one that
-    reads the token. A request without a good token passes: the route refuses it. So does whatever
-    is not for `/mcp`.
+    reads the token. Requests without a good token pass, and the route refuses them. Paths other
+    than `/mcp` pass too.
     """
 
     def __init__(self, app: ASGIApp, running: Running, metadata_url: str) -> None:
@@ -81,7 +81,10 @@ class ToolScopes:
         await self._app(scope, again, send)
 
     async def _refused(self, call: _ToolCall) -> Response | None:
-        """Record a call that lacks a scope, and return its answer; None if it is not given here."""
+        """Audit a call that lacks a scope.
+
+        Return the response, or None if the call is allowed or the route refuses it.
+        """
         token = get_access_token()
         granted = token.scopes if token is not None else []
         known = required_scope(call.tool)
@@ -118,7 +121,7 @@ def _call_in(body: Any) -> _ToolCall | None:
 
 
 def _echoed(request_id: Any) -> str | int | float | None:
-    """Return the id that an answer gives back; None if it is not one that JSON can hold."""
+    """Return the id that a response gives back; None if it is not one that JSON can hold."""
     if not isinstance(request_id, str | int | float):
         return None
     try:

@@ -4,8 +4,8 @@ The SDK promises to keep what its documentation names. A minor release may move 
 of it that the server uses stands here. `tests/test_sdk_seam.py` asserts each piece, and that no
 other module of the server imports any.
 
-- `RequestBodyLimitMiddleware`: reads a whole request body within bounds, and answers 413 beyond
-  them, exactly as the SDK does further in.
+- `RequestBodyLimitMiddleware`: reads a whole request body within bounds, and refuses with 413
+  beyond them, exactly as the SDK does further in.
 - `TransportSecurityMiddleware`: the SDK's check of `Host` and `Origin`. The SDK makes it behind the
   authentication, where a refusal of ours would come first and be audited.
 - `build_resource_metadata_url`: where the SDK serves the metadata of a protected resource. A

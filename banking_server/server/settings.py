@@ -14,12 +14,15 @@ from platformdirs import user_data_path
 from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from banking_server.bank.money import to_minor
+from banking_server.bank.money import to_decimal, to_minor
 from banking_server.bank.rules import Rules
 
 PREFIX: Final = "BANKING_"
 
 MIN_SECRET_LENGTH: Final = 32
+
+_RULES: Final = Rules()
+"""The bank's own rules: what the settings about them are by default."""
 
 _Names = Annotated[tuple[str, ...], NoDecode]
 """Names separated by commas."""
@@ -77,24 +80,25 @@ class Settings(BaseSettings):
         default=3600, ge=1, description="Seconds that a token minted by `token` is good for."
     )
     approval_threshold: Decimal = Field(
-        default=Decimal("10000.00"),
+        default=to_decimal(_RULES.approval_threshold_minor),
         description="A transfer above this amount needs a manager's approval.",
     )
     compliance_threshold: Decimal = Field(
-        default=Decimal("3000.00"),
+        default=to_decimal(_RULES.compliance_threshold_minor),
         description="A transfer of at least this amount to an external payee is reported.",
     )
     transfer_expiry: int = Field(
-        default=600,
+        default=int(_RULES.transfer_expiry.total_seconds()),
         ge=1,
         le=86400,
         description="Seconds that a prepared transfer waits to be confirmed.",
     )
     branch_opens: time = Field(
-        default=time(8), description="When the branch opens, Monday to Friday, in UTC."
+        default=_RULES.branch_opens, description="When the branch opens, Monday to Friday, in UTC."
     )
     branch_closes: time = Field(
-        default=time(18), description="When the branch closes, Monday to Friday, in UTC."
+        default=_RULES.branch_closes,
+        description="When the branch closes, Monday to Friday, in UTC.",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         default="WARNING", description="How much the server says about itself on standard error."
@@ -195,6 +199,10 @@ class Settings(BaseSettings):
         }
 
 
+_IN_WORDS: Final = {"int_parsing": "must be a whole number", "decimal_parsing": "must be a number"}
+"""What a setting must be, by pydantic's type of the mistake."""
+
+
 def load_settings(**options: Any) -> Settings:
     """Return the settings of the environment; an option that is not None wins.
 
@@ -204,7 +212,9 @@ def load_settings(**options: Any) -> Settings:
         return Settings(**{name: value for name, value in options.items() if value is not None})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        problem = first["msg"].removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
+        problem = _IN_WORDS.get(first["type"]) or (
+            first["msg"].removeprefix("Value error, ").removeprefix("Input ").rstrip(".")
+        )
         if not first["loc"]:
             raise SettingsError(PREFIX + problem) from None
         name = str(first["loc"][0])

@@ -163,7 +163,11 @@ async def get_account_statement(
         WholeNumber, Field(description="How many days back the statement goes: 1 to 365.")
     ] = 30,
     cursor: Annotated[
-        str | None, Field(description="nextCursor of the page before, for the next older page.")
+        str | None,
+        Field(
+            description="The nextCursor of the last page you read; gives the older entries "
+            "after it."
+        ),
     ] = None,
 ) -> Annotated[CallToolResult, StatementOut]:
     """Get an account's entries of the last days, newest first, each with the balance after it.

@@ -22,9 +22,12 @@ class ApprovalOut(Structured):
     approval_id: str
     transfer_id: str
     branch_open: bool | None = Field(
-        default=None, description="Whether a manager is in now: Monday to Friday, by day, UTC."
+        default=None,
+        description="Whether a manager is in now: Monday to Friday, during branch hours, UTC.",
     )
-    expires_at: datetime = Field(description="The transfer must be approved and confirmed before.")
+    expires_at: datetime = Field(
+        description="The transfer must be approved and confirmed before this time."
+    )
 
 
 @bank_tool(title="Request Manager Approval", scope=TRANSFER_SCOPE)

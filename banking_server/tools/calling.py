@@ -34,8 +34,8 @@ SCOPE_MISSING: Final = "scope_missing"
 """The outcome of a call that is refused because its token lacks a scope."""
 
 Infer = Callable[[str, str], Awaitable[str]]
-"""Answers (instructions, question) with a language model. Raises `ArgumentNotFound`, which says
-why, if the model cannot."""
+"""Asks a language model: (instructions, question) to its text. Raises `ArgumentNotFound` with the
+reason."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class App:
     def caller(self) -> str:
         """Return the customer who is calling; never taken from a call's arguments.
 
-        Raises `MCPError` if nobody is known, so that a mistake in the set-up serves no one.
+        Raises `MCPError` if nobody is known: a wrongly configured server serves nobody.
         """
         token = get_access_token()
         customer = self.customer if token is None else token.subject
@@ -145,7 +145,7 @@ async def _recorded(
     meta: object,
     run: Callable[[], Awaitable[CallToolResult | InputRequiredResult]],
 ) -> CallToolResult | InputRequiredResult:
-    """Run one call of `tool`. A call that cannot be recorded has failed, and is answered so."""
+    """Run one call of `tool`. If it cannot be recorded, its result says that it failed."""
     with serving(app, tool, meta) as (bank, call):
 
         async def end(outcome: str) -> CallToolResult | None:
@@ -159,14 +159,17 @@ async def _recorded(
         try:
             result = await run()
         except MCPError as error:
-            # On 2025-11-25 a client that fails to put our question ends the call with its error.
+            # If a client of 2025-11-25 cannot show our question, its error ends the call.
             unrecorded = await end(SCOPE_MISSING if isinstance(error, ScopeMissing) else "failed")
             if unrecorded is not None:
                 return unrecorded
             raise
         if not isinstance(result, CallToolResult):
             return result
-        return await end(_outcome(result)) or result
+        unrecorded = await end(_outcome(result))
+        if unrecorded is not None:
+            return unrecorded
+        return result
 
 
 async def record_scope_missing(app: App, tool: str, meta: object) -> None:
@@ -178,7 +181,7 @@ async def record_scope_missing(app: App, tool: str, meta: object) -> None:
 async def serving_resource(
     ctx: ServerRequestContext[Any, Any], call_next: CallNext
 ) -> HandlerResult:
-    """Serve `resources/read` as the caller's too. A middleware, as no extension sees resources."""
+    """Middleware: serve `resources/read` as the caller's. Extensions do not see it."""
     if ctx.method != "resources/read":
         return await call_next(ctx)
     with serving(ctx.lifespan_context, "resources/read", ctx.meta):

@@ -6,7 +6,7 @@ mistakes in its validator's words. `BankTool` mends all three, for every tool, h
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, ToolAnnotations
@@ -22,13 +22,16 @@ SECRET_ARGUMENTS = frozenset({"confirmationCode"})
 """Arguments whose value is never repeated."""
 
 
-def _whole(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
-        raise ValueError("must be a whole number")
-    return int(value)
+def whole_number(value: Any) -> int:
+    """Return a JSON number as the whole number that it is. Raises ValueError if it is not one."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise ValueError("must be a whole number")
 
 
-WholeNumber = Annotated[int, BeforeValidator(_whole), WithJsonSchema({"type": "integer"})]
+WholeNumber = Annotated[int, BeforeValidator(whole_number), WithJsonSchema({"type": "integer"})]
 """A whole number as an argument: `30` and `30.0` are the same JSON number, `"30"` is not."""
 
 
@@ -42,7 +45,7 @@ class BankTool(ExactTool):
     """The OAuth scope that a call needs."""
 
     before_refusal: BeforeRefusal | None = Field(default=None, exclude=True)
-    """Given arguments that do not fit, returns what must be answered before saying so, if any."""
+    """Given arguments that do not fit. May return a result that goes before the refusal."""
 
     async def run(
         self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
@@ -59,7 +62,7 @@ class BankTool(ExactTool):
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
                 return await self._refused(error.__cause__, arguments)
-            # All that is left is an answer to a question of ours that does not fit it.
+            # The only cause left: the customer's answer does not fit our question.
             return refuse(
                 "invalid_answer", None, "The answer does not fit the question. Please call again."
             )
@@ -67,15 +70,15 @@ class BankTool(ExactTool):
     async def _refused(
         self, problems: ValidationError, arguments: dict[str, Any]
     ) -> CallToolResult:
-        details = problems.errors(include_url=False, include_context=False)
+        details = problems.errors(include_url=False)
         all_known = all(detail["type"] != "extra_forbidden" for detail in details)
         if self.before_refusal is not None and all_known:
             try:
-                answer = await self.before_refusal(arguments)
+                goes_before = await self.before_refusal(arguments)
             except Exception as error:
                 return temporarily_unavailable(self.name, error)
-            if answer is not None:
-                return answer
+            if goes_before is not None:
+                return goes_before
         field = str(details[0]["loc"][0]) if details[0]["loc"] else ""
         known = ", ".join(self.parameters.get("properties", {})) or "no arguments"
         text = "\n".join(_in_words(detail, known) for detail in details[:5])
@@ -87,11 +90,32 @@ def _in_words(detail: ErrorDetails, known: str) -> str:
     if detail["type"] == "missing":
         return f"{name}: is missing, and this tool cannot do without it."
     if detail["type"] == "extra_forbidden":
+        if len(detail["loc"]) > 1:
+            return f"{name}: is not known here."
         return f"{name}: is not an argument of this tool, which takes {known}."
-    rule = detail["msg"].removeprefix("Value error, ").replace("Input should", "must")
+    rule = _rule(detail)
     if name in SECRET_ARGUMENTS:
         return f"{name}: {rule}."
     return f"{name}: {rule}, but was {_shown(detail['input'])}."
+
+
+_RULES: Final = {
+    "value_error": "{error}",
+    "model_type": "must be a JSON object",
+    "dict_type": "must be a JSON object",
+    "list_type": "must be a list",
+    "string_type": "must be a text",
+    "bool_type": "must be true or false",
+    "literal_error": "must be {expected}",
+    "too_short": "needs at least {min_length}",
+    "too_long": "has {actual_length}: at most {max_length} are allowed",
+}
+"""What an argument must be, by pydantic's type of the mistake."""
+
+
+def _rule(detail: ErrorDetails) -> str:
+    rule = _RULES.get(detail["type"])
+    return detail["msg"] if rule is None else rule.format(**detail.get("ctx", {}))
 
 
 def _shown(value: Any) -> str:

@@ -21,7 +21,7 @@ Audience = Literal["user", "assistant"]
 
 
 class Structured(BaseModel):
-    """Structured content: the wire's camelCase names, and nothing where there is nothing."""
+    """Structured content: the wire's camelCase names; absent members are left out."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
 
@@ -107,7 +107,7 @@ def temporarily_unavailable(tool: str, error: BaseException) -> CallToolResult:
 
 
 def log_incident(called: str, problem: BaseException | str) -> str:
-    """Write a failure of ours to the log, and return the incident under which it stands there."""
+    """Write a failure of ours to the log, and return the incident number to find it by."""
     incident = secrets.token_hex(4)
     if isinstance(problem, str):
         logger.error("Incident %s in %r: %s", incident, called, problem)
@@ -119,8 +119,8 @@ def log_incident(called: str, problem: BaseException | str) -> str:
 def incident_words(incident: str) -> str:
     """Tell the caller of a failure of ours."""
     return (
-        "The bank is temporarily unavailable, and this call changed nothing that you were not "
-        f"told of. {try_again_later(incident)}."
+        "The bank is temporarily unavailable. Nothing was changed except what you were already "
+        f"told. {try_again_later(incident)}."
     )
 
 

@@ -1,8 +1,9 @@
 """What the tools borrow from the inner and the provisional parts of the MCP SDK.
 
-The SDK promises to keep what its documentation names. A minor release may move the rest, and all
-of it that the tools use stands here, so that there is one place to mend. `tests/test_sdk_seam.py`
-asserts each piece, and that no other module of the tools imports any.
+The SDK promises to keep what its documentation names. A minor release may move the rest. What the
+tools use of that rest is imported here, so that there is one place to mend; one piece is used
+elsewhere, and named in the last point. `tests/test_sdk_seam.py` asserts each piece, and that no
+other module of the tools imports any.
 
 - `Tool`, `FuncMetadata`, `ArgModelBase`: how the SDK keeps a tool. There is no public way to refuse
   an unknown argument, to take arguments as they were sent, or to publish an output schema that

@@ -15,7 +15,7 @@ from banking_server.bank.transfers import (
     ToAccountMissing,
     TransferView,
     find_transfer,
-    report_locked,
+    record_locked_attempt,
 )
 
 from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT, SAVINGS
@@ -91,7 +91,7 @@ async def test_a_lock_is_answered_before_anything_else(
 
 async def test_a_locked_attempt_is_reported_by_the_account_alone(bank: Bank, path: Path) -> None:
     the_call = call("prepare")
-    outcome = await report_locked(bank, the_call, LOCKED)
+    outcome = await record_locked_attempt(bank, the_call, LOCKED)
     assert outcome == await prepare(bank, source=LOCKED)
     assert the_call.recorded
     assert outcomes(path) == [("prepare", "account_locked", LOCKED)] * 2
@@ -101,7 +101,7 @@ async def test_a_locked_attempt_is_reported_by_the_account_alone(bank: Bank, pat
 async def test_what_is_not_locked_is_not_reported(bank: Bank, path: Path, account_id: str) -> None:
     set_flag(path, FOREIGN, "is_locked", True)
     the_call = call()
-    assert await report_locked(bank, the_call, account_id) is None
+    assert await record_locked_attempt(bank, the_call, account_id) is None
     assert not the_call.recorded
     assert outcomes(path) == []
 

@@ -143,34 +143,47 @@ def changed(**members: Any) -> dict[str, Any]:
     return {**request(2, ACCOUNTS), **members}
 
 
+BAD_ID = "tools.0.id: must be a whole number or a text, but was "
+
 BAD_LISTS: dict[str, tuple[Any, str]] = {
-    "empty": ([], "tools: "),
-    "no list": (GOOD, "tools: "),
+    "empty": ([], "tools: needs at least 1, but was []."),
+    "no list": (GOOD, "tools: must be a list, but was {"),
+    "no request": ([3], "tools.0: must be a JSON object, but was 3."),
     "not given": (..., "tools: is missing"),
-    "eleven": ([request(number, ACCOUNTS) for number in range(11)], "at most 10"),
+    "eleven": (
+        [request(number, ACCOUNTS) for number in range(11)],
+        "tools: has 11: at most 10 are allowed, but",
+    ),
     "number id twice": ([GOOD, GOOD], "tools.1.id: the id '1' is there twice"),
     "text id twice": ([request("a", ACCOUNTS), request("a", ACCOUNTS)], "tools.1.id: the id 'a'"),
     "no id": ([{key: item for key, item in GOOD.items() if key != "id"}], "tools.0.id"),
-    "boolean id": ([changed(id=True)], "tools.0.id"),
-    "fraction id": ([changed(id=1.5)], "tools.0.id"),
-    "null id": ([changed(id=None)], "tools.0.id"),
-    "other JSON-RPC": ([changed(jsonrpc="1.0")], "tools.0.jsonrpc"),
+    "boolean id": ([changed(id=True)], f"{BAD_ID}true."),
+    "fraction id": ([changed(id=1.5)], f"{BAD_ID}1.5."),
+    "null id": ([changed(id=None)], f"{BAD_ID}null."),
+    "other JSON-RPC": (
+        [changed(jsonrpc="1.0")],
+        "tools.0.jsonrpc: must be '2.0', but was \"1.0\".",
+    ),
     "other method": ([changed(method="tools/list")], "tools.0.method"),
     "no method": ([{k: v for k, v in GOOD.items() if k != "method"}], "tools.0.method"),
     "no params": ([{k: v for k, v in GOOD.items() if k != "params"}], "tools.0.params"),
     "no name": ([changed(params={"arguments": {}})], "tools.0.params.name"),
     "arguments as a list": (
         [changed(params={"name": ACCOUNTS, "arguments": []})],
-        "tools.0.params.arguments",
+        "tools.0.params.arguments: must be a JSON object, but was [].",
     ),
-    "unknown member": ([changed(priority=1)], "tools.0.priority"),
+    "params as a list": (
+        [changed(params=[])],
+        "tools.0.params: must be a JSON object, but was [].",
+    ),
+    "unknown member": ([changed(priority=1)], "tools.0.priority: is not known here."),
     "unknown member of params": (
         [changed(params={"name": ACCOUNTS, "args": {}})],
-        "tools.0.params.args",
+        "tools.0.params.args: is not known here.",
     ),
     "unknown member of when": (
         [GOOD, changed(when={"$ref": "#/0/status", "equal": 1})],
-        "tools.1.when.equal",
+        "tools.1.when.equal: is not known here.",
     ),
     "unknown tool": ([GOOD, request(2, "make_rich")], "tools.1.params.name: there is no tool 'ma"),
     "itself": ([GOOD, request(2, MULTIPLEX, {"tools": [GOOD]})], "cannot be called inside itself"),
@@ -181,7 +194,10 @@ BAD_LISTS: dict[str, tuple[Any, str]] = {
     ),
     "no reference": ([GOOD, changed(when={"equals": 1})], "tools.1.when.$ref: is missing"),
     "exists null": ([GOOD, changed(when={"$ref": "#/0/x", "exists": None})], "tools.1.when.exists"),
-    "exists text": ([GOOD, changed(when={"$ref": "#/0/x", "exists": "yes"})], "when.exists"),
+    "exists text": (
+        [GOOD, changed(when={"$ref": "#/0/x", "exists": "yes"})],
+        'when.exists: must be true or false, but was "yes".',
+    ),
     "condition on itself": ([changed(when={"$ref": "#/0/x", "exists": True})], "earlier result"),
     "broken Unicode": (
         [request(1, HANDOFF, {"reason": "\ud800"})],

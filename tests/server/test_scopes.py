@@ -353,8 +353,8 @@ def test_a_refusal_that_cannot_be_recorded_is_a_failure_of_ours(
     assert error["code"] == -32603
     incident = error["message"].rstrip(".").split()[-1]
     assert error["message"] == (
-        "The bank is temporarily unavailable, and this call changed nothing that you were not told "
-        f"of. Please try again later; if it persists, quote incident {incident}."
+        "The bank is temporarily unavailable. Nothing was changed except what you were already "
+        f"told. Please try again later; if it persists, quote incident {incident}."
     )
     (line,) = [record for record in caplog.records if incident in record.getMessage()]
     assert "the disk is full" in str(line.exc_info)

@@ -11,13 +11,13 @@ from banking_server.server.settings import PREFIX, Settings, SettingsError, load
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
     [
-        ("PORT", "abc", "should be a valid integer"),
+        ("PORT", "abc", "must be a whole number, not 'abc'"),
         ("PORT", "0", "greater than or equal to 1, not '0'"),
         ("PORT", "65536", "less than or equal to 65535"),
         ("WORKERS", "0", "greater than or equal to 1"),
         ("SECRET", "too short to be one", "at least 32 characters"),
         ("APPROVAL_THRESHOLD", "1.234", "two decimals"),
-        ("APPROVAL_THRESHOLD", "plenty", "valid decimal"),
+        ("APPROVAL_THRESHOLD", "plenty", "must be a number"),
         ("APPROVAL_THRESHOLD", "NaN", "not 'NaN'"),
         ("COMPLIANCE_THRESHOLD", "-1", "not '-1'"),
         ("TRANSFER_EXPIRY", "0", "greater than or equal to 1"),

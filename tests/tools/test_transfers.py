@@ -353,11 +353,12 @@ async def test_five_wrong_codes_void(world: World, mode: str) -> None:
                 await customer.confirm(transfer_id, confirmationCode=wrong(code)),
                 "confirmationCode",
             )
-            assert f"{left} more" in said
+            assert f"after {left} more wrong code{'s' if left > 1 else ''}." in said
             assert wrong(code) not in said
             assert status_of(world, transfer_id) == "pending"
         last = await customer.confirm(transfer_id, confirmationCode=wrong(code))
-        refused(last, "confirmationCode")
+        said = refused(last, "confirmationCode")
+        assert "wrong for the fifth time, so the transfer is voided." in said
         assert structured(last)["status"] == "voided"
         assert status_of(world, transfer_id) == "voided"
         late = await customer.confirm(transfer_id, confirmationCode=code)

@@ -1,4 +1,6 @@
-"""Two-phase transfers: prepare reserves, confirm posts or schedules, cancel voids, time expires.
+"""Two-phase transfers: prepare reserves, confirm posts or schedules, cancel voids.
+
+Time lets expire what nobody confirms.
 
 Each function runs in one write transaction, with its audit event, and returns an outcome: one small
 type for each thing that can happen (`outcomes`). What is decided stands in `bank/rules.py`;
@@ -29,7 +31,7 @@ from banking_server.bank.transfers.outcomes import (
     VoidedForCodes,
     WrongCode,
 )
-from banking_server.bank.transfers.prepare import prepare_transfer, report_locked
+from banking_server.bank.transfers.prepare import prepare_transfer, record_locked_attempt
 from banking_server.bank.transfers.records import (
     expire_if_due,
     find_confirmable,
@@ -64,7 +66,7 @@ __all__ = [
     "find_confirmable",
     "find_transfer",
     "prepare_transfer",
-    "report_locked",
+    "record_locked_attempt",
     "settle",
     "view_transfer",
 ]

@@ -20,7 +20,7 @@ from banking_server.bank.transfers.records import expire_if_due, view_transfer
 async def cancel_transfer(
     bank: Bank, call: Call, transfer_id: str
 ) -> Cancelled | NotFound | Refused:
-    """Void a pending or scheduled transfer. Cancelling again gives the same answer."""
+    """Void a pending or scheduled transfer. Cancelling again gives the same outcome."""
 
     async def rule(session: AsyncSession) -> Cancelled | NotFound | Refused:
         transfer = await find_owned(session, Transfer, transfer_id, call.customer_id)

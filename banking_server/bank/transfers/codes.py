@@ -20,7 +20,7 @@ def compare_code(code_key: bytes, transfer_id: str, given: str | None) -> GivenC
     """Compare what a caller gave with the transfer's code; it may be any text, or nothing."""
     if given is None:
         return GivenCode.MISSING
-    # As bytes: compare_digest refuses other text than ASCII, and callers send any text.
+    # As bytes: compare_digest refuses non-ASCII text, and callers send any text.
     expected = confirmation_code(code_key, transfer_id).encode()
     is_right = hmac.compare_digest(expected, given.encode(errors="surrogatepass"))
     return GivenCode.RIGHT if is_right else GivenCode.WRONG

@@ -55,7 +55,7 @@ class AccountLocked:
 
 @dataclass(frozen=True)
 class ToAccountMissing:
-    """Everything is fine so far, but where should the money go?"""
+    """The details are right, but no to-account is given."""
 
     recorded_as: ClassVar[str] = "to_account_missing"
 
@@ -138,7 +138,7 @@ class TransferFailed(_AboutTransfer):
 
 @dataclass(frozen=True)
 class WrongCode(_AboutTransfer):
-    """That is not the confirmation code; the transfer is still pending."""
+    """The code was wrong; the transfer is still pending."""
 
     recorded_as: ClassVar[str] = "wrong_code"
 
@@ -147,7 +147,7 @@ class WrongCode(_AboutTransfer):
 
 @dataclass(frozen=True)
 class VoidedForCodes(_AboutTransfer):
-    """That was one wrong code too many: the transfer is void from now on."""
+    """The last allowed code was wrong; the transfer is void from now on."""
 
     recorded_as: ClassVar[str] = "voided_for_codes"
 

@@ -48,8 +48,8 @@ async def prepare_transfer(
 ) -> Preparation:
     """Make a pending transfer and reserve its funds, or return the identical one that is pending.
 
-    A locked from-account is answered before anything else is looked at. `amount` is in major
-    units as it came from the wire; `scheduled_date` is `YYYY-MM-DD`, None or today for now.
+    The lock is checked before everything else. `amount` is in major units as it came from the
+    wire; `scheduled_date` is `YYYY-MM-DD`; None or today's date means immediately.
     """
 
     async def rule(session: AsyncSession) -> Preparation:
@@ -78,7 +78,7 @@ async def prepare_transfer(
         if refused:
             return refused
 
-        # Looked for before the funds are: its own reservation must not stand in its way.
+        # Look for it before checking funds; else its own reservation would count against it.
         transfer = await _find_identical(session, call, from_account, to_account, details)
         if transfer is None:
             refused = check_available(
@@ -112,11 +112,11 @@ async def prepare_transfer(
     return await in_one_transaction(bank, call, rule)
 
 
-async def report_locked(bank: Bank, call: Call, account_id: str) -> AccountLocked | None:
-    """Answer an attempt to transfer from a locked account, and audit it.
+async def record_locked_attempt(bank: Bank, call: Call, account_id: str) -> AccountLocked | None:
+    """Audit an attempt to transfer from a locked account.
 
-    For an attempt of which nothing else can be understood. None, and nothing in the audit trail,
-    if the customer has no such account or it is not locked.
+    For a call whose other arguments cannot be read. Returns None, and leaves nothing in the audit
+    trail, if the customer has no such account or it is not locked.
     """
 
     async def work(session: AsyncSession) -> AccountLocked | None:

@@ -28,8 +28,6 @@ MAX_ANSWER: Final = 4_000
 _FENCE: Final = re.compile(r"```\w*\n(.*?)```", re.DOTALL)
 """Markdown around a whole answer."""
 
-_NO_JSON: Final = object()
-
 Path = tuple[str | int, ...]
 """Where in the arguments a value stands."""
 
@@ -189,9 +187,11 @@ def converted(answer: str, schema: Mapping[str, Any]) -> Any:
         try:
             value = json.loads(words)
         except (ValueError, RecursionError):
-            value = _NO_JSON
+            raise ArgumentNotFound(_not_of_type(words, kind)) from None
     if not is_json(value):
-        raise ArgumentNotFound(
-            f"the model answered {excerpt(words)!r}, which is not of type {kind}"
-        )
+        raise ArgumentNotFound(_not_of_type(words, kind))
     return value
+
+
+def _not_of_type(words: str, kind: Any) -> str:
+    return f"the model answered {excerpt(words)!r}, which is not of type {kind}"

@@ -1,14 +1,14 @@
 """What a client may ask of `multiplex_tools`: a list of `tools/call` requests, with conditions."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from mcp.types import CallToolResult
-from pydantic import BaseModel, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 
 from banking_server.bank.rules import excerpt
 from banking_server.chaining.values import is_json
-from banking_server.tools.declaration import WholeNumber
+from banking_server.tools.declaration import WholeNumber, whole_number
 from banking_server.tools.multiplex.inference import prompts, references, step_of
 from banking_server.tools.results import refuse
 
@@ -44,13 +44,26 @@ class StepParams(BaseModel):
     )
 
 
+def _whole_number_or_text(value: Any) -> int | str:
+    if isinstance(value, str):
+        return value
+    try:
+        return whole_number(value)
+    except ValueError:
+        raise ValueError("must be a whole number or a text") from None
+
+
+StepId = Annotated[WholeNumber | str, BeforeValidator(_whole_number_or_text)]
+"""The id of a request, as JSON-RPC has it. Checked as one, so that a mistake is told once."""
+
+
 class StepRequest(BaseModel):
     """One `tools/call` request."""
 
     model_config = ConfigDict(extra="forbid")
 
     jsonrpc: Literal["2.0"] = Field(description="JSON-RPC version.")
-    id: WholeNumber | str = Field(description="The request's id, given back with its result.")
+    id: StepId = Field(description="The request's id, given back with its result.")
     method: Literal["tools/call"] = Field(description="The MCP method.")
     params: StepParams
     when: Condition | None = Field(default=None, description="Run only if this holds.")

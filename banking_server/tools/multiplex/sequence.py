@@ -61,7 +61,8 @@ class MultiplexOut(Structured):
     """The steps' results, in order."""
 
     status: Literal["completed", "stopped"] = Field(
-        description="stopped: a step's result named the tool to call next, so the rest was not run."
+        description="completed: every step was tried, even if some failed. stopped: a step's "
+        "result named the tool to call next, so the rest was not run."
     )
     results: list[StepResult]
 
@@ -110,7 +111,7 @@ class Steps:
                 )
         except _Interrupted as interrupted:
             return interrupted.result
-        return self._answer()
+        return self._result()
 
     async def _step(self, step: StepRequest) -> StepResult:
         done = self.progress.done
@@ -232,7 +233,7 @@ class Steps:
             structured_content=result.structured_content,
         )
 
-    def _answer(self) -> CallToolResult:
+    def _result(self) -> CallToolResult:
         done = self.progress.done
         results = [
             *done,

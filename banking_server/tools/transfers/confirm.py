@@ -1,4 +1,4 @@
-"""Confirming or cancelling a transfer: asked for the customer's yes, and what is said of it."""
+"""Confirming or cancelling a transfer: asks for the customer's yes, and says what came of it."""
 
 from typing import Annotated, Any, Literal
 
@@ -35,6 +35,7 @@ from banking_server.tools.transfers.words import (
     TransferOut,
     describing,
     locked,
+    ordinal,
     summary,
     transfer_content,
 )
@@ -93,10 +94,10 @@ async def confirm_or_cancel_money_transfer(
     outcome = await bank_transfers.confirm_transfer(
         bank, call, transferId, customer_agreed=agreed, code=confirmationCode
     )
-    return _confirmed(outcome)
+    return _confirmed(outcome, bank.rules)
 
 
-def _confirmed(outcome: Confirmation) -> CallToolResult:
+def _confirmed(outcome: Confirmation, rules: Rules) -> CallToolResult:
     match outcome:
         case Posted(transfer=transfer):
             words = f"{summary(transfer)} was made at {transfer.posted_at:%Y-%m-%d %H:%M:%S} UTC."
@@ -129,10 +130,16 @@ def _confirmed(outcome: Confirmation) -> CallToolResult:
         case TransferFailed(transfer=transfer):
             return _not_made(outcome, transfer, f"failed: {transfer.reason}.")
         case VoidedForCodes():
-            words = "confirmationCode: is wrong, once too often: the transfer is voided."
+            words = (
+                f"confirmationCode: is wrong for the {ordinal(rules.max_wrong_codes)} time, so the "
+                "transfer is voided."
+            )
             return refuse("voided", "confirmationCode", words)
         case WrongCode(attempts_left=left):
-            words = f"confirmationCode: is wrong. The transfer is voided after {left} more."
+            words = (
+                "confirmationCode: is wrong. The transfer is voided after "
+                f"{left} more wrong {'code' if left == 1 else 'codes'}."
+            )
             return refuse("wrong_code", "confirmationCode", words)
         case Refused() | NotFound():
             return refusal_of(outcome)

@@ -56,7 +56,7 @@ class NotAsked:
 async def check_before_asking(
     amount: AmountIn, scheduledDate: str | None, memo: str | None
 ) -> TransferDetails | Refused:
-    """Check the details before anybody is asked: nobody picks accounts for what cannot be."""
+    """Check the details first, so that nobody picks accounts for an impossible transfer."""
     bank, call = current_call()
     return check_details(
         bank.rules,
@@ -122,18 +122,18 @@ def _account_id(chosen: ElicitationResult[Any]) -> str | None:
     return chosen.data.account_id if isinstance(chosen.data, Chosen) else None
 
 
-async def answer_locked_account(arguments: dict[str, Any]) -> CallToolResult | None:
-    """Answer a locked from-account, whatever is wrong with the rest of the arguments."""
+async def locked_account_first(arguments: dict[str, Any]) -> CallToolResult | None:
+    """Return the result for a locked from-account, whatever else is wrong with the arguments."""
     from_id = arguments.get("fromAccountId")
     if not isinstance(from_id, str):
         return None
     bank, call = current_call()
-    outcome = await bank_transfers.report_locked(bank, call, from_id)
+    outcome = await bank_transfers.record_locked_attempt(bank, call, from_id)
     return None if outcome is None else locked(outcome)
 
 
 @bank_tool(
-    title="Prepare Money Transfer", scope=TRANSFER_SCOPE, before_refusal=answer_locked_account
+    title="Prepare Money Transfer", scope=TRANSFER_SCOPE, before_refusal=locked_account_first
 )
 async def prepare_money_transfer(
     amount: Annotated[

@@ -59,12 +59,12 @@ class TransferOut(Structured):
     )
     created_at: datetime | None = None
     expires_at: datetime | None = Field(
-        default=None, description="A pending transfer must be confirmed before."
+        default=None, description="A pending transfer must be confirmed before this time."
     )
     posted_at: datetime | None = None
     account_id: str | None = Field(default=None, description="The locked account.")
     account_name: str | None = Field(default=None, description="The locked account's name.")
-    field: str | None = Field(default=None, description="The argument that is still needed.")
+    field: str | None = Field(default=None, description="The argument that is missing or wrong.")
     choices: list[ChoiceOut] | None = Field(default=None, description="What it may be.")
 
 
@@ -127,6 +127,17 @@ def locked(outcome: AccountLocked) -> CallToolResult:
         ),
         then=next_step(outcome),
     )
+
+
+_ORDINALS: Final = (
+    *("first", "second", "third", "fourth", "fifth"),
+    *("sixth", "seventh", "eighth", "ninth"),
+)
+
+
+def ordinal(number: int) -> str:
+    """Return a number from 1 to 9 as a word: `fifth`."""
+    return _ORDINALS[number - 1]
 
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
