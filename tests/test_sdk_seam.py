@@ -60,6 +60,11 @@ BORROWED: list[tuple[str, str, set[str]]] = [
     ),
     (
         "server/sdk.py",
+        "mcp.server.transport_security:TransportSecurityMiddleware.validate_request",
+        {"request", "is_post"},
+    ),
+    (
+        "server/sdk.py",
         "mcp.server.auth.routes:build_resource_metadata_url",
         {"resource_server_url"},
     ),
