@@ -4,8 +4,8 @@ The SDK promises to keep what its documentation names. A minor release may move 
 of it that the server uses stands here. `tests/test_sdk_seam.py` asserts each piece, and that no
 other module of the server imports any.
 
-- `RequestBodyLimitMiddleware`: reads a whole request body within bounds, and refuses with 413 beyond
-  them, exactly as the SDK does further in.
+- `RequestBodyLimitMiddleware`: reads a whole request body within bounds, and refuses with 413
+  beyond them, exactly as the SDK does further in.
 - `build_resource_metadata_url`: where the SDK serves the metadata of a protected resource. A
   refusal has to name the same place.
 - `Starlette.user_middleware`: the public `add_middleware` puts a middleware outermost, where
