@@ -472,6 +472,14 @@ def test_a_required_text_must_be_there_and_fit(bad: str) -> None:
     assert refused.field == Argument.MANAGER
 
 
+@pytest.mark.parametrize("bad", ["", "x" * 501, "a\x00"])
+def test_what_is_said_of_a_text_holds_no_name_of_ours(bad: str) -> None:
+    refused = check_required_text(RULES, Argument.FROM_ACCOUNT_ID, bad)
+    assert refused is not None
+    assert refused.message.startswith("The text ")
+    assert Argument.FROM_ACCOUNT_ID not in refused.message
+
+
 @pytest.mark.parametrize("mark", ["\u061c", "\u200e", "\u200f"])
 def test_the_marks_of_right_to_left_text_may_be_stored(mark: str) -> None:
     memo = f"{mark}\u05e9\u05dc\u05d5\u05dd"
