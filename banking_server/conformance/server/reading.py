@@ -8,6 +8,14 @@ from banking_server.conformance.message import Json
 from banking_server.conformance.target.connection import Reply, ToolCall
 from banking_server.conformance.values import identity, shown
 
+CallKey = tuple[str, str]
+"""What makes one call the same as another: the tool, and what its arguments come to."""
+
+
+def key_of(tool: str, arguments: Json) -> CallKey:
+    """Return what makes a call with these arguments the same as another."""
+    return tool, identity(arguments)
+
 
 @dataclass(frozen=True)
 class SeenDirective:
@@ -32,11 +40,11 @@ class SeenDirective:
         return arguments if isinstance(arguments, dict) else None
 
     @property
-    def key(self) -> tuple[str, str] | None:
-        """What makes it the same call as another; None if it is malformed."""
+    def key(self) -> CallKey | None:
+        """What makes the call that it asks for the same as another; None if it is malformed."""
         if self.tool is None or self.arguments is None:
             return None
-        return self.tool, identity(self.arguments)
+        return key_of(self.tool, self.arguments)
 
 
 def carries_directive(result: object) -> bool:

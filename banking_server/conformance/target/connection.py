@@ -73,6 +73,8 @@ class Reply:
 class ToolCall:
     """One `tools/call`, from the first request to the complete result."""
 
+    tool: str
+    arguments: Json
     replies: tuple[Reply, ...]
     """One for each round; all but the last are interim (`input_required`)."""
 
@@ -205,7 +207,7 @@ class Connection:
             replies.append(reply)
             result = reply.result or {}
             if result.get("resultType") != "input_required":
-                return ToolCall(tuple(replies))
+                return ToolCall(name, arguments, tuple(replies))
             questions = result.get("inputRequests") or {}
             params = {"name": name, "arguments": arguments}
             if isinstance(questions, dict) and questions:
