@@ -309,6 +309,11 @@ def test_a_captured_secret_is_redacted(tmp_path: Path) -> None:
         (["server", "--scenario", "/no/such.yaml", "--", "x"], "cannot be read"),
         (["server", "--expected-failures", "/no/such.yaml", "--", "x"], "cannot be read"),
         (["client"], "give the client as -- COMMAND"),
+        (["server", "--output-dir", "/proc/x", "--", "x"], "--output-dir /proc/x: nothing can be"),
+        (["server", "-o", "/dev/null", "--", "x"], "--output-dir /dev/null: nothing can be"),
+        (["server", "--junit", "/proc/x/junit.xml", "--", "x"], "--junit /proc/x/junit.xml:"),
+        (["server", "--junit", "/tmp", "--", "x"], "--junit /tmp: this is a folder"),
+        (["client", "--output-dir", "/proc/x", "--", "x"], "name another"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], complaint: str) -> None:
@@ -316,6 +321,15 @@ def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], complaint
     assert run.code == 2
     assert complaint in run.errors
     assert len(run.errors.splitlines()) == 1
+
+
+def test_reports_that_cannot_be_written_are_refused_before_anything_is_run() -> None:
+    server = SmallServer()
+    with serving(server) as url:
+        run = suite("server", "--url", url, "--scenario", SHOP, "--junit", SHOP / "junit.xml")
+    assert run.code == 2
+    assert str(SHOP) in run.errors
+    assert server.calls == 0
 
 
 @pytest.mark.parametrize("arguments", [["server", "--spec-version", "1"], ["nope"], ["--nope"]])
