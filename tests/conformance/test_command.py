@@ -138,7 +138,9 @@ def test_a_failure_says_what_to_change(tmp_path: Path) -> None:
 
 
 def test_warnings_count_when_asked() -> None:
-    assert judge("words-come-first").code == 0
+    kept = judge("words-come-first")
+    assert kept.code == 0
+    assert "conformant: every MUST is kept; 1 SHOULD is not\n" in kept.output
     assert judge("words-come-first", "--fail-on", "warning").code == 1
 
 
@@ -261,6 +263,22 @@ def test_a_mistake_in_the_list_is_named(
     assert len(run.errors.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("servers: []", "must have two members, `server` and `client`, each a list"),
+        ("- shop", "must have two members, `server` and `client`, each a list"),
+        ("server: shop", "`server` must be a list"),
+    ],
+)
+def test_a_list_of_another_shape_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "expected.yaml"
+    path.write_text(text)
+    run = judge(None, "--expected-failures", path)
+    assert run.code == 2
+    assert run.errors == f"tool-chaining-conformance: {path}: {complaint}\n"
+
+
 # Secrets
 
 
@@ -344,8 +362,12 @@ def test_what_the_parser_refuses_is_exit_code_2(arguments: list[str]) -> None:
     [
         ("name: [", "not YAML"),
         ("steps: []", "name"),
-        (ONE_STEP + "    colour: red\n", "steps.0.colour"),
-        (ONE_STEP + "    refused: true\n", "repeatable"),
+        (ONE_STEP + "    refused: true\n", "steps.0: a refused step needs repeatable: true\n"),
+        (ONE_STEP + "    colour: red\n", "steps.0.colour: there is no such member\n"),
+        (ONE_STEP + "    wait_seconds: 61\n", "steps.0.wait_seconds: must be at most 60\n"),
+        (ONE_STEP + "    wait_seconds: 0\n", "steps.0.wait_seconds: must be more than 0\n"),
+        (ONE_STEP + "    repeatable: 7\n", "steps.0.repeatable: must be a valid boolean"),
+        ("name: one\ndescription: One.", "steps: is missing\n"),
         (ONE_STEP + ONE_STEP.partition("steps:\n")[2], "two steps have the id 'order'"),
         (ONE_STEP + "    capture: {x: {text: '('}}\n", "not a regular expression"),
     ],
