@@ -65,7 +65,7 @@ class RunOptions:
     ] = None
     timeout: Annotated[
         float,
-        typer.Option(min=0.1, help="Seconds to wait for one answer, or for one run of a client."),
+        typer.Option(min=0.1, help="Seconds to wait for one reply, or for one run of a client."),
     ] = 30.0
     expected_failures: Annotated[
         Path | None,

@@ -81,8 +81,11 @@ def ending(call: ToolCall) -> str:
     return f"{ended} with " + ("no directive" if seen is None else f"nextTool {shown(seen.value)}")
 
 
-def status(call: ToolCall) -> tuple[object, bool]:
-    """Return whether a call succeeded: the code of its protocol error, and `isError`."""
+def how_refused(call: ToolCall) -> tuple[object, bool]:
+    """Return the code of a call's protocol error, and whether its result has `isError`.
+
+    It is `(None, False)` if the call was not refused.
+    """
     return None if call.final.error is None else call.final.error.get("code"), is_error(call)
 
 
@@ -93,4 +96,4 @@ def ended_alike(one: ToolCall, other: ToolCall) -> bool:
 
 def _comparable(call: ToolCall) -> tuple[object, ...]:
     seen = directive_of(call.final)
-    return status(call), None if seen is None else seen.key or identity(seen.value)
+    return how_refused(call), None if seen is None else seen.key or identity(seen.value)

@@ -61,7 +61,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer to one request: a result or an error, one of them None."""
+    """The response to one request, as received: a result or an error, the other one is None."""
 
     result: Json | None
     error: Json | None
@@ -223,11 +223,11 @@ class Connection:
         self._channel.close()
 
 
-def _why(reply: Reply, otherwise: str) -> str:
+def _why(reply: Reply, fault: str) -> str:
     """Say in one clause why a reply cannot be used."""
     if reply.error is not None:
         return f"error {reply.error.get('code')}: {str(reply.error.get('message'))[:200]}"
-    return f"the answer {otherwise}"
+    return f"the reply {fault}"
 
 
 def connect(target: Target, era: Era, profile: Profile) -> Connection:
