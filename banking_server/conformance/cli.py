@@ -65,7 +65,7 @@ class RunOptions:
     ] = None
     timeout: Annotated[
         float,
-        typer.Option(min=0.1, help="Seconds to wait for one answer, or for one run of a client."),
+        typer.Option(min=0.1, help="Seconds to wait for one reply, or for one run of a client."),
     ] = 30.0
     expected_failures: Annotated[
         Path | None,
@@ -113,6 +113,15 @@ class RunOptions:
         if self.expected_failures is None:
             return ()
         return load_expected_failures(self.expected_failures, side, scenarios)
+
+    def make_room(self) -> None:
+        """Make the folders of the reports. Raises UsageError if a report cannot be written."""
+        if self.output_dir is not None:
+            _make_writable("--output-dir", self.output_dir, self.output_dir)
+        if self.junit is not None:
+            _make_writable("--junit", self.junit, self.junit.parent)
+            if self.junit.is_dir():
+                raise UsageError(f"--junit {self.junit}: this is a folder; name a file")
 
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -211,6 +220,7 @@ def server(
         raise UsageError("two scenario files have the same name")
     expected = options.expected("server", names)
     chosen = options.chosen("server")
+    options.make_room()
     started = datetime.now(UTC)
     run = run_server(
         Target(url=url, command=command or (), headers=headers, timeout=options.timeout),
@@ -255,6 +265,7 @@ def client(command: Command = None, *, options: RunOptions) -> None:
     names = [script.scenario for script in scripts]
     expected = options.expected("client", names)
     chosen = options.chosen("client")
+    options.make_room()
     started = datetime.now(UTC)
     run = run_client(
         command_runner(command),
@@ -328,6 +339,21 @@ def _tell(report: "Report", options: RunOptions) -> NoReturn:
     else:
         print_summary(report, Console(), verbose=options.verbose)
     raise typer.Exit(EXIT_CODES[report.conclusion.verdict])
+
+
+def _make_writable(option: str, given: Path, folder: Path) -> None:
+    """Make `folder` if it is not there, and try to write in it. Raises UsageError."""
+    from tempfile import TemporaryFile
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise UsageError(
+            f"{option} {given}: nothing can be written in the folder {folder} ({error.strerror}); "
+            "name another"
+        ) from error
 
 
 def _scenarios(paths: Sequence[Path]) -> "list[ServerScenario]":

@@ -1,10 +1,11 @@
 """What server scenarios and client scripts have in common: strict models, read from YAML."""
 
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
 
 from banking_server.conformance.target.era import Era
 
@@ -50,4 +51,23 @@ def load(path: Path, model: type[M]) -> M:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise ScenarioError(f"{path}: {place or 'the file'}: {first['msg']}") from error
+        raise ScenarioError(f"{path}: {place or 'the file'}: {_mistake(first)}") from error
+
+
+_BOUNDS: Final = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+}
+
+
+def _mistake(error: ErrorDetails) -> str:
+    """Say what is wrong with a value, in this suite's words rather than in Pydantic's."""
+    if error["type"] in _BOUNDS:
+        words, bound = _BOUNDS[error["type"]]
+        return f"must be {words} {error['ctx'][bound]:g}"
+    if error["type"] == "missing":
+        return "is missing"
+    if error["type"] == "extra_forbidden":
+        return "there is no such member"
+    return error["msg"].removeprefix("Value error, ").replace("Input should", "must", 1)

@@ -90,6 +90,34 @@ def test_no_shell_reads_what_a_caller_gives(tmp_path: Path) -> None:
         assert not EXPRESSION.search(each.get("run", ""))
 
 
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({"command": "shop 'now"}, "input `command`: a quotation mark is not closed"),
+        ({"command": "shop \\"}, "input `command`: nothing follows its last backslash"),
+        ({"side": "both"}, "input `side`: must be `server` or `client`, not `both`"),
+        (
+            {"side": "client", "url": "http://x"},
+            "input `url`: is for servers only, and `side` is `client`",
+        ),
+        (
+            {"side": "client", "scenario": "shop.yaml"},
+            "input `scenario`: is for servers only, and `side` is `client`",
+        ),
+        (
+            {"side": "client", "header": "A=B"},
+            "input `header`: is for servers only, and `side` is `client`",
+        ),
+    ],
+    ids=str,
+)
+def test_a_mistake_in_the_inputs_is_one_line_and_not_a_verdict(
+    tmp_path: Path, given: dict[str, str], complaint: str
+) -> None:
+    ran = run_action(tmp_path, **given)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", f"{complaint}\n")
+
+
 @pytest.mark.parametrize("name", sorted(description()["inputs"]))
 def test_every_input_is_used_and_described(name: str) -> None:
     used = str(description()["runs"]["steps"])

@@ -138,7 +138,9 @@ def test_a_failure_says_what_to_change(tmp_path: Path) -> None:
 
 
 def test_warnings_count_when_asked() -> None:
-    assert judge("words-come-first").code == 0
+    kept = judge("words-come-first")
+    assert kept.code == 0
+    assert "conformant: every MUST is kept; 1 SHOULD is not\n" in kept.output
     assert judge("words-come-first", "--fail-on", "warning").code == 1
 
 
@@ -261,6 +263,22 @@ def test_a_mistake_in_the_list_is_named(
     assert len(run.errors.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("servers: []", "must have two members, `server` and `client`, each a list"),
+        ("- shop", "must have two members, `server` and `client`, each a list"),
+        ("server: shop", "`server` must be a list"),
+    ],
+)
+def test_a_list_of_another_shape_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    path = tmp_path / "expected.yaml"
+    path.write_text(text)
+    run = judge(None, "--expected-failures", path)
+    assert run.code == 2
+    assert run.errors == f"tool-chaining-conformance: {path}: {complaint}\n"
+
+
 # Secrets
 
 
@@ -309,6 +327,11 @@ def test_a_captured_secret_is_redacted(tmp_path: Path) -> None:
         (["server", "--scenario", "/no/such.yaml", "--", "x"], "cannot be read"),
         (["server", "--expected-failures", "/no/such.yaml", "--", "x"], "cannot be read"),
         (["client"], "give the client as -- COMMAND"),
+        (["server", "--output-dir", "/proc/x", "--", "x"], "--output-dir /proc/x: nothing can be"),
+        (["server", "-o", "/dev/null", "--", "x"], "--output-dir /dev/null: nothing can be"),
+        (["server", "--junit", "/proc/x/junit.xml", "--", "x"], "--junit /proc/x/junit.xml:"),
+        (["server", "--junit", "/tmp", "--", "x"], "--junit /tmp: this is a folder"),
+        (["client", "--output-dir", "/proc/x", "--", "x"], "name another"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], complaint: str) -> None:
@@ -316,6 +339,15 @@ def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], complaint
     assert run.code == 2
     assert complaint in run.errors
     assert len(run.errors.splitlines()) == 1
+
+
+def test_reports_that_cannot_be_written_are_refused_before_anything_is_run() -> None:
+    server = SmallServer()
+    with serving(server) as url:
+        run = suite("server", "--url", url, "--scenario", SHOP, "--junit", SHOP / "junit.xml")
+    assert run.code == 2
+    assert str(SHOP) in run.errors
+    assert server.calls == 0
 
 
 @pytest.mark.parametrize("arguments", [["server", "--spec-version", "1"], ["nope"], ["--nope"]])
@@ -330,8 +362,12 @@ def test_what_the_parser_refuses_is_exit_code_2(arguments: list[str]) -> None:
     [
         ("name: [", "not YAML"),
         ("steps: []", "name"),
-        (ONE_STEP + "    colour: red\n", "steps.0.colour"),
-        (ONE_STEP + "    refused: true\n", "repeatable"),
+        (ONE_STEP + "    refused: true\n", "steps.0: a refused step needs repeatable: true\n"),
+        (ONE_STEP + "    colour: red\n", "steps.0.colour: there is no such member\n"),
+        (ONE_STEP + "    wait_seconds: 61\n", "steps.0.wait_seconds: must be at most 60\n"),
+        (ONE_STEP + "    wait_seconds: 0\n", "steps.0.wait_seconds: must be more than 0\n"),
+        (ONE_STEP + "    repeatable: 7\n", "steps.0.repeatable: must be a valid boolean"),
+        ("name: one\ndescription: One.", "steps: is missing\n"),
         (ONE_STEP + ONE_STEP.partition("steps:\n")[2], "two steps have the id 'order'"),
         (ONE_STEP + "    capture: {x: {text: '('}}\n", "not a regular expression"),
     ],

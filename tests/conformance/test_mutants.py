@@ -1,5 +1,7 @@
 """Every check can fail: each mutant fails its check, and no unrelated one."""
 
+from typing import Any
+
 import pytest
 
 from banking_server.conformance.requirements import load_checks
@@ -29,11 +31,25 @@ def conforming_client() -> dict[Era, dict[str, str]]:
     return {era: statuses(examine_client(eras=[era]).judgements) for era in Era}
 
 
+def code_of(mutant: Mutant, mutants: dict[str, Any]) -> Any:
+    if mutant.name not in mutants:
+        pytest.fail(
+            f"mutants.yaml lists {mutant.name}, and no class in tests/conformance is registered "
+            f"with @mutant({mutant.name!r})"
+        )
+    return mutants[mutant.name]
+
+
 def proves(mutant: Mutant, right: dict[str, str], wrong: dict[str, str]) -> None:
     flipped = {check: wrong[check] for check in right if wrong[check] != right[check]}
     check = load_checks()[mutant.check]
     assert right[check.id] == "SUCCESS"
-    assert flipped.pop(check.id) == ("FAILURE" if check.level == "MUST" else "WARNING")
+    fails = "FAILURE" if check.level == "MUST" else "WARNING"
+    assert wrong[check.id] == fails, (
+        f"the mutant {mutant.name} does not fail {check.id}, which says {wrong[check.id]}; "
+        f"it changes {', '.join(flipped) or 'nothing'}"
+    )
+    del flipped[check.id]
     assert set(flipped) == set(mutant.collateral)
     assert set(flipped.values()) <= {"FAILURE", "WARNING", "SKIPPED", UNTESTABLE}
 
@@ -42,7 +58,7 @@ def proves(mutant: Mutant, right: dict[str, str], wrong: dict[str, str]) -> None
 def test_a_wrong_server_fails_its_check_and_no_other(
     mutant: Mutant, conforming_server: dict[Era, dict[str, str]]
 ) -> None:
-    run = examine_server(SERVER_MUTANTS[mutant.name], eras(mutant))
+    run = examine_server(code_of(mutant, SERVER_MUTANTS), eras(mutant))
     proves(mutant, conforming_server[eras(mutant)[0]], statuses(run.judgements))
 
 
@@ -50,7 +66,7 @@ def test_a_wrong_server_fails_its_check_and_no_other(
 def test_a_wrong_client_fails_its_check_and_no_other(
     mutant: Mutant, conforming_client: dict[Era, dict[str, str]]
 ) -> None:
-    run = examine_client(CLIENT_MUTANTS[mutant.name], eras(mutant))
+    run = examine_client(code_of(mutant, CLIENT_MUTANTS), eras(mutant))
     proves(mutant, conforming_client[eras(mutant)[0]], statuses(run.judgements))
 
 

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from banking_server.chaining import content
+from banking_server.conformance.report.judgement import Finding
 from banking_server.conformance.requirements import load_checks
 from banking_server.conformance.server import checks
 from banking_server.conformance.server.checks import CHECKS
 from banking_server.conformance.server.checks.registry import check
-from banking_server.conformance.server.checks.target import hidden_from_model
-from banking_server.conformance.server.evidence import Greeting
+from banking_server.conformance.server.checks.target import arguments_valid, hidden_from_model
+from banking_server.conformance.server.evidence import Greeting, ResultWithDirective
+from banking_server.conformance.server.reading import SeenDirective
 
 PACKAGE = Path(checks.__file__).parent
 ROOMS = [PACKAGE.parents[1] / room for room in ("server", "target")]
@@ -118,3 +120,50 @@ def test_judge_and_judged_hide_the_same_tools(meta: Any, hidden: bool) -> None:
 
 def test_a_tool_without_meta_is_not_hidden() -> None:
     assert hidden_from_model({"name": "x"}) is False
+
+
+# Arguments and the input schema: the suite has a rule of its own for what cannot be checked.
+
+SECRET = "hunter2-secret"
+MISFITS = [
+    ({"required": ["order"]}, {}, '$ breaks the schema\'s rule required: ["order"]'),
+    ({"properties": {"a": {"type": "integer"}}}, {"a": SECRET}, "$.a breaks"),
+    ({"$ref": "http://127.0.0.1:9/fetched"}, {}, "cannot be used"),
+    ({"$ref": "#/$defs/absent"}, {}, "cannot be used"),
+    ({"type": 7}, {}, "cannot be used"),
+    ({"$schema": 7}, {}, "cannot be used"),
+    ({"$schema": "https://example.com/unknown", "required": ["a"]}, {}, "rule required"),
+    ({"properties": {"a": {"multipleOf": 0.1}}}, {"a": 10**400}, "cannot be used"),
+]
+
+
+def judged(schema: Any, arguments: Any) -> Finding:
+    directive = SeenDirective({"tool": "x", "arguments": arguments})
+    target = {"name": "x", "inputSchema": schema}
+    found = arguments_valid(ResultWithDirective("step", (), directive, (), True, target, ["x"]))
+    assert isinstance(found, Finding)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "seen"), MISFITS, ids=lambda value: str(value)[:50]
+)
+def test_arguments_that_nothing_vouches_for(schema: Any, arguments: Any, seen: str) -> None:
+    found = judged(schema, arguments)
+    assert not found.holds
+    assert seen in found.seen
+    assert SECRET not in found.seen
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"type": "integer"}}, "required": ["a"]},
+        {"$ref": "#/$defs/x", "$defs": {"x": {"required": ["a"]}}},
+        {"$schema": "http://json-schema.org/draft-07/schema#", "required": ["a"]},
+        {"$schema": "https://example.com/unknown", "required": ["a"]},
+    ],
+    ids=str,
+)
+def test_arguments_that_meet_the_schema(schema: Any) -> None:
+    assert judged(schema, {"a": 1}).holds

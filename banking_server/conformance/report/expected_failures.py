@@ -75,8 +75,10 @@ def load_expected_failures(
     if content is None:
         return ()
     if not isinstance(content, dict) or not set(content) <= {"server", "client"}:
-        raise ExpectedFailuresError(f"{path}: expected the members server and client, lists both")
-    entries = [_entry(path, row) for row in _rows(path, content.get(side))]
+        raise ExpectedFailuresError(
+            f"{path}: must have two members, `server` and `client`, each a list"
+        )
+    entries = [_entry(path, row) for row in _rows(path, side, content.get(side))]
     known = {check.id for check in checks_of(side)}
     for entry in entries:
         if entry.scenario not in scenarios:
@@ -93,11 +95,11 @@ def load_expected_failures(
     return tuple(entries)
 
 
-def _rows(path: Path, rows: Any) -> list[Any]:
+def _rows(path: Path, side: Side, rows: Any) -> list[Any]:
     if rows is None:
         return []
     if not isinstance(rows, list):
-        raise ExpectedFailuresError(f"{path}: the entries must be a list")
+        raise ExpectedFailuresError(f"{path}: `{side}` must be a list")
     return rows
 
 

@@ -91,11 +91,17 @@ def conclude(
         count = len({judgement.check.id for judgement in unseen})
         return Conclusion(
             Verdict.ERROR if refused else Verdict.INCONCLUSIVE,
-            f"{count} checks of a MUST could not be made, {first.check.id} for one. {first.seen}",
+            (
+                f"1 check of a MUST could not be made: {first.check.id}. {first.seen}"
+                if count == 1
+                else f"{count} checks of a MUST could not be made, {first.check.id} for one. "
+                f"{first.seen}"
+            ),
         )
     if not any(judgement.status is Status.SUCCESS for judgement in judgements):
         return Conclusion(Verdict.INCONCLUSIVE, "no check found anything to judge")
     warned = {judgement.check.id for judgement in judgements if judgement.status is Status.WARNING}
     if warned:
-        return Conclusion(Verdict.CONFORMANT, f"every MUST is kept; {len(warned)} SHOULDs are not")
+        kept = "1 SHOULD is not" if len(warned) == 1 else f"{len(warned)} SHOULDs are not"
+        return Conclusion(Verdict.CONFORMANT, f"every MUST is kept; {kept}")
     return Conclusion(Verdict.CONFORMANT, "every check that applies passed")

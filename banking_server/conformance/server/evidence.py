@@ -169,14 +169,15 @@ class Refusal(Evidence):
 class FollowedChain(Evidence):
     """A chain that was followed as far as the scenario allows."""
 
-    calls: int
-    """The calls that were made, the first one included."""
-    ended: bool
-    """Whether the last of them had no directive."""
-    leads_back_to: str | None
-    """The tool of the last directive, if that call is in the chain already."""
+    calls: Sequence[ToolCall]
+    """The calls that were made, in their order."""
 
     unseen = Untestable("no chain was followed to its end; `follow: true` on a step allows it")
+
+    @property
+    def directive(self) -> SeenDirective | None:
+        """The directive on the last call, which was not followed; None if the chain ended."""
+        return directive_of(self.calls[-1].final)
 
 
 Kinds = Sequence[type[Evidence]]

@@ -3,7 +3,7 @@
 import json
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -34,11 +34,11 @@ from banking_server.conformance.server.evidence import (
     ResultWithDirective,
 )
 from banking_server.conformance.server.reading import (
-    SeenDirective,
     directive_of,
     ending,
     is_error,
     is_refused,
+    key_of,
 )
 from banking_server.conformance.server.scenario import (
     Capture,
@@ -50,7 +50,7 @@ from banking_server.conformance.server.scenario import (
 from banking_server.conformance.target.channel import Target, TargetFailure
 from banking_server.conformance.target.connection import Connection, Profile, ToolCall, connect
 from banking_server.conformance.target.era import Era
-from banking_server.conformance.values import identity, same, shown
+from banking_server.conformance.values import same, shown
 
 FOLLOW_UPS: Final = 10
 """Follow-up calls that are made at most, if the scenario sets no limit."""
@@ -87,7 +87,9 @@ class Exercise:
         self._connections: dict[str, Connection] = {}
         self._tools: dict[str, Json] = {}
         self._values: dict[str, Any] = {}
-        self._signed_in: dict[str, dict[str, Any]] = {}
+        """What the steps captured."""
+        self._set_up_values: dict[str, dict[str, Any]] = {}
+        """What the set-up captured, for each connection by its key."""
         self._secrets: dict[str, str] = {
             f"header {name}": value.removeprefix("Bearer ")
             for name, value in target.headers.items()
@@ -121,18 +123,22 @@ class Exercise:
         key = self._key(profile)
         if key not in self._connections:
             self._connections[key] = connect(self._target, self._era, profile)
-        if key not in self._signed_in:
-            self._sign_in(self._connections[key], key)
+        if key not in self._set_up_values:
+            self._set_up(self._connections[key], profile)
         return self._connections[key]
 
     def _key(self, profile: Profile) -> str:
         return "" if self._era is Era.MODERN else json.dumps(profile.capabilities())
 
-    def _sign_in(self, connection: Connection, key: str) -> None:
-        """Make the set-up steps, which are not judged."""
-        self._signed_in[key] = {}
+    def _known(self, profile: Profile) -> dict[str, Any]:
+        """Return every value that may stand in the place of a `${name}` for this profile."""
+        return {**self._values, **self._set_up_values[self._key(profile)]}
+
+    def _set_up(self, connection: Connection, of: Profile) -> None:
+        """Make the set-up steps of the scenario, which are not judged."""
+        captured_here = self._set_up_values[self._key(of)] = {}
         for step in self._scenario.setup if self._scenario else ():
-            values = {**self._values, **self._signed_in[key]}
+            values = self._known(of)
             call = connection.call_tool(
                 step.call,
                 filled(step.arguments, values),
@@ -140,8 +146,8 @@ class Exercise:
                 answers=step.elicitation or (),
                 profile=Profile(elicitation=step.elicitation is not None),
             )
-            self._signed_in[key] |= self._captured(step.capture, call, step.id)
-            unmet = _unmet(step.expect, call, values)
+            captured_here |= self._captured(step.capture, call, step.id)
+            unmet = _unmet(step.expect, call, self._known(of))
             if unmet is not None:
                 raise TargetFailure(f"set-up step {step.id}: {unmet}")
 
@@ -160,7 +166,7 @@ class Exercise:
 
     def play(self) -> None:
         """Make every step of the scenario. Raises TargetFailure."""
-        # Tools may be listed only after signing in, which comes with the connection.
+        # Tools may be listed only after the set-up, which comes with the connection.
         connection = self._connection(Profile())
         listing = self._list_tools(connection)
         self._observe(OtherResults("greeting", [*self._greeting, *listing]))
@@ -179,10 +185,11 @@ class Exercise:
                 )
 
     def _play(self, step: Step) -> None:
-        call = self._make(step, Profile(elicitation=step.elicitation is not None))
+        profile = Profile(elicitation=step.elicitation is not None)
+        call = self._make(step, profile)
         self._values |= self._captured(step.capture, call, step.id)
         self._look_at(call, step.id, declared=True)
-        unmet = _unmet(step.expect, call, self._values)
+        unmet = _unmet(step.expect, call, self._known(profile))
         if unmet is not None:
             self._miss(step, call, unmet)
             return
@@ -195,7 +202,7 @@ class Exercise:
 
     def _make(self, step: Step, profile: Profile, provenance: Any = None) -> ToolCall:
         connection = self._connection(profile)
-        values = {**self._values, **self._signed_in[self._key(profile)]}
+        values = self._known(profile)
         meta = filled(step.meta, values)
         if provenance is not None:
             meta = {**meta, IDENTIFIER: provenance}
@@ -306,7 +313,7 @@ class Exercise:
         return repetition
 
     def _claim_a_chain(self, step: Step, alone: ToolCall) -> None:
-        """Make a call that is refused once more, as one that claims to belong to a chain."""
+        """Repeat a refused call, now claiming to be part of a chain."""
         if not is_refused(alone):
             self._problem(f"step {step.id}: expected a refusal, saw {ending(alone)}")
             return
@@ -320,49 +327,40 @@ class Exercise:
     # Following a chain
 
     def _follow(self, step: Step, first: ToolCall) -> None:
-        """Follow the chain as far as the scenario allows."""
+        """Follow the chain as far as the scenario allows, but make no call twice."""
         chain_id = str(uuid.uuid4())
-        call, name, level = first, step.call, 1
-        made = {(step.call, identity(filled(step.arguments, self._values)))}
-        messages = list(first.final.messages)
-        planned: Iterator[FollowUp] = (
-            iter([FollowUp()] * FOLLOW_UPS) if step.follow is True else iter(step.follow or ())
-        )
-        leads_back_to: str | None = None
-        while (seen := directive_of(call.final)) is not None:
-            if seen.tool is None or seen.arguments is None or seen.key is None:
-                return  # A malformed directive leads nowhere, and is judged by itself.
-            if seen.key in made:
-                leads_back_to = seen.tool
+        allowed = [FollowUp()] * FOLLOW_UPS if step.follow is True else step.follow or ()
+        calls, messages = [first], list(first.final.messages)
+        for follow_up in allowed:
+            seen = directive_of(calls[-1].final)
+            if seen is None or seen.tool is None or seen.arguments is None:
                 break
-            follow_up = next(planned, None)
-            if follow_up is None or self._tool(seen.tool) is None:
+            made = [key_of(call.tool, call.arguments) for call in calls]
+            if seen.key in made or self._tool(seen.tool) is None:
                 break
-            level += 1
-            call = self._call_next(follow_up, seen, _provenance(chain_id, level, name))
-            name = seen.tool
-            made.add(seen.key)
+            provenance = _provenance(chain_id, len(calls) + 1, calls[-1].tool)
+            profile = Profile(elicitation=follow_up.elicitation is not None)
+            call = self._connection(profile).call_tool(
+                seen.tool,
+                seen.arguments,
+                meta={IDENTIFIER: provenance},
+                answers=follow_up.elicitation or (),
+                profile=profile,
+            )
+            calls.append(call)
             messages += call.final.messages
-            place = f"{step.id}, call {level}"
+            place = f"{step.id}, call {len(calls)}"
             self._values |= self._captured(follow_up.capture, call, place)
             self._look_at(call, place, declared=True)
-            unmet = _unmet(follow_up.expect, call, self._values)
+            unmet = _unmet(follow_up.expect, call, self._known(profile))
             if unmet is not None:
                 self._problem(f"step {place}: {unmet}")
                 self._observe(Missing(place, [FollowedChain], unmet, messages))
                 return
-        ended = directive_of(call.final) is None
-        self._observe(FollowedChain(step.id, messages, level, ended, leads_back_to))
-
-    def _call_next(self, follow_up: FollowUp, seen: SeenDirective, provenance: Json) -> ToolCall:
-        profile = Profile(elicitation=follow_up.elicitation is not None)
-        return self._connection(profile).call_tool(
-            str(seen.tool),
-            seen.arguments or {},
-            meta={IDENTIFIER: provenance},
-            answers=follow_up.elicitation or (),
-            profile=profile,
-        )
+        last = directive_of(calls[-1].final)
+        if last is None or last.key is not None:
+            # A malformed directive leads nowhere, and is judged by itself.
+            self._observe(FollowedChain(step.id, messages, calls))
 
 
 def _provenance(chain_id: str, level: int, previous_tool: str) -> Json:

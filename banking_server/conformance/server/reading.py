@@ -8,6 +8,14 @@ from banking_server.conformance.message import Json
 from banking_server.conformance.target.connection import Reply, ToolCall
 from banking_server.conformance.values import identity, shown
 
+CallKey = tuple[str, str]
+"""What makes one call the same as another: the tool, and what its arguments come to."""
+
+
+def key_of(tool: str, arguments: Json) -> CallKey:
+    """Return what makes a call with these arguments the same as another."""
+    return tool, identity(arguments)
+
 
 @dataclass(frozen=True)
 class SeenDirective:
@@ -32,11 +40,11 @@ class SeenDirective:
         return arguments if isinstance(arguments, dict) else None
 
     @property
-    def key(self) -> tuple[str, str] | None:
-        """What makes it the same call as another; None if it is malformed."""
+    def key(self) -> CallKey | None:
+        """What makes the call that it asks for the same as another; None if it is malformed."""
         if self.tool is None or self.arguments is None:
             return None
-        return self.tool, identity(self.arguments)
+        return key_of(self.tool, self.arguments)
 
 
 def carries_directive(result: object) -> bool:
@@ -73,8 +81,11 @@ def ending(call: ToolCall) -> str:
     return f"{ended} with " + ("no directive" if seen is None else f"nextTool {shown(seen.value)}")
 
 
-def status(call: ToolCall) -> tuple[object, bool]:
-    """Return whether a call succeeded: the code of its protocol error, and `isError`."""
+def how_refused(call: ToolCall) -> tuple[object, bool]:
+    """Return the code of a call's protocol error, and whether its result has `isError`.
+
+    It is `(None, False)` if the call was not refused.
+    """
     return None if call.final.error is None else call.final.error.get("code"), is_error(call)
 
 
@@ -85,4 +96,4 @@ def ended_alike(one: ToolCall, other: ToolCall) -> bool:
 
 def _comparable(call: ToolCall) -> tuple[object, ...]:
     seen = directive_of(call.final)
-    return status(call), None if seen is None else seen.key or identity(seen.value)
+    return how_refused(call), None if seen is None else seen.key or identity(seen.value)

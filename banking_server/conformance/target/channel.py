@@ -28,7 +28,7 @@ class Target:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables set for `command`, besides those of the suite's own environment."""
     timeout: float = 30.0
-    """Seconds that one answer may take."""
+    """Seconds that one reply may take."""
 
 
 Ask = Callable[[str, Json], Json]

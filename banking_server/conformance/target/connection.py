@@ -61,7 +61,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer to one request: a result or an error, one of them None."""
+    """The response to one request, as received: a result or an error, the other one is None."""
 
     result: Json | None
     error: Json | None
@@ -73,6 +73,8 @@ class Reply:
 class ToolCall:
     """One `tools/call`, from the first request to the complete result."""
 
+    tool: str
+    arguments: Json
     replies: tuple[Reply, ...]
     """One for each round; all but the last are interim (`input_required`)."""
 
@@ -205,7 +207,7 @@ class Connection:
             replies.append(reply)
             result = reply.result or {}
             if result.get("resultType") != "input_required":
-                return ToolCall(tuple(replies))
+                return ToolCall(name, arguments, tuple(replies))
             questions = result.get("inputRequests") or {}
             params = {"name": name, "arguments": arguments}
             if isinstance(questions, dict) and questions:
@@ -221,11 +223,11 @@ class Connection:
         self._channel.close()
 
 
-def _why(reply: Reply, otherwise: str) -> str:
+def _why(reply: Reply, fault: str) -> str:
     """Say in one clause why a reply cannot be used."""
     if reply.error is not None:
         return f"error {reply.error.get('code')}: {str(reply.error.get('message'))[:200]}"
-    return f"the answer {otherwise}"
+    return f"the reply {fault}"
 
 
 def connect(target: Target, era: Era, profile: Profile) -> Connection:

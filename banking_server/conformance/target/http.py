@@ -77,7 +77,7 @@ class Http:
                         return received
         except httpx2.TimeoutException as error:
             raise TargetFailure(
-                f"no answer to {method} within {self._target.timeout:g} s"
+                f"no reply to {method} within {self._target.timeout:g} s"
             ) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             raise TargetFailure(f"{method} to {self._url} failed: {error}") from error
@@ -191,7 +191,7 @@ class _Timed(httpx2.SyncByteStream):
 
 def _in_time(deadline: float) -> None:
     if time.monotonic() > deadline:
-        raise httpx2.ReadTimeout("the answer did not end in time")
+        raise httpx2.ReadTimeout("the reply did not end in time")
 
 
 def _too_long() -> TargetFailure:

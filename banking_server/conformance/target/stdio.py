@@ -79,7 +79,7 @@ class Stdio:
             except queue.Empty:
                 heard = f" ({noise} lines that are not JSON objects)" if noise else ""
                 raise TargetFailure(
-                    f"no answer to {message['method']} within {self._timeout:g} s"
+                    f"no reply to {message['method']} within {self._timeout:g} s"
                     f"{heard}{self._last_words()}"
                 ) from None
             if line is None:

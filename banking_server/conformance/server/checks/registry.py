@@ -10,7 +10,7 @@ from banking_server.conformance.server.evidence import Evidence
 E = TypeVar("E", bound=Evidence)
 
 Said = Judged | Sequence[Finding] | None
-"""None, and no finding at all, say nothing: the evidence does not concern the check."""
+"""None or an empty list: the evidence does not concern the check."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from banking_server.conformance.server.evidence import (
     RepeatedWithProvenance,
     Repetition,
 )
-from banking_server.conformance.server.reading import ending, status
+from banking_server.conformance.server.reading import ending, how_refused
 
 
 @check("tool-chaining-server-same-input-same-directive", on=RepeatedUnchanged)
@@ -51,8 +51,8 @@ def _ends_alike(repetition: Repetition) -> Finding | Untestable | None:
     first, again = repetition.first, repetition.again
     if repetition.alike and not repetition.has_directive:
         return None  # Two calls without a directive show nothing.
-    if repetition.elsewhere and status(first) != status(again):
-        return Untestable(f"on a connection of its own the call ended otherwise: {ending(again)}")
+    if repetition.elsewhere and how_refused(first) != how_refused(again):
+        return Untestable(f"on a separate connection the call ended differently: {ending(again)}")
     return Finding(
         repetition.alike, expected=f"the same as before: {ending(first)}", seen=ending(again)
     )

@@ -2,13 +2,10 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
-from jsonschema.exceptions import SchemaError, best_match
-from jsonschema.protocols import Validator
 from jsonschema.validators import Draft202012Validator, validator_for
 from referencing import Registry
-from referencing.exceptions import Unresolvable
 
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import Finding, NotApplicable
@@ -70,12 +67,12 @@ def arguments_valid(result: ResultWithDirective) -> Finding | None:
     schema, arguments = _schema(result), result.directive.arguments
     if schema is None or arguments is None:
         return None
-    misfit = _misfit(schema, arguments)
+    fault = _first_fault(schema, arguments)
     return Finding(
-        misfit is None,
+        fault is None,
         expected="arguments that are complete and valid against the input schema of "
         f"{result.directive.tool}",
-        seen=misfit or "valid arguments",
+        seen=fault or "valid arguments",
     )
 
 
@@ -118,33 +115,27 @@ def _declares_elsewhere(schema: Json) -> bool:
     )
 
 
-def _misfit(schema: Json, arguments: Json) -> str | None:
-    """Say why `arguments` do not meet `schema`; None if they do.
+def _first_fault(schema: Json, arguments: Json) -> str | None:
+    """Say what is wrong with `arguments` by `schema`, or return None if nothing is.
 
-    No reference is ever fetched. What cannot be checked is not valid: nothing vouches for it.
+    A schema that cannot be used vouches for no arguments, so that is a fault as well: one that is
+    not valid, or that refers to something outside itself, as nothing is fetched. A dialect that is
+    not known is read as 2020-12.
     """
     try:
-        # validator_for is typed as returning Any's class; the protocol is what it promises.
-        dialect: type[Validator] = validator_for(schema, default=Draft202012Validator)
-        dialect.check_schema(schema)
-        nothing_else: Registry[Any] = Registry()
-        error = best_match(dialect(schema, registry=nothing_else).iter_errors(arguments))
-    except SchemaError:
-        return "the tool's input schema is not valid JSON Schema"
-    except Unresolvable as unresolvable:
-        return f"the tool's input schema refers to {unresolvable.ref}, which is not in it"
-    except RecursionError:
-        return "the arguments or the schema are nested too deeply to be checked"
-    except Exception:
-        # A schema can be anybody's, and some make the validator itself fail.
-        return "the arguments could not be checked against the tool's input schema"
-    if error is None:
+        checker = validator_for(schema, Draft202012Validator)
+        checker.check_schema(schema)
+        fault = next(checker(schema, registry=Registry()).iter_errors(arguments), None)
+    except Exception as error:
+        # Servers write what they like into a schema, and there is no end to what goes wrong then.
+        reason = str(error).partition("\n")[0]
+        return f"arguments for an input schema that cannot be used: {shown(reason)}"
+    if fault is None:
         return None
-    place = ".".join(["arguments", *map(str, error.absolute_path)])
-    if error.validator in ("required", "additionalProperties", "dependentRequired"):
-        return f"{place}: {error.message}"
-    rule = json.dumps(error.validator_value, default=str)
-    return f"{place}: must satisfy {error.validator} {rule[:200]}"
+    # Not the library's own sentence: that repeats the value, which may be a secret.
+    return f"{fault.json_path} breaks the schema's rule {fault.validator}: " + shown(
+        fault.validator_value
+    )
 
 
 @check("tool-chaining-server-no-secret-in-arguments", on=DirectiveBesideSecrets)
