@@ -5,7 +5,6 @@ import io
 import json
 import signal
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from banking_server.conformance.server.scenario import ServerScenario, load_serv
 from banking_server.conformance.target.channel import Target
 from banking_server.conformance.target.era import Era
 
+from ..kit.serving import running
 from . import small_client
 from .small_server import SmallServer, http_server
 
@@ -55,14 +55,8 @@ def all_checks(side: Any) -> frozenset[str]:
 def serving(server: Any, required_header: tuple[str, str] | None = None) -> Iterator[str]:
     """Serve over HTTP while the block lasts; gives the URL."""
     http = http_server(server, required_header)
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{http.server_port}/mcp"
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
+    with running(http) as origin:
+        yield f"{origin}/mcp"
 
 
 def examine_server(

@@ -16,8 +16,9 @@ from jsonschema import Draft202012Validator
 from banking_server.conformance.requirements import load_checks, load_requirements
 from banking_server.packaged import packaged
 
+from ..kit.serving import running
 from .server_mutants import SERVER_MUTANTS
-from .small_server import SmallServer
+from .small_server import SmallServer, http_server
 from .support import (
     CLIENT_COMMAND,
     HERE,
@@ -92,20 +93,10 @@ def test_a_conforming_client_as_a_command() -> None:
 
 def test_sessions_are_closed_and_children_are_gone() -> None:
     server = SmallServer()
-    from .small_server import http_server
-
     http = http_server(server)
-    import threading
-
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        suite("server", "--url", f"http://127.0.0.1:{http.server_port}/mcp", "--scenario", SHOP)
+    with running(http) as origin:
+        suite("server", "--url", f"{origin}/mcp", "--scenario", SHOP)
         assert http.sessions == {}
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
 
 
 # What does not

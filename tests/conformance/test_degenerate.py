@@ -2,7 +2,6 @@
 
 import json
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ..kit.serving import running
 from .support import SHOP, UNTESTABLE, suite
 
 ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)"
@@ -74,14 +74,8 @@ def answering(status: int, body: bytes, kind: str = "application/json") -> Itera
             pass
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{http.server_port}/mcp"
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
+    with running(http) as origin:
+        yield f"{origin}/mcp"
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from banking_server.conformance.target.channel import Target, TargetFailure
 from banking_server.conformance.target.connection import Connection, Profile, connect
 from banking_server.conformance.target.era import Era
 
+from ..kit.serving import running
 from .small_server import SmallServer
 from .support import suite
 
@@ -60,14 +61,8 @@ def streaming(server: SmallServer, chunks: Chunks) -> Iterator[str]:
             pass
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{http.server_port}/mcp"
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
+    with running(http) as origin:
+        yield f"{origin}/mcp"
 
 
 class SaysSeparators(SmallServer):
@@ -301,15 +296,9 @@ def test_a_question_on_the_stream_of_the_session_is_answered() -> None:
 
     answered = threading.Event()
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        url = f"http://127.0.0.1:{http.server_port}/mcp"
-        connection = connect(Target(url=url, timeout=15), Era.LEGACY, Profile(elicitation=True))
+    with running(http) as origin:
+        target = Target(url=f"{origin}/mcp", timeout=15)
+        connection = connect(target, Era.LEGACY, Profile(elicitation=True))
         connection.call_tool("pick", {})
         connection.close()
-    finally:
-        http.shutdown()
-        http.server_close()
-        thread.join()
     assert answers == [{"action": "cancel"}]

@@ -6,7 +6,6 @@ should pass. They need Node 22 and what `tests/node/package.json` names.
 
 import http.client
 import subprocess
-import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from ..kit.serving import running
 from .bank_process import Bank
 from .node_project import MODULES, missing, node
 
@@ -98,12 +98,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         attributes = {"target": bank.url, "token": bank.token()}
         proxy = ThreadingHTTPServer(("127.0.0.1", 0), type("Proxy", (TokenProxy,), attributes))
         proxy.daemon_threads = True
-        thread = threading.Thread(target=proxy.serve_forever, kwargs={"poll_interval": 0.05})
-        thread.start()
-        yield f"http://127.0.0.1:{proxy.server_address[1]}/mcp"
-        proxy.shutdown()
-        proxy.server_close()
-        thread.join()
+        with running(proxy) as origin:
+            yield f"{origin}/mcp"
 
 
 @pytest.mark.parametrize(("version", "scenario"), SCENARIOS)

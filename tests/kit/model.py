@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from .serving import running
+
 PROMPT_TOKENS, COMPLETION_TOKENS = 100, 10
 
 
@@ -111,16 +113,12 @@ def scripted_model(script: Script) -> Iterator[ScriptedModel]:
     Handler.model = model
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    model.url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.005})
-    thread.start()
-    try:
-        yield model
-    finally:
-        model.over.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with running(server) as origin:
+        model.url = f"{origin}/v1"
+        try:
+            yield model
+        finally:
+            model.over.set()
 
 
 class _Handler(BaseHTTPRequestHandler):
