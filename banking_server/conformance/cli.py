@@ -20,17 +20,12 @@ import typer
 
 from banking_server import __version__
 from banking_server.conformance import SUITE
-from banking_server.conformance.report.expected_failures import (
-    ExpectedFailure,
-    ExpectedFailuresError,
-    load_expected_failures,
-)
 from banking_server.conformance.report.verdict import EXIT_CODES, FailOn, Verdict
 from banking_server.conformance.requirements import Side, checks_of, load_checks
-from banking_server.conformance.target.child_process import CannotStart
 from banking_server.conformance.target.era import Era
 
 if TYPE_CHECKING:
+    from banking_server.conformance.report.expected_failures import ExpectedFailure
     from banking_server.conformance.report.report import Report
     from banking_server.conformance.server.scenario import ServerScenario
 
@@ -108,11 +103,19 @@ class RunOptions:
                 raise UsageError(f"no {side} check {check_id!r}{other}; see `{SUITE} list {side}`")
         return frozenset(self.check or known)
 
-    def expected(self, side: Side, scenarios: Sequence[str]) -> Sequence[ExpectedFailure]:
-        """Return the failures that are expected. Raises ExpectedFailuresError."""
+    def expected(self, side: Side, scenarios: Sequence[str]) -> "Sequence[ExpectedFailure]":
+        """Return the failures that are expected. Raises UsageError."""
+        from banking_server.conformance.report.expected_failures import (
+            ExpectedFailuresError,
+            load_expected_failures,
+        )
+
         if self.expected_failures is None:
             return ()
-        return load_expected_failures(self.expected_failures, side, scenarios)
+        try:
+            return load_expected_failures(self.expected_failures, side, scenarios)
+        except ExpectedFailuresError as error:
+            raise UsageError(str(error)) from error
 
     def make_room(self) -> None:
         """Make the folders of the reports. Raises UsageError if a report cannot be written."""
@@ -403,15 +406,19 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     try:
         app()
-    except (UsageError, ExpectedFailuresError) as error:
+    except UsageError as error:
         _fail(str(error), USAGE_ERROR)
-    except CannotStart as error:
-        _fail(str(error), EXIT_CODES[Verdict.ERROR])
     except KeyboardInterrupt:
         _fail("interrupted", INTERRUPTED)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}", EXIT_CODES[Verdict.ERROR])
+    except Exception as error:
+        from banking_server.conformance.target.child_process import CannotStart
+
+        if not isinstance(error, CannotStart):
+            raise
+        _fail(str(error), EXIT_CODES[Verdict.ERROR])
 
 
 def _stop(number: int, frame: object) -> NoReturn:
