@@ -90,18 +90,6 @@ async def get_balance(bank: Bank, call: Call, account_id: str) -> Balance | NotF
     return await in_one_transaction(bank, call, lambda session: _balance(session, call, account_id))
 
 
-async def find_account(
-    bank: Bank, customer_id: str, account_id: str, now: datetime
-) -> AccountView | None:
-    """Return one of the customer's accounts. Not audited: for questions put to the customer."""
-
-    async def work(session: AsyncSession) -> AccountView | None:
-        account = await find_owned(session, Account, account_id, customer_id)
-        return None if account is None else await view_account(session, account, now)
-
-    return await bank.read(work)
-
-
 async def debit_accounts(bank: Bank, customer_id: str, now: datetime) -> list[AccountView]:
     """Return the accounts money may be taken from, locked ones included, ordered by id."""
 

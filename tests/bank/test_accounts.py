@@ -8,7 +8,6 @@ from banking_server.bank.accounts import (
     AccountView,
     Balance,
     debit_accounts,
-    find_account,
     get_balance,
     list_accounts,
     list_customers,
@@ -20,6 +19,7 @@ from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import Prepared
 
 from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT, SAVINGS
+from .records import find_account
 from .support import BAD_IDS, MINUTE, NOW, call, outcomes, posted, prepare, prepared
 
 pytestmark = pytest.mark.anyio

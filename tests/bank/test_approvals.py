@@ -14,9 +14,10 @@ from banking_server.bank.approvals import (
 )
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import Prepared, cancel_transfer, find_transfer
+from banking_server.bank.transfers import Prepared, cancel_transfer
 
 from ..kit.words import EVERYDAY, SAVINGS
+from .records import find_transfer
 from .support import BAD_IDS, DAY, HOUR, NOW, call, confirm, outcomes, prepare, prepared, sql
 
 pytestmark = pytest.mark.anyio

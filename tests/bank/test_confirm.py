@@ -25,11 +25,11 @@ from banking_server.bank.transfers import (
     VoidedForCodes,
     WrongCode,
     cancel_transfer,
-    find_transfer,
     settle,
 )
 
 from ..kit.words import EVERYDAY, PAYEE, SAVINGS, wrong
+from .records import find_transfer
 from .support import (
     BAD_IDS,
     DAY,

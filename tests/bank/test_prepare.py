@@ -14,11 +14,11 @@ from banking_server.bank.transfers import (
     Prepared,
     ToAccountMissing,
     TransferView,
-    find_transfer,
     record_locked_attempt,
 )
 
 from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT, SAVINGS
+from .records import find_transfer
 from .support import (
     BAD_IDS,
     DAY,

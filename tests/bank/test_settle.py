@@ -12,9 +12,10 @@ import pytest
 from banking_server.bank.audit import list_events
 from banking_server.bank.compliance import ReportRecorded, record_report
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import Scheduled, TransferView, find_transfer, settle
+from banking_server.bank.transfers import Scheduled, TransferView, settle
 
 from ..kit.words import EVERYDAY, PAYEE, SAVINGS
+from .records import find_transfer
 from .support import (
     DAY,
     MINUTE,

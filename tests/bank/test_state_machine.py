@@ -23,12 +23,12 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from banking_server.bank.accounts import find_account
 from banking_server.bank.approvals import decide_approval, request_approval
 from banking_server.bank.rules import Rules
-from banking_server.bank.transfers import cancel_transfer, find_transfer, settle
+from banking_server.bank.transfers import cancel_transfer, settle
 
 from ..kit.words import wrong
+from .records import find_account, find_transfer
 from .support import NOW, call, check_books, confirm, open_bank, prepare, set_flag
 
 RULES = Rules(approval_threshold_minor=40_000, compliance_threshold_minor=20_000)

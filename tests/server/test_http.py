@@ -19,7 +19,6 @@ from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import (
     Prepared,
     confirm_transfer,
-    find_transfer,
     prepare_transfer,
 )
 from banking_server.chaining import call_tool_with_chaining
@@ -29,6 +28,7 @@ from banking_server.server.scopes import MAX_REQUEST_BYTES
 from banking_server.server.settings import load_settings
 from banking_server.server.tokens import Tokens, load_keys
 
+from ..bank.records import find_transfer
 from ..kit.command import run
 from ..kit.servers import Chooser, HttpServer, http_client, http_server, post, tool_call
 from ..kit.words import FROM_LOCKED, LOCKED_TEXT, MODES, TO_AN_AGENT, TO_SAVINGS

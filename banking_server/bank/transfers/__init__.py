@@ -35,7 +35,6 @@ from banking_server.bank.transfers.prepare import prepare_transfer, record_locke
 from banking_server.bank.transfers.records import (
     expire_if_due,
     find_confirmable,
-    find_transfer,
     view_transfer,
 )
 from banking_server.bank.transfers.settle import settle
@@ -64,7 +63,6 @@ __all__ = [
     "confirmation_code",
     "expire_if_due",
     "find_confirmable",
-    "find_transfer",
     "prepare_transfer",
     "record_locked_attempt",
     "settle",

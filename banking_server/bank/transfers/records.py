@@ -11,18 +11,6 @@ from banking_server.bank.storage import Bank, find_owned
 from banking_server.bank.transfers.outcomes import TransferView
 
 
-async def find_transfer(
-    bank: Bank, customer_id: str, transfer_id: str, now: datetime
-) -> TransferView | None:
-    """Return one of the customer's transfers. Not audited: not for a customer's call."""
-
-    async def work(session: AsyncSession) -> TransferView | None:
-        transfer = await find_owned(session, Transfer, transfer_id, customer_id)
-        return None if transfer is None else await view_transfer(session, transfer, now)
-
-    return await bank.read(work)
-
-
 async def find_confirmable(
     bank: Bank, customer_id: str, transfer_id: str, now: datetime
 ) -> TransferView | None:
