@@ -43,6 +43,8 @@ ONLY_IN: dict[str, set[str]] = {
     "sqlmodel": {"bank"},
     "sqlalchemy": {"bank"},
     "aiosqlite": {"bank"},
+    "alembic": {"bank"},
+    "psycopg": {"bank"},
     "sqlite3": {"bank"},
     "starlette": {"server"},
     "uvicorn": {"server", "cli"},

@@ -22,7 +22,7 @@ from banking_server.bank import storage
 from banking_server.bank.driver import Connection
 from banking_server.bank.file_lock import FileLock
 from banking_server.bank.sqlite_file import begin, identity_of, lock_path, set_up
-from banking_server.bank.storage import BankBusy, DatabaseUnavailable, to_the_end
+from banking_server.bank.storage import BankBusy, DatabaseUnavailable, Places, to_the_end
 from banking_server.bank.transaction import Transaction
 
 _T = TypeVar("_T")
@@ -78,8 +78,7 @@ class SqliteStore:
         self._lock = FileLock(lock_path(path))
         self._writer = writer
         self._idle: list[Connection] = []
-        self._free = asyncio.Semaphore(READERS)
-        self._reading = 0
+        self._readers = Places(READERS)
         # What waits to look at the database, and what waits to write. A piece of work is in one
         # of them until the writer's thread takes it out; who takes it out has it.
         self._to_look: deque[_Waiting[Any]] = deque()
@@ -123,29 +122,12 @@ class SqliteStore:
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:
         """Run `work` on one state of the database, which it cannot change."""
-        await self._wait_to_read()
-        try:
+        async with self._readers.one():
             connection = self._idle.pop() if self._idle else await self._open_reader()
             try:
                 return await to_the_end(connection.run(lambda raw: _on_one_state(raw, work)))
             finally:
                 self._idle.append(connection)
-        finally:
-            self._free.release()
-
-    async def _wait_to_read(self) -> None:
-        if not self._free.locked():
-            await self._free.acquire()
-            return
-        if self._reading >= storage.MAX_WAITING:
-            raise BankBusy
-        self._reading += 1
-        try:
-            await asyncio.wait_for(self._free.acquire(), storage.WAIT_SECONDS)
-        except TimeoutError:
-            raise BankBusy from None
-        finally:
-            self._reading -= 1
 
     async def _open_reader(self) -> Connection:
         return await Connection.open(

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from banking_server.bank.models import SCHEMA_VERSION
 from banking_server.bank.storage import DatabaseUnavailable
 
-SCHEMA_VERSION: Final = 2
-"""Kept in `PRAGMA user_version`; a file of a later version is not opened."""
 APPLICATION_ID: Final = 0x42414E4B
 """Kept in `PRAGMA application_id`: tells our files from any other program's ("BANK")."""
 LOCK_WAIT_SECONDS = 10.0
@@ -55,8 +54,8 @@ def begin(connection: sqlite3.Connection, wanted: Callable[[], object]) -> bool:
                 return False
 
 
-def prepare_file(path: Path) -> bool:
-    """Make sure of a file of ours in WAL mode; return whether it has yet to be filled.
+def prepare_file(path: Path) -> int:
+    """Make sure of a file of ours in WAL mode; return its format, 0 if it has yet to be filled.
 
     A new one is readable by its owner only. Raises `DatabaseUnavailable`, `OSError` or
     `sqlite3.Error`.
@@ -84,7 +83,7 @@ def prepare_file(path: Path) -> bool:
                 f"(format {version}, this one knows {SCHEMA_VERSION})."
             )
         _use_wal(connection)
-        return bool(version == 0)
+        return int(version)
     finally:
         connection.close()
 

@@ -5,7 +5,8 @@
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar
 
 from sqlmodel import SQLModel
@@ -29,6 +30,10 @@ class DatabaseUnavailable(Exception):
     """The database cannot be used; the message is one line for people."""
 
 
+class DatabaseFailed(Exception):
+    """The database reported an error. The message says which, and nothing of what is stored."""
+
+
 class BankBusy(Exception):
     """Too much is waiting for the database. Nothing was done: the call may be repeated."""
 
@@ -43,9 +48,10 @@ def _nothing() -> None:
 class Store(Protocol):
     """Where a bank is kept.
 
-    `work` is synchronous and runs whole on a thread of the store's. Waiting can be cancelled; what
-    has begun runs to its end, and a cancellation is raised then. What has waited for `WAIT_SECONDS`
-    raises `BankBusy`, and so does one that would be the `MAX_WAITING`th.
+    `work` is synchronous and runs whole on a thread of the store's; if the connection broke and
+    nothing can have been committed, it runs once more. Waiting can be cancelled; what has begun
+    runs to its end, and a cancellation is raised then. What has waited for `WAIT_SECONDS` raises
+    `BankBusy`, and so does one that would be the `MAX_WAITING`th.
     """
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:
@@ -126,6 +132,37 @@ def find_owned(
     """Return the customer's own record with this id; None if unknown or somebody else's."""
     record = find_record(tx, model, record_id)
     return record if record is not None and record.customer_id == customer_id else None
+
+
+class Places:
+    """How many may be at work at once. The others wait in turn: not too many, and not too long."""
+
+    def __init__(self, count: int) -> None:
+        self._free = asyncio.Semaphore(count)
+        self._waiting = 0
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[None]:
+        """Have a place until the end of the block. Raises `BankBusy`."""
+        await self._wait()
+        try:
+            yield
+        finally:
+            self._free.release()
+
+    async def _wait(self) -> None:
+        if not self._free.locked():
+            await self._free.acquire()
+            return
+        if self._waiting >= MAX_WAITING:
+            raise BankBusy
+        self._waiting += 1
+        try:
+            await asyncio.wait_for(self._free.acquire(), WAIT_SECONDS)
+        except TimeoutError:
+            raise BankBusy from None
+        finally:
+            self._waiting -= 1
 
 
 async def to_the_end(work: Awaitable[_T]) -> _T:

@@ -159,7 +159,7 @@ class Transaction:
         found = self.all(statement, **values)
         return found[0] if found else None
 
-    def run(self, statement: Statement[None], **values: Any) -> None:
+    def run(self, statement: Statement[Any], **values: Any) -> None:
         """Run a statement that returns nothing."""
         compiled = statement.compiled(self._dialect)
         self._execute(compiled.text, compiled.parameters(values))
@@ -186,9 +186,10 @@ class Transaction:
         """Store a new record. A number that the database gives it is set on the record."""
         statement = _insert(type(record))
         values = {name: getattr(record, name) for name in statement.names}
-        given = self.first(statement, **values)
-        if statement.numbered is not None:
-            setattr(record, statement.numbered, given)
+        if statement.numbered is None:
+            self.run(statement, **values)
+        else:
+            setattr(record, statement.numbered, self.first(statement, **values))
 
     def change(self, record: SQLModel, **values: Any) -> None:
         """Set these fields of a record, here and where it is stored."""

@@ -1,6 +1,5 @@
 """The options that several commands have, and the settings that result from them."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,7 +8,8 @@ if TYPE_CHECKING:
     from banking_server.server.settings import Settings
 
 DatabaseOption = Annotated[
-    Path | None, typer.Option("--database", help="The database file [BANKING_DATABASE].")
+    str | None,
+    typer.Option("--database", help="The database, a file or a PostgreSQL URL [BANKING_DATABASE]."),
 ]
 CustomerOption = Annotated[
     str | None, typer.Option("--customer", help="The customer to serve [BANKING_CUSTOMER].")

@@ -12,7 +12,7 @@ from banking_server.cli.options import DatabaseOption, settings_of
 if TYPE_CHECKING:
     from banking_server.bank.storage import Bank
 
-database_app = typer.Typer(help="The database file.", no_args_is_help=True)
+database_app = typer.Typer(help="The database.", no_args_is_help=True)
 
 
 def token(
@@ -57,7 +57,7 @@ def token(
 
 @database_app.command("path")
 def database_path(ctx: typer.Context, database: DatabaseOption = None) -> None:
-    """Print where the database file is."""
+    """Print where the database is."""
     print(settings_of(ctx, database=database).database)
 
 
@@ -68,17 +68,19 @@ def database_reset(
     database: DatabaseOption = None,
 ) -> None:
     """Delete the database, with everything that happened in it, and load the demo data anew."""
-    from banking_server.bank.sqlite_file import delete_database
+    import anyio
+
+    from banking_server.bank.opening import delete_bank
 
     settings = settings_of(ctx, database=database)
-    path = settings.database
+    where = settings.database
     if not yes:
         if not sys.stdin.isatty():
             raise CommandFailed("Nobody is here to be asked; --yes resets the database unasked.")
-        typer.confirm(f"Delete everything in {path}?", abort=True, err=True)
-    delete_database(path)
+        typer.confirm(f"Delete everything in {where}?", abort=True, err=True)
+    anyio.run(delete_bank, where)
     at_the_bank(settings, _load_demo_data)
-    note(f"{path} holds the demo data again, and nothing else.")
+    note(f"{where} holds the demo data again, and nothing else.")
 
 
 async def _load_demo_data(_: "Bank") -> None:
