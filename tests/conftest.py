@@ -13,6 +13,7 @@ import anyio
 import pytest
 from jsonschema.validators import Draft202012Validator
 
+from .kit import postgres
 from .kit.bank import START, World, fill
 from .kit.words import MODES
 
@@ -31,6 +32,22 @@ def pytest_configure(config: pytest.Config) -> None:
         "needs_program(missing): `missing` says which program is missing, or is None; the test is "
         "then skipped for that reason, or fails for it with --require-programs",
     )
+    config.addinivalue_line("markers", "sqlite_only: the test is about the file itself")
+    if not hasattr(config, "workerinput"):
+        postgres.start_of_run()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        postgres.end_of_run()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what stands on an `engine` on both, unless it is marked `sqlite_only`."""
+    if "engine" in metafunc.fixturenames:
+        on_both = metafunc.definition.get_closest_marker("sqlite_only") is None
+        other = pytest.param("postgresql", marks=pytest.mark.needs_program(postgres.MISSING))
+        metafunc.parametrize("engine", ["sqlite", *([other] if on_both else [])])
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -102,7 +102,7 @@ class _ConnectionLost(Exception):
 
 def connect(url: URL) -> psycopg.Connection[Any]:
     """Connect to the database at `url`. Raises `psycopg.Error`."""
-    options: dict[str, Any] = DIALECT.create_connect_args(url)[1]
+    options = DIALECT.create_connect_args(url)[1]
     return psycopg.connect(
         **{
             "target_session_attrs": "read-write",

