@@ -416,8 +416,8 @@ def decide_confirmation(
         return ManagerMustDecide(requested=transfer.approval == "requested")
     if code is not GivenCode.MISSING and recent_wrong_codes >= rules.max_wrong_codes_an_hour:
         return TooMany(
-            f"{recent_wrong_codes} confirmation codes were wrong within the last hour, so none is "
-            "taken for now. Nothing was moved: please try again in an hour."
+            "Too many confirmation codes were wrong within the last hour, so none is taken for "
+            "now. Nothing was moved: please try again in an hour."
         )
     if code is GivenCode.WRONG:
         return decide_wrong_code(rules, transfer)
