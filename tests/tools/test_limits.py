@@ -23,7 +23,10 @@ async def test_a_limit_is_a_clear_refusal(world: World, mode: str) -> None:
         for result, said in (
             (await customer.prepare(amount=1), "1 of your transfers wait to be confirmed"),
             (await customer.call(HANDOFF, reason="Stolen card"), "1 of your requests wait"),
-            (await customer.confirm(transfer_id, confirmationCode=code), "Too many confirmation codes"),
+            (
+                await customer.confirm(transfer_id, confirmationCode=code),
+                "Too many confirmation codes",
+            ),
         ):
             assert result.is_error
             assert structured(result)["status"] == "too_many"
