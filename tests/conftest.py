@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "needs_program(missing): `missing` says which program is missing, or is None; the test is "
         "then skipped for that reason, or fails for it with --require-programs",
     )
-    config.addinivalue_line("markers", "sqlite_only: the test is about the file itself")
+    config.addinivalue_line("markers", "only_on(engine): the test is about this kind of database")
     if not hasattr(config, "workerinput"):
         postgres.start_of_run()
 
@@ -42,12 +42,19 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         postgres.end_of_run()
 
 
+ENGINES = {
+    "sqlite": pytest.param("sqlite"),
+    "postgresql": pytest.param("postgresql", marks=pytest.mark.needs_program(postgres.MISSING)),
+}
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what stands on an `engine` on both, unless it is marked `sqlite_only`."""
+    """Run what stands on an `engine` on each, unless it is marked as being about one."""
     if "engine" in metafunc.fixturenames:
-        on_both = metafunc.definition.get_closest_marker("sqlite_only") is None
-        other = pytest.param("postgresql", marks=pytest.mark.needs_program(postgres.MISSING))
-        metafunc.parametrize("engine", ["sqlite", *([other] if on_both else [])])
+        about = metafunc.definition.get_closest_marker("only_on")
+        metafunc.parametrize(
+            "engine", [ENGINES[name] for name in (about.args if about else ENGINES)]
+        )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -299,7 +299,6 @@ def lock_schema(tx: Transaction) -> None:
     tx.run_text(_LOCK_SCHEMA)
 
 
-_IS_VERSIONED = Statement(sa.text("SELECT to_regclass('alembic_version') IS NOT NULL"), value)
 _VERSION = Statement(sa.text("SELECT version_num FROM alembic_version"), value)
 _OTHERS = Statement(
     sa.text(
@@ -309,7 +308,9 @@ _OTHERS = Statement(
     value,
 )
 _TABLES = Statement(
-    sa.text("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()"), value
+    # Not to_regclass: within a transaction that may remember what was not there before.
+    sa.text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"),
+    value,
 )
 
 
@@ -318,12 +319,13 @@ def read_format(tx: Transaction) -> int | None:
 
     Raises `DatabaseUnavailable` if the tables are not ours.
     """
-    version: str | None = tx.first(_VERSION) if tx.first(_IS_VERSIONED) else None
-    if version is not None and _FORMAT.fullmatch(version):
-        return int(version)
-    if version is not None or tx.first(_TABLES):
+    tables = tx.all(_TABLES)
+    if not tables:
+        return None
+    version: str | None = tx.first(_VERSION) if "alembic_version" in tables else None
+    if version is None or not _FORMAT.fullmatch(version):
         raise DatabaseUnavailable("The database is another program's.")
-    return None
+    return int(version)
 
 
 def delete_bank(url: URL) -> None:

@@ -4,15 +4,55 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 import pytest
 from sqlalchemy.engine import URL
+from sqlmodel import SQLModel
 
 from banking_server.bank.location import Location
+from banking_server.bank.models import Approval, Handoff, Transfer, WrongAttempt
 from banking_server.bank.storage import Bank
+from banking_server.bank.transaction import Transaction
 
 from ..kit.postgres import Resettable
 from .support import open_bank
+
+
+@pytest.fixture(autouse=True)
+def every_change_is_locked_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold every test on PostgreSQL to what `bank/postgresql.py` builds on.
+
+    A write that changes something of a customer's has locked that customer first, and no other,
+    and has read after that what it changes; or it made the record itself.
+    """
+    lock, run, add, change = (getattr(Transaction, n) for n in ("lock", "_run", "add", "change"))
+    whose: dict[Transaction, str] = WeakKeyDictionary()  # type: ignore[assignment]
+    own: dict[Transaction, list[object]] = WeakKeyDictionary()  # type: ignore[assignment]
+
+    def locks(tx: Transaction, customer_id: str) -> None:
+        assert whose.setdefault(tx, customer_id) == customer_id, "a second lock"
+        lock(tx, customer_id)
+
+    def runs(tx: Transaction, *arguments: object) -> list[object]:
+        found: list[object] = run(tx, *arguments)
+        if tx in whose:
+            own.setdefault(tx, []).extend(found)
+        return found
+
+    def adds(tx: Transaction, record: SQLModel) -> None:
+        if tx._lock_rows and isinstance(record, Transfer | Handoff | Approval | WrongAttempt):
+            assert whose.get(tx) == record.customer_id, f"{record!r} is added without a lock"
+        own.setdefault(tx, []).append(record)
+        add(tx, record)
+
+    def changes(tx: Transaction, record: SQLModel, **values: object) -> None:
+        mine = any(record is each for each in own.get(tx, []))
+        assert mine or not tx._lock_rows, f"{record!r} is changed without a lock before it was read"
+        change(tx, record, **values)
+
+    for name, checked in {"lock": locks, "_run": runs, "add": adds, "change": changes}.items():
+        monkeypatch.setattr(Transaction, name, checked)
 
 
 async def fill(location: Location) -> None:

@@ -62,7 +62,7 @@ async def test_processes_share_one_database(path: Location) -> None:
     check_books(path, now)
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.only_on("sqlite")
 def test_killed_at_every_statement(path: Location, tmp_path: Path) -> None:
     folder = tmp_path / "killed"
     folder.mkdir()

@@ -45,7 +45,7 @@ async def test_data_is_loaded_once(path: Location) -> None:
     assert sql(path, "SELECT count(*) FROM entry") == before
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.only_on("sqlite")
 async def test_every_connection_is_set_up(bank: Bank) -> None:
     names = ("foreign_keys", "synchronous", "wal_autocheckpoint", "query_only")
     pragmas = [Statement(sa.text(f"PRAGMA {name}"), value) for name in names]
@@ -57,7 +57,7 @@ async def test_every_connection_is_set_up(bank: Bank) -> None:
     assert await bank.read(read) == [1, 2, 0, 1]
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.only_on("sqlite")
 async def test_a_write_locks_before_it_reads(bank: Bank, path: Path) -> None:
     def look(tx: Transaction) -> None:
         tx.get(Account, SAVINGS)
@@ -70,7 +70,7 @@ async def test_a_write_locks_before_it_reads(bank: Bank, path: Path) -> None:
     await bank.write(look)
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.only_on("sqlite")
 async def test_a_look_does_not_lock(bank: Bank, path: Path) -> None:
     def look(tx: Transaction) -> None:
         tx.get(Account, SAVINGS)
@@ -169,13 +169,13 @@ async def test_another_programs_database_is_refused_and_left_alone(tmp_path: Pat
     assert path.read_bytes() == before
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.only_on("sqlite")
 async def test_a_newer_format_is_refused(path: Path) -> None:
     sql(path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     assert "newer version" in await refusal(path)
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.only_on("sqlite")
 async def test_a_damaged_file_is_refused(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:100] + b"\xff" * 4000)
     assert "it is damaged" in await refusal(path)
@@ -204,7 +204,7 @@ async def test_a_start_that_failed_can_be_repeated(tmp_path: Path) -> None:
 # --- deleting it
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.only_on("sqlite")
 async def test_a_closed_database_is_deleted_with_what_lies_beside_it(path: Path) -> None:
     await (await open_bank(path)).close()
     for suffix in ("-wal", "-shm", "-journal"):
@@ -214,7 +214,7 @@ async def test_a_closed_database_is_deleted_with_what_lies_beside_it(path: Path)
     delete_database(path)
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.only_on("sqlite")
 async def test_an_open_database_is_in_use(bank: Bank, path: Path) -> None:
     await record(bank, call(), "x")
     with pytest.raises(DatabaseUnavailable) as refused:
@@ -223,7 +223,7 @@ async def test_an_open_database_is_in_use(bank: Bank, path: Path) -> None:
     assert len(await list_events(bank)) == 1
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.only_on("sqlite")
 @pytest.mark.parametrize("damage", ["cut", "overwritten"])
 def test_a_damaged_database_of_ours_is_deleted(path: Path, damage: str) -> None:
     whole = path.read_bytes()
@@ -262,7 +262,7 @@ def test_a_folder_is_not_deleted(tmp_path: Path) -> None:
     assert tmp_path.is_dir()
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.only_on("sqlite")
 async def test_a_file_that_cannot_be_deleted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
@@ -464,7 +464,7 @@ def test_a_second_entry_that_cannot_be(path: Location, values: str) -> None:
     sql(path, CREDIT)
 
 
-@pytest.mark.sqlite_only
+@pytest.mark.only_on("sqlite")
 def test_an_amount_that_is_not_whole(path: Path) -> None:
     """The types of the other database's columns see to it."""
     with pytest.raises(REFUSED):

@@ -135,7 +135,9 @@ class Resettable:
 @cache
 def connection_to(url: URL) -> psycopg.Connection[Any]:
     """Return a connection that is not the bank's, and is kept for the next test."""
-    return psycopg.connect(url.render_as_string(hide_password=False), autocommit=True)
+    return psycopg.connect(
+        url.render_as_string(hide_password=False), autocommit=True, options="-c lock_timeout=10s"
+    )
 
 
 def run(url: URL, statement: str, values: Any = None) -> list[tuple[Any, ...]]:
