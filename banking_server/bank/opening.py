@@ -15,25 +15,39 @@ from banking_server.bank.models import SCHEMA_VERSION, schema
 from banking_server.bank.rules import Rules
 from banking_server.bank.sqlite import SqliteStore
 from banking_server.bank.sqlite_file import APPLICATION_ID, delete_database, explain, prepare_file
-from banking_server.bank.storage import Bank, BankBusy, DatabaseFailed, DatabaseUnavailable, Store
+from banking_server.bank.storage import (
+    Bank,
+    BankBusy,
+    DatabaseFailed,
+    DatabaseMissing,
+    DatabaseUnavailable,
+    Store,
+)
 from banking_server.bank.transaction import Statement, Transaction, value
 
 
 async def open_bank(
-    location: Location, *, rules: Rules, code_key: bytes, demo_data: Path, now: datetime
+    location: Location,
+    *,
+    rules: Rules,
+    code_key: bytes,
+    demo_data: Path,
+    now: datetime,
+    may_create: bool,
 ) -> Bank:
     """Open the database at `location`, or make it and fill it from the folder `demo_data`.
 
     A new file is readable by its owner only, and its history ends at `now`. A PostgreSQL database
     has to be there, and may be empty. One of an older format is brought up to this one. Processes
     that start together on a new one all succeed, and the data is loaded once.
-    Raises `DatabaseUnavailable`, also for a mistake in the demo data.
+    Raises `DatabaseMissing` if there is none and `may_create` is false; `DatabaseUnavailable`, also
+    for a mistake in the demo data.
     """
     try:
         if isinstance(location, URL):
-            store, is_new = await _open_database(location)
+            store, is_new = await _open_database(location, may_create=may_create)
         else:
-            store, is_new = await _open_file(location)
+            store, is_new = await _open_file(location, may_create=may_create)
         bank = Bank(store, rules=rules, code_key=code_key)
         if is_new:
             try:
@@ -61,16 +75,18 @@ async def delete_bank(location: Location) -> None:
         await asyncio.to_thread(delete_database, location)
 
 
-async def _open_file(path: Path) -> tuple[Store, bool]:
-    version = await asyncio.to_thread(prepare_file, path)
+async def _open_file(path: Path, *, may_create: bool) -> tuple[Store, bool]:
+    version = await asyncio.to_thread(prepare_file, path, may_create=may_create)
     return await SqliteStore.open(path), version == 0
 
 
-async def _open_database(url: URL) -> tuple[Store, bool]:
+async def _open_database(url: URL, *, may_create: bool) -> tuple[Store, bool]:
     postgresql = _postgresql()
     store = await postgresql.PostgresStore.open(url)
     try:
         version = await store.read(postgresql.read_format)
+        if version is None and not may_create:
+            raise DatabaseMissing(url)
         if version is not None and version > SCHEMA_VERSION:
             raise DatabaseUnavailable(
                 f"The database {url} was written by a newer version of this program "

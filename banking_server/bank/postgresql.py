@@ -139,6 +139,11 @@ class PostgresStore:
             raise DatabaseUnavailable(f"The database {url} has to have the encoding UTF8.")
         return cls(url, first)
 
+    async def until_lost(self) -> str:
+        """Wait for ever: a server that is away comes back with everything that it committed."""
+        await asyncio.Event().wait()
+        raise AssertionError
+
     async def close(self) -> None:
         """Finish what has begun, and close every connection."""
         if self._closed:

@@ -4,11 +4,12 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
 from banking_server.bank.models import SCHEMA_VERSION
-from banking_server.bank.storage import DatabaseUnavailable
+from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
 
 APPLICATION_ID: Final = 0x42414E4B
 """Kept in `PRAGMA application_id`: tells our files from any other program's ("BANK")."""
@@ -18,15 +19,19 @@ _BUSY_TIMEOUT_MS: Final = 50
 """How long SQLite itself waits for another program's lock before it is asked again."""
 
 
-def lock_path(path: Path) -> Path:
-    """Return the file whose lock is held by whoever writes to the database at `path`."""
-    return path.with_name(f"{path.name}.lock")
+def beside(path: Path, suffix: str) -> Path:
+    """Return the path of a file that is kept beside the database at `path`.
+
+    SQLite's are `-wal`, `-shm` and `-journal`. `.lock` is the one whose lock is held by whoever
+    commits or checkpoints.
+    """
+    return path.with_name(path.name + suffix)
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
     """Return what stays the same as long as the file at `path` is the same one; None: no file."""
     try:
-        found = path.stat()
+        found = os.stat(path)
     except OSError:
         return None
     return found.st_dev, found.st_ino
@@ -34,11 +39,15 @@ def identity_of(path: Path) -> tuple[int, int] | None:
 
 def set_up(connection: sqlite3.Connection, *, read_only: bool = False) -> None:
     """Prepare a connection: a commit is on the disk, and nothing is checkpointed by itself."""
-    connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+    connection.execute(f"PRAGMA busy_timeout = {int(LOCK_WAIT_SECONDS * 1000)}")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     connection.execute(f"PRAGMA query_only = {int(read_only)}")
+    # SQLite opens its files with the first statement that reads. From then on, nobody who closes
+    # the database is the last one, so that they stay the same files.
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
 
 
 def begin(connection: sqlite3.Connection, wanted: Callable[[], object]) -> bool:
@@ -54,22 +63,23 @@ def begin(connection: sqlite3.Connection, wanted: Callable[[], object]) -> bool:
                 return False
 
 
-def prepare_file(path: Path) -> int:
+def prepare_file(path: Path, *, may_create: bool) -> int:
     """Make sure of a file of ours in WAL mode; return its format, 0 if it has yet to be filled.
 
-    A new one is readable by its owner only. Raises `DatabaseUnavailable`, `OSError` or
-    `sqlite3.Error`.
+    A new one is readable by its owner only. Raises `DatabaseMissing` if one would have to be made
+    but may not be; `DatabaseUnavailable`, `OSError` or `sqlite3.Error`.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    if may_create:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Only a file that was not there: closing a descriptor of an open database would drop
         # the locks that SQLite holds on it in this process.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        if path.is_dir():
-            raise DatabaseUnavailable(f"{path} is a folder, not a database file.") from None
-    connection = sqlite3.connect(path, timeout=LOCK_WAIT_SECONDS, isolation_level=None)
-    try:
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    elif not os.path.lexists(path):
+        raise DatabaseMissing(path)
+    if path.is_dir():
+        raise DatabaseUnavailable(f"{path} is a folder, not a database file.")
+    with closing(connect(path, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
         connection.execute("BEGIN")  # One state for all three.
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -82,10 +92,20 @@ def prepare_file(path: Path) -> int:
                 f"{path} was written by a newer version of this program "
                 f"(format {version}, this one knows {SCHEMA_VERSION})."
             )
+        if version == 0 and not may_create:
+            raise DatabaseMissing(path)
         _use_wal(connection)
         return int(version)
-    finally:
-        connection.close()
+
+
+def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
+    """Open a file that is there, to look after the file itself; it never checkpoints by itself."""
+    # As a URI, since "rw" never makes a file, and a "?" or "#" in the path must not be syntax.
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode=rw", uri=True, timeout=wait_seconds, isolation_level=None
+    )
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    return connection
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
@@ -110,7 +130,7 @@ def delete_database(path: Path) -> None:
     if not path.exists():
         return
     try:
-        connection = sqlite3.connect(path, timeout=1)
+        connection = connect(path, wait_seconds=1)
         try:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             # SQLite leaves WAL mode only for the last one who has the file open.

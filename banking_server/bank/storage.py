@@ -7,10 +7,12 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Protocol, TypeVar
 
 from sqlmodel import SQLModel
 
+from banking_server.bank.location import Location
 from banking_server.bank.models import Account, Approval, Handoff, Transfer, is_id
 from banking_server.bank.rules import Rules
 from banking_server.bank.transaction import Transaction
@@ -32,6 +34,20 @@ class DatabaseUnavailable(Exception):
 
 class DatabaseFailed(Exception):
     """The database reported an error. The message says which, and nothing of what is stored."""
+
+
+class DatabaseMissing(DatabaseUnavailable):
+    """There is no database, and it was not asked for a new one."""
+
+    def __init__(self, where: Location) -> None:
+        super().__init__(
+            f"There is no database at {where}, and where its secret is already there none is made "
+            "unasked: restore a backup with `banking-server database restore FILE`, or make a new "
+            "one with `banking-server database create`."
+            if isinstance(where, Path)
+            else f"The database {where} is empty; `banking-server database create` makes a bank in "
+            "it."
+        )
 
 
 class BankBusy(Exception):
@@ -70,6 +86,10 @@ class Store(Protocol):
         `work` is given what was seen. The transaction is committed, or rolled back if `work`
         raises. A commit is on the disk before `committed` is called and this returns.
         """
+        ...
+
+    async def until_lost(self) -> str:
+        """Wait until what is stored cannot be reached any more, for good; return that in words."""
         ...
 
     async def close(self) -> None:

@@ -1,11 +1,13 @@
 """The MCP server, assembled: the bank, its tools, the extension, and who is calling."""
 
 import logging
+import os
 import secrets
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -44,6 +46,12 @@ NAME: Final = "banking-server"
 
 SETTLE_EVERY_SECONDS: Final = 60
 
+GIVEN_UP: Final = 3
+"""The exit code of a server whose database is lost. uvicorn's supervisor replaces other workers
+that end, but stops when one ends with this, as it does when one cannot be started."""
+LAST_WORDS_SECONDS: Final = 0.5
+"""For those whose calls were refused, to be told before the process ends."""
+
 _INSTRUCTIONS = """\
 A personal bank. Start with list_accounts for the ids that the other tools take. A transfer has two
 steps: prepare_money_transfer reserves the money, and confirm_or_cancel_money_transfer posts it once
@@ -72,23 +80,37 @@ def configure_logging(level: str) -> None:
 
 @asynccontextmanager
 async def open_bank(
-    settings: Settings, now: datetime, keys: Keys | None = None
+    settings: Settings, now: datetime, keys: Keys | None = None, *, create: bool | None = None
 ) -> AsyncIterator[Bank]:
     """Open the bank of these settings until the end of the block. Raises `DatabaseUnavailable`.
 
+    A new database is made if `create` says so; by default if there has never been one here. It is
+    made before its secret, so that who finds neither may make it, however many start together.
     Without the keys it is good for everything but giving and checking confirmation codes.
     """
+    # Looked at before the database is.
+    may_create = _is_new(settings) if create is None else create
     bank = await opening.open_bank(
         settings.database,
         rules=settings.rules(),
         code_key=secrets.token_bytes(32) if keys is None else keys.confirmation_codes,
         demo_data=demo_data(),
         now=now,
+        may_create=may_create,
     )
     try:
         yield bank
     finally:
         await bank.close()
+
+
+def _is_new(settings: Settings) -> bool:
+    """Whether there is no secret yet, and so has never been a bank.
+
+    What PostgreSQL keeps is none the younger for a secret that this computer does not have.
+    """
+    path = settings.secret_path if isinstance(settings.database, Path) else None
+    return settings.secret is None and path is not None and not path.exists()
 
 
 async def check_before_serving(settings: Settings) -> list[str]:
@@ -127,11 +149,10 @@ def build_server(
             bank = await open_until_the_end.enter_async_context(open_bank(settings, clock(), keys))
             infer = None if model is None else await open_until_the_end.enter_async_context(model())
             app = App(bank=bank, clock=clock, customer=customer, infer=infer)
-            if not over_http:
-                yield app
-                return
             async with anyio.create_task_group() as background:
-                background.start_soon(_settle_for_ever, bank, clock)
+                background.start_soon(_end_when_lost, bank)
+                if over_http:
+                    background.start_soon(_settle_for_ever, bank, clock)
                 with running.with_app(app):
                     yield app
                 background.cancel_scope.cancel()
@@ -183,6 +204,15 @@ def _auth(settings: Settings, tokens: Tokens) -> AuthSettings:
             "validate_token_resource": True,
         }
     )
+
+
+async def _end_when_lost(bank: Bank) -> None:
+    """End the process, with a line that says why, when what it stores would be stored nowhere."""
+    lost = await bank.store.until_lost()
+    print(f"banking-server: {lost}", file=sys.stderr, flush=True)
+    await anyio.sleep(LAST_WORDS_SECONDS)
+    await bank.close()
+    os._exit(GIVEN_UP)
 
 
 async def _settle_for_ever(bank: Bank, clock: Callable[[], datetime]) -> None:

@@ -61,6 +61,7 @@ async def main() -> None:
         code_key=b"k",
         demo_data=Path(data),
         now=datetime.now(UTC),
+        may_create=False,
     )
     say("ready", name)
     await asyncio.to_thread(sys.stdin.readline)
