@@ -77,6 +77,10 @@ async def delete_bank(location: Location) -> None:
 
 async def _open_file(path: Path, *, may_create: bool) -> tuple[Store, bool]:
     version = await asyncio.to_thread(prepare_file, path, may_create=may_create)
+    if 0 < version < SCHEMA_VERSION:
+        from banking_server.bank.migrations import upgrade_file
+
+        await asyncio.to_thread(upgrade_file, path)
     return await SqliteStore.open(path), version == 0
 
 
@@ -92,6 +96,10 @@ async def _open_database(url: URL, *, may_create: bool) -> tuple[Store, bool]:
                 f"The database {url} was written by a newer version of this program "
                 f"(format {version}, this one knows {SCHEMA_VERSION})."
             )
+        if version is not None and version < SCHEMA_VERSION:
+            from banking_server.bank.migrations import upgrade_database
+
+            await asyncio.to_thread(upgrade_database, url)
     except BaseException:
         await store.close()
         raise

@@ -295,13 +295,14 @@ def explain(url: URL, error: Exception) -> str:
     return f"The database {url} cannot be used: {cause}."
 
 
-_LOCK_SCHEMA: Final = "SELECT pg_advisory_xact_lock(1111576139)"  # "BANK"
+LOCK_SCHEMA: Final = "SELECT pg_advisory_xact_lock(1111576139)"
+"""Waits for whoever makes or changes the tables. The number says "BANK"."""
 
 
 def lock_schema(tx: Transaction) -> None:
     """Let nobody else make or change the tables until the end of the transaction."""
     tx.run_text("SET LOCAL lock_timeout = '1min'")
-    tx.run_text(_LOCK_SCHEMA)
+    tx.run_text(LOCK_SCHEMA)
 
 
 _VERSION = Statement(sa.text("SELECT version_num FROM alembic_version"), value)

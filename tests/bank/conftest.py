@@ -2,7 +2,7 @@
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from weakref import WeakKeyDictionary
 
@@ -15,6 +15,7 @@ from banking_server.bank.models import Approval, Handoff, Transfer, WrongAttempt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Transaction
 
+from ..kit import postgres
 from ..kit.postgres import Resettable
 from .support import open_bank
 
@@ -88,3 +89,13 @@ async def bank(path: Location, anyio_backend: str) -> AsyncIterator[Bank]:
     bank = await open_bank(path)
     yield bank
     await bank.close()
+
+
+@pytest.fixture
+def empty() -> Iterator[URL]:
+    """A new database with nothing in it."""
+    server = postgres.server_of_run()
+    url = server.create("empty")
+    yield url
+    postgres.connection_to.cache_clear()
+    postgres.run(server.url(), "DROP DATABASE empty WITH (FORCE)")

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,16 +30,6 @@ pytestmark = [
     pytest.mark.only_on("postgresql"),
     pytest.mark.needs_program(postgres.MISSING),
 ]
-
-
-@pytest.fixture
-def empty() -> Iterator[URL]:
-    """A new database with nothing in it."""
-    server = postgres.server_of_run()
-    url = server.create("empty")
-    yield url
-    postgres.connection_to.cache_clear()
-    postgres.run(server.url(), "DROP DATABASE empty WITH (FORCE)")
 
 
 # --- the session
