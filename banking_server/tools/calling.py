@@ -25,7 +25,7 @@ from banking_server.tools.results import (
     temporarily_unavailable,
 )
 from banking_server.tools.scopes import READ_SCOPE, ScopeMissing, check_scope, has_scope
-from banking_server.tools.sdk import CallNext, HandlerResult
+from banking_server.tools.sdk import CallNext, HandlerResult, find_tool
 
 UNKNOWN_TOOL: Final = "(unknown tool)"
 """Written to the audit trail in place of a name that the caller made up."""
@@ -107,11 +107,11 @@ class BankServer(MCPServer[App]):
 
     def __init__(self, name: str, *, tools: Sequence[BankTool], **options: Any) -> None:
         super().__init__(name, tools=list(tools), **options)
-        self._scopes = {tool.name: tool.scope for tool in tools}
 
     def lets_in(self, tool: str) -> bool:
         """Return whether the caller has the scope that a call of `tool` needs."""
-        return has_scope(self._scopes[tool])
+        found = find_tool(self, tool)
+        return not isinstance(found, BankTool) or has_scope(found.scope)
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[App, Any] | None = None
@@ -124,7 +124,7 @@ class BankServer(MCPServer[App]):
         if context is None:
             return await call_tool(name, arguments)
         request = context.request_context
-        if any(tool.name == name for tool in await self.list_tools()):
+        if find_tool(self, name) is not None:
             return await _recorded(
                 request.lifespan_context,
                 name,

@@ -18,12 +18,14 @@ other module of the tools imports any.
   no other place in which every read of a resource can be seen.
 - `MCPServer.call_tool`, which `calling.BankServer` overrides: that each `tools/call` goes through
   it is nowhere promised.
+- The server's tool manager: the public `list_tools` makes a list of all tools anew for each call.
 """
 
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 from mcp import ServerSession
+from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
@@ -47,6 +49,7 @@ __all__ = [
     "ToolError",
     "UnexpectedToolError",
     "can_send_request",
+    "find_tool",
     "inner_context",
     "sample",
 ]
@@ -96,6 +99,11 @@ class ExactTool(Tool):
             wrap_output=metadata.wrap_output,
         )
         return cls(**fields, **own)
+
+
+def find_tool(server: MCPServer[Any], name: str) -> Tool | None:
+    """Return the tool of this name that the server has now."""
+    return server._tool_manager.get_tool(name)
 
 
 def inner_context(
