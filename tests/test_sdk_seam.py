@@ -81,6 +81,26 @@ BORROWED: list[tuple[str, str, set[str]]] = [
         {"transport"},
     ),
     (
+        "server/connections.py",
+        "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.data_received",
+        {"data"},
+    ),
+    (
+        "server/connections.py",
+        "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.on_message_begin",
+        set(),
+    ),
+    (
+        "server/connections.py",
+        "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.on_headers_complete",
+        set(),
+    ),
+    (
+        "server/connections.py",
+        "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.send_400_response",
+        {"msg"},
+    ),
+    (
         "chaining/server.py",
         "mcp.server.extension:Extension.intercept_tool_call",
         {"params", "ctx", "call_next"},

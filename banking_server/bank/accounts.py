@@ -75,6 +75,15 @@ async def list_customers(bank: Bank) -> list[str]:
     return await bank.read(work)
 
 
+async def is_customer(bank: Bank, customer_id: str) -> bool:
+    """Return whether the bank has a customer with this id."""
+
+    async def work(session: AsyncSession) -> bool:
+        return is_id(customer_id) and await session.get(Customer, customer_id) is not None
+
+    return await bank.read(work)
+
+
 async def list_accounts(bank: Bank, call: Call) -> list[AccountView]:
     """Return the customer's accounts and payees, ordered by id."""
 

@@ -38,6 +38,10 @@ class DatabaseUnavailable(Exception):
     """The database cannot be used; the message is one line for people."""
 
 
+class BankBusy(Exception):
+    """Too much is waiting to be written, or this call has waited too long. Nothing was done."""
+
+
 class Bank:
     """An open database with the rules that apply to it. Made by `Bank.open`."""
 

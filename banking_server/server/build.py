@@ -31,6 +31,7 @@ from banking_server.tools import (
     App,
     BankServer,
     Infer,
+    Pace,
     add_resources,
     serving_resource,
 )
@@ -123,7 +124,13 @@ def build_server(
         async with AsyncExitStack() as open_until_the_end:
             bank = await open_until_the_end.enter_async_context(open_bank(settings, clock(), keys))
             infer = None if model is None else await open_until_the_end.enter_async_context(model())
-            app = App(bank=bank, clock=clock, customer=customer, infer=infer)
+            app = App(
+                bank=bank,
+                clock=clock,
+                customer=customer,
+                infer=infer,
+                pace=Pace(settings.calls_per_second),
+            )
             if not over_http:
                 yield app
                 return

@@ -10,6 +10,9 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from banking_server.server.build import build_server, configure_logging, utc_now
+from banking_server.server.health import Health
+from banking_server.server.pace import RequestPace
+from banking_server.server.replies import UncheckedTokens
 from banking_server.server.running import Running
 from banking_server.server.scopes import MAX_REQUEST_BYTES, PATH, ToolScopes
 from banking_server.server.sdk import KnownNames, add_behind_authentication, resource_metadata_url
@@ -34,12 +37,16 @@ def http_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Sta
         max_request_body_size=MAX_REQUEST_BYTES,
         transport_security=names,
     )
+    add_behind_authentication(app, Middleware(RequestPace, running=running))
     metadata_url = resource_metadata_url(settings.resource)
     add_behind_authentication(
         app, Middleware(ToolScopes, running=running, metadata_url=metadata_url)
     )
-    # Added last, it stands outermost: what was not meant for this server is read no further.
-    app.add_middleware(KnownNames, path=PATH, names=names)
+    # The last one added stands outermost.
+    app.add_middleware(UncheckedTokens)
+    # What was not meant for this server is read no further.
+    app.add_middleware(KnownNames, names=names)
+    app.add_middleware(Health, running=running)
     return app
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -15,14 +15,17 @@ from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, CallToolResult, InputRequ
 
 from banking_server.bank.audit import Call, record
 from banking_server.bank.rules import excerpt
-from banking_server.bank.storage import Bank
+from banking_server.bank.storage import Bank, BankBusy
 from banking_server.chaining import read_provenance
 from banking_server.tools.declaration import BankTool
+from banking_server.tools.pace import Pace
 from banking_server.tools.results import (
+    BUSY,
     incident_words,
     log_incident,
     refuse,
     temporarily_unavailable,
+    too_fast,
 )
 from banking_server.tools.scopes import READ_SCOPE, ScopeMissing, check_scope, has_scope
 from banking_server.tools.sdk import CallNext, HandlerResult, find_tool
@@ -50,6 +53,8 @@ class App:
     says who is calling."""
     infer: Infer | None = None
     """The server's own language model, if it has one."""
+    pace: Pace = field(default_factory=lambda: Pace(0))
+    """How fast a customer may go."""
 
     def caller(self) -> str:
         """Return the customer who is calling; never taken from a call's arguments.
@@ -124,6 +129,9 @@ class BankServer(MCPServer[App]):
         if context is None:
             return await call_tool(name, arguments)
         request = context.request_context
+        seconds = _too_early(request.lifespan_context)
+        if seconds:
+            return too_fast(seconds)
         if find_tool(self, name) is not None:
             return await _recorded(
                 request.lifespan_context,
@@ -137,6 +145,15 @@ class BankServer(MCPServer[App]):
             return refuse("unknown_tool", None, f"Unknown tool: {excerpt(name)}")
 
         return await _recorded(request.lifespan_context, UNKNOWN_TOOL, request.meta, refuse_unknown)
+
+
+def _too_early(app: App) -> float:
+    """Count the call, unless its HTTP request was: over stdio, and as a step in another call.
+
+    Returns 0, or the seconds until there is room for it.
+    """
+    is_step = _current.get(None) is not None
+    return app.pace.wait(app.caller()) if app.customer is not None or is_step else 0.0
 
 
 async def _recorded(
@@ -191,8 +208,17 @@ async def serving_resource(
         except MCPError as error:
             if error.code != INTERNAL_ERROR:
                 raise
+            if _is_busy(error):
+                raise MCPError(INTERNAL_ERROR, BUSY) from None
             incident = log_incident("resources/read", error)
             raise MCPError(INTERNAL_ERROR, incident_words(incident)) from None
+
+
+def _is_busy(error: BaseException | None) -> bool:
+    """Return whether an error began as the bank's being busy, however the SDK has wrapped it."""
+    while error is not None and not isinstance(error, BankBusy):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _outcome(result: CallToolResult) -> str:

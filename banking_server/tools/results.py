@@ -4,15 +4,17 @@ The bank says which argument is at fault by its name in Python; here it gets its
 """
 
 import logging
+import math
 import secrets
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from mcp.types import Annotations, CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from banking_server.bank.rules import NotFound, Refused
+from banking_server.bank.storage import BankBusy
 from banking_server.chaining import Directive, with_next_tool
 
 logger = logging.getLogger(__name__)
@@ -34,8 +36,12 @@ RefusalStatus = Literal[
     "wrong_code",
     "voided",
     "unknown_tool",
+    "busy",
     "unavailable",
 ]
+
+BUSY: Final = "The bank is busy, and nothing was done. Please try again in a moment."
+"""Said of a call that the bank had no time for."""
 
 
 class Refusal(Structured):
@@ -100,8 +106,28 @@ def refusal_of(outcome: Refused | NotFound) -> CallToolResult:
     return refuse("refused", field, f"{field}: {outcome.message}")
 
 
+def too_fast_words(seconds: float) -> str:
+    """Tell a caller who makes calls too fast when there will be room for the next."""
+    wait = math.ceil(seconds)
+    return (
+        "You are making calls faster than the bank takes them, and nothing was done. Please try "
+        f"again in {wait} {'second' if wait == 1 else 'seconds'}."
+    )
+
+
+def too_fast(seconds: float) -> CallToolResult:
+    """Return the result for a call that came `seconds` too early."""
+    return refuse("busy", None, too_fast_words(seconds))
+
+
 def temporarily_unavailable(tool: str, error: BaseException) -> CallToolResult:
-    """Return the result for a failure of ours: an incident that is in the log, and no detail."""
+    """Return the result for a call that the bank did not serve.
+
+    If it is busy, the caller is told so. Anything else is a failure of ours: an incident that is in
+    the log, and no detail.
+    """
+    if isinstance(error, BankBusy):
+        return refuse("busy", None, BUSY)
     incident = log_incident(tool, error)
     return refuse("unavailable", None, incident_words(incident), incident=incident)
 
