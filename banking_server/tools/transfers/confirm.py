@@ -25,7 +25,7 @@ from banking_server.bank.transfers import (
     VoidedForCodes,
     WrongCode,
 )
-from banking_server.tools.asking import Agreement, can_ask
+from banking_server.tools.asking import Agreement, Known, can_ask
 from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
@@ -58,7 +58,19 @@ async def ask_to_confirm(
     return Elicit(f"{summary(transfer)}: confirm it?", Agreement)
 
 
-@bank_tool(title="Confirm or Cancel Money Transfer", scope=TRANSFER_SCOPE, destructive=True)
+def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
+    """Say so if there is nothing to confirm, or this client cannot be asked."""
+    if arguments.get("action") == "confirm" and can_ask(ctx):
+        return None
+    return {"agreement": Known.model_construct(data=NotAsked())}
+
+
+@bank_tool(
+    title="Confirm or Cancel Money Transfer",
+    scope=TRANSFER_SCOPE,
+    destructive=True,
+    nothing_to_ask=not_to_be_asked,
+)
 @describing(wrong_codes=Rules().max_wrong_codes)
 async def confirm_or_cancel_money_transfer(
     transferId: Annotated[str, Field(description="The id that prepare_money_transfer gave.")],

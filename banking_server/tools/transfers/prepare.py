@@ -15,7 +15,7 @@ from banking_server.bank.accounts import AccountView
 from banking_server.bank.rules import NotFound, Refused, TransferDetails, check_details
 from banking_server.bank.transfers import AccountLocked, OverThreshold, Prepared, ToAccountMissing
 from banking_server.tools.amounts import AmountIn
-from banking_server.tools.asking import Option, Pick, can_ask, picker
+from banking_server.tools.asking import Known, Option, Pick, can_ask, picker
 from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
@@ -122,6 +122,18 @@ def _account_id(chosen: ElicitationResult[Any]) -> str | None:
     return chosen.data.account_id if isinstance(chosen.data, Chosen) else None
 
 
+def both_accounts_given(arguments: dict[str, Any], _: Context[Any, Any]) -> dict[str, Any] | None:
+    """Return the accounts if both are given; the bank itself checks the rest then."""
+    from_id, to_id = arguments.get("fromAccountId"), arguments.get("toAccountId")
+    if not isinstance(from_id, str) or not isinstance(to_id, str):
+        return None
+    return {
+        "chosen_from": Known.model_construct(data=Chosen(from_id)),
+        "chosen_to": Known.model_construct(data=Chosen(to_id)),
+        "details": None,
+    }
+
+
 async def locked_account_first(arguments: dict[str, Any]) -> CallToolResult | None:
     """Return the result for a locked from-account, whatever else is wrong with the arguments."""
     from_id = arguments.get("fromAccountId")
@@ -133,7 +145,10 @@ async def locked_account_first(arguments: dict[str, Any]) -> CallToolResult | No
 
 
 @bank_tool(
-    title="Prepare Money Transfer", scope=TRANSFER_SCOPE, before_refusal=locked_account_first
+    title="Prepare Money Transfer",
+    scope=TRANSFER_SCOPE,
+    before_refusal=locked_account_first,
+    nothing_to_ask=both_accounts_given,
 )
 async def prepare_money_transfer(
     amount: Annotated[
