@@ -47,6 +47,8 @@ class Schema:
         self._resources: defaultdict[str, list[Any]] = defaultdict(list, {"": [document]})
         self._anchors: defaultdict[str, list[Any]] = defaultdict(list)
         self._patterns: set[str] = set()
+        self._size = 0
+        self._refers = False
         self._index(document, "")
         if len(self._patterns) > MAX_PATTERNS:
             raise TooMuch
@@ -56,8 +58,9 @@ class Schema:
 
         `linear` says that no regular expression of the schema backtracks.
         """
-        _check_depth(value)
-        _Walk(self, linear).visit(self._document, value, 0)
+        steps = _size(value) * self._size
+        if steps > LIMIT or self._refers or self._patterns:
+            _Walk(self, linear).visit(self._document, value, 0)
 
     def rule_at(self, path: Sequence[str | int]) -> Any | Nowhere:
         """Return what stands at the end of a path through the schema and its references."""
@@ -86,6 +89,7 @@ class Schema:
         return [target for target in found if not isinstance(target, Nowhere)]
 
     def _index(self, node: Any, base: str) -> None:
+        self._size += 1
         if isinstance(node, list):
             for item in node:
                 self._index(item, base)
@@ -100,6 +104,7 @@ class Schema:
         for name in (node.get("$anchor"), node.get("$dynamicAnchor")):
             if isinstance(name, str):
                 self._anchors[name].append(node)
+        self._refers = self._refers or not _REFERENCES.isdisjoint(node)
         if base:
             self._base[id(node)] = base
         if isinstance(node.get("pattern"), str):
@@ -181,9 +186,11 @@ class _Walk:
             raise TooMuch
 
 
-def _check_depth(value: Any) -> None:
-    level = [value]
+def _size(value: Any) -> int:
+    """Return of how many values a value consists. Raises `TooMuch` if it is nested too deeply."""
+    size, level = 1, [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
+        size += sum(map(len, level))
         level = [
             member
             for outer in level
@@ -191,5 +198,5 @@ def _check_depth(value: Any) -> None:
             if isinstance(member, dict | list)
         ]
         if not level:
-            return
+            return size
     raise TooMuch

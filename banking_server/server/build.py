@@ -3,6 +3,7 @@
 import logging
 import secrets
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
@@ -105,12 +106,14 @@ def build_server(
     *,
     customer: str | None,
     clock: Callable[[], datetime] = utc_now,
+    monotonic: Callable[[], float] = time.monotonic,
     running: Running | None = None,
 ) -> MCPServer[App]:
     """Return the server for the one `customer` of a stdio connection, or for HTTP (None).
 
     Over HTTP a verified token says who is calling, due transfers are settled while it runs, and
-    `running` holds the application for what stands in front of the server.
+    `running` holds the application for what stands in front of the server. `monotonic` returns
+    seconds, by which a customer's pace is measured.
     Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
     """
     keys = load_keys(settings)
@@ -129,7 +132,7 @@ def build_server(
                 clock=clock,
                 customer=customer,
                 infer=infer,
-                pace=Pace(settings.calls_per_second),
+                pace=Pace(settings.calls_per_second, monotonic),
             )
             if not over_http:
                 yield app

@@ -6,7 +6,6 @@ nothing to be done. All that can be learned is one word, which anybody with a to
 """
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -31,7 +30,7 @@ class Health:
         self,
         app: ASGIApp,
         running: Running,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float],
     ) -> None:
         self._app = app
         self._running = running

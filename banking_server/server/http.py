@@ -1,5 +1,6 @@
 """The server over Streamable HTTP: the ASGI application."""
 
+import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final
@@ -21,14 +22,18 @@ from banking_server.server.settings import Settings, load_settings
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
-def http_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Starlette:
-    """Return the ASGI application: stateless Streamable HTTP at `/mcp`.
+def http_app(
+    settings: Settings,
+    clock: Callable[[], datetime] = utc_now,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Starlette:
+    """Return the ASGI application: stateless Streamable HTTP at `/mcp`, and `/health`.
 
     Raises `SecretUnavailable`.
     """
     running = Running()
     names = _names_let_in(settings)
-    mcp = build_server(settings, customer=None, clock=clock, running=running)
+    mcp = build_server(settings, customer=None, clock=clock, monotonic=monotonic, running=running)
     app = mcp.streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
@@ -46,7 +51,7 @@ def http_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Sta
     app.add_middleware(UncheckedTokens)
     # What was not meant for this server is read no further.
     app.add_middleware(KnownNames, names=names)
-    app.add_middleware(Health, running=running)
+    app.add_middleware(Health, running=running, monotonic=monotonic)
     return app
 
 

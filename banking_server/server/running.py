@@ -44,7 +44,7 @@ class Running:
         """Say whether the bank is open and answers. Never raises."""
         try:
             await is_customer(self.app.bank, "")
-        except Exception:
-            logger.warning("The bank cannot be read", exc_info=True)
+        except Exception as error:
+            logger.warning("The bank cannot be read (%s)", type(error).__name__)
             return False
         return True

@@ -47,13 +47,17 @@ class ToolScopes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
-        if scope["type"] != "http" or scope["path"] != PATH or get_access_token() is None:
+        token = get_access_token()
+        if scope["type"] != "http" or scope["path"] != PATH or token is None:
             await self._app(scope, receive, send)
-        elif scope["method"] == "POST":
-            await self._bounded(scope, receive, send)
-        else:
+        elif scope["method"] != "POST":
             # Without sessions there is no stream to open with GET, and none to end with DELETE.
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+        elif READ_SCOPE in token.scopes and TRANSFER_SCOPE in token.scopes:
+            # Good for every tool, so that it does not matter here what the request asks for.
+            await self._app(scope, receive, send)
+        else:
+            await self._bounded(scope, receive, send)
 
     async def _check(self, scope: Scope, receive: Receive, send: Send) -> None:
         first = await receive()

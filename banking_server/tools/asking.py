@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
-from mcp.server.mcpserver import AcceptedElicitation, Context
+from mcp.server.mcpserver import Context
 from mcp.types.version import is_version_at_least
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
@@ -33,11 +33,6 @@ def can_ask(ctx: Context[Any, Any]) -> bool:
     if elicitation is None or (elicitation.form is None and elicitation.url is not None):
         return False
     return asks_in_results(ctx) or can_send_request(ctx)
-
-
-Known = AcceptedElicitation[Any]
-"""What a question found without asking. Kept here, as pydantic would make the type anew each time.
-"""
 
 
 class Pick(BaseModel):

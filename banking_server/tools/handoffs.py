@@ -15,7 +15,7 @@ from pydantic import Field
 
 from banking_server.bank import handoffs as bank_handoffs
 from banking_server.bank.handoffs import ChoiceRecorded, HandoffOpened, HandoffView
-from banking_server.tools.asking import Known, Option, Pick, can_ask, picker
+from banking_server.tools.asking import Option, Pick, can_ask, picker
 from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
@@ -65,7 +65,7 @@ async def ask_how_to_connect(reason: str | None, ctx: Context[Any, Any]) -> NotA
 
 def not_to_be_asked(_: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
     """Say so if this client cannot be asked."""
-    return None if can_ask(ctx) else {"connection": Known.model_construct(data=NotAsked())}
+    return None if can_ask(ctx) else {"connection": NotAsked()}
 
 
 @bank_tool(title="Request Agent Handoff", scope=READ_SCOPE, nothing_to_ask=not_to_be_asked)

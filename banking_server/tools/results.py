@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from banking_server.bank.rules import NotFound, Refused
 from banking_server.bank.storage import BankBusy
-from banking_server.chaining import Directive, with_next_tool
+from banking_server.chaining import META_KEY, Directive
 
 logger = logging.getLogger(__name__)
 
@@ -81,12 +81,12 @@ def result(
     is_error: bool = False,
 ) -> CallToolResult:
     """Return the result of a call; `then` is the tool that must be called next, if there is one."""
-    made = CallToolResult(
+    return CallToolResult(
         content=[text(content)] if isinstance(content, str) else list(content),
         structured_content=structured.model_dump(mode="json", by_alias=True, exclude_none=True),
         is_error=is_error,
+        _meta=None if then is None else {META_KEY: then.to_wire()},
     )
-    return made if then is None else with_next_tool(made, then.tool, then.arguments)
 
 
 def refuse(

@@ -33,9 +33,11 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types import (
+    CallToolResult,
     CreateMessageRequest,
     CreateMessageRequestParams,
     CreateMessageResult,
+    InputRequiredResult,
     InputResponseRequestParams,
     InputResponses,
     ToolAnnotations,
@@ -57,12 +59,21 @@ __all__ = [
 _LifespanT = TypeVar("_LifespanT")
 
 
-class _ArgumentsAsSent(FuncMetadata):
-    """Takes arguments as they were sent: the text `"null"` is a text, not a missing value."""
+class _AsSent(FuncMetadata):
+    """Takes arguments as they were sent: the text `"null"` is a text, not a missing value.
+
+    And gives results as they were made: of the very model that their schema was made of.
+    """
 
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments unchanged."""
         return data
+
+    def convert_result(self, result: Any) -> CallToolResult | InputRequiredResult:
+        """Return the result unchanged. Raises `TypeError` if it is none."""
+        if not isinstance(result, CallToolResult | InputRequiredResult):
+            raise TypeError(f"a tool returned {type(result).__name__}")
+        return result
 
 
 class ExactTool(Tool):
@@ -92,7 +103,7 @@ class ExactTool(Tool):
         )
         fields: dict[str, Any] = {name: getattr(tool, name) for name in Tool.model_fields}
         fields["parameters"] = exact.model_json_schema(by_alias=True)
-        fields["fn_metadata"] = _ArgumentsAsSent(
+        fields["fn_metadata"] = _AsSent(
             arg_model=exact,
             output_schema=metadata.output_schema and output_schema(metadata.output_schema),
             output_model=metadata.output_model,

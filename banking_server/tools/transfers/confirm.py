@@ -25,7 +25,7 @@ from banking_server.bank.transfers import (
     VoidedForCodes,
     WrongCode,
 )
-from banking_server.tools.asking import Agreement, Known, can_ask
+from banking_server.tools.asking import Agreement, can_ask
 from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
@@ -62,7 +62,7 @@ def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[s
     """Say so if there is nothing to confirm, or this client cannot be asked."""
     if arguments.get("action") == "confirm" and can_ask(ctx):
         return None
-    return {"agreement": Known.model_construct(data=NotAsked())}
+    return {"agreement": NotAsked()}
 
 
 @bank_tool(
@@ -97,7 +97,7 @@ async def confirm_or_cancel_money_transfer(
             return refusal_of(cancelled)
         words = f"{summary(cancelled.transfer)} is cancelled. Nothing is reserved for it any more."
         return result(words, transfer_content(cancelled.transfer), then=next_step(cancelled))
-    said = agreement.data if isinstance(agreement, AcceptedElicitation) else None
+    said = agreement.data if isinstance(agreement, AcceptedElicitation) else agreement
     asked = not isinstance(said, NotAsked)
     agreed = isinstance(said, Agreement) and said.agreed
     if asked and not agreed:

@@ -15,7 +15,7 @@ from banking_server.bank.accounts import AccountView
 from banking_server.bank.rules import NotFound, Refused, TransferDetails, check_details
 from banking_server.bank.transfers import AccountLocked, OverThreshold, Prepared, ToAccountMissing
 from banking_server.tools.amounts import AmountIn
-from banking_server.tools.asking import Known, Option, Pick, can_ask, picker
+from banking_server.tools.asking import Option, Pick, can_ask, picker
 from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
@@ -114,7 +114,9 @@ def _ask(
     return Elicit(question, picker("Account", options))
 
 
-def _account_id(chosen: ElicitationResult[Any]) -> str | None:
+def _account_id(chosen: ElicitationResult[Any] | Chosen) -> str | None:
+    if isinstance(chosen, Chosen):
+        return chosen.account_id
     if not isinstance(chosen, AcceptedElicitation):
         return None
     if isinstance(chosen.data, Pick):
@@ -127,11 +129,7 @@ def both_accounts_given(arguments: dict[str, Any], _: Context[Any, Any]) -> dict
     from_id, to_id = arguments.get("fromAccountId"), arguments.get("toAccountId")
     if not isinstance(from_id, str) or not isinstance(to_id, str):
         return None
-    return {
-        "chosen_from": Known.model_construct(data=Chosen(from_id)),
-        "chosen_to": Known.model_construct(data=Chosen(to_id)),
-        "details": None,
-    }
+    return {"chosen_from": Chosen(from_id), "chosen_to": Chosen(to_id), "details": None}
 
 
 async def locked_account_first(arguments: dict[str, Any]) -> CallToolResult | None:
