@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 import anyio
-from mcp.server import MCPServer
+from mcp.server import CacheHint, MCPServer
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import RequestStateSecurity
 
@@ -42,6 +42,9 @@ logger = logging.getLogger(__name__)
 NAME: Final = "banking-server"
 
 SETTLE_EVERY_SECONDS: Final = 60
+
+TOOLS_FRESH_MS: Final = 60_000
+"""How long a client may keep the list of tools. It only changes with the program."""
 
 _INSTRUCTIONS = """\
 A personal bank. Start with list_accounts for the ids that the other tools take. A transfer has two
@@ -157,6 +160,8 @@ def build_server(
         auth=_auth(settings, tokens) if over_http else None,
         # All processes share the key: the answer may reach another process than the one that asked.
         request_state_security=RequestStateSecurity(keys=[keys.request_state]),
+        # A client that follows a chain looks the next tool up, and need not ask for the list again.
+        cache_hints={"tools/list": CacheHint(ttl_ms=TOOLS_FRESH_MS, scope="private")},
     )
     add_resources(mcp)
     chaining.bind(mcp)
