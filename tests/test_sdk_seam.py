@@ -52,6 +52,7 @@ BORROWED: list[tuple[str, str, set[str]]] = [
     ("tools/sdk.py", "mcp.server.context:CallNext", set()),
     ("tools/sdk.py", "mcp.server.context:HandlerResult", set()),
     ("tools/calling.py", "mcp.server:MCPServer.call_tool", {"name", "arguments", "context"}),
+    ("tools/calling.py", "mcp.server:MCPServer._tool_input_schema", {"name"}),
     (
         "tools/sdk.py and chaining/server.py, as MCPServer._tool_manager",
         "mcp.server.mcpserver.tools:ToolManager.get_tool",

@@ -18,6 +18,8 @@ other module of the tools imports any.
   no other place in which every read of a resource can be seen.
 - `MCPServer.call_tool`, which `calling.BankServer` overrides: that each `tools/call` goes through
   it is nowhere promised.
+- `MCPServer._tool_input_schema`, which `calling.BankServer` overrides: the schema that headers are
+  checked against. No tool of ours has such headers.
 - The server's tool manager: the public `list_tools` makes a list of all tools anew for each call.
 """
 

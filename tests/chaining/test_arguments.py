@@ -307,6 +307,13 @@ HOSTILE = {
         },
         {},
     ),
+    "references as deep as Python still follows": (
+        {
+            "$defs": {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(150)} | {"d150": {}},
+            "$ref": "#/$defs/d0",
+        },
+        {},
+    ),
     "items by alternatives": (
         {"properties": {"a": {"items": {"anyOf": [{"const": n} for n in range(1000)]}}}},
         {"a": ["x"] * 2000},

@@ -87,6 +87,16 @@ async def test_a_request_too_many_is_told_when_to_come_back(database: Path) -> N
     assert "again in 1 second" in error["error"]["message"]
 
 
+async def test_the_steps_inside_a_request_count_too(database: Path) -> None:
+    steps = [{**tool_call("list_accounts"), "id": number} for number in range(6)]
+    async with bank_at(database, calls_per_second=2) as bank:
+        body = tool_call("multiplex_tools", {"tools": steps})
+        answer = await bank.client.post(FAR, json=body, headers=bank.headers())
+    results = answer.json()["result"]["structuredContent"]["results"]
+    assert [each["status"] for each in results] == ["done"] * 3 + ["failed"] * 3
+    assert results[-1]["structuredContent"]["status"] == "busy"
+
+
 async def test_without_a_token_nobody_counts(database: Path) -> None:
     async with bank_at(database, calls_per_second=1) as bank:
         tries = [(await bank.client.post(FAR, json={})).status_code for _ in range(4)]
