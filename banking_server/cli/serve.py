@@ -104,7 +104,7 @@ def _serve_http(settings: "Settings") -> None:
     from uvicorn.supervisors import Multiprocess
 
     from banking_server.server.build import GIVEN_UP, check_before_serving, configure_logging
-    from banking_server.server.connections import NoDelayHttp
+    from banking_server.server.connections import Http
 
     configure_logging(settings.log_level)
     anyio.run(check_before_serving, settings)
@@ -117,7 +117,7 @@ def _serve_http(settings: "Settings") -> None:
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
-        http=NoDelayHttp,
+        http=Http,
         lifespan="on",
         ws="none",
         log_config=None,

@@ -4,6 +4,7 @@ import logging
 import os
 import secrets
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
-from mcp.server import MCPServer
+from mcp.server import CacheHint, MCPServer
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import RequestStateSecurity
 
@@ -36,6 +37,7 @@ from banking_server.tools import (
     App,
     BankServer,
     Infer,
+    Pace,
     add_resources,
     serving_resource,
 )
@@ -51,6 +53,8 @@ GIVEN_UP: Final = 3
 that end, but stops when one ends with this, as it does when one cannot be started."""
 LAST_WORDS_SECONDS: Final = 0.5
 """For those whose calls were refused, to be told before the process ends."""
+TOOLS_FRESH_MS: Final = 60_000
+"""How long a client may keep the list of tools. It only changes with the program."""
 
 _INSTRUCTIONS = """\
 A personal bank. Start with list_accounts for the ids that the other tools take. A transfer has two
@@ -129,12 +133,14 @@ def build_server(
     *,
     customer: str | None,
     clock: Callable[[], datetime] = utc_now,
+    monotonic: Callable[[], float] = time.monotonic,
     running: Running | None = None,
 ) -> MCPServer[App]:
     """Return the server for the one `customer` of a stdio connection, or for HTTP (None).
 
     Over HTTP a verified token says who is calling, due transfers are settled while it runs, and
-    `running` holds the application for what stands in front of the server.
+    `running` holds the application for what stands in front of the server. `monotonic` returns
+    seconds, by which a customer's pace is measured.
     Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
     """
     keys = load_keys(settings)
@@ -148,7 +154,13 @@ def build_server(
         async with AsyncExitStack() as open_until_the_end:
             bank = await open_until_the_end.enter_async_context(open_bank(settings, clock(), keys))
             infer = None if model is None else await open_until_the_end.enter_async_context(model())
-            app = App(bank=bank, clock=clock, customer=customer, infer=infer)
+            app = App(
+                bank=bank,
+                clock=clock,
+                customer=customer,
+                infer=infer,
+                pace=Pace(settings.calls_per_second, monotonic),
+            )
             async with anyio.create_task_group() as background:
                 background.start_soon(_end_when_lost, bank)
                 if over_http:
@@ -171,6 +183,8 @@ def build_server(
         auth=_auth(settings, tokens) if over_http else None,
         # All processes share the key: the answer may reach another process than the one that asked.
         request_state_security=RequestStateSecurity(keys=[keys.request_state]),
+        # A client that follows a chain looks the next tool up, and need not ask for the list again.
+        cache_hints={"tools/list": CacheHint(ttl_ms=TOOLS_FRESH_MS, scope="private")},
     )
     add_resources(mcp)
     chaining.bind(mcp)
