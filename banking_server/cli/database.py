@@ -1,32 +1,19 @@
 """The database itself: where it is, made, emptied, checked, copied and put back."""
 
-import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from banking_server.cli.at_the_bank import at_the_bank
 from banking_server.cli.messages import CommandFailed, note
-from banking_server.cli.options import DatabaseOption, settings_of
+from banking_server.cli.options import DatabaseOption, YesOption, ask, settings_of
 
 if TYPE_CHECKING:
     from banking_server.bank.storage import Bank
+    from banking_server.server.settings import Settings
 
 database_app = typer.Typer(help="The database.", no_args_is_help=True)
-
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-
-
-def ask(question: str, *, yes: bool) -> None:
-    """Go on only if somebody says yes, or `yes` was said already.
-
-    Raises `CommandFailed` if nobody is there to be asked.
-    """
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise CommandFailed(f"Nobody is here to be asked: {question} With --yes it is not asked.")
-    typer.confirm(question, abort=True, err=True)
 
 
 @database_app.command("path")
@@ -69,6 +56,69 @@ def database_reset(
     anyio.run(delete_bank, where)
     at_the_bank(settings, _do_nothing, create=True)
     note(f"{where} holds the demo data again, and nothing else.")
+
+
+@database_app.command("check")
+def database_check(ctx: typer.Context, database: DatabaseOption = None) -> None:
+    """Check that everything in the database is as it must be; a server may go on meanwhile.
+
+    Every fault is one line, and the exit code is then 1.
+    """
+    from banking_server.bank.upkeep import find_faults
+
+    settings = settings_of(ctx, database=database)
+    faults = at_the_bank(settings, lambda bank: bank.read(find_faults), create=False)
+    for fault in faults:
+        print(fault)
+    if faults:
+        raise typer.Exit(1)
+    print(f"All is well with {settings.database}.")
+
+
+@database_app.command("backup")
+def database_backup(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A new file; there must be none of this name.")],
+    database: DatabaseOption = None,
+) -> None:
+    """Copy the database to a new file, and check the copy; a server may go on meanwhile.
+
+    The secret is not in it.
+    """
+    from banking_server.bank.backup import back_up
+
+    settings = settings_of(ctx, database=database)
+    back_up(_file_of(settings), file.absolute())
+    note(f"{file} holds a copy of {settings.database}; its secret is not in it.")
+
+
+@database_app.command("restore")
+def database_restore(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="What `database backup` wrote.")],
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+) -> None:
+    """Put a copy in the place of the database, which no server may have open."""
+    from banking_server.bank.backup import restore
+    from banking_server.server.build import utc_now
+
+    settings = settings_of(ctx, database=database)
+    path = _file_of(settings)
+    ask(f"Replace everything in {path} with what {file} holds?", yes=yes)
+    kept = restore(path, file.absolute(), now=utc_now())
+    note(f"{path} holds what was in {file}.")
+    if kept is not None:
+        note(f"What it held before is in {kept}; delete that when it is not needed.")
+
+
+def _file_of(settings: "Settings") -> Path:
+    """Return the database, which is a SQLite file. Raises `CommandFailed` if it is not."""
+    if not isinstance(settings.database, Path):
+        raise CommandFailed(
+            "This is for SQLite files; PostgreSQL has its own pg_dump and pg_restore."
+        )
+    return settings.database
 
 
 async def _do_nothing(_: "Bank") -> None:

@@ -28,6 +28,7 @@ from banking_server.bank.approvals import decide_approval, request_approval
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Rules
 from banking_server.bank.transfers import cancel_transfer, settle
+from banking_server.bank.upkeep import find_faults
 
 from ..kit.postgres import Resettable
 from ..kit.words import wrong
@@ -357,6 +358,7 @@ class BankMachine(RuleBasedStateMachine):
     def the_books_balance(self) -> None:
         if hasattr(self, "path"):
             check_books(self.path, self.now)
+            assert self.runner.run(self.bank.read(find_faults)) == []
 
     @invariant()
     def the_model_agrees(self) -> None:
