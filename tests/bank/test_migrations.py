@@ -244,7 +244,9 @@ async def test_what_breaks_a_rule_of_the_new_format_is_refused_and_stays_as_it_w
 # --- what a format is
 
 
-@pytest.mark.parametrize("dialect", [sqlite_dialect.dialect(), postgresql.DIALECT], ids=str)
+@pytest.mark.parametrize(
+    "dialect", [sqlite_dialect.dialect(), postgresql.DIALECT], ids=lambda dialect: dialect.name
+)
 def test_the_newest_format_is_what_the_models_say(dialect: sa.Dialect) -> None:
     """If this fails, the tables have changed: that takes a new format, and a way to get there."""
     frozen = statements(SCHEMA_VERSION, dialect.name)

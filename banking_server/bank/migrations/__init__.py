@@ -4,11 +4,10 @@ A format is a revision: format 2 is `0002`. What each of them is stands in `vers
 it is. Alembic is loaded only where there is something to do.
 """
 
+import itertools
 import logging
 import os
 import re
-import secrets
-from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +16,7 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy.engine import URL
 
+from banking_server.bank.backup import back_up
 from banking_server.bank.file_lock import FileLock
 from banking_server.bank.location import Location
 from banking_server.bank.models import SCHEMA_VERSION
@@ -93,32 +93,13 @@ def _upgrade_file(path: Path, connection: sa.Connection) -> None:
 
 
 def _back_up(path: Path, version: int) -> Path:
-    """Copy the file, as one file for its owner only; an earlier backup is never overwritten."""
-    draft = beside(path, f".{secrets.token_hex(8)}")
-    try:
-        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        with (
-            closing(connect(path, wait_seconds=LOCK_WAIT_SECONDS)) as source,
-            closing(connect(draft, wait_seconds=0)) as copy,
-        ):
-            source.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE").fetchall()
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        return _link(draft, beside(path, f".format-{version}.backup"))
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def _link(draft: Path, backup: Path) -> Path:
-    for number in range(1, 1000):
-        name = backup if number == 1 else beside(backup, f"-{number}")
-        try:
-            os.link(draft, name)
-        except FileExistsError:
-            continue
-        return name
-    raise DatabaseUnavailable(f"There are too many backups like {backup}.")
+    """Copy the file, and check the copy; one from an earlier attempt is never overwritten."""
+    for number in itertools.count(1):
+        backup = beside(path, f".format-{version}.backup{f'-{number}' if number > 1 else ''}")
+        if not os.path.lexists(backup):
+            back_up(path, backup)
+            break
+    return backup
 
 
 def upgrade_database(url: URL) -> None:
