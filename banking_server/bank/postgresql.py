@@ -38,6 +38,7 @@ from banking_server.bank.storage import (
     BankBusy,
     DatabaseFailed,
     DatabaseUnavailable,
+    MaybeDone,
     Places,
     to_the_end,
 )
@@ -215,9 +216,7 @@ class PostgresStore:
             if not connection.closed:
                 raise _in_our_words(error) from None
             if ending and kind.end == "COMMIT":
-                raise DatabaseFailed(
-                    "The connection broke during a commit, which the database may have done or not."
-                ) from None
+                raise MaybeDone("The connection to the database broke during a commit.") from None
             raise _ConnectionLost from None
         finally:
             self._put_back(connection)

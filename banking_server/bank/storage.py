@@ -36,6 +36,10 @@ class DatabaseFailed(Exception):
     """The database reported an error. The message says which, and nothing of what is stored."""
 
 
+class MaybeDone(DatabaseFailed):
+    """The database could not say whether it has committed. To call again is safe."""
+
+
 class DatabaseMissing(DatabaseUnavailable):
     """There is no database, and it was not asked for a new one."""
 
