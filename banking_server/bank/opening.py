@@ -70,7 +70,7 @@ async def delete_bank(location: Location) -> None:
     Raises `DatabaseUnavailable` if it is in use, is not one of ours, or cannot be deleted.
     """
     if isinstance(location, URL):
-        await asyncio.to_thread(_postgresql().delete_bank, location)
+        await asyncio.to_thread(load_postgresql().delete_bank, location)
     else:
         await asyncio.to_thread(delete_database, location)
 
@@ -85,7 +85,7 @@ async def _open_file(path: Path, *, may_create: bool) -> tuple[Store, bool]:
 
 
 async def _open_database(url: URL, *, may_create: bool) -> tuple[Store, bool]:
-    postgresql = _postgresql()
+    postgresql = load_postgresql()
     store = await postgresql.PostgresStore.open(url)
     try:
         version = await store.read(postgresql.read_format)
@@ -106,8 +106,8 @@ async def _open_database(url: URL, *, may_create: bool) -> tuple[Store, bool]:
     return store, version is None
 
 
-def _postgresql() -> Any:
-    """Load what works with PostgreSQL, which most banks do without."""
+def load_postgresql() -> Any:
+    """Load what most banks do without. Raises `DatabaseUnavailable` if it is not installed."""
     try:
         from banking_server.bank import postgresql
     except ImportError as error:
@@ -138,6 +138,6 @@ async def _fill(bank: Bank, data: DemoData, now: datetime) -> None:
 def _is_still_empty(tx: Transaction) -> bool:
     if tx.dialect.name == "sqlite":
         return tx.first(_USER_VERSION) == 0
-    postgresql = _postgresql()
+    postgresql = load_postgresql()
     postgresql.lock_schema(tx)
     return postgresql.read_format(tx) is None

@@ -21,7 +21,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -214,7 +214,7 @@ class PostgresStore:
             return result
         except psycopg.Error as error:
             if not connection.closed:
-                raise _in_our_words(error) from None
+                raise in_our_words(error) from None
             if ending and kind.end == "COMMIT":
                 raise MaybeDone("The connection to the database broke during a commit.") from None
             raise _ConnectionLost from None
@@ -263,8 +263,8 @@ class PostgresStore:
                 return
 
 
-def _in_our_words(error: psycopg.Error) -> Exception:
-    """Return what to raise: PostgreSQL's own words may hold what is stored, or who we are."""
+def in_our_words(error: psycopg.Error) -> Exception:
+    """Return what to raise instead: PostgreSQL's words may hold what is stored, or who we are."""
     if error.sqlstate in _COME_AGAIN:
         return BankBusy()
     if isinstance(error, psycopg.IntegrityError):
@@ -331,6 +331,16 @@ def read_format(tx: Transaction) -> int | None:
     if version is None or not _FORMAT.fullmatch(version):
         raise DatabaseUnavailable("The database is another program's.")
     return int(version)
+
+
+def copy_in(
+    connection: psycopg.Connection[Any], table: sa.Table, rows: Iterable[Sequence[Any]]
+) -> None:
+    """Store rows with all columns of the table, in their order."""
+    columns = ", ".join(column.name for column in table.columns)
+    with connection.cursor().copy(f"COPY {table.name} ({columns}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)
 
 
 def delete_bank(url: URL) -> None:
