@@ -1,8 +1,8 @@
 """The server over Streamable HTTP: the ASGI application."""
 
-import time
 import gc
 import sys
+import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final
