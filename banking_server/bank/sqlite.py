@@ -4,15 +4,27 @@ Writes are committed in groups. What waits is run by one thread, each piece of w
 of its own, in one `BEGIN IMMEDIATE … COMMIT`; when that is on the disk, all are told. So the price
 of a commit is shared by those who wait for it. Reads have connections of their own.
 
-SQLite before 3.51.3 can lose the end of its write-ahead log if a checkpoint and a commit of two
-connections meet (https://www.sqlite.org/wal.html#walresetbug). Here they never do: nothing is
-checkpointed by itself, and whoever writes or checkpoints holds the lock on the file beside it.
+SQLite before 3.51.3 can lose committed transactions if a commit begins the write-ahead log anew
+while another connection checkpoints it (https://www.sqlite.org/wal.html#walresetbug). Here no
+commit and no checkpoint ever meet, whatever the version, and however many processes there are:
+
+- No connection checkpoints by itself (`sqlite_file.set_up`).
+- Who commits or checkpoints holds the lock on the file beside the database (`FileLock`).
+- SQLite checkpoints once more when the last connection closes, and when the journal mode is
+  changed. Both happen under its exclusive lock on the whole file, for which no other connection
+  may be open: who opens one meanwhile waits.
+
+That holds for this program. Another one that writes to the file, such as SQLite's own shell,
+should do so only while no server runs.
 """
 
 import asyncio
+import logging
+import secrets
 import sqlite3
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
@@ -21,9 +33,11 @@ from sqlalchemy.dialects import sqlite as sqlite_dialect
 from banking_server.bank import storage
 from banking_server.bank.driver import Connection
 from banking_server.bank.file_lock import FileLock
-from banking_server.bank.sqlite_file import begin, identity_of, lock_path, set_up
-from banking_server.bank.storage import BankBusy, DatabaseUnavailable, to_the_end
+from banking_server.bank.sqlite_file import begin, beside, identity_of, set_up
+from banking_server.bank.storage import BankBusy, DatabaseUnavailable, Places, to_the_end
 from banking_server.bank.transaction import Transaction
+
+logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 _Seen = TypeVar("_Seen")
@@ -38,20 +52,28 @@ LONG_WAL_BYTES: Final = 4 * 1024 * 1024
 DIALECT: Final = sqlite_dialect.dialect()
 
 
-class DatabaseLost(DatabaseUnavailable):
-    """The file was deleted or replaced while it was open."""
+LOOK_EVERY_SECONDS: Final = 1.0
+"""How often it is looked whether the files are still there while nobody asks for anything."""
 
-    def __init__(self, path: Path) -> None:
+
+class DatabaseLost(DatabaseUnavailable):
+    """A file of the database was deleted or replaced while it was open."""
+
+    def __init__(self, database: Path, file: Path) -> None:
+        what = f"The database {database}" if file == database else f"{file}, of the database,"
         super().__init__(
-            f"The database {path} was deleted or replaced while it was in use. Nothing that was "
-            "not acknowledged is in it. Put the file back, or restore a backup, and start again."
+            f"{what} was deleted or replaced while it was in use. Nothing was acknowledged after "
+            "that. Put the file back, or restore a backup, and start again."
         )
+        self.file = file
 
 
 class _Waiting(Generic[_T]):
     """A piece of work, and who waits for it."""
 
-    __slots__ = ("committed", "error", "future", "look", "result", "seen", "work")
+    __slots__ = ("committed", "error", "future", "look", "result", "seen", "timer", "work")
+
+    timer: asyncio.TimerHandle
 
     def __init__(
         self,
@@ -71,15 +93,18 @@ class _Waiting(Generic[_T]):
 class SqliteStore:
     """A `Store` in a SQLite file. Made by `SqliteStore.open`."""
 
-    def __init__(self, path: Path, writer: Connection) -> None:
+    def __init__(self, path: Path, writer: Connection, lock: FileLock) -> None:
         self._path = path
-        self._wal = path.with_name(path.name + "-wal")
-        self._identity = identity_of(path)
-        self._lock = FileLock(lock_path(path))
+        self._wal = beside(path, "-wal")
+        # A connection is open: as long as one is, SQLite itself replaces none of its files.
+        self._files = {
+            file: identity_of(file)
+            for file in (path, self._wal, beside(path, "-shm"), beside(path, ".lock"))
+        }
         self._writer = writer
+        self._lock = lock
         self._idle: list[Connection] = []
-        self._free = asyncio.Semaphore(READERS)
-        self._reading = 0
+        self._readers = Places(READERS)
         # What waits to look at the database, and what waits to write. A piece of work is in one
         # of them until the writer's thread takes it out; who takes it out has it.
         self._to_look: deque[_Waiting[Any]] = deque()
@@ -87,22 +112,38 @@ class SqliteStore:
         self._at_work: asyncio.Task[None] | None = None
         self._checkpoint_at = LONG_WAL_BYTES
         self._closed = False
-        self._lost = asyncio.Event()
+        self._lost: Path | None = None
+        self._is_lost = asyncio.Event()
 
     @classmethod
     async def open(cls, path: Path) -> "SqliteStore":
-        """Open a file that is there and is ours. Raises `OSError` or `sqlite3.Error`."""
-        writer = await Connection.open(path, lambda connection: set_up(connection))
+        """Open a file that is there and is ours.
+
+        Raises `DatabaseUnavailable`, `OSError` or `sqlite3.Error`.
+        """
+        before = identity_of(path)
+        writer = await Connection.open(path, set_up)
         try:
-            return cls(path, writer)
+            store = cls(path, writer, FileLock(beside(path, ".lock")))
         except BaseException:
             await writer.close()
             raise
+        if store._files[path] != before:
+            # It was replaced in this moment: which of the two is open cannot be told.
+            await store.close()
+            raise DatabaseLost(path, path)
+        return store
 
     async def until_lost(self) -> str:
-        """Wait until the file was deleted or replaced, and return that in words."""
-        await self._lost.wait()
-        return str(DatabaseLost(self._path))
+        """Wait until one of the files was deleted or replaced, and return that in words."""
+        while True:
+            try:
+                self._check_files()
+            except DatabaseLost as lost:
+                self._take_note(lost)
+                return str(lost)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_lost.wait(), LOOK_EVERY_SECONDS)
 
     async def close(self) -> None:
         """Finish what has begun, and close every connection."""
@@ -110,47 +151,83 @@ class SqliteStore:
             return
         self._closed = True
         for waiting in (*self._to_look, *self._to_write):
-            waiting.future.cancel()
-        self._to_look.clear()
-        self._to_write.clear()
+            if self._take_out(waiting):
+                waiting.future.set_exception(_closed())
         if self._at_work is not None:
             await to_the_end(self._at_work)
         for connection in (*self._idle, self._writer):
             await to_the_end(connection.close())
         self._lock.close()
+        if self._lost is not None:
+            self._put_log_aside()
+
+    # --- files that are gone
+
+    def _check_files(self) -> None:
+        """Raise `DatabaseLost` unless every file is the one that was opened.
+
+        What is written to a file that nobody will find again has not been done.
+        """
+        if self._lost is not None:
+            raise DatabaseLost(self._path, self._lost)
+        for file, identity in self._files.items():
+            if identity_of(file) != identity:
+                raise DatabaseLost(self._path, file)
+
+    def _take_note(self, lost: DatabaseLost) -> None:
+        self._lost = lost.file
+        self._is_lost.set()
+
+    def _put_log_aside(self) -> None:
+        """Keep our log from a database that was put in the place of ours.
+
+        SQLite would take it for that database's own, and ruin it. Where nothing was put in its
+        place, the log stays: it is needed if the file is put back.
+        """
+        replaced = identity_of(self._path) not in (None, self._files[self._path])
+        if replaced and identity_of(self._wal) == self._files[self._wal]:
+            aside = self._wal.with_name(f"{self._wal.name}.lost-{secrets.token_hex(4)}")
+            with suppress(OSError):
+                self._wal.rename(aside)
+                beside(self._path, "-shm").unlink(missing_ok=True)
 
     # --- reading
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:
         """Run `work` on one state of the database, which it cannot change."""
-        await self._wait_to_read()
-        try:
+        async with self._readers.one():
+            self._check_open()
             connection = self._idle.pop() if self._idle else await self._open_reader()
             try:
-                return await to_the_end(connection.run(lambda raw: _on_one_state(raw, work)))
+                return await to_the_end(connection.run(lambda raw: self._on_one_state(raw, work)))
+            except DatabaseLost as lost:
+                self._take_note(lost)
+                raise
             finally:
-                self._idle.append(connection)
-        finally:
-            self._free.release()
-
-    async def _wait_to_read(self) -> None:
-        if not self._free.locked():
-            await self._free.acquire()
-            return
-        if self._reading >= storage.MAX_WAITING:
-            raise BankBusy
-        self._reading += 1
-        try:
-            await asyncio.wait_for(self._free.acquire(), storage.WAIT_SECONDS)
-        except TimeoutError:
-            raise BankBusy from None
-        finally:
-            self._reading -= 1
+                if self._closed:
+                    await to_the_end(connection.close())
+                else:
+                    self._idle.append(connection)
 
     async def _open_reader(self) -> Connection:
-        return await Connection.open(
-            self._path, lambda connection: set_up(connection, read_only=True)
-        )
+        return await Connection.open(self._path, lambda raw: set_up(raw, read_only=True))
+
+    def _on_one_state(
+        self, connection: sqlite3.Connection, work: Callable[[Transaction], _T]
+    ) -> _T:
+        connection.execute("BEGIN")
+        try:
+            result = work(Transaction(connection.execute, DIALECT, lock_rows=False))
+        finally:
+            connection.execute("ROLLBACK")
+        self._check_files()
+        return result
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise _closed()
+        if self._lost is not None:
+            raise DatabaseLost(self._path, self._lost)
 
     # --- writing
 
@@ -166,20 +243,17 @@ class SqliteStore:
 
     async def _done(self, waiting: _Waiting[_T]) -> _T:
         """Let it be done, and return what came of it when that is on the disk."""
-        if self._lost.is_set():
-            raise DatabaseLost(self._path)
-        if self._closed:
-            raise DatabaseUnavailable("The database is closed.")
+        self._check_open()
         if len(self._to_look) + len(self._to_write) >= storage.MAX_WAITING:
             raise BankBusy
         (self._to_write if waiting.look is None else self._to_look).append(waiting)
         if self._at_work is None:
             self._at_work = asyncio.ensure_future(self._take_turns())
-        timer = asyncio.get_running_loop().call_later(storage.WAIT_SECONDS, self._give_up, waiting)
+        self._set_timer(waiting)
         try:
             return await self._to_its_end(waiting)
         finally:
-            timer.cancel()
+            waiting.timer.cancel()
 
     async def _to_its_end(self, waiting: _Waiting[_T]) -> _T:
         cancelled: asyncio.CancelledError | None = None
@@ -206,9 +280,15 @@ class SqliteStore:
             return True
         return False
 
+    def _set_timer(self, waiting: _Waiting[Any]) -> None:
+        loop = asyncio.get_running_loop()
+        waiting.timer = loop.call_later(storage.WAIT_SECONDS, self._give_up, waiting)
+
     def _give_up(self, waiting: _Waiting[Any]) -> None:
         if self._take_out(waiting):
             waiting.future.set_exception(BankBusy())
+        else:  # It is at work; but perhaps only looking, and will wait again.
+            self._set_timer(waiting)
 
     async def _take_turns(self) -> None:
         """Let the writer's thread do what waits, group after group."""
@@ -216,8 +296,6 @@ class SqliteStore:
             while self._to_look or self._to_write:
                 for waiting in await self._writer.run(self._one_group):
                     self._tell(waiting)
-                if self._wal_is_long():
-                    await self._writer.run(self._checkpoint)
         finally:
             self._at_work = None
 
@@ -228,7 +306,7 @@ class SqliteStore:
             return
         waiting.future.set_exception(waiting.error)
         if isinstance(waiting.error, DatabaseLost):
-            self._lost.set()
+            self._take_note(waiting.error)
 
     # --- on the writer's thread
 
@@ -238,15 +316,18 @@ class SqliteStore:
         try:
             self._look(connection, finished)
             with self._lock.held(lambda: self._to_write) as held:
-                if held and begin(connection, lambda: self._to_write):
-                    group = _taken(self._to_write)
-                    finished += group
-                    self._commit(connection, group)
+                if held:
+                    self._checkpoint_if_long(connection)
+                    if begin(connection, lambda: self._to_write):
+                        group = _taken(self._to_write)
+                        finished += group
+                        self._commit(connection, group)
         except BaseException as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            for waiting in _taken(self._to_write) + _taken(self._to_look):
-                finished.append(waiting)
+            with suppress(sqlite3.Error):
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+            # Who still waits would fare no better.
+            finished += _taken(self._to_write) + _taken(self._to_look)
             for waiting in finished:
                 waiting.error = waiting.error or error
         return finished
@@ -269,7 +350,6 @@ class SqliteStore:
 
     def _commit(self, connection: sqlite3.Connection, group: list[_Waiting[Any]]) -> None:
         """Run the group in the transaction that has begun, and commit it."""
-        self._check_identity()
         tx = Transaction(connection.execute, DIALECT, lock_rows=False)
         for waiting in group:
             connection.execute("SAVEPOINT one")
@@ -282,28 +362,31 @@ class SqliteStore:
                 connection.execute("ROLLBACK TO one")
             connection.execute("RELEASE one")
         connection.execute("COMMIT")
-        # What was written to a file that nobody will find again was not done.
-        self._check_identity()
+        self._check_files()
 
-    def _check_identity(self) -> None:
-        if identity_of(self._path) != self._identity:
-            raise DatabaseLost(self._path)
+    def _checkpoint_if_long(self, connection: sqlite3.Connection) -> None:
+        """Bring the log into the file, if it has become long; the lock is held.
 
-    def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        """Bring the log into the file. Whoever reads meanwhile hinders it; it is tried again."""
-        with self._lock.held(lambda: False) as held:
-            if held:
-                connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        Whoever reads meanwhile, or a full disk, hinders it; it is tried again when the log has
+        become longer still.
+        """
+        if self._wal_bytes() < self._checkpoint_at:
+            return
+        try:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        except sqlite3.Error:
+            logger.warning("The write-ahead log could not be checkpointed", exc_info=True)
         self._checkpoint_at = self._wal_bytes() + LONG_WAL_BYTES
-
-    def _wal_is_long(self) -> bool:
-        return self._wal_bytes() >= self._checkpoint_at
 
     def _wal_bytes(self) -> int:
         try:
             return self._wal.stat().st_size
         except OSError:
             return 0
+
+
+def _closed() -> DatabaseUnavailable:
+    return DatabaseUnavailable("The database is closed.")
 
 
 def _taken(queue: deque[_Waiting[Any]]) -> list[_Waiting[Any]]:
@@ -315,11 +398,3 @@ def _taken(queue: deque[_Waiting[Any]]) -> list[_Waiting[Any]]:
         except IndexError:  # It was taken back in this instant.
             break
     return taken
-
-
-def _on_one_state(connection: sqlite3.Connection, work: Callable[[Transaction], _T]) -> _T:
-    connection.execute("BEGIN")
-    try:
-        return work(Transaction(connection.execute, DIALECT, lock_rows=False))
-    finally:
-        connection.execute("ROLLBACK")

@@ -19,15 +19,19 @@ _BUSY_TIMEOUT_MS: Final = 50
 """How long SQLite itself waits for another program's lock before it is asked again."""
 
 
-def lock_path(path: Path) -> Path:
-    """Return the file whose lock is held by whoever writes to the database at `path`."""
-    return path.with_name(f"{path.name}.lock")
+def beside(path: Path, suffix: str) -> Path:
+    """Return the path of a file that is kept beside the database at `path`.
+
+    SQLite's are `-wal`, `-shm` and `-journal`. `.lock` is the one whose lock is held by whoever
+    commits or checkpoints.
+    """
+    return path.with_name(path.name + suffix)
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
     """Return what stays the same as long as the file at `path` is the same one; None: no file."""
     try:
-        found = path.stat()
+        found = os.stat(path)
     except OSError:
         return None
     return found.st_dev, found.st_ino
@@ -35,11 +39,15 @@ def identity_of(path: Path) -> tuple[int, int] | None:
 
 def set_up(connection: sqlite3.Connection, *, read_only: bool = False) -> None:
     """Prepare a connection: a commit is on the disk, and nothing is checkpointed by itself."""
-    connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+    connection.execute(f"PRAGMA busy_timeout = {int(LOCK_WAIT_SECONDS * 1000)}")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     connection.execute(f"PRAGMA query_only = {int(read_only)}")
+    # SQLite opens its files with the first statement that reads. From then on, nobody who closes
+    # the database is the last one, so that they stay the same files.
+    connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
 
 
 def begin(connection: sqlite3.Connection, wanted: Callable[[], object]) -> bool:

@@ -5,7 +5,8 @@
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Protocol, TypeVar
 
 from sqlmodel import SQLModel
@@ -64,6 +65,10 @@ class Store(Protocol):
         `work` is given what was seen. The transaction is committed, or rolled back if `work`
         raises. A commit is on the disk before `committed` is called and this returns.
         """
+        ...
+
+    async def until_lost(self) -> str:
+        """Wait until what is stored cannot be reached any more, for good; return that in words."""
         ...
 
     async def close(self) -> None:
@@ -126,6 +131,37 @@ def find_owned(
     """Return the customer's own record with this id; None if unknown or somebody else's."""
     record = find_record(tx, model, record_id)
     return record if record is not None and record.customer_id == customer_id else None
+
+
+class Places:
+    """How many may be at work at once. The others wait in turn: not too many, and not too long."""
+
+    def __init__(self, count: int) -> None:
+        self._free = asyncio.Semaphore(count)
+        self._waiting = 0
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[None]:
+        """Have a place until the end of the block. Raises `BankBusy`."""
+        await self._wait()
+        try:
+            yield
+        finally:
+            self._free.release()
+
+    async def _wait(self) -> None:
+        if not self._free.locked():
+            await self._free.acquire()
+            return
+        if self._waiting >= MAX_WAITING:
+            raise BankBusy
+        self._waiting += 1
+        try:
+            await asyncio.wait_for(self._free.acquire(), WAIT_SECONDS)
+        except TimeoutError:
+            raise BankBusy from None
+        finally:
+            self._waiting -= 1
 
 
 async def to_the_end(work: Awaitable[_T]) -> _T:

@@ -1,0 +1,346 @@
+"""Writes are committed in groups: together, each for itself, in bounds, and told when they are."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any, TypeVar
+
+import anyio
+import pytest
+import sqlalchemy as sa
+
+from banking_server.bank import sqlite, storage
+from banking_server.bank.audit import list_events, record
+from banking_server.bank.file_lock import FileLock
+from banking_server.bank.models import Customer
+from banking_server.bank.sqlite import SqliteStore
+from banking_server.bank.sqlite_file import beside
+from banking_server.bank.storage import Bank, BankBusy, DatabaseUnavailable
+from banking_server.bank.transaction import Transaction, command
+
+from .support import NOW, call, check_books, open_bank, sql
+
+pytestmark = pytest.mark.anyio
+
+T = TypeVar("T")
+
+PATIENCE = 30
+"""Seconds after which something hangs."""
+
+
+def adds(name: str) -> Callable[[Transaction], None]:
+    return lambda tx: tx.add(Customer(customer_id=name, name=name))
+
+
+def fails(tx: Transaction) -> None:
+    adds("never")(tx)
+    raise RuntimeError("no")
+
+
+def added(path: Path) -> set[str]:
+    return {name for (name,) in sql(path, "SELECT name FROM customer WHERE name = customer_id")}
+
+
+async def on_the_writer(bank: Bank, do: Callable[[sqlite3.Connection], T]) -> T:
+    assert isinstance(bank.store, SqliteStore)
+    return await bank.store._writer.run(do)
+
+
+async def statements(bank: Bank) -> list[str]:
+    """Every statement that is run on the writer's connection from now on."""
+    seen: list[str] = []
+    await on_the_writer(bank, lambda connection: connection.set_trace_callback(seen.append))
+    return seen
+
+
+@asynccontextmanager
+async def at_work(do: Callable[[Callable[[Any], None]], Any]) -> AsyncIterator[asyncio.Task[Any]]:
+    """While the block lasts, a piece of work has begun and has not ended."""
+    begun, may_end = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def wait(_: Any) -> None:
+        loop.call_soon_threadsafe(begun.set)
+        assert may_end.wait(PATIENCE)
+
+    task = asyncio.ensure_future(do(wait))
+    try:
+        await asyncio.wait_for(begun.wait(), PATIENCE)
+        yield task
+    finally:
+        may_end.set()
+
+
+@asynccontextmanager
+async def a_group_at_work(bank: Bank) -> AsyncIterator[asyncio.Task[Any]]:
+    async with at_work(bank.write) as task:
+        yield task
+
+
+async def queued(*work: Any) -> list[asyncio.Task[Any]]:
+    """Let these wait for their turn."""
+    tasks = [asyncio.ensure_future(each) for each in work]
+    await asyncio.sleep(0)
+    return tasks
+
+
+async def ended(*tasks: asyncio.Task[Any]) -> list[Any]:
+    with anyio.fail_after(PATIENCE):
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def test_what_waits_is_committed_together(bank: Bank, path: Path) -> None:
+    seen = await statements(bank)
+    async with a_group_at_work(bank):
+        tasks = await queued(*(bank.write(adds(f"n{n}")) for n in range(5)))
+    assert await ended(*tasks) == [None] * 5
+    begun = [number for number, text in enumerate(seen) if text == "BEGIN IMMEDIATE"]
+    assert len(begun) == 2
+    group = seen[begun[1] :]
+    assert (group.count("SAVEPOINT one"), group.count("COMMIT")) == (5, 1)
+    assert added(path) == {f"n{n}" for n in range(5)}
+
+
+async def test_a_large_crowd_is_more_than_one_group(
+    bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "LARGEST_GROUP", 2)
+    seen = await statements(bank)
+    async with a_group_at_work(bank):
+        tasks = await queued(*(bank.write(adds(f"n{n}")) for n in range(5)))
+    await ended(*tasks)
+    assert seen.count("COMMIT") == 4
+    assert len(added(path)) == 5
+
+
+async def test_one_that_fails_is_rolled_back_alone(bank: Bank, path: Path) -> None:
+    async with a_group_at_work(bank):
+        tasks = await queued(
+            bank.write(adds("before")), bank.write(fails), bank.write(adds("after"))
+        )
+    before, failed, after = await ended(*tasks)
+    assert (before, after) == (None, None)
+    assert isinstance(failed, RuntimeError)
+    assert added(path) == {"before", "after"}
+
+
+async def test_a_look_that_raises_fails_alone_and_nothing_of_it_is_written(
+    bank: Bank, path: Path
+) -> None:
+    def refuse(_: Transaction) -> str:
+        raise RuntimeError("no such thing")
+
+    async with a_group_at_work(bank):
+        tasks = await queued(
+            bank.look_and_write(refuse, lambda tx, _: adds("never")(tx)),
+            bank.look_and_write(lambda _: "seen", lambda tx, seen: adds(seen)(tx)),
+        )
+    failed, fine = await ended(*tasks)
+    assert isinstance(failed, RuntimeError)
+    assert fine is None
+    assert added(path) == {"seen"}
+
+
+# --- in bounds
+
+
+async def test_only_so_many_may_wait(
+    bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "MAX_WAITING", 2)
+    async with a_group_at_work(bank):
+        tasks = await queued(
+            bank.write(adds("a")), bank.look_and_write(lambda _: None, lambda tx, _: adds("b")(tx))
+        )
+        with pytest.raises(BankBusy) as busy:
+            await bank.write(adds("c"))
+    assert "try again" in str(busy.value)
+    await ended(*tasks)
+    await bank.write(adds("d"))
+    assert added(path) == {"a", "b", "d"}
+
+
+@pytest.mark.parametrize("looks_first", [False, True])
+@pytest.mark.parametrize("held", ["the database", "the turn"])
+async def test_nobody_waits_for_another_program_for_ever(
+    bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch, held: str, looks_first: bool
+) -> None:
+    monkeypatch.setattr(storage, "WAIT_SECONDS", 0.05)
+    lock = FileLock(beside(path, ".lock"))
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, closing(lock):
+        if held == "the database":
+            other.execute("BEGIN IMMEDIATE")
+        with lock.held(lambda: False) if held == "the turn" else closing(other):
+            if looks_first:
+                # While it looks, nobody can take it back; its time runs out meanwhile.
+                async with at_work(
+                    lambda wait: bank.look_and_write(wait, lambda tx, _: adds("late")(tx))
+                ) as late:
+                    await asyncio.sleep(0.1)
+            else:
+                (late,) = await queued(bank.write(adds("late")))
+            tasks = await queued(*(bank.write(adds(f"n{n}")) for n in range(3)))
+            assert [type(each) for each in await ended(late, *tasks)] == [BankBusy] * 4
+    await bank.write(adds("afterwards"))
+    assert added(path) == {"afterwards"}
+
+
+async def test_reads_are_bounded_too(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(storage, "MAX_WAITING", 1)
+    monkeypatch.setattr(storage, "WAIT_SECONDS", 0.05)
+    async with anyio.create_task_group() as group:
+        may_end = threading.Event()
+        for _ in range(sqlite.READERS):
+            group.start_soon(bank.read, lambda _: may_end.wait(PATIENCE))
+        await asyncio.sleep(0.01)
+        try:
+            (waits,) = await queued(bank.read(lambda _: None))
+            with pytest.raises(BankBusy):
+                await bank.read(lambda _: None)
+            assert isinstance((await ended(waits))[0], BankBusy)
+        finally:
+            may_end.set()
+    assert await bank.read(lambda _: "again") == "again"
+
+
+# --- cancelled
+
+
+async def test_cancelled_before_it_has_begun_it_never_runs(bank: Bank, path: Path) -> None:
+    told: list[str] = []
+    async with a_group_at_work(bank):
+        tasks = await queued(
+            bank.write(adds("a"), committed=lambda: told.append("a")), bank.write(adds("b"))
+        )
+        tasks[0].cancel()
+        await asyncio.sleep(0)
+        assert tasks[0].cancelled()
+    await ended(*tasks)
+    assert (added(path), told) == ({"b"}, [])
+
+
+async def test_cancelled_when_it_has_begun_it_runs_to_its_end_and_is_told(
+    bank: Bank, path: Path
+) -> None:
+    told: list[set[str]] = []
+
+    def begin(wait: Callable[[Any], None]) -> Any:
+        def work(tx: Transaction) -> None:
+            adds("done")(tx)
+            wait(tx)
+
+        return bank.write(work, committed=lambda: told.append(added(path)))
+
+    async with at_work(begin) as task:
+        for _ in range(3):
+            task.cancel()
+            await asyncio.sleep(0)
+        assert not task.done()
+    (outcome,) = await ended(task)
+    assert isinstance(outcome, asyncio.CancelledError)
+    assert told == [{"done"}]
+
+
+# --- troubles
+
+
+FILL = command(sa.text("INSERT INTO customer VALUES ('big', CAST(zeroblob(1000000) AS TEXT))"))
+
+
+async def test_a_full_disk_fails_everybody_of_that_group_and_heals(bank: Bank, path: Path) -> None:
+    def limit(connection: sqlite3.Connection, pages: int) -> None:
+        connection.execute(f"PRAGMA max_page_count = {pages}").fetchall()
+
+    told: list[str] = []
+    await on_the_writer(bank, lambda connection: limit(connection, 1))
+    async with a_group_at_work(bank) as before:
+        tasks = await queued(
+            bank.write(adds("small"), committed=lambda: told.append("small")),
+            bank.write(lambda tx: tx.run(FILL)),
+            bank.write(adds("other"), committed=lambda: told.append("other")),
+        )
+    assert await ended(before) == [None]
+    for outcome in await ended(*tasks):
+        assert isinstance(outcome, sqlite3.OperationalError)
+        assert outcome.sqlite_errorname == "SQLITE_FULL"
+    assert (added(path), told) == (set(), [])
+
+    await on_the_writer(bank, lambda connection: limit(connection, 1_000_000))
+    await bank.write(adds("healed"))
+    assert added(path) == {"healed"}
+    check_books(path, NOW)
+
+
+async def test_closing_ends_what_has_begun_and_refuses_what_waits(path: Path) -> None:
+    bank = await open_bank(path)
+
+    def begin(wait: Callable[[Any], None]) -> Any:
+        def work(tx: Transaction) -> str:
+            adds("begun")(tx)
+            wait(tx)
+            return "done"
+
+        return bank.write(work)
+
+    async with at_work(begin) as begun, at_work(bank.read) as reading:
+        waiting = await queued(bank.write(adds("a")), bank.look_and_write(adds, adds))
+        (closing_,) = await queued(bank.close())
+    assert (await ended(begun, reading, closing_)) == ["done", None, None]
+    assert [type(each) for each in await ended(*waiting)] == [DatabaseUnavailable] * 2
+    for late in (bank.write(adds("late")), bank.read(lambda _: None)):
+        with pytest.raises(DatabaseUnavailable, match="closed"):
+            await late
+    assert added(path) == {"begun"}
+    await bank.close()
+    # The last one who closes leaves nothing beside the file but the lock.
+    assert {file.name for file in path.parent.iterdir()} == {"bank.db", "bank.db.lock"}
+
+
+# --- the write-ahead log
+
+
+async def test_no_connection_checkpoints_by_itself(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "LONG_WAL_BYTES", 1_000_000_000)
+    before = path.read_bytes()
+    bank = await open_bank(path)
+    for _ in range(6):
+        # More than the thousand pages at which SQLite would begin.
+        await bank.write(lambda tx: tx.run(FILL))
+        await bank.write(lambda tx: tx.run_text("DELETE FROM customer WHERE customer_id = 'big'"))
+        await bank.read(lambda _: None)
+    assert beside(path, "-wal").stat().st_size > 1_000 * 4_096
+    assert path.stat().st_size == len(before)
+    await bank.close()
+
+
+async def test_the_log_is_checkpointed_when_it_is_long_unless_somebody_reads(
+    bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "LONG_WAL_BYTES", 100_000)
+    assert isinstance(bank.store, SqliteStore)
+    bank.store._checkpoint_at = sqlite.LONG_WAL_BYTES
+    log = beside(path, "-wal")
+
+    async def write(count: int) -> int:
+        longest = 0
+        for _ in range(count):
+            await record(bank, call(), "x")
+            longest = max(longest, log.stat().st_size)
+        return longest
+
+    assert 100_000 < await write(40) < 200_000
+
+    def read(wait: Callable[[Any], None]) -> Any:
+        return bank.read(lambda tx: (tx.find(Customer, "CUST001"), wait(tx)))
+
+    async with at_work(read):
+        # The state that is read ends within the log.
+        assert await write(40) > 200_000
+    await write(20)
+    assert log.stat().st_size < 200_000
+    assert len(await list_events(bank)) == 100
