@@ -370,7 +370,10 @@ class SqliteStore:
         Whoever reads meanwhile, or a full disk, hinders it; it is tried again when the log has
         become longer still.
         """
-        if self._wal_bytes() < self._checkpoint_at:
+        length = self._wal_bytes()
+        if length < LONG_WAL_BYTES:
+            self._checkpoint_at = LONG_WAL_BYTES
+        if length < self._checkpoint_at:
             return
         try:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

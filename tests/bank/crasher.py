@@ -27,13 +27,14 @@ from banking_server.bank.transfers import confirm_transfer, prepare_transfer, se
 NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 
 
-def die_at(number: int) -> None:
+def die_at(number: int) -> list[str]:
     """Let the process be killed before SQLite runs its statement of this number; each counts, the
-    ones that begin, save and commit as well."""
-    count = itertools.count(1)
+    ones that begin, save and commit as well. Returns where those that run are written down."""
+    run: list[str] = []
 
-    def each_statement(_: str) -> None:
-        if next(count) == number:
+    def each_statement(statement: str) -> None:
+        run.append(statement)
+        if len(run) == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def set_up_and_watch(connection: sqlite3.Connection, **options: bool) -> None:
@@ -41,16 +42,17 @@ def die_at(number: int) -> None:
         connection.set_trace_callback(each_statement)
 
     sqlite.set_up = set_up_and_watch  # type: ignore[attr-defined]
+    return run
 
 
 async def a_day(path: Path) -> None:
+    """Two transfers go the same way side by side, so that their calls are committed together."""
     with path.with_suffix(".acknowledged").open("w") as acknowledged:
 
         def say(*words: object) -> None:
             print(*words, file=acknowledged, flush=True)
 
-        bank = await open_bank(path, rules=Rules(), code_key=b"k", demo_data=path, now=NOW)
-        for scheduled_date in (None, "2026-03-05"):
+        async def prepare(scheduled_date: str | None) -> str:
             prepared = await prepare_transfer(
                 bank,
                 Call(customer_id="CUST001", tool="prepare", at=NOW),
@@ -60,8 +62,11 @@ async def a_day(path: Path) -> None:
                 scheduled_date=scheduled_date,
                 memo=None,
             )
-            transfer_id = prepared.transfer.transfer_id  # type: ignore[union-attr]
+            transfer_id: str = prepared.transfer.transfer_id  # type: ignore[union-attr]
             say("pending", transfer_id)
+            return transfer_id
+
+        async def confirm(transfer_id: str) -> None:
             confirmed = await confirm_transfer(
                 bank,
                 Call(customer_id="CUST001", tool="confirm", at=NOW),
@@ -70,6 +75,10 @@ async def a_day(path: Path) -> None:
                 code=None,
             )
             say(confirmed.transfer.status, transfer_id)  # type: ignore[union-attr]
+
+        bank = await open_bank(path, rules=Rules(), code_key=b"k", demo_data=path, now=NOW)
+        transfers = await asyncio.gather(prepare(None), prepare("2026-03-05"))
+        await asyncio.gather(*map(confirm, transfers))
         tomorrow = NOW + timedelta(days=1)
         for settled in await settle(bank, as_of=tomorrow.date(), now=tomorrow):
             say(settled.status, settled.transfer_id)
@@ -80,8 +89,9 @@ for number in itertools.count(1):
     copy = Path(shutil.copy(sys.argv[1], Path(sys.argv[2]) / f"{number}.db"))
     child = os.fork()
     if child == 0:
-        die_at(number)
+        run = die_at(number)
         asyncio.run(a_day(copy))
+        Path(sys.argv[2], "statements").write_text("\n".join(run))
         os._exit(0)
     _, status = os.waitpid(child, 0)
     if os.waitstatus_to_exitcode(status) != -signal.SIGKILL:

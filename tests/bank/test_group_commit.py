@@ -322,8 +322,6 @@ async def test_the_log_is_checkpointed_when_it_is_long_unless_somebody_reads(
     bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "LONG_WAL_BYTES", 100_000)
-    assert isinstance(bank.store, SqliteStore)
-    bank.store._checkpoint_at = sqlite.LONG_WAL_BYTES
     log = beside(path, "-wal")
 
     async def write(count: int) -> int:

@@ -90,8 +90,62 @@ def test_killed_at_every_statement(path: Path, tmp_path: Path) -> None:
         # A posting that has to be reported has its report from the first.
         reported = {i for (i,) in sql(run, "SELECT transfer_id FROM compliance_report")}
         assert reported == {i for i, state in status.items() if state == "posted"}
-    # The last run was not killed.
+    # The last run was not killed, and what was done side by side was one commit.
     assert set(status.values()) == {"posted"}
+    groups = (folder / "statements").read_text().split("BEGIN IMMEDIATE")[1:]
+    assert [group.count("SAVEPOINT one") for group in groups] == [2, 2, 1]
+
+
+LOAD = """
+import asyncio, sys
+from datetime import UTC, datetime
+from pathlib import Path
+sys.path.insert(0, sys.argv[3])
+from banking_server.bank import sqlite
+from banking_server.bank.audit import Call, record
+from banking_server.bank.opening import open_bank
+from banking_server.bank.rules import Rules
+
+async def load():
+    sqlite.LONG_WAL_BYTES = 100_000
+    path, data = Path(sys.argv[1]), Path(sys.argv[2])
+    now = datetime.now(UTC)
+    bank = await open_bank(path, rules=Rules(), code_key=b"k", demo_data=data, now=now)
+    log = path.with_name(path.name + "-wal")
+    print("ready", flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    longest = 0
+    for number in range(300):
+        await record(bank, Call(customer_id="CUST001", tool=str(number), at=now), "x")
+        longest = max(longest, log.stat().st_size)
+    print(longest, flush=True)
+    await asyncio.to_thread(sys.stdin.readline)
+    await bank.close()
+
+asyncio.run(load())
+"""
+
+
+def test_the_log_stays_short_while_two_processes_write(path: Path) -> None:
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", LOAD, path, DATA, DATA.parent],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    let_go(workers)
+    for worker in workers:
+        assert worker.stdout is not None
+        # Some 2,400 pages were written.
+        assert int(worker.stdout.readline()) < 200_000
+    for worker in workers:
+        worker.communicate("done\n", timeout=60)
+        assert worker.returncode == 0
+    assert sql(path, "SELECT count(*) FROM audit_event") == [(600,)]
+    check_books(path, NOW)
 
 
 async def test_killed_in_the_middle(path: Path) -> None:
