@@ -17,16 +17,23 @@ from banking_server.bank.transaction import Statement, Transaction, value
 
 
 async def open_bank(
-    path: Path, *, rules: Rules, code_key: bytes, demo_data: Path, now: datetime
+    path: Path,
+    *,
+    rules: Rules,
+    code_key: bytes,
+    demo_data: Path,
+    now: datetime,
+    may_create: bool,
 ) -> Bank:
     """Open the database at `path`, or make it and fill it from the folder `demo_data`.
 
     A new file is readable by its owner only, and its history ends at `now`. Processes that
     start together on one new file all succeed, and the data is loaded once.
-    Raises `DatabaseUnavailable`, also for a mistake in the demo data.
+    Raises `DatabaseMissing` if there is none and `may_create` is false; `DatabaseUnavailable`, also
+    for a mistake in the demo data.
     """
     try:
-        is_new = await asyncio.to_thread(prepare_file, path)
+        is_new = await asyncio.to_thread(prepare_file, path, may_create=may_create)
         bank = Bank(await SqliteStore.open(path), rules=rules, code_key=code_key)
         if is_new:
             try:

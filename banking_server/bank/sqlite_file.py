@@ -4,10 +4,11 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
-from banking_server.bank.storage import DatabaseUnavailable
+from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
 
 SCHEMA_VERSION: Final = 2
 """Kept in `PRAGMA user_version`; a file of a later version is not opened."""
@@ -63,22 +64,23 @@ def begin(connection: sqlite3.Connection, wanted: Callable[[], object]) -> bool:
                 return False
 
 
-def prepare_file(path: Path) -> bool:
+def prepare_file(path: Path, *, may_create: bool) -> bool:
     """Make sure of a file of ours in WAL mode; return whether it has yet to be filled.
 
-    A new one is readable by its owner only. Raises `DatabaseUnavailable`, `OSError` or
-    `sqlite3.Error`.
+    A new one is readable by its owner only. Raises `DatabaseMissing` if one would have to be made
+    but may not be; `DatabaseUnavailable`, `OSError` or `sqlite3.Error`.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
+    if may_create:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Only a file that was not there: closing a descriptor of an open database would drop
         # the locks that SQLite holds on it in this process.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    except FileExistsError:
-        if path.is_dir():
-            raise DatabaseUnavailable(f"{path} is a folder, not a database file.") from None
-    connection = sqlite3.connect(path, timeout=LOCK_WAIT_SECONDS, isolation_level=None)
-    try:
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    elif not os.path.lexists(path):
+        raise DatabaseMissing(path)
+    if path.is_dir():
+        raise DatabaseUnavailable(f"{path} is a folder, not a database file.")
+    with closing(connect(path, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
         connection.execute("BEGIN")  # One state for all three.
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -91,10 +93,20 @@ def prepare_file(path: Path) -> bool:
                 f"{path} was written by a newer version of this program "
                 f"(format {version}, this one knows {SCHEMA_VERSION})."
             )
+        if version == 0 and not may_create:
+            raise DatabaseMissing(path)
         _use_wal(connection)
         return bool(version == 0)
-    finally:
-        connection.close()
+
+
+def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
+    """Open a file that is there, to look after the file itself; it never checkpoints by itself."""
+    # As a URI, since "rw" never makes a file, and a "?" or "#" in the path must not be syntax.
+    connection = sqlite3.connect(
+        f"{path.as_uri()}?mode=rw", uri=True, timeout=wait_seconds, isolation_level=None
+    )
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    return connection
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
@@ -119,7 +131,7 @@ def delete_database(path: Path) -> None:
     if not path.exists():
         return
     try:
-        connection = sqlite3.connect(path, timeout=1)
+        connection = connect(path, wait_seconds=1)
         try:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             # SQLite leaves WAL mode only for the last one who has the file open.

@@ -30,6 +30,17 @@ class DatabaseUnavailable(Exception):
     """The database cannot be used; the message is one line for people."""
 
 
+class DatabaseMissing(DatabaseUnavailable):
+    """There is no database, and it was not asked for a new one."""
+
+    def __init__(self, where: object) -> None:
+        super().__init__(
+            f"There is no database at {where}, and where its secret is already there none is made "
+            "unasked: restore a backup with `banking-server database restore FILE`, or make a new "
+            "one with `banking-server database create`."
+        )
+
+
 class BankBusy(Exception):
     """Too much is waiting for the database. Nothing was done: the call may be repeated."""
 

@@ -6,7 +6,8 @@ One module for each kind of command:
 - `client`: be a client of any server: `call`, `chat`, and `demo`, whose story is in `demo`;
 - `compare`: measure the ways to chain tools;
 - `desks`: the bank's own side: handoffs, approvals, the audit trail, settlement;
-- `setup`: tokens for a trial, and the database file.
+- `database`: the database itself;
+- `setup`: tokens for a trial.
 """
 
 import io
@@ -19,11 +20,12 @@ import typer
 from banking_server import __version__
 from banking_server.cli.client import call, chat, demo
 from banking_server.cli.compare import compare
+from banking_server.cli.database import database_app
 from banking_server.cli.desks import approvals_app, audit, handoffs_app, settle
 from banking_server.cli.messages import is_for_people
 from banking_server.cli.options import CustomerOption, DatabaseOption, settings_of
 from banking_server.cli.serve import serve, serve_stdio
-from banking_server.cli.setup import database_app, token
+from banking_server.cli.setup import token
 
 app = typer.Typer(
     add_completion=False,

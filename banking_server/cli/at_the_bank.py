@@ -13,17 +13,23 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-def at_the_bank(settings: "Settings", work: "Callable[[Bank], Coroutine[Any, Any, _T]]") -> _T:
+def at_the_bank(
+    settings: "Settings",
+    work: "Callable[[Bank], Coroutine[Any, Any, _T]]",
+    *,
+    create: bool | None = None,
+) -> _T:
     """Open the bank of these settings, run `work` on it and close it again.
 
-    Raises `DatabaseUnavailable`.
+    `create` says whether a new one is made if there is none; by default, if there never has been
+    one. Raises `DatabaseUnavailable`.
     """
     import anyio
 
     from banking_server.server.build import open_bank, utc_now
 
     async def run() -> _T:
-        async with open_bank(settings, utc_now()) as bank:
+        async with open_bank(settings, utc_now(), create=create) as bank:
             return await work(bank)
 
     return anyio.run(run)

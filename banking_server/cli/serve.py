@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -101,8 +101,9 @@ def serve_stdio(settings: "Settings") -> None:
 def _serve_http(settings: "Settings") -> None:
     import anyio
     import uvicorn
+    from uvicorn.supervisors import Multiprocess
 
-    from banking_server.server.build import check_before_serving, configure_logging
+    from banking_server.server.build import GIVEN_UP, check_before_serving, configure_logging
     from banking_server.server.connections import Http
 
     configure_logging(settings.log_level)
@@ -110,7 +111,7 @@ def _serve_http(settings: "Settings") -> None:
     _check_address(settings.host, settings.port)
     note(f"Serving MCP at {settings.resource} (bound to {settings.host}). Ctrl-C ends it.")
     os.environ.update(settings.environment())
-    uvicorn.run(
+    config = uvicorn.Config(
         "banking_server.server.http:http_app_from_environment",
         factory=True,
         host=settings.host,
@@ -126,6 +127,17 @@ def _serve_http(settings: "Settings") -> None:
         # On a busy machine a worker that starts can be slow to say that it lives.
         timeout_worker_healthcheck=60,
     )
+    if settings.workers == 1:
+        server = uvicorn.Server(config)
+        with suppress(KeyboardInterrupt):
+            server.run()
+        failed = not server.started
+    else:
+        supervisor = Multiprocess(config, sockets=[config.bind_socket()])
+        supervisor.run()
+        failed = any(worker.exitcode == GIVEN_UP for worker in supervisor.processes)
+    if failed:
+        sys.exit(GIVEN_UP)
 
 
 def _check_address(host: str, port: int) -> None:

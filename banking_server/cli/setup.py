@@ -1,18 +1,12 @@
-"""What a trial of the server needs: a token, and the database file."""
+"""What a trial of the server needs: a token."""
 
-import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from banking_server.cli.at_the_bank import at_the_bank
-from banking_server.cli.messages import CommandFailed, note, unknown_customer
+from banking_server.cli.messages import unknown_customer
 from banking_server.cli.options import DatabaseOption, settings_of
-
-if TYPE_CHECKING:
-    from banking_server.bank.storage import Bank
-
-database_app = typer.Typer(help="The database file.", no_args_is_help=True)
 
 
 def token(
@@ -53,33 +47,3 @@ def token(
         lifetime=timedelta(seconds=settings.token_lifetime),
     )
     print(minted)
-
-
-@database_app.command("path")
-def database_path(ctx: typer.Context, database: DatabaseOption = None) -> None:
-    """Print where the database file is."""
-    print(settings_of(ctx, database=database).database)
-
-
-@database_app.command("reset")
-def database_reset(
-    ctx: typer.Context,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
-    database: DatabaseOption = None,
-) -> None:
-    """Delete the database, with everything that happened in it, and load the demo data anew."""
-    from banking_server.bank.sqlite_file import delete_database
-
-    settings = settings_of(ctx, database=database)
-    path = settings.database
-    if not yes:
-        if not sys.stdin.isatty():
-            raise CommandFailed("Nobody is here to be asked; --yes resets the database unasked.")
-        typer.confirm(f"Delete everything in {path}?", abort=True, err=True)
-    delete_database(path)
-    at_the_bank(settings, _load_demo_data)
-    note(f"{path} holds the demo data again, and nothing else.")
-
-
-async def _load_demo_data(_: "Bank") -> None:
-    """Do nothing more: opening a new database loads the demo data."""

@@ -1,6 +1,7 @@
 """The MCP server, assembled: the bank, its tools, the extension, and who is calling."""
 
 import logging
+import os
 import secrets
 import sys
 import time
@@ -49,6 +50,12 @@ SETTLE_EVERY_SECONDS: Final = 60
 TOOLS_FRESH_MS: Final = 60_000
 """How long a client may keep the list of tools. It only changes with the program."""
 
+GIVEN_UP: Final = 3
+"""The exit code of a server whose database is lost. uvicorn's supervisor replaces other workers
+that end, but stops when one ends with this, as it does when one cannot be started."""
+LAST_WORDS_SECONDS: Final = 0.5
+"""For those whose calls were refused, to be told before the process ends."""
+
 _INSTRUCTIONS = """\
 A personal bank. Start with list_accounts for the ids that the other tools take. A transfer has two
 steps: prepare_money_transfer reserves the money, and confirm_or_cancel_money_transfer posts it once
@@ -77,23 +84,34 @@ def configure_logging(level: str) -> None:
 
 @asynccontextmanager
 async def open_bank(
-    settings: Settings, now: datetime, keys: Keys | None = None
+    settings: Settings, now: datetime, keys: Keys | None = None, *, create: bool | None = None
 ) -> AsyncIterator[Bank]:
     """Open the bank of these settings until the end of the block. Raises `DatabaseUnavailable`.
 
+    A new database is made if `create` says so; by default if there has never been one here. It is
+    made before its secret, so that who finds neither may make it, however many start together.
     Without the keys it is good for everything but giving and checking confirmation codes.
     """
+    # Looked at before the database is.
+    may_create = _is_new(settings) if create is None else create
     bank = await opening.open_bank(
         settings.database,
         rules=settings.rules(),
         code_key=secrets.token_bytes(32) if keys is None else keys.confirmation_codes,
         demo_data=demo_data(),
         now=now,
+        may_create=may_create,
     )
     try:
         yield bank
     finally:
         await bank.close()
+
+
+def _is_new(settings: Settings) -> bool:
+    """Whether there is no secret yet, and so has never been a bank."""
+    path = settings.secret_path
+    return settings.secret is None and path is not None and not os.path.exists(path)
 
 
 async def check_before_serving(settings: Settings) -> list[str]:
@@ -140,11 +158,10 @@ def build_server(
                 infer=infer,
                 pace=Pace(settings.calls_per_second, monotonic),
             )
-            if not over_http:
-                yield app
-                return
             async with anyio.create_task_group() as background:
-                background.start_soon(_settle_for_ever, bank, clock)
+                background.start_soon(_end_when_lost, bank)
+                if over_http:
+                    background.start_soon(_settle_for_ever, bank, clock)
                 with running.with_app(app):
                     yield app
                 background.cancel_scope.cancel()
@@ -198,6 +215,15 @@ def _auth(settings: Settings, tokens: Tokens) -> AuthSettings:
             "validate_token_resource": True,
         }
     )
+
+
+async def _end_when_lost(bank: Bank) -> None:
+    """End the process, with a line that says why, when what it stores would be stored nowhere."""
+    lost = await bank.store.until_lost()
+    print(f"banking-server: {lost}", file=sys.stderr, flush=True)
+    await anyio.sleep(LAST_WORDS_SECONDS)
+    await bank.close()
+    os._exit(GIVEN_UP)
 
 
 async def _settle_for_ever(bank: Bank, clock: Callable[[], datetime]) -> None:

@@ -76,7 +76,9 @@ async def a_day(path: Path) -> None:
             )
             say(confirmed.transfer.status, transfer_id)  # type: ignore[union-attr]
 
-        bank = await open_bank(path, rules=Rules(), code_key=b"k", demo_data=path, now=NOW)
+        bank = await open_bank(
+            path, rules=Rules(), code_key=b"k", demo_data=path, now=NOW, may_create=False
+        )
         transfers = await asyncio.gather(prepare(None), prepare("2026-03-05"))
         await asyncio.gather(*map(confirm, transfers))
         tomorrow = NOW + timedelta(days=1)

@@ -34,10 +34,20 @@ BAD_IDS = ["", "nobody", "\ud800", "a\x00b", "x" * 1_000_000, "é", "' OR 1=1 --
 
 
 async def open_bank(
-    path: Path, *, rules: Rules | None = None, data: Path = DATA, now: datetime = NOW
+    path: Path,
+    *,
+    rules: Rules | None = None,
+    data: Path = DATA,
+    now: datetime = NOW,
+    may_create: bool = True,
 ) -> Bank:
     return await opening.open_bank(
-        path, rules=rules or Rules(), code_key=CODE_KEY, demo_data=data, now=now
+        path,
+        rules=rules or Rules(),
+        code_key=CODE_KEY,
+        demo_data=data,
+        now=now,
+        may_create=may_create,
     )
 
 

@@ -110,7 +110,8 @@ async def load():
     sqlite.LONG_WAL_BYTES = 100_000
     path, data = Path(sys.argv[1]), Path(sys.argv[2])
     now = datetime.now(UTC)
-    bank = await open_bank(path, rules=Rules(), code_key=b"k", demo_data=data, now=now)
+    bank = await open_bank(path, rules=Rules(), code_key=b"k", demo_data=data, now=now,
+                           may_create=False)
     log = path.with_name(path.name + "-wal")
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.readline)

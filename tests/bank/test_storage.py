@@ -276,7 +276,7 @@ from banking_server.bank.opening import open_bank
 async def start():
     sys.stdin.readline()
     bank = await open_bank(Path(sys.argv[1]), rules=Rules(), code_key=b"k",
-                           demo_data=Path(sys.argv[2]), now=datetime.now(UTC))
+                           demo_data=Path(sys.argv[2]), now=datetime.now(UTC), may_create=True)
     await bank.close()
 
 print("ready", flush=True)

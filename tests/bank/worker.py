@@ -55,7 +55,12 @@ async def one_transfer(bank: Bank, name: str, number: int) -> None:
 async def main() -> None:
     path, data, name, count = sys.argv[1:5]
     bank = await open_bank(
-        Path(path), rules=Rules(), code_key=b"k", demo_data=Path(data), now=datetime.now(UTC)
+        Path(path),
+        rules=Rules(),
+        code_key=b"k",
+        demo_data=Path(data),
+        now=datetime.now(UTC),
+        may_create=False,
     )
     say("ready", name)
     await asyncio.to_thread(sys.stdin.readline)

@@ -31,7 +31,7 @@ def one_line(ended: Ended) -> str:
 def at_the_bank(database: Path, work: Callable[[Bank], Coroutine[Any, Any, T]]) -> T:
     async def open_and_work() -> T:
         settings = load_settings(database=database)
-        async with open_bank(settings, utc_now(), load_keys(settings)) as bank:
+        async with open_bank(settings, utc_now(), load_keys(settings), create=True) as bank:
             return await work(bank)
 
     return anyio.run(open_and_work)

@@ -59,6 +59,7 @@ async def open_bank(path: Path, now: datetime) -> Bank:
         code_key=load_keys(chosen).confirmation_codes,
         demo_data=demo_data(),
         now=now,
+        may_create=True,
     )
 
 

@@ -363,7 +363,7 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
 async def test_due_transfers_are_settled_while_it_runs(database: Path) -> None:
     settings = load_settings(database=database)
     monday = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
-    async with open_bank(settings, monday, load_keys(settings)) as bank:
+    async with open_bank(settings, monday, load_keys(settings), create=True) as bank:
         transfer = await schedule(bank, monday)
         assert await status(bank, transfer) == "scheduled"
         # Two servers at once, a day later.

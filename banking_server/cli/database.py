@@ -1,0 +1,73 @@
+"""The database itself: where it is, made, emptied, checked, copied and put back."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from banking_server.cli.at_the_bank import at_the_bank
+from banking_server.cli.messages import CommandFailed, note
+from banking_server.cli.options import DatabaseOption, settings_of
+
+if TYPE_CHECKING:
+    from banking_server.bank.storage import Bank
+
+database_app = typer.Typer(help="The database.", no_args_is_help=True)
+
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+def ask(question: str, *, yes: bool) -> None:
+    """Go on only if somebody says yes, or `yes` was said already.
+
+    Raises `CommandFailed` if nobody is there to be asked.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise CommandFailed(f"Nobody is here to be asked: {question} With --yes it is not asked.")
+    typer.confirm(question, abort=True, err=True)
+
+
+@database_app.command("path")
+def database_path(ctx: typer.Context, database: DatabaseOption = None) -> None:
+    """Print where the database is."""
+    print(settings_of(ctx, database=database).database)
+
+
+@database_app.command("create")
+def database_create(ctx: typer.Context, database: DatabaseOption = None) -> None:
+    """Make the database, filled with the demo data, where there is none.
+
+    The first start does so by itself, but not if a secret is there already: then there may have
+    been a database, too.
+    """
+    from banking_server.bank.storage import DatabaseMissing
+
+    settings = settings_of(ctx, database=database)
+    try:
+        at_the_bank(settings, _do_nothing, create=False)
+    except DatabaseMissing:
+        at_the_bank(settings, _do_nothing, create=True)
+    else:
+        raise CommandFailed(f"There is a database at {settings.database} already.")
+    note(f"{settings.database} holds the demo data.")
+
+
+@database_app.command("reset")
+def database_reset(
+    ctx: typer.Context, yes: YesOption = False, database: DatabaseOption = None
+) -> None:
+    """Delete the database, with everything that happened in it, and load the demo data anew."""
+    from banking_server.bank.sqlite_file import delete_database
+
+    settings = settings_of(ctx, database=database)
+    where = settings.database
+    ask(f"Delete everything in {where}?", yes=yes)
+    delete_database(where)
+    at_the_bank(settings, _do_nothing, create=True)
+    note(f"{where} holds the demo data again, and nothing else.")
+
+
+async def _do_nothing(_: "Bank") -> None:
+    """Do nothing more: opening a new database loads the demo data."""

@@ -1,0 +1,214 @@
+"""Files that are deleted or replaced while the bank is open: nothing is acknowledged after that."""
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from banking_server.bank import sqlite
+from banking_server.bank.audit import list_events, record
+from banking_server.bank.sqlite import DatabaseLost
+from banking_server.bank.sqlite_file import beside
+from banking_server.bank.storage import Bank, DatabaseMissing
+
+from .support import NOW, call, check_books, open_bank, outcomes, posted
+
+pytestmark = pytest.mark.anyio
+
+SUFFIXES = ("", "-wal", "-shm", ".lock")
+
+
+def delete(file: Path) -> None:
+    file.unlink()
+
+
+def replace(file: Path) -> None:
+    other = Path(shutil.copy(file, file.with_name("copy")))
+    other.rename(file)
+
+
+def move_away(file: Path) -> None:
+    file.rename(file.with_name("elsewhere"))
+
+
+WAYS = (delete, replace, move_away)
+
+
+@pytest.fixture
+async def bank(path: Path, anyio_backend: str) -> Bank:
+    """Closed by the test: how it closes is of interest."""
+    bank = await open_bank(path)
+    await record(bank, call(), "acknowledged")
+    return bank
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("suffix", SUFFIXES)
+async def test_a_write_notices(
+    bank: Bank, path: Path, suffix: str, way: Callable[[Path], None]
+) -> None:
+    lost = beside(path, suffix)
+    way(lost)
+    told: list[bool] = []
+    with pytest.raises(DatabaseLost) as error:
+        await bank.write(lambda tx: None, committed=lambda: told.append(True))
+    assert told == []
+    message = str(error.value)
+    assert f"{lost}" in message
+    assert "was deleted or replaced while it was in use" in message
+    assert "\n" not in message
+    # Nor does anything that comes later get through, even if the file comes back.
+    with pytest.raises(DatabaseLost):
+        await record(bank, call(), "later")
+    with pytest.raises(DatabaseLost):
+        await bank.read(lambda tx: None)
+    with anyio.fail_after(30):
+        assert await bank.store.until_lost() == message
+    await bank.close()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+async def test_a_read_notices(bank: Bank, path: Path, suffix: str) -> None:
+    await list_events(bank)
+    delete(beside(path, suffix))
+    with pytest.raises(DatabaseLost):
+        await list_events(bank)
+    with pytest.raises(DatabaseLost):
+        await record(bank, call(), "later")
+    await bank.close()
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+async def test_it_is_noticed_when_nobody_asks(
+    bank: Bank, path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "LOOK_EVERY_SECONDS", 0.01)
+    waiting = asyncio.ensure_future(bank.store.until_lost())
+    await asyncio.sleep(0.05)
+    assert not waiting.done()
+    delete(beside(path, suffix))
+    with anyio.fail_after(30):
+        assert str(beside(path, suffix)) in await waiting
+    await bank.close()
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("suffix", ["-wal", "-shm", ".lock"])
+async def test_what_was_acknowledged_is_there_when_only_a_file_beside_it_went(
+    bank: Bank, path: Path, suffix: str, way: Callable[[Path], None]
+) -> None:
+    await posted(bank)
+    way(beside(path, suffix))
+    with pytest.raises(DatabaseLost):
+        await record(bank, call(), "not acknowledged")
+    await bank.close()
+    again = await open_bank(path, may_create=False)
+    assert {"acknowledged", "posted"} <= {outcome for _, outcome, _ in outcomes(path)}
+    await again.close()
+    check_books(path, NOW)
+
+
+async def test_a_database_that_was_moved_can_be_put_back(bank: Bank, path: Path) -> None:
+    await posted(bank)
+    move_away(path)
+    with pytest.raises(DatabaseLost):
+        await record(bank, call(), "not acknowledged")
+    await bank.close()
+    with pytest.raises(DatabaseMissing):
+        await open_bank(path, may_create=False)
+    path.with_name("elsewhere").rename(path)
+    again = await open_bank(path, may_create=False)
+    assert {"acknowledged", "posted"} <= {outcome for _, outcome, _ in outcomes(path)}
+    await again.close()
+    check_books(path, NOW)
+
+
+async def test_what_was_put_in_its_place_never_meets_the_old_log(
+    bank: Bank, path: Path, template: Path
+) -> None:
+    await posted(bank)
+    shutil.copy(template, path.with_name("copy"))
+    path.with_name("copy").rename(path)
+    other = await open_bank(path.with_name("other.db"))  # Has nothing to do with it.
+    with pytest.raises(DatabaseLost):
+        await record(bank, call(), "not acknowledged")
+    await bank.close()
+    await other.close()
+    # It is kept, for whoever has the old file.
+    assert len(list(path.parent.glob("bank.db-wal.lost-*"))) == 1
+    again = await open_bank(path, may_create=False)
+    await posted(again)
+    await again.close()
+    assert [outcome for _, outcome, _ in outcomes(path)] == ["prepared", "posted"]
+    check_books(path, NOW)
+
+
+async def test_a_group_that_was_being_committed_is_not_acknowledged(bank: Bank, path: Path) -> None:
+    told: list[str] = []
+
+    def deleted_meanwhile(_: object) -> None:
+        path.unlink()
+
+    outcomes = await asyncio.gather(
+        bank.write(lambda tx: None, committed=lambda: told.append("one")),
+        bank.write(deleted_meanwhile, committed=lambda: told.append("two")),
+        return_exceptions=True,
+    )
+    assert [type(each) for each in outcomes] == [DatabaseLost] * 2
+    assert told == []
+    await bank.close()
+
+
+async def test_a_file_that_is_replaced_while_it_is_opened_is_not_used(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    set_up = sqlite.set_up
+
+    def set_up_late(*arguments: object) -> None:
+        set_up(*arguments)  # type: ignore[arg-type]
+        replace(path)
+
+    monkeypatch.setattr(sqlite, "set_up", set_up_late)
+    with pytest.raises(DatabaseLost):
+        await open_bank(path)
+
+
+# --- where there is none
+
+
+@pytest.mark.parametrize("left", [None, "empty"])
+async def test_none_is_made_unasked(tmp_path: Path, left: str | None) -> None:
+    path = tmp_path / "bank.db"
+    if left:
+        path.touch(0o600)
+    with pytest.raises(DatabaseMissing) as missing:
+        await open_bank(path, may_create=False)
+    message = str(missing.value)
+    assert str(path) in message
+    assert "database restore" in message
+    assert "database create" in message
+    assert path.exists() is bool(left)
+    assert not path.exists() or path.stat().st_size == 0
+    await (await open_bank(path)).close()
+    check_books(path, NOW)
+
+
+async def test_every_file_is_the_owners_only(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        path = tmp_path / "folder" / "bank.db"
+        bank = await open_bank(path)
+        await posted(bank)
+        await list_events(bank)
+        modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+        assert modes == dict.fromkeys(
+            ("bank.db", "bank.db-wal", "bank.db-shm", "bank.db.lock"), 0o600
+        )
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+        await bank.close()
+    finally:
+        os.umask(before)
