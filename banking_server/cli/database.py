@@ -69,5 +69,22 @@ def database_reset(
     note(f"{where} holds the demo data again, and nothing else.")
 
 
+@database_app.command("check")
+def database_check(ctx: typer.Context, database: DatabaseOption = None) -> None:
+    """Check that everything in the database is as it must be; a server may go on meanwhile.
+
+    Every fault is one line, and the exit code is then 1.
+    """
+    from banking_server.bank.upkeep import find_faults
+
+    settings = settings_of(ctx, database=database)
+    faults = at_the_bank(settings, lambda bank: bank.read(find_faults), create=False)
+    for fault in faults:
+        print(fault)
+    if faults:
+        raise typer.Exit(1)
+    print(f"All is well with {settings.database}.")
+
+
 async def _do_nothing(_: "Bank") -> None:
     """Do nothing more: opening a new database loads the demo data."""

@@ -26,6 +26,7 @@ from hypothesis.stateful import (
 from banking_server.bank.approvals import decide_approval, request_approval
 from banking_server.bank.rules import Rules
 from banking_server.bank.transfers import cancel_transfer, settle
+from banking_server.bank.upkeep import find_faults
 
 from ..kit.words import wrong
 from .records import find_account, find_transfer
@@ -353,6 +354,7 @@ class BankMachine(RuleBasedStateMachine):
     def the_books_balance(self) -> None:
         if hasattr(self, "path"):
             check_books(self.path, self.now)
+            assert self.runner.run(self.bank.read(find_faults)) == []
 
     @invariant()
     def the_model_agrees(self) -> None:

@@ -1,0 +1,254 @@
+"""Every kind of fault is found, and nothing is called one that is none."""
+
+import asyncio
+import shutil
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from banking_server.bank.approvals import decide_approval, request_approval
+from banking_server.bank.compliance import record_report
+from banking_server.bank.rules import Rules
+from banking_server.bank.storage import Bank
+from banking_server.bank.transfers import cancel_transfer, settle
+from banking_server.bank.upkeep import FAULTS_OF_A_KIND, find_faults
+
+from ..kit.words import EVERYDAY, PAYEE, SAVINGS
+from .support import DAY, NOW, call, confirm, open_bank, posted, prepared
+
+pytestmark = pytest.mark.anyio
+
+
+async def live(bank: Bank) -> None:
+    """Let there be something of everything."""
+    await posted(bank, "3000.00", source=SAVINGS, target=PAYEE, memo="reported")
+    await posted(bank, "1.00", memo="plain")
+    await prepared(bank, "2.00", memo="waits")
+    await prepared(bank, "2.50", memo="expires", at=NOW - timedelta(minutes=20))
+    cancelled = (await prepared(bank, "3.00", memo="cancelled")).transfer.transfer_id
+    await cancel_transfer(bank, call(), cancelled)
+    for memo, decision in (("granted", True), ("refused", False), ("asked", None)):
+        over = await prepared(bank, "10000.01", source=SAVINGS, target=EVERYDAY, memo=memo)
+        transfer_id = over.transfer.transfer_id
+        asked = await request_approval(bank, call(), transfer_id, reason=memo)
+        if decision is not None:
+            approval_id = asked.approval.approval_id  # type: ignore[union-attr]
+            await decide_approval(bank, approval_id, granted=decision, manager="Mo", now=NOW)
+        if decision:
+            await confirm(bank, transfer_id)
+        if decision is False:
+            await cancel_transfer(bank, call(), transfer_id)
+    for memo, amount in (("due", "4.00"), ("later", "5.00")):
+        on = str((NOW + (1 if memo == "due" else 9) * DAY).date())
+        await confirm(bank, (await prepared(bank, amount, on=on, memo=memo)).transfer.transfer_id)
+    await settle(bank, as_of=(NOW + DAY).date(), now=NOW)
+
+
+@pytest.fixture(scope="module")
+def lived_in(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = Path(shutil.copy(template, tmp_path_factory.mktemp("lived") / "bank.db"))
+
+    async def fill() -> None:
+        bank = await open_bank(path)
+        await live(bank)
+        await bank.close()
+
+    asyncio.run(fill())
+    return path
+
+
+@pytest.fixture
+def path(lived_in: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(lived_in, tmp_path / "bank.db"))
+
+
+def change_behind_its_back(path: Path, *statements: str) -> None:
+    """Change what no constraint and no trigger would let anybody change."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type='trigger'"):
+            connection.execute(f"DROP TRIGGER {trigger}")
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        for statement in statements:
+            assert connection.execute(statement).rowcount > 0, statement
+
+
+async def test_nothing_is_wrong_with_a_bank_that_was_used(bank: Bank) -> None:
+    assert await bank.read(find_faults) == []
+
+
+PLAIN = "(SELECT posting_id FROM posting WHERE description = 'plain')"
+ITS_CREDIT = f"posting_id = {PLAIN} AND side = 'credit'"
+
+FAULTS: dict[str, tuple[tuple[str, ...], str]] = {
+    "a row that refers to nothing": (
+        ("INSERT INTO wrong_attempt VALUES (1, 'x', 't')",),
+        "refers to a customer that is not there",
+    ),
+    "a value that no constraint allows": (
+        ("UPDATE transfer SET status = 'lost' WHERE memo = 'cancelled'",),
+        "SQLite: CHECK constraint failed in transfer",
+    ),
+    "money from nowhere": (
+        (f"UPDATE entry SET amount_minor = 101 WHERE {ITS_CREDIT}",),
+        "the entries in USD sum to 1, not to zero",
+    ),
+    "a posting out of balance": (
+        (f"UPDATE entry SET amount_minor = 101 WHERE {ITS_CREDIT}",),
+        "has 2 entries that sum to 1;",
+    ),
+    "a posting with one entry": (
+        (f"DELETE FROM entry WHERE {ITS_CREDIT}",),
+        "has 1 entries that sum to -100;",
+    ),
+    "a posting without entries": (
+        (f"DELETE FROM entry WHERE posting_id = {PLAIN}",),
+        "has 0 entries that sum to 0;",
+    ),
+    "an entry of another time than its posting": (
+        (f"UPDATE entry SET posted_at = '2030-01-01T00:00:00.000000Z' WHERE {ITS_CREDIT}",),
+        "is not dated as its posting",
+    ),
+    "a balance that is kept wrong": (
+        (
+            f"UPDATE account SET credits_posted_minor = credits_posted_minor + 1 "
+            f"WHERE account_id = '{SAVINGS}'",
+        ),
+        f"account {SAVINGS} keeps debits of",
+    ),
+    "a total of debits that is kept wrong": (
+        (
+            f"UPDATE account SET debits_posted_minor = debits_posted_minor + 1 "
+            f"WHERE account_id = '{SAVINGS}'",
+        ),
+        f"account {SAVINGS} keeps debits of",
+    ),
+    "a last time that is kept wrong": (
+        (f"UPDATE account SET last_posted_at = NULL WHERE account_id = '{SAVINGS}'",),
+        f"account {SAVINGS} does not keep the time of its last entry",
+    ),
+    "pending that is kept wrong": (
+        (f"UPDATE account SET debits_pending_minor = 1 WHERE account_id = '{SAVINGS}'",),
+        f"account {SAVINGS} keeps 1 as pending; its pending transfers sum to 1000001",
+    ),
+    "a running total that does not continue": (
+        (f"UPDATE entry SET credits_after_minor = credits_after_minor + 1 WHERE {ITS_CREDIT}",),
+        f"of {SAVINGS} does not continue the running totals",
+    ),
+    "entries out of order": (
+        (
+            "UPDATE posting SET posted_at = '2020-01-01T00:00:00.000000Z' "
+            f"WHERE posting_id = {PLAIN}",
+            "UPDATE entry SET posted_at = '2020-01-01T00:00:00.000000Z' "
+            f"WHERE posting_id = {PLAIN}",
+        ),
+        f"of {SAVINGS} does not continue the running totals",
+    ),
+    "an account below zero": (
+        (
+            f"UPDATE entry SET debits_after_minor = 99000000 WHERE posting_id = {PLAIN} "
+            "AND side = 'debit'",
+        ),
+        f"account {EVERYDAY} is below zero after entry",
+    ),
+    "a posted transfer without its posting": (
+        ("UPDATE posting SET transfer_id = NULL, kind = 'history' WHERE description = 'plain'",),
+        "is posted, but has no posting of its accounts, amount and time",
+    ),
+    "a posted transfer with another amount": (
+        ("UPDATE transfer SET amount_minor = 99 WHERE memo = 'plain'",),
+        "is posted, but has no posting of its accounts, amount and time",
+    ),
+    "a posted transfer to another account": (
+        ("UPDATE transfer SET to_account_id = 'acc_payee_001' WHERE memo = 'plain'",),
+        "is posted, but has no posting of its accounts, amount and time",
+    ),
+    "a posted transfer of another time": (
+        ("UPDATE transfer SET posted_at = '2020-01-01T00:00:00.000000Z' WHERE memo = 'plain'",),
+        "is posted, but has no posting of its accounts, amount and time",
+    ),
+    "a cancelled transfer with a posting": (
+        ("UPDATE transfer SET status = 'voided', posted_at = NULL WHERE memo = 'plain'",),
+        "is voided, but has posting",
+    ),
+    "an approval that nobody gave": (
+        ("UPDATE transfer SET approval = 'granted' WHERE memo = 'waits'",),
+        "is granted; the manager's desk has it as not asked for",
+    ),
+    "an approval that was another": (
+        ("UPDATE approval SET status = 'refused' WHERE reason = 'granted'",),
+        "is granted; the manager's desk has it as refused",
+    ),
+    "an approval that was not needed": (
+        ("UPDATE transfer SET approval = 'none' WHERE memo = 'granted'",),
+        "is none; the manager's desk has it as granted",
+    ),
+    "a transfer posted without its approval": (
+        (
+            "UPDATE transfer SET approval = 'requested' WHERE memo = 'granted'",
+            "UPDATE approval SET status = 'requested', decided_by = NULL, decided_at = NULL "
+            "WHERE reason = 'granted'",
+        ),
+        "is posted, but its approval is requested",
+    ),
+    "a refused transfer that waits": (
+        ("UPDATE transfer SET status = 'pending' WHERE memo = 'refused'",),
+        "is pending, but its approval is refused",
+    ),
+    "a report about nothing": (
+        (
+            "UPDATE compliance_report SET transfer_id = "
+            "(SELECT transfer_id FROM transfer WHERE memo = 'plain')",
+        ),
+        "which is no posting of its customer to a payee",
+    ),
+    "a report about somebody else's": (
+        ("UPDATE compliance_report SET customer_id = 'CUST002'",),
+        "which is no posting of its customer to a payee",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_fault_is_found(path: Path, fault: str) -> None:
+    statements, line = FAULTS[fault]
+    change_behind_its_back(path, *statements)
+    bank = await open_bank(path)
+    found = await bank.read(find_faults)
+    await bank.close()
+    assert [each for each in found if line in each], found
+    assert all("\n" not in each for each in found)
+
+
+async def test_damage_is_found_and_nothing_else_is_said(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'entry_of_account'"
+        ((page,),) = connection.execute(query).fetchall()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 500)
+    bank = await open_bank(path)
+    found = await bank.read(find_faults)
+    await bank.close()
+    assert found
+    assert all(each.startswith("SQLite: ") or each == "and more of this kind" for each in found)
+
+
+async def test_of_each_kind_only_some_are_named(path: Path) -> None:
+    change_behind_its_back(path, "UPDATE entry SET debits_after_minor = debits_after_minor + 7")
+    bank = await open_bank(path)
+    found = await bank.read(find_faults)
+    await bank.close()
+    assert sum("running totals" in each for each in found) == FAULTS_OF_A_KIND
+    assert "and more of this kind" in found
+
+
+async def test_a_changed_threshold_is_no_fault(bank: Bank) -> None:
+    bank.rules = Rules(compliance_threshold_minor=100)
+    outcome = await posted(bank, "2.00", source=SAVINGS, target=PAYEE)
+    assert outcome.compliance_rule is not None
+    await record_report(bank, call(), outcome.transfer.transfer_id, outcome.compliance_rule)
+    bank.rules = Rules()
+    assert await bank.read(find_faults) == []

@@ -1,0 +1,103 @@
+"""The database's own commands."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import anyio
+import pytest
+
+from banking_server.bank import handoffs
+from banking_server.bank.storage import Bank
+
+from ..kit.command import Cli
+from .support import at_the_bank, one_line, wait_for_an_agent
+
+SECRET = "for-tests-only-0123456789abcdef0123456789abcdef"
+
+
+def test_check_says_that_all_is_well(cli: Cli, database: Path) -> None:
+    assert "database create" in one_line(cli("database", "check"))
+    assert not database.exists()
+    at_the_bank(database, wait_for_an_agent)
+    checked = cli("database", "check")
+    assert (checked.code, checked.out, checked.err) == (0, f"All is well with {database}.\n", "")
+
+
+def test_check_names_each_fault(cli: Cli, database: Path) -> None:
+    at_the_bank(database, wait_for_an_agent)
+    with closing(sqlite3.connect(database)) as connection, connection:
+        connection.execute("UPDATE account SET debits_pending_minor = 5 WHERE currency = 'EUR'")
+    checked = cli("database", "check")
+    assert (checked.code, checked.err) == (1, "")
+    assert checked.out.splitlines()[0] == (
+        "account acc_equity_eur keeps 5 as pending; its pending transfers sum to 0"
+    )
+
+
+def test_create_makes_one_only_where_there_is_none(
+    cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BANKING_SECRET", SECRET)
+    for command in ((), ("serve", "--http"), ("handoffs",), ("token", "--customer", "CUST001")):
+        assert "database create" in one_line(cli(*command))
+        assert not database.exists()
+    created = cli("database", "create")
+    assert (created.code, created.err) == (0, f"{database} holds the demo data.\n")
+    assert cli("handoffs").code == 0
+    assert "already" in one_line(cli("database", "create"))
+    database.unlink()
+    assert "database restore" in one_line(cli("handoffs"))
+    assert cli("database", "reset", "--yes").code == 0
+    assert cli("handoffs").code == 0
+
+
+def test_create_in_a_new_place(cli: Cli, database: Path) -> None:
+    assert cli("database", "create").code == 0
+    assert "already" in one_line(cli("database", "create"))
+    assert cli("token", "--customer", "CUST001").code == 0
+    database.unlink()
+    # Its secret is left.
+    assert "database create" in one_line(cli("handoffs"))
+    assert cli("database", "create").code == 0
+
+
+def test_the_database_is_where_the_options_or_the_environment_say(
+    cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert cli("database", "path").out == f"{database}\n"
+    assert cli("--database", str(tmp_path / "x"), "database", "path").out == f"{tmp_path / 'x'}\n"
+    assert cli("database", "path", "--database", str(tmp_path / "y")).out == f"{tmp_path / 'y'}\n"
+    monkeypatch.delenv("BANKING_DATABASE")
+    default = cli("database", "path").out
+    assert default.endswith("bank.db\n")
+    assert not database.exists()
+
+
+def test_reset_needs_a_yes_and_starts_anew(cli: Cli, database: Path) -> None:
+    at_the_bank(database, wait_for_an_agent)
+    assert "--yes" in one_line(cli("database", "reset"))
+    assert "open" in cli("handoffs").out
+    assert cli("database", "reset", "--yes").code == 0
+    assert cli("handoffs").out == "No customer is waiting for an agent.\n"
+    database.write_bytes(database.read_bytes()[:2000])  # damaged
+    assert "damaged" in one_line(cli("handoffs"))
+    assert cli("database", "reset", "--yes").code == 0
+    assert cli("handoffs").code == 0
+
+
+def test_reset_spares_a_file_of_another_program(cli: Cli, tmp_path: Path) -> None:
+    other = tmp_path / "letter.txt"
+    other.write_text("Dear Ada, " * 50)
+    refused = cli("--database", str(other), "database", "reset", "--yes")
+    assert "not a database of this program" in one_line(refused)
+    assert other.read_text() == "Dear Ada, " * 50
+
+
+def test_reset_spares_a_database_in_use(cli: Cli, database: Path) -> None:
+    async def meanwhile(bank: Bank) -> None:
+        await handoffs.list_open_handoffs(bank)
+        ended = await anyio.to_thread.run_sync(cli, "database", "reset", "--yes")
+        assert "is in use" in one_line(ended)
+
+    at_the_bank(database, meanwhile)
