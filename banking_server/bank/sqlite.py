@@ -93,16 +93,17 @@ class _Waiting(Generic[_T]):
 class SqliteStore:
     """A `Store` in a SQLite file. Made by `SqliteStore.open`."""
 
-    def __init__(self, path: Path, writer: Connection, lock: FileLock) -> None:
+    def __init__(self, path: Path, writer: Connection) -> None:
         self._path = path
-        self._wal = beside(path, "-wal")
+        real = path.resolve()  # SQLite's own files are beside the one that a link leads to.
+        self._wal = beside(real, "-wal")
+        self._lock = FileLock(beside(real, ".lock"))
         # A connection is open: as long as one is, SQLite itself replaces none of its files.
         self._files = {
             file: identity_of(file)
-            for file in (path, self._wal, beside(path, "-shm"), beside(path, ".lock"))
+            for file in (path, self._wal, beside(real, "-shm"), beside(real, ".lock"))
         }
         self._writer = writer
-        self._lock = lock
         self._idle: list[Connection] = []
         self._readers = Places(READERS)
         # What waits to look at the database, and what waits to write. A piece of work is in one
@@ -124,7 +125,7 @@ class SqliteStore:
         before = identity_of(path)
         writer = await Connection.open(path, set_up)
         try:
-            store = cls(path, writer, FileLock(beside(path, ".lock")))
+            store = cls(path, writer)
         except BaseException:
             await writer.close()
             raise
@@ -189,7 +190,7 @@ class SqliteStore:
             aside = self._wal.with_name(f"{self._wal.name}.lost-{secrets.token_hex(4)}")
             with suppress(OSError):
                 self._wal.rename(aside)
-                beside(self._path, "-shm").unlink(missing_ok=True)
+                beside(self._path.resolve(), "-shm").unlink(missing_ok=True)
 
     # --- reading
 

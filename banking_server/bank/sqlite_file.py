@@ -3,8 +3,8 @@
 import os
 import sqlite3
 import time
-from collections.abc import Callable
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -128,34 +128,49 @@ def delete_database(path: Path) -> None:
     Raises `DatabaseUnavailable` if it is in use, is not one of ours, or cannot be deleted. One of
     ours that is damaged is deleted, and so is an empty file.
     """
+    path = path.resolve()
+    with alone_with(path):
+        pass
+    try:
+        for suffix in ("", "-wal", "-shm", "-journal", ".lock"):
+            beside(path, suffix).unlink(missing_ok=True)
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise DatabaseUnavailable(f"{path} cannot be deleted: {problem}.") from error
+
+
+@contextmanager
+def alone_with(path: Path) -> Iterator[None]:
+    """Keep everybody else from the database at `path`, if there is one, until the end of the block.
+
+    Raises `DatabaseUnavailable` if somebody has it open, or it is not one of ours. A damaged one
+    cannot be asked who has it: a server that has will notice that it is gone, and end.
+    """
     if not path.exists():
+        yield
         return
     try:
         connection = connect(path, wait_seconds=1)
+    except sqlite3.Error as error:
+        raise DatabaseUnavailable(explain(path, error)) from error
+    with closing(connection):
         try:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
-            # SQLite leaves WAL mode only for the last one who has the file open.
             if application == APPLICATION_ID:
+                # SQLite leaves WAL mode only for the last one who has the file open.
                 connection.execute("PRAGMA journal_mode = DELETE")
+                connection.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError:
             raise DatabaseUnavailable(f"{path} is in use; stop the server first.") from None
         except sqlite3.DatabaseError:
             # Damaged; but is it ours? The id's place in the file is fixed:
             # https://www.sqlite.org/fileformat.html#the_database_header
             application = int.from_bytes(path.read_bytes()[68:72], "big")
-        finally:
-            connection.close()
         if application != APPLICATION_ID and path.stat().st_size:
             raise DatabaseUnavailable(
                 f"{path} is not a database of this program, and stays as it is."
             )
-        for suffix in ("", "-wal", "-shm", "-journal", ".lock"):
-            path.with_name(path.name + suffix).unlink(missing_ok=True)
-    except OSError as error:
-        problem = (error.strerror or str(error)).lower()
-        raise DatabaseUnavailable(f"{path} cannot be deleted: {problem}.") from error
-    except sqlite3.Error as error:
-        raise DatabaseUnavailable(explain(path, error)) from error
+        yield
 
 
 _CAUSES = {

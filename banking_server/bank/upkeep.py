@@ -35,7 +35,7 @@ def find_faults(tx: Transaction) -> list[str]:
     """
     faults: list[str] = []
     if tx.dialect.name == "sqlite":
-        faults = _listed(_damage(tx))
+        faults = find_damage(tx)
         if faults:
             return faults  # The answers of a damaged file are worth nothing.
         faults = _listed(tx.all(_DANGLING))
@@ -52,12 +52,13 @@ def _listed(found: list[str]) -> list[str]:
     return [*found[:FAULTS_OF_A_KIND], "and more of this kind"]
 
 
-def _damage(tx: Transaction) -> list[str]:
+def find_damage(tx: Transaction) -> list[str]:
+    """Return what SQLite itself finds wrong with a file, one line each."""
     try:
         found = tx.all(_INTEGRITY)
     except sqlite3.DatabaseError as error:
         return [f"SQLite: {error}"]
-    return [f"SQLite: {fault}" for fault in found if fault != "ok"]
+    return _listed([f"SQLite: {fault}" for fault in found if fault != "ok"])
 
 
 _INTEGRITY = Statement(

@@ -1,6 +1,7 @@
 """The database itself: where it is, made, emptied, checked, copied and put back."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,6 +12,7 @@ from banking_server.cli.options import DatabaseOption, settings_of
 
 if TYPE_CHECKING:
     from banking_server.bank.storage import Bank
+    from banking_server.server.settings import Settings
 
 database_app = typer.Typer(help="The database.", no_args_is_help=True)
 
@@ -84,6 +86,52 @@ def database_check(ctx: typer.Context, database: DatabaseOption = None) -> None:
     if faults:
         raise typer.Exit(1)
     print(f"All is well with {settings.database}.")
+
+
+@database_app.command("backup")
+def database_backup(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A new file; there must be none of this name.")],
+    database: DatabaseOption = None,
+) -> None:
+    """Copy the database to a new file, and check the copy; a server may go on meanwhile.
+
+    The secret is not in it.
+    """
+    from banking_server.bank.backup import back_up
+
+    settings = settings_of(ctx, database=database)
+    back_up(_file_of(settings), file.absolute())
+    note(f"{file} holds a copy of {settings.database}; its secret is not in it.")
+
+
+@database_app.command("restore")
+def database_restore(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="What `database backup` wrote.")],
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+) -> None:
+    """Put a copy in the place of the database, which no server may have open."""
+    from banking_server.bank.backup import restore
+    from banking_server.server.build import utc_now
+
+    settings = settings_of(ctx, database=database)
+    path = _file_of(settings)
+    ask(f"Replace everything in {path} with what {file} holds?", yes=yes)
+    kept = restore(path, file.absolute(), now=utc_now())
+    note(f"{path} holds what was in {file}.")
+    if kept is not None:
+        note(f"What it held before is in {kept}; delete that when it is not needed.")
+
+
+def _file_of(settings: "Settings") -> Path:
+    """Return the database, which is a SQLite file. Raises `CommandFailed` if it is not."""
+    if not isinstance(settings.database, Path):
+        raise CommandFailed(
+            "This is for SQLite files; PostgreSQL has its own pg_dump and pg_restore."
+        )
+    return settings.database
 
 
 async def _do_nothing(_: "Bank") -> None:

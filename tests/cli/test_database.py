@@ -101,3 +101,23 @@ def test_reset_spares_a_database_in_use(cli: Cli, database: Path) -> None:
         assert "is in use" in one_line(ended)
 
     at_the_bank(database, meanwhile)
+
+
+def test_backup_and_restore(cli: Cli, database: Path, tmp_path: Path) -> None:
+    handoff = at_the_bank(database, wait_for_an_agent)
+    copy = tmp_path / "copy.db"
+    done = cli("database", "backup", str(copy))
+    assert (done.code, done.out) == (0, "")
+    assert "its secret is not in it" in done.err
+    assert "already" in one_line(cli("database", "backup", str(copy)))
+
+    assert cli("handoffs", "claim", handoff, "--agent", "Ada").code == 0
+    assert "--yes" in one_line(cli("database", "restore", str(copy)))
+    assert cli("handoffs").out == "No customer is waiting for an agent.\n"
+    done = cli("database", "restore", str(copy), "--yes")
+    assert (done.code, done.out) == (0, "")
+    (kept,) = tmp_path.glob("bank.db.replaced-*")
+    assert str(kept) in done.err
+    assert cli("handoffs").out.startswith(handoff)
+    assert cli("database", "check").code == 0
+    assert "There is no file" in one_line(cli("database", "restore", str(tmp_path / "x"), "--yes"))

@@ -1,0 +1,133 @@
+"""Copies of the SQLite file: made while servers go on working, and put back when none does.
+
+A copy is one file that is complete in itself, and was checked. The secret is not in it.
+"""
+
+import os
+import sqlite3
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+
+from banking_server.bank.new_file import draft_of, publish, sync
+from banking_server.bank.sqlite import DIALECT
+from banking_server.bank.sqlite_file import (
+    APPLICATION_ID,
+    LOCK_WAIT_SECONDS,
+    SCHEMA_VERSION,
+    alone_with,
+    beside,
+    connect,
+    explain,
+)
+from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
+from banking_server.bank.transaction import Transaction
+from banking_server.bank.upkeep import find_damage, find_faults
+
+
+def back_up(path: Path, copy: Path) -> None:
+    """Write one state of the database at `path` to a new file, and check it.
+
+    Raises `DatabaseUnavailable`; then there is no file.
+    """
+    if not path.exists():
+        raise DatabaseMissing(path)
+    if os.path.lexists(copy):
+        raise _already_there(copy)
+    try:
+        with draft_of(copy) as draft:
+            _copy(path, draft)
+            _check(draft, path)
+            publish(draft, copy)
+    except FileExistsError:
+        raise _already_there(copy) from None
+    except OSError as error:
+        raise _unwritable(copy, error) from error
+    except sqlite3.Error as error:
+        raise DatabaseUnavailable(explain(path, error)) from error
+
+
+def restore(path: Path, copy: Path, *, now: datetime) -> Path | None:
+    """Put what `copy` holds in the place of the database at `path`.
+
+    Returns where the replaced database is kept; None if there was none. It is kept until somebody
+    deletes it. At any moment there is the one or the other at `path`, and never with a log that
+    belongs to the other. Raises `DatabaseUnavailable` if the database is in use, or the copy cannot
+    be used; then nothing has changed.
+    """
+    if not copy.is_file():
+        raise DatabaseUnavailable(f"There is no file {copy}.")
+    if path.exists() and path.samefile(copy):
+        raise DatabaseUnavailable(f"{copy} is the database itself.")
+    path = path.resolve()
+    kept = path.with_name(f"{path.name}.replaced-{now:%Y%m%dT%H%M%SZ}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with alone_with(path), draft_of(path) as draft:
+            try:
+                _copy(copy, draft)
+                _check(draft, copy)
+            except sqlite3.Error as error:
+                raise DatabaseUnavailable(explain(copy, error)) from error
+            sync(draft)
+            was_there = _keep(path, kept)
+            os.replace(draft, path)
+            sync(path.parent)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    return kept if was_there else None
+
+
+def _copy(source: Path, target: Path) -> None:
+    with (
+        closing(connect(source, wait_seconds=LOCK_WAIT_SECONDS)) as one,
+        closing(connect(target, wait_seconds=LOCK_WAIT_SECONDS)) as other,
+    ):
+        one.execute("PRAGMA query_only = ON")
+        one.backup(other)  # In one step, so of one state, however long it takes.
+        other.execute("PRAGMA journal_mode = DELETE")  # No log beside it.
+
+
+def _check(draft: Path, name: Path) -> None:
+    """Check a copy of `name`. Raises `DatabaseUnavailable`."""
+    with closing(connect(draft, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION_ID:
+            raise DatabaseUnavailable(f"{name} is not a database of this program.")
+        if version > SCHEMA_VERSION:
+            raise DatabaseUnavailable(f"{name} was written by a newer version of this program.")
+        tx = Transaction(connection.execute, DIALECT, lock_rows=False)
+        # Of an older format only SQLite can tell whether it is sound.
+        faults = find_faults(tx) if version == SCHEMA_VERSION else find_damage(tx)
+    if faults:
+        raise DatabaseUnavailable(
+            f"{name} has faults, and is not copied; the first is: {faults[0]}. "
+            "`banking-server database check` names those of a database."
+        )
+
+
+def _keep(path: Path, kept: Path) -> bool:
+    """Let the database be found under another name too, with its log; return whether there is one.
+
+    Then take the log away from its own name: what comes there must not meet it.
+    """
+    was_there = False
+    for suffix in ("", "-wal", "-journal"):
+        if beside(path, suffix).exists():
+            was_there = True
+            os.link(beside(path, suffix), beside(kept, suffix))
+    sync(path.parent)
+    for suffix in ("-wal", "-shm", "-journal"):
+        beside(path, suffix).unlink(missing_ok=True)
+    sync(path.parent)
+    return was_there
+
+
+def _already_there(copy: Path) -> DatabaseUnavailable:
+    return DatabaseUnavailable(f"There is a file {copy} already, and it stays as it is.")
+
+
+def _unwritable(path: Path, error: OSError) -> DatabaseUnavailable:
+    problem = (error.strerror or str(error)).lower()
+    return DatabaseUnavailable(f"{path} cannot be written: {problem}.")

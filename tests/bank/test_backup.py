@@ -1,0 +1,307 @@
+"""Copies of the database: whole, checked, their owner's only; and put back without losing any."""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from banking_server.bank import backup
+from banking_server.bank.audit import list_events, record
+from banking_server.bank.backup import back_up, restore
+from banking_server.bank.sqlite_file import SCHEMA_VERSION, beside
+from banking_server.bank.storage import Bank, DatabaseMissing, DatabaseUnavailable
+
+from .support import NOW, call, check_books, open_bank, outcomes, posted, sql
+
+pytestmark = pytest.mark.anyio
+
+
+def said(path: Path) -> list[str]:
+    return [outcome for _, outcome, _ in outcomes(path)]
+
+
+def refusal(do: Any, *arguments: Any, **options: Any) -> str:
+    with pytest.raises(DatabaseUnavailable) as refused:
+        do(*arguments, **options)
+    message = str(refused.value)
+    assert "\n" not in message
+    return message
+
+
+def names(folder: Path) -> set[str]:
+    return {file.name for file in folder.iterdir()}
+
+
+def with_fault(path: Path) -> None:
+    sql(path, "UPDATE account SET debits_pending_minor = 1 WHERE currency = 'EUR'")
+
+
+def newer(path: Path) -> None:
+    sql(path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+
+
+def foreign(path: Path) -> None:
+    path.unlink()
+    sql(path, "CREATE TABLE recipe (name TEXT)")
+
+
+def no_database(path: Path) -> None:
+    path.write_text("Dear bank, " * 500)
+
+
+# --- backup
+
+
+async def test_a_copy_is_one_state_of_a_bank_that_goes_on(
+    bank: Bank, path: Path, tmp_path: Path
+) -> None:
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    stop = asyncio.Event()
+
+    async def go_on() -> None:
+        while not stop.is_set():
+            await posted(bank, "1.00")
+
+    work = asyncio.ensure_future(go_on())
+    before = os.umask(0)
+    try:
+        for number in range(3):
+            await asyncio.to_thread(back_up, path, copies / f"{number}")
+    finally:
+        os.umask(before)
+        stop.set()
+        await work
+    assert names(copies) == {"0", "1", "2"}
+    for copy in copies.iterdir():
+        assert copy.stat().st_mode & 0o777 == 0o600
+        check_books(copy, NOW)
+        assert said(copy) == said(path)[: len(said(copy))]
+    assert names(copies) == {"0", "1", "2"}  # Nothing lies beside a copy, even when it is read.
+
+
+def test_a_copy_has_its_name_only_when_it_is_whole(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "copy"
+    publish = backup.publish
+
+    def fail(draft: Path, name: Path) -> None:
+        assert not copy.exists()
+        check_books(draft, NOW)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(backup, "publish", fail)
+    assert refusal(back_up, path, copy) == f"{copy} cannot be written: no space left on device."
+    assert names(tmp_path) == {"bank.db"}
+    monkeypatch.setattr(backup, "publish", publish)
+    back_up(path, copy)
+    check_books(copy, NOW)
+
+
+@pytest.mark.parametrize("there", ["before", "meanwhile", "a link to nothing"])
+def test_nothing_is_overwritten(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str
+) -> None:
+    copy = tmp_path / "copy"
+    if there == "before":
+        copy.write_text("mine")
+    elif there == "meanwhile":
+        monkeypatch.setattr(backup, "_check", lambda *_: copy.write_text("mine"))
+    else:
+        copy.symlink_to(tmp_path / "nothing")
+    assert "already, and it stays as it is" in refusal(back_up, path, copy)
+    assert copy.is_symlink() or copy.read_text() == "mine"
+    assert names(tmp_path) == {"bank.db", "copy"}
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [(with_fault, "has faults"), (foreign, "not a database of this program"), (no_database, "")],
+)
+def test_what_cannot_be_put_back_is_no_copy(
+    path: Path, tmp_path: Path, damage: Any, why: str
+) -> None:
+    damage(path)
+    assert why in refusal(back_up, path, tmp_path / "copy")
+    assert names(tmp_path) == {"bank.db"}
+
+
+def test_there_is_nothing_to_copy(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseMissing):
+        back_up(tmp_path / "bank.db", tmp_path / "copy")
+    assert names(tmp_path) == set()
+
+
+def test_a_folder_that_is_not_there(path: Path, tmp_path: Path) -> None:
+    assert "no such file" in refusal(back_up, path, tmp_path / "no" / "copy")
+
+
+# --- restore
+
+
+@pytest.fixture
+def copy(path: Path, tmp_path: Path) -> Path:
+    """A copy of the bank as it is before anything happens."""
+    (tmp_path / "copies").mkdir()
+    back_up(path, tmp_path / "copies" / "copy")
+    return tmp_path / "copies" / "copy"
+
+
+async def test_a_copy_is_put_back_and_what_was_there_is_kept(path: Path, copy: Path) -> None:
+    bank = await open_bank(path)
+    await posted(bank)
+    await bank.close()
+    before = copy.read_bytes()
+    kept = restore(path, copy, now=NOW)
+    assert kept == path.with_name("bank.db.replaced-20260304T100000Z")
+    assert (said(path), said(kept)) == ([], ["prepared", "posted"])
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert copy.read_bytes() == before
+    assert names(copy.parent) == {"copy"}
+    for database in (path, kept):
+        bank = await open_bank(database)
+        await posted(bank)
+        await bank.close()
+        check_books(database, NOW)
+    assert "cannot be written" in refusal(restore, path, copy, now=NOW)  # It is kept still.
+    assert said(path) == ["prepared", "posted"]
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+async def test_the_log_of_a_bank_that_was_killed_goes_with_it(
+    bank: Bank, path: Path, tmp_path: Path, copy: Path, damaged: bool
+) -> None:
+    await posted(bank)
+    killed = tmp_path / "killed.db"
+    for suffix in ("", "-wal", "-shm"):
+        shutil.copy(beside(path, suffix), beside(killed, suffix))
+    if damaged:
+        with killed.open("r+b") as file:
+            file.seek(100)
+            file.write(b"\xff" * 2000)
+    kept = restore(killed, copy, now=NOW)
+    assert kept is not None
+    assert said(killed) == []
+    check_books(killed, NOW)
+    # Its last page is in the log even where the file was damaged: it is all there to be mended.
+    assert beside(kept, "-wal").exists() is damaged
+    assert not beside(killed, "-wal").exists()
+    if not damaged:
+        assert said(kept) == ["prepared", "posted"]
+
+
+async def test_where_there_is_no_database_nothing_is_kept(tmp_path: Path, copy: Path) -> None:
+    path = tmp_path / "new" / "bank.db"
+    assert restore(path, copy, now=NOW) is None
+    assert names(path.parent) == {"bank.db"}
+    bank = await open_bank(path, may_create=False)
+    await posted(bank)
+    await bank.close()
+
+
+async def test_it_is_refused_while_somebody_has_the_database(
+    bank: Bank, path: Path, copy: Path
+) -> None:
+    await record(bank, call(), "x")
+    before = names(path.parent)
+    assert refusal(restore, path, copy, now=NOW) == f"{path} is in use; stop the server first."
+    assert names(path.parent) == before
+    await record(bank, call(), "y")
+    assert [event.outcome for event in await list_events(bank)] == ["x", "y"]
+
+
+def test_nobody_can_open_it_meanwhile(
+    path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check = backup._check
+
+    def try_to_open(draft: Path, name: Path) -> None:
+        with (
+            closing(sqlite3.connect(path, timeout=0)) as other,
+            pytest.raises(sqlite3.OperationalError, match="locked"),
+        ):
+            other.execute("SELECT * FROM account")
+        check(draft, name)
+
+    monkeypatch.setattr(backup, "_check", try_to_open)
+    restore(path, copy, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        (with_fault, "has faults"),
+        (newer, "was written by a newer version"),
+        (foreign, "is not a database of this program"),
+        (no_database, "is not a database"),
+        (Path.unlink, "There is no file"),
+    ],
+)
+async def test_only_a_sound_copy_of_ours_is_put_back(
+    path: Path, copy: Path, damage: Any, why: str
+) -> None:
+    bank = await open_bank(path)
+    await posted(bank)
+    await bank.close()
+    damage(copy)
+    before = names(path.parent)
+    message = refusal(restore, path, copy, now=NOW)
+    assert why in message
+    assert str(copy) in message
+    assert names(path.parent) == before
+    assert said(path) == ["prepared", "posted"]
+
+
+def test_a_database_is_no_copy_of_itself(path: Path) -> None:
+    assert "is the database itself" in refusal(restore, path, path, now=NOW)
+
+
+def test_another_programs_file_is_not_replaced(tmp_path: Path, copy: Path) -> None:
+    other = tmp_path / "letter.txt"
+    no_database(other)
+    assert "stays as it is" in refusal(restore, other, copy, now=NOW)
+    assert other.read_text().startswith("Dear bank")
+
+
+async def test_cut_short_at_any_step_there_is_a_whole_database(
+    path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank = await open_bank(path)
+    await posted(bank)
+    await bank.close()
+    steps = [(os, "link"), (backup, "sync"), (os, "replace")]
+    for holder, name in steps:
+        with monkeypatch.context() as patch:
+
+            def fail(*_: object, **__: object) -> None:
+                raise OSError(5, "Input/output error")
+
+            patch.setattr(holder, name, fail)
+            assert "input/output error" in refusal(restore, path, copy, now=NOW)
+        assert said(path) == ["prepared", "posted"]
+        check_books(path, NOW)
+        for kept in path.parent.glob("*.replaced-*"):
+            kept.unlink()
+    assert not list(path.parent.glob("*.draft"))
+
+
+async def test_a_link_to_the_database_is_as_good(path: Path, tmp_path: Path, copy: Path) -> None:
+    link = tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(path)
+    bank, same = await open_bank(link), await open_bank(path)
+    await posted(bank)
+    await posted(same)
+    assert names(link.parent) == {"link.db"}
+    assert "is in use" in refusal(restore, link, copy, now=NOW)
+    await bank.close()
+    await same.close()
+    restore(link, copy, now=NOW)
+    assert link.is_symlink()
+    assert (said(link), said(path)) == ([], [])
