@@ -21,7 +21,7 @@ from banking_server import __version__
 from banking_server.cli.client import call, chat, demo
 from banking_server.cli.compare import compare
 from banking_server.cli.database import database_app
-from banking_server.cli.desks import approvals_app, audit, handoffs_app, settle
+from banking_server.cli.desks import approvals_app, audit_app, handoffs_app, settle
 from banking_server.cli.messages import is_for_people
 from banking_server.cli.options import CustomerOption, DatabaseOption, settings_of
 from banking_server.cli.serve import serve, serve_stdio
@@ -33,10 +33,11 @@ app = typer.Typer(
     help="A personal bank as an MCP server whose tools say which tool comes next. Without a "
     "command it serves MCP over standard input and output, as hosts expect.",
 )
-for command in (serve, demo, call, chat, compare, audit, settle, token):
+for command in (serve, demo, call, chat, compare, settle, token):
     app.command()(command)
 app.add_typer(handoffs_app, name="handoffs")
 app.add_typer(approvals_app, name="approvals")
+app.add_typer(audit_app, name="audit")
 app.add_typer(database_app, name="database")
 
 

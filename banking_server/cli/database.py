@@ -1,6 +1,5 @@
 """The database itself: where it is, made, emptied, checked, copied and put back."""
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -8,27 +7,13 @@ import typer
 
 from banking_server.cli.at_the_bank import at_the_bank
 from banking_server.cli.messages import CommandFailed, note
-from banking_server.cli.options import DatabaseOption, settings_of
+from banking_server.cli.options import DatabaseOption, YesOption, ask, settings_of
 
 if TYPE_CHECKING:
     from banking_server.bank.storage import Bank
     from banking_server.server.settings import Settings
 
 database_app = typer.Typer(help="The database.", no_args_is_help=True)
-
-YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-
-
-def ask(question: str, *, yes: bool) -> None:
-    """Go on only if somebody says yes, or `yes` was said already.
-
-    Raises `CommandFailed` if nobody is there to be asked.
-    """
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise CommandFailed(f"Nobody is here to be asked: {question} With --yes it is not asked.")
-    typer.confirm(question, abort=True, err=True)
 
 
 @database_app.command("path")

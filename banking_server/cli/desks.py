@@ -2,13 +2,14 @@
 
 import sys
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from banking_server.cli.at_the_bank import at_the_bank, done
-from banking_server.cli.messages import unknown_customer
-from banking_server.cli.options import DatabaseOption, settings_of
+from banking_server.cli.messages import note, unknown_customer
+from banking_server.cli.options import DatabaseOption, YesOption, ask, settings_of
 
 if TYPE_CHECKING:
     from banking_server.bank.models import AuditEvent
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 handoffs_app = typer.Typer(help="The agent's desk: customers who wait for an agent.")
 approvals_app = typer.Typer(help="The manager's desk: transfers that wait for approval.")
+audit_app = typer.Typer(help="The audit trail.")
 
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="The approval's id.")]
 ManagerOption = Annotated[str, typer.Option(help="The manager who decides.")]
@@ -107,6 +109,7 @@ def _decide(settings: "Settings", approval_id: str, manager: str, *, granted: bo
     show_approval(console(sys.stdout), done(outcome, "approval"))
 
 
+@audit_app.callback(invoke_without_command=True)
 def audit(
     ctx: typer.Context,
     customer: Annotated[
@@ -123,17 +126,61 @@ def audit(
     from banking_server.cli.listings import event_as_json, show_events
     from banking_server.host.printing import console
 
+    if database is not None:
+        ctx.find_root().obj["database"] = database
+    if ctx.invoked_subcommand is not None:
+        return
+
     async def read(bank: "Bank") -> "list[AuditEvent]":
         if customer is not None and customer not in await list_customers(bank):
             raise unknown_customer(customer)
         return await list_events(bank, customer)
 
-    events = at_the_bank(settings_of(ctx, database=database), read)
+    events = at_the_bank(settings_of(ctx), read)
     if as_json:
         for event in events:
             print(event_as_json(event))
     else:
         show_events(console(sys.stdout), events, customer)
+
+
+@audit_app.command("archive")
+def archive_audit(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(help="A new file, one JSON object on each line.")],
+    before: Annotated[
+        str, typer.Option(metavar="DATE", help="Move what came before this day, in UTC.")
+    ],
+    yes: YesOption = False,
+    database: DatabaseOption = None,
+) -> None:
+    """Move old events to a file: they are then deleted from the database."""
+    from banking_server.bank.audit_archive import archive_events, find_archivable
+    from banking_server.cli.listings import event_as_json
+    from banking_server.server.build import utc_now
+
+    day = _date("--before", before)
+    settings = settings_of(ctx, database=database)
+    events = at_the_bank(settings, lambda bank: find_archivable(bank, day, utc_now()))
+    if events.events:
+        ask(f"Move {events.events} events to {file}, and delete them here?", yes=yes)
+    at_the_bank(
+        settings,
+        lambda bank: archive_events(
+            bank, events, file.absolute(), as_line=event_as_json, now=utc_now()
+        ),
+    )
+    if events.events:
+        note(f"{file} holds {events.events} events, which the database no longer does.")
+    else:
+        note(f"There are no events before {day} left to archive.")
+
+
+def _date(option: str, text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{option} must be a date like 2026-01-31, not {text!r}") from None
 
 
 def settle(
@@ -153,10 +200,7 @@ def settle(
     from banking_server.server.build import utc_now
 
     now = utc_now()
-    try:
-        day = now.date() if as_of is None else date.fromisoformat(as_of)
-    except ValueError:
-        raise typer.BadParameter(f"--as-of must be a date like 2026-01-31, not {as_of!r}") from None
+    day = now.date() if as_of is None else _date("--as-of", as_of)
     settled = at_the_bank(
         settings_of(ctx, database=database),
         lambda bank: bank_transfers.settle(bank, as_of=day, now=now),

@@ -9,6 +9,7 @@ class CommandFailed(Exception):
 
 def is_for_people(error: Exception) -> bool:
     """Whether the error's message is the whole answer, and a traceback would be noise."""
+    from banking_server.bank.audit_archive import ArchiveFailed
     from banking_server.bank.storage import BankBusy, DatabaseUnavailable
     from banking_server.host.connect import ConnectionFailed
     from banking_server.server.settings import SettingsError
@@ -16,7 +17,8 @@ def is_for_people(error: Exception) -> bool:
 
     return isinstance(
         error,
-        BankBusy
+        ArchiveFailed
+        | BankBusy
         | CommandFailed
         | ConnectionFailed
         | DatabaseUnavailable

@@ -1,9 +1,12 @@
-"""The options that several commands have, and the settings that result from them."""
+"""The options that several commands have, and what results from them."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from banking_server.cli.messages import CommandFailed
 
 if TYPE_CHECKING:
     from banking_server.server.settings import Settings
@@ -15,6 +18,8 @@ CustomerOption = Annotated[
     str | None, typer.Option("--customer", help="The customer to serve [BANKING_CUSTOMER].")
 ]
 
+YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
 
 def settings_of(ctx: typer.Context, **options: Any) -> "Settings":
     """Return the settings: the command's own options win over the ones before the command.
@@ -25,3 +30,15 @@ def settings_of(ctx: typer.Context, **options: Any) -> "Settings":
 
     own = {name: value for name, value in options.items() if value is not None}
     return load_settings(**{**ctx.find_root().obj, **own})
+
+
+def ask(question: str, *, yes: bool) -> None:
+    """Go on only if somebody says yes, or `yes` was said already.
+
+    Raises `CommandFailed` if nobody is there to be asked.
+    """
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise CommandFailed(f"Nobody is here to be asked: {question} With --yes it is not asked.")
+    typer.confirm(question, abort=True, err=True)
