@@ -140,6 +140,7 @@ def build_server(
     seconds, by which a customer's pace is measured.
     Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
     """
+    is_new = _is_new(settings)  # Until its secret is made.
     keys = load_keys(settings)
     running = Running() if running is None else running
     over_http = customer is None
@@ -149,7 +150,9 @@ def build_server(
     @asynccontextmanager
     async def lifespan(_: MCPServer[App]) -> AsyncIterator[App]:
         async with AsyncExitStack() as open_until_the_end:
-            bank = await open_until_the_end.enter_async_context(open_bank(settings, clock(), keys))
+            bank = await open_until_the_end.enter_async_context(
+                open_bank(settings, clock(), keys, create=is_new)
+            )
             infer = None if model is None else await open_until_the_end.enter_async_context(model())
             app = App(
                 bank=bank,
