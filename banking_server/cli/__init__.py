@@ -4,7 +4,7 @@ One module for each kind of command:
 
 - `serve`: serve MCP, over stdio or HTTP;
 - `client`: be a client of any server: `call`, `chat`, and `demo`, whose story is in `demo`;
-- `compare`: measure the ways to chain tools;
+- `compare`: measure the ways to chain tools; `benchmark`: measure the server;
 - `desks`: the bank's own side: handoffs, approvals, the audit trail, settlement;
 - `setup`: tokens for a trial, and the database file.
 """
@@ -17,6 +17,7 @@ from typing import Annotated
 import typer
 
 from banking_server import __version__
+from banking_server.cli.benchmark import benchmark
 from banking_server.cli.client import call, chat, demo
 from banking_server.cli.compare import compare
 from banking_server.cli.desks import approvals_app, audit, handoffs_app, settle
@@ -31,7 +32,7 @@ app = typer.Typer(
     help="A personal bank as an MCP server whose tools say which tool comes next. Without a "
     "command it serves MCP over standard input and output, as hosts expect.",
 )
-for command in (serve, demo, call, chat, compare, audit, settle, token):
+for command in (serve, demo, call, chat, compare, benchmark, audit, settle, token):
     app.command()(command)
 app.add_typer(handoffs_app, name="handoffs")
 app.add_typer(approvals_app, name="approvals")
