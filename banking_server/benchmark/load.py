@@ -49,7 +49,8 @@ class Step:
 class Load:
     """What is sent: each connection has a list of steps, and one request under way at a time.
 
-    It ends after `seconds`, or when `calls` answers have come; one of them is given.
+    It ends after `seconds`, when each connection has made its steps once, however long that takes;
+    or when `calls` answers have come. One of the two is given.
     """
 
     port: int
@@ -79,15 +80,9 @@ class Measured:
     cpu: float
     """The share of one core that the load itself took."""
 
-    def latency(self, label: str) -> Latency:
-        """Return the latencies of the steps of this label. Raises `BenchmarkFailed` without any."""
-        if label not in self.labels:
-            raise BenchmarkFailed(f"Not one {label} was answered in {self.seconds:g} seconds.")
-        return self.labels[label]
-
     def rate(self, label: str) -> float:
-        """Return the right answers to the steps of this label, a second. Raises as `latency`."""
-        return self.latency(label).calls / self.seconds
+        """Return the right answers to the steps of this label, a second."""
+        return self.labels[label].calls / self.seconds
 
 
 def measure(load: Load) -> Measured:
@@ -126,15 +121,15 @@ class _Run:
         if self.seconds is not None:
             self.end = now + self.seconds
 
-    def may_send(self) -> bool:
+    def may_send(self, first: bool) -> bool:
         if self.left is not None:
             self.left -= 1
             return self.left >= 0
-        return time.perf_counter() < self.end
+        return first or time.perf_counter() < self.end
 
-    def right(self, label: str, sent: float) -> None:
+    def right(self, label: str, sent: float, first: bool) -> None:
         now = time.perf_counter()
-        if now <= self.end:  # One that comes later is looked at, but it is not of this time.
+        if first or now <= self.end:  # What comes later is looked at, but is not of this time.
             self.latencies.setdefault(label, []).append(now - sent)
             self.last = now
 
@@ -161,7 +156,8 @@ class _Connection(asyncio.Protocol):
     def __init__(self, run: _Run, steps: Sequence[_Prepared], done: asyncio.Future[None]) -> None:
         self._run = run
         self._steps = steps
-        self._next = 0
+        self._made = 0
+        self._first = True
         self._done = done
         self._received = b""
         self._handed: tuple[bytes, bytes] | None = None
@@ -172,11 +168,12 @@ class _Connection(asyncio.Protocol):
 
     def send(self) -> None:
         """Send the next step, or be done."""
-        if not self._run.may_send():
+        self._first = self._made < len(self._steps)
+        if not self._run.may_send(self._first):
             self._stop()
             return
-        step = self._steps[self._next]
-        self._next = (self._next + 1) % len(self._steps)
+        step = self._steps[self._made % len(self._steps)]
+        self._made += 1
         request = step.request
         if step.takes and self._handed:
             transfer, code = self._handed
@@ -216,7 +213,7 @@ class _Connection(asyncio.Protocol):
                 self._fail("an answer without a confirmation code", step)
                 return
             self._handed = (found[1], found[2])
-        self._run.right(step.label, self._sent)
+        self._run.right(step.label, self._sent, self._first)
         self.send()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -252,7 +249,7 @@ async def _run(load: dict[str, Any]) -> dict[str, Any]:
     _, late = await asyncio.wait(done, timeout=patience)
     for _ in late:
         run.is_wrong("?", f"no answer within {PATIENCE} seconds")
-    seconds = (run.last - run.began) if run.seconds is None else run.seconds
+    seconds = max(run.last - run.began, run.seconds or 0)
     cpu = (time.process_time() - run.cpu_began) / (time.perf_counter() - run.began)
     return {
         "seconds": seconds,

@@ -17,7 +17,7 @@ def as_text(report: Report) -> str:
         f"SQLite {machine.sqlite}, {packages}",
         f"databases on {machine.filesystem or 'a file system of unknown kind'}, "
         f"one fsync there: {machine.fsync_ms:.2f} ms",
-        f"medians of {report.rounds} rounds, {report.seconds:g} s a measurement",
+        f"rounds: {report.rounds}, {report.seconds:g} s a measurement; the figures are medians",
         "",
         "| measured | against | bank | ratio | rounds | must be | |",
         "| --- | ---: | ---: | ---: | --- | --- | --- |",

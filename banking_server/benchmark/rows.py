@@ -2,9 +2,10 @@
 
 import statistics
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from banking_server.bank.scale import ACCOUNTS_EACH, Scale, account_id, add_at_scale, customer_id
 from banking_server.benchmark import bare
 from banking_server.benchmark.calls import Caller
 from banking_server.benchmark.figures import Figure, Round
@@ -23,6 +25,7 @@ from banking_server.benchmark.servers import (
     Server,
     bank_server,
     bare_server,
+    make_bank,
     seconds_to_first_answer,
 )
 from banking_server.chaining import (
@@ -30,6 +33,7 @@ from banking_server.chaining import (
     ToolCatalog,
     call_tool_with_chaining,
 )
+from banking_server.server.build import utc_now
 
 CUSTOMER: Final = "CUST001"
 LOCKED: Final = "acc_checking_001"
@@ -43,6 +47,8 @@ TO_AND_FRO: Final = (
 )
 """Customers of the demo data, each with two accounts between which money can go to and fro."""
 
+SMALL: Final = Scale(accounts=1_000, entries=10_000)
+
 _MANY: Final = 16
 _WARM_UP_SECONDS: Final = 1.0
 
@@ -52,7 +58,10 @@ Connections = Sequence[tuple[Step, ...]]
 
 @dataclass
 class Bench:
-    """What the rows have in common: where the databases are, and how long is measured."""
+    """What the rows have in common: how long is measured, and the servers.
+
+    A server is started when the first row needs it, and runs until the end.
+    """
 
     folder: Path
     rounds: int
@@ -60,8 +69,11 @@ class Bench:
     """Seconds of each measurement."""
     calls: int
     """The calls after which a server's memory is looked at for the second time."""
+    scale: Scale
+    """The size of the large bank."""
     loads: list[Measured] = field(default_factory=list[Measured])
-    """What came of each load so far."""
+    """What came of each load of a row."""
+    _servers: ExitStack = field(default_factory=ExitStack)
 
     def load(
         self, server: Server, connections: Connections, *, calls: int | None = None
@@ -87,16 +99,39 @@ class Bench:
             )
         return measured
 
-    @contextmanager
-    def servers(self) -> Iterator[tuple[BankServer, Server]]:
-        """Run the bank's server on the demo data, and the bare one."""
-        with bank_server(self.demo_database) as bank, bare_server(self.folder) as bare_one:
-            yield bank, bare_one
+    @cached_property
+    def bare(self) -> Server:
+        """The bare server."""
+        return self._servers.enter_context(bare_server(self.folder))
 
-    @property
+    @cached_property
+    def bank(self) -> BankServer:
+        """The bank's server, with the demo data."""
+        return self._servers.enter_context(bank_server(self.demo_database))
+
+    @cached_property
+    def small(self) -> BankServer:
+        """The bank's server, with a small bank."""
+        return self._servers.enter_context(bank_server(self._generated(SMALL)))
+
+    @cached_property
+    def large(self) -> BankServer:
+        """The bank's server, with the large bank."""
+        return self._servers.enter_context(bank_server(self._generated(self.scale)))
+
+    @cached_property
     def demo_database(self) -> Path:
-        """The database with the demo data; the server makes it."""
-        return self.folder / "demo" / "bank.db"
+        """A database with the demo data."""
+        return make_bank(self.folder / "demo" / "bank.db")
+
+    def _generated(self, scale: Scale) -> Path:
+        database = make_bank(self.folder / f"{scale.accounts}-accounts" / "bank.db")
+        add_at_scale(database, scale, utc_now())
+        return database
+
+    def close(self) -> None:
+        """Stop the servers."""
+        self._servers.close()
 
     def in_turn(self, *measurements: Callable[[], Round]) -> tuple[Round, ...]:
         """Make the measurements in turn, in each round."""
@@ -107,6 +142,10 @@ class Bench:
                 found |= measurement()
             rounds.append(found)
         return tuple(rounds)
+
+
+def _constants(bare_one: Server, connections: int) -> Connections:
+    return [(Caller(bare_one.port).constant(),)] * connections
 
 
 def _locked_prepares(bank: BankServer, connections: int) -> Connections:
@@ -134,15 +173,13 @@ def _rate(
     at_least: float,
 ) -> list[Figure]:
     """Compare answers a second with the bare server's, over as many connections."""
-    with bench.servers() as (bank, bare_one):
-        ours = connections(bank, _MANY)
-        constant = [(Caller(bare_one.port).constant(),)] * _MANY
-        bench.warm_up(bare_one, constant)
-        bench.warm_up(bank, ours)
-        rounds = bench.in_turn(
-            lambda: {"bare": bench.load(bare_one, constant).rate("bare")},
-            lambda: {"bank": bench.load(bank, ours).rate(label)},
-        )
+    ours, constant = connections(bench.bank, _MANY), _constants(bench.bare, _MANY)
+    bench.warm_up(bench.bare, constant)
+    bench.warm_up(bench.bank, ours)
+    rounds = bench.in_turn(
+        lambda: {"bare": bench.load(bench.bare, constant).rate("bare")},
+        lambda: {"bank": bench.load(bench.bank, ours).rate(label)},
+    )
     return [Figure(what, "a second", "bare", "bank", rounds, at_least=at_least)]
 
 
@@ -163,15 +200,14 @@ def pairs_16(bench: Bench) -> list[Figure]:
 
 def locked_1(bench: Bench) -> list[Figure]:
     """How long one locked prepare takes, over one connection."""
-    with bench.servers() as (bank, bare_one):
-        ours, constant = _locked_prepares(bank, 1), [(Caller(bare_one.port).constant(),)]
-        bench.warm_up(bare_one, constant)
-        bench.warm_up(bank, ours)
-        rounds = bench.in_turn(
-            lambda: {"bare": bench.load(bare_one, constant).latency("bare").p50},
-            lambda: {"fsync": fsync_ms(bench.folder)},
-            lambda: {"bank": bench.load(bank, ours).latency("prepare").p50},
-        )
+    ours, constant = _locked_prepares(bench.bank, 1), _constants(bench.bare, 1)
+    bench.warm_up(bench.bare, constant)
+    bench.warm_up(bench.bank, ours)
+    rounds = bench.in_turn(
+        lambda: {"bare": bench.load(bench.bare, constant).labels["bare"].p50},
+        lambda: {"fsync": fsync_ms(bench.folder)},
+        lambda: {"bank": bench.load(bench.bank, ours).labels["prepare"].p50},
+    )
     bounded = tuple(
         {**each, "bare + fsync + 1": each["bare"] + each["fsync"] + 1} for each in rounds
     )
@@ -182,19 +218,16 @@ def locked_1(bench: Bench) -> list[Figure]:
 
 def chain(bench: Bench) -> list[Figure]:
     """A chain that the SDK's client follows, against its two calls made one after the other."""
-    with bank_server(bench.demo_database) as bank:
 
-        async def rounds() -> tuple[Round, ...]:
-            async with _client(bank) as client:
-                catalog = ToolCatalog(client)
-                return tuple(
-                    [
-                        await _chain_round(client, catalog, bench.seconds)
-                        for _ in range(bench.rounds)
-                    ]
-                )
+    async def rounds() -> tuple[Round, ...]:
+        async with _client(bench.bank) as client:
+            catalog = ToolCatalog(client)
+            await _chain_round(client, catalog, 0)  # The first one reads the list of the tools.
+            return tuple(
+                [await _chain_round(client, catalog, bench.seconds) for _ in range(bench.rounds)]
+            )
 
-        measured = anyio.run(rounds)
+    measured = anyio.run(rounds)
     return [Figure("chain followed, p50", "ms", "two calls", "chain", measured, at_most=1.1)]
 
 
@@ -236,10 +269,52 @@ async def _chain_round(client: Client, catalog: ToolCatalog, seconds: float) -> 
     }
 
 
+def scale(bench: Bench) -> list[Figure]:
+    """How long one customer's calls take in a large bank, against a small one."""
+    labels = ("statement", "balance", "list", "prepare")
+    busy, other = account_id(0), account_id(1)
+
+    def calls(bank: BankServer) -> Connections:
+        caller = bank.caller(customer_id(0))
+        reads = (caller.statement(busy), caller.balance(busy), caller.accounts(busy))
+        to, fro = caller.pair(busy, other, "to"), caller.pair(other, busy, "fro")
+        return [(*reads, *to, *reads, *fro)]
+
+    def latencies(name: str, bank: BankServer) -> Round:
+        measured = bench.load(bank, calls(bank))
+        return {f"{label}, {name}": measured.labels[label].p50 for label in labels}
+
+    bench.warm_up(bench.small, calls(bench.small))
+    bench.warm_up(bench.large, calls(bench.large))
+    rounds = bench.in_turn(
+        lambda: latencies("small", bench.small), lambda: latencies("large", bench.large)
+    )
+    size = f"{bench.scale.accounts:,} accounts, {bench.scale.entries:,} entries"
+    return [
+        Figure(
+            f"{label}, p50, {size}", "ms", f"{label}, small", f"{label}, large", rounds, at_most=1.2
+        )
+        for label in labels
+    ]
+
+
+def neighbour(bench: Bench) -> list[Figure]:
+    """How long another customer waits while four clients read statements of the busy account."""
+    other = bench.large.caller(customer_id(1))
+    alone = [(other.balance(account_id(ACCOUNTS_EACH)),)]
+    reader = (bench.large.caller(customer_id(0)).statement(account_id(0)),)
+    among = [*alone, *[reader] * 4]
+    bench.warm_up(bench.large, among)
+    rounds = bench.in_turn(
+        lambda: {"alone": bench.load(bench.large, alone).labels["balance"].p99},
+        lambda: {"with readers": bench.load(bench.large, among).labels["balance"].p99},
+    )
+    what = f"another customer, p99, four readers of {bench.scale.entries // 10:,} entries"
+    return [Figure(what, "ms", "alone", "with readers", rounds, at_most=2)]
+
+
 def stdio(bench: Bench) -> list[Figure]:
     """From the start of a server over stdio to its first answer, against the bare server."""
-    with bank_server(bench.demo_database):
-        pass  # It has made the database.
 
     def median_of_a_few() -> Round:
         times: dict[str, list[float]] = {"bare": [], "bank": []}
@@ -286,6 +361,8 @@ ROWS: Final[Mapping[str, Callable[[Bench], list[Figure]]]] = {
     "balance-16": balance_16,
     "pairs-16": pairs_16,
     "chain": chain,
+    "scale": scale,
+    "neighbour": neighbour,
     "stdio": stdio,
     "memory": memory,
 }

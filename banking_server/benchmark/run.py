@@ -3,10 +3,12 @@
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from banking_server.bank.scale import Scale
 from banking_server.benchmark.figures import Result
 from banking_server.benchmark.load import BenchmarkFailed
 from banking_server.benchmark.machine import Machine, describe, folder_on_disk
@@ -36,6 +38,7 @@ def run_benchmark(
     rounds: int,
     seconds: float,
     calls: int,
+    scale: Scale,
     on_row: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """Measure the rows, with databases in a folder that is made in `folder` and deleted afterwards.
@@ -48,11 +51,12 @@ def run_benchmark(
     with tempfile.TemporaryDirectory(
         prefix="banking-server-benchmark-", dir=folder_on_disk(folder)
     ) as made:
-        machine = describe(Path(made))
-        for row in rows:
-            on_row(row)
-            bench = Bench(Path(made), rounds=rounds, seconds=seconds, calls=calls)
-            results.append(_measure(row, bench))
+        bench = Bench(Path(made), rounds=rounds, seconds=seconds, calls=calls, scale=scale)
+        with closing(bench):
+            machine = describe(Path(made))
+            for row in rows:
+                on_row(row)
+                results.append(_measure(row, bench))
     return Report(began, machine, rounds, seconds, tuple(results))
 
 
@@ -60,6 +64,7 @@ def _measure(row: str, bench: Bench) -> Result:
     began = time.monotonic()
     failed = None
     figures = []
+    bench.loads.clear()
     try:
         figures = ROWS[row](bench)
     except BenchmarkFailed as error:

@@ -13,9 +13,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+import anyio
+
 from banking_server.benchmark.calls import Caller, message
 from banking_server.benchmark.load import BenchmarkFailed
-from banking_server.server.build import utc_now
+from banking_server.server.build import check_before_serving, utc_now
 from banking_server.server.settings import PREFIX, Settings
 from banking_server.server.tokens import Tokens, load_keys
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE
@@ -67,12 +69,18 @@ class BankServer(Server):
         return Caller(self.port, self.token(customer))
 
 
+def make_bank(database: Path) -> Path:
+    """Make a bank with the demo data, in a folder of its own, as a server does that finds none."""
+    database.parent.mkdir()
+    anyio.run(check_before_serving, Settings.model_construct(database=database))
+    return database
+
+
 @contextmanager
 def bank_server(database: Path) -> Iterator[BankServer]:
     """Run `banking-server serve --http` until the end of the block. Raises `BenchmarkFailed`."""
     port = _free_port()
     command = ["banking_server", "serve", "--http", "--port", str(port)]
-    database.parent.mkdir(exist_ok=True)
     with _running(command, port, database.parent, BANKING_DATABASE=str(database)) as process:
         # Made without its environment, which is not this process's own.
         settings = Settings.model_construct(database=database, port=port)

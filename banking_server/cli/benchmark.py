@@ -21,6 +21,12 @@ def benchmark(
     calls: Annotated[
         int, typer.Option(min=2, help="Calls after which the server's memory is looked at again.")
     ] = 100_000,
+    accounts: Annotated[
+        int, typer.Option(help="Accounts of the large bank; its customers have ten each.")
+    ] = 1_000_000,
+    entries: Annotated[
+        int, typer.Option(help="Its entries; a tenth of them is on one account.")
+    ] = 10_000_000,
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -35,6 +41,7 @@ def benchmark(
     Every answer that is counted is checked; where one is wrong, the row fails, and the exit code
     is 1.
     """
+    from banking_server.bank.scale import Scale
     from banking_server.benchmark import report
     from banking_server.benchmark.load import BenchmarkFailed
     from banking_server.benchmark.rows import ROWS
@@ -44,6 +51,10 @@ def benchmark(
     if unknown:
         names = ", ".join(repr(name) for name in ROWS)
         raise typer.BadParameter(f"--only must be one of {names}; not {unknown[0]!r}")
+    try:
+        scale = Scale(accounts, entries)
+    except ValueError as error:
+        raise typer.BadParameter(f"--{error}") from None
     silence_libraries()
     try:
         measured = run_benchmark(
@@ -52,6 +63,7 @@ def benchmark(
             rounds=rounds,
             seconds=seconds,
             calls=calls,
+            scale=scale,
             on_row=lambda row: note(f"Measuring {row} ..."),
         )
     except BenchmarkFailed as error:
