@@ -13,7 +13,7 @@ from typing import Final
 from banking_server.bank.scale import sqlite_version
 from banking_server.benchmark.load import BenchmarkFailed
 
-_IN_MEMORY: Final = ("tmpfs", "ramfs")
+IN_MEMORY: Final = ("tmpfs", "ramfs")
 _SYNCS: Final = 200
 
 
@@ -49,7 +49,7 @@ def describe(folder: Path) -> Machine:
         python=platform.python_version(),
         sqlite=sqlite_version(),
         packages=packages,
-        filesystem=_filesystem(folder),
+        filesystem=filesystem(folder),
         fsync_ms=fsync_ms(folder),
     )
 
@@ -75,7 +75,7 @@ def folder_on_disk(wanted: Path | None) -> Path:
         raise BenchmarkFailed(f"{wanted} is not a folder.")
     folders = [wanted] if wanted else [Path(tempfile.gettempdir()), Path("/var/tmp"), Path.cwd()]  # noqa: S108
     for folder in folders:
-        if os.access(folder, os.W_OK) and _filesystem(folder) not in _IN_MEMORY:
+        if os.access(folder, os.W_OK) and filesystem(folder) not in IN_MEMORY:
             return folder
     raise BenchmarkFailed(
         f"{folders[0]} is in memory or cannot be written to, and the disk is part of what is "
@@ -83,7 +83,7 @@ def folder_on_disk(wanted: Path | None) -> Path:
     )
 
 
-def _filesystem(folder: Path) -> str | None:
+def filesystem(folder: Path) -> str | None:
     """Return the kind of file system that a folder is on, where the system has a list of them."""
     try:
         mounts = Path("/proc/mounts").read_text(encoding="utf-8")
