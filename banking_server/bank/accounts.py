@@ -1,15 +1,13 @@
 """Accounts: what the customer has, and what is in it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+import sqlalchemy as sa
 
-from banking_server.bank.audit import Call, add_event, in_one_transaction
-from banking_server.bank.ledger import Funds, read_funds
+from banking_server.bank.audit import Call, looked_up
+from banking_server.bank.ledger import read_funds
 from banking_server.bank.models import Account, AccountType, Customer, is_id
 from banking_server.bank.rules import (
     Argument,
@@ -21,7 +19,8 @@ from banking_server.bank.rules import (
     excerpt,
     is_debit_blocked,
 )
-from banking_server.bank.storage import Bank, find_owned
+from banking_server.bank.storage import Bank, find_owned, find_record
+from banking_server.bank.transaction import TABLES, Statement, Transaction, records, value
 
 
 @dataclass(frozen=True)
@@ -65,40 +64,60 @@ class Balance:
         return self.account_id
 
 
+@dataclass(frozen=True)
+class AccountList:
+    """The customer's accounts and payees, ordered by id."""
+
+    recorded_as: ClassVar[str] = "listed"
+
+    accounts: list[AccountView]
+
+    @property
+    def subject(self) -> None:
+        """No record in particular, for the audit trail."""
+        return None
+
+
+_customers = TABLES[Customer].c
+_CUSTOMERS = Statement(sa.select(_customers.customer_id).order_by(_customers.customer_id), value)
+
+
 async def list_customers(bank: Bank) -> list[str]:
     """Return every customer's id, in order."""
+    return await bank.read(lambda tx: tx.all(_CUSTOMERS))
 
-    async def work(session: AsyncSession) -> list[str]:
-        query = select(Customer.customer_id).order_by(col(Customer.customer_id))
-        return list((await session.exec(query)).all())
 
-    return await bank.read(work)
+async def is_customer(bank: Bank, customer_id: str) -> bool:
+    """Return whether there is a customer with this id, which may be any text."""
+    return await bank.read(lambda tx: find_record(tx, Customer, customer_id)) is not None
 
 
 async def list_accounts(bank: Bank, call: Call) -> list[AccountView]:
     """Return the customer's accounts and payees, ordered by id."""
 
-    async def work(session: AsyncSession) -> list[AccountView]:
-        add_event(session, call, "listed", None)
-        return await _views(session, await accounts_of(session, call.customer_id), call.at)
+    def look(tx: Transaction) -> AccountList:
+        accounts = accounts_of(tx, call.customer_id)
+        return AccountList([view_account(tx, account, call.at) for account in accounts])
 
-    return await bank.write(work)
+    return (await looked_up(bank, call, look)).accounts
 
 
 async def get_balance(bank: Bank, call: Call, account_id: str) -> Balance | NotFound | Refused:
     """Return what is posted, reserved and available on one of the customer's accounts."""
-    return await in_one_transaction(bank, call, lambda session: _balance(session, call, account_id))
+    return await looked_up(bank, call, lambda tx: _balance(tx, call, account_id))
 
 
 async def debit_accounts(bank: Bank, customer_id: str, now: datetime) -> list[AccountView]:
     """Return the accounts money may be taken from, locked ones included, ordered by id."""
 
-    async def work(session: AsyncSession) -> list[AccountView]:
-        accounts = await accounts_of(session, customer_id)
-        debitable = [each for each in accounts if check_from_account(each) is None]
-        return await _views(session, debitable, now)
+    def look(tx: Transaction) -> list[AccountView]:
+        return [
+            view_account(tx, account, now)
+            for account in accounts_of(tx, customer_id)
+            if check_from_account(account) is None
+        ]
 
-    return await bank.read(work)
+    return await bank.read(look)
 
 
 async def payable_accounts(
@@ -110,44 +129,40 @@ async def payable_accounts(
     can be transferred from it.
     """
 
-    async def work(session: AsyncSession) -> list[AccountView] | None:
-        from_account = await find_owned(session, Account, from_account_id, customer_id)
+    def look(tx: Transaction) -> list[AccountView] | None:
+        from_account = find_owned(tx, Account, from_account_id, customer_id)
         if (
             from_account is None
             or is_debit_blocked(from_account)
             or check_from_account(from_account)
         ):
             return None
-        accounts = await accounts_of(session, customer_id)
-        payable = [each for each in accounts if check_parties(from_account, each) is None]
-        return await _views(session, payable, now)
+        return [
+            view_account(tx, account, now)
+            for account in accounts_of(tx, customer_id)
+            if check_parties(from_account, account) is None
+        ]
 
-    return await bank.read(work)
-
-
-async def view_account(session: AsyncSession, account: Account, now: datetime) -> AccountView:
-    """Return the account with its funds at `now`."""
-    funds = await read_funds(session, [account.account_id], now)
-    return _view(account, funds[account.account_id])
+    return await bank.read(look)
 
 
-async def _views(
-    session: AsyncSession, accounts: Sequence[Account], now: datetime
-) -> list[AccountView]:
-    funds = await read_funds(session, [account.account_id for account in accounts], now)
-    return [_view(account, funds[account.account_id]) for account in accounts]
+_accounts = TABLES[Account].c
+_OF_CUSTOMER = records(
+    Account,
+    _accounts.customer_id == sa.bindparam("customer_id"),
+    order_by=[_accounts.account_id],
+)
 
 
-async def accounts_of(session: AsyncSession, customer_id: str) -> Sequence[Account]:
+def accounts_of(tx: Transaction, customer_id: str) -> list[Account]:
     """Return the customer's accounts and payees, ordered by id."""
-    if not is_id(customer_id):
-        return []
-    query = select(Account).where(Account.customer_id == customer_id)
-    return (await session.exec(query.order_by(col(Account.account_id)))).all()
+    return tx.all(_OF_CUSTOMER, customer_id=customer_id) if is_id(customer_id) else []
 
 
-def _view(account: Account, funds: Funds) -> AccountView:
+def view_account(tx: Transaction, account: Account, now: datetime) -> AccountView:
+    """Return the account with its funds at `now`."""
     is_ours = account.account_type != "external"
+    funds = read_funds(tx, account, now) if is_ours else None
     return AccountView(
         account_id=account.account_id,
         account_name=account.account_name,
@@ -157,29 +172,27 @@ def _view(account: Account, funds: Funds) -> AccountView:
         is_locked=account.is_locked,
         account_holder=account.account_holder,
         currency=account.currency,
-        posted_minor=funds.posted_minor if is_ours else None,
-        reserved_minor=funds.reserved_minor if is_ours else None,
-        available_minor=funds.available_minor if is_ours else None,
+        posted_minor=funds.posted_minor if funds else None,
+        reserved_minor=funds.reserved_minor if funds else None,
+        available_minor=funds.available_minor if funds else None,
     )
 
 
-async def find_account_with_figures(
-    session: AsyncSession, call: Call, account_id: str
+def find_account_with_figures(
+    tx: Transaction, call: Call, account_id: str
 ) -> Account | NotFound | Refused:
     """Find an account whose balance and entries the customer may see."""
-    account = await find_owned(session, Account, account_id, call.customer_id)
+    account = find_owned(tx, Account, account_id, call.customer_id)
     if account is None:
         return NotFound(Argument.ACCOUNT_ID, excerpt(account_id))
     return check_figures_visible(account) or account
 
 
-async def _balance(
-    session: AsyncSession, call: Call, account_id: str
-) -> Balance | NotFound | Refused:
-    account = await find_account_with_figures(session, call, account_id)
+def _balance(tx: Transaction, call: Call, account_id: str) -> Balance | NotFound | Refused:
+    account = find_account_with_figures(tx, call, account_id)
     if not isinstance(account, Account):
         return account
-    funds = (await read_funds(session, [account.account_id], call.at))[account.account_id]
+    funds = read_funds(tx, account, call.at)
     return Balance(
         account_id=account.account_id,
         account_name=account.account_name,

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, add_event, in_one_transaction
 from banking_server.bank.models import Approval, ApprovalStatus, Transfer, new_id
@@ -22,9 +21,12 @@ from banking_server.bank.rules import (
     is_branch_open,
 )
 from banking_server.bank.storage import Bank, find_owned, find_record
+from banking_server.bank.transaction import TABLES, Transaction, records
 from banking_server.bank.transfers import (
     TransferView,
     expire_if_due,
+    read_parties,
+    set_status,
     view_transfer,
 )
 
@@ -87,21 +89,19 @@ async def request_approval(
 ) -> ApprovalRequested | ApprovalGranted | NotFound | Refused:
     """Ask for a manager's approval of a pending transfer that needs it; asked once per transfer."""
 
-    async def rule(
-        session: AsyncSession,
-    ) -> ApprovalRequested | ApprovalGranted | NotFound | Refused:
-        transfer = await find_owned(session, Transfer, transfer_id, call.customer_id)
+    def rule(tx: Transaction) -> ApprovalRequested | ApprovalGranted | NotFound | Refused:
+        transfer = find_owned(tx, Transfer, transfer_id, call.customer_id)
         if transfer is None:
             return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
         refused = check_required_text(bank.rules, Argument.REASON, reason)
         if refused:
             return refused
-        expire_if_due(transfer, call.at)
+        parties = read_parties(tx, transfer)
+        expire_if_due(tx, transfer, parties.from_account, call.at)
         refused = check_approval_request(transfer)
         if refused:
             return refused
-        query = select(Approval).where(Approval.transfer_id == transfer.transfer_id)
-        approval = (await session.exec(query)).one_or_none()
+        approval = tx.first(_OF_TRANSFER, transfer_id=transfer.transfer_id)
         if approval is None:
             approval = Approval(
                 approval_id=new_id("ap"),
@@ -110,9 +110,9 @@ async def request_approval(
                 reason=reason,
                 created_at=call.at,
             )
-            session.add(approval)
-            transfer.approval = "requested"
-        transfer_view = await view_transfer(session, transfer, call.at)
+            tx.add(approval)
+            tx.change(transfer, approval="requested")
+        transfer_view = view_transfer(transfer, parties, call.at)
         if approval.status == "granted":
             return ApprovalGranted(_view(approval), transfer_view)
         return ApprovalRequested(
@@ -122,26 +122,32 @@ async def request_approval(
     return await in_one_transaction(bank, call, rule)
 
 
+_approvals, _transfers = TABLES[Approval].c, TABLES[Transfer].c
+_OF_TRANSFER = records(Approval, _approvals.transfer_id == sa.bindparam("transfer_id"))
+_WAITING = records(
+    Approval,
+    _approvals.status == "requested",
+    _approvals.transfer_id.in_(
+        sa.select(_transfers.transfer_id).where(
+            _transfers.status == "pending", _transfers.expires_at > sa.bindparam("now")
+        )
+    ),
+    order_by=[_approvals.created_at, _approvals.approval_id],
+)
+
+
 async def list_open_approvals(bank: Bank, now: datetime) -> list[OpenApproval]:
     """Return what waits for a manager, longest first; nothing whose transfer is past deciding."""
-    query = (
-        select(Approval, Transfer)
-        .join(Transfer, col(Transfer.transfer_id) == col(Approval.transfer_id))
-        .where(
-            Approval.status == "requested",
-            Transfer.status == "pending",
-            col(Transfer.expires_at) > now,
-        )
-        .order_by(col(Approval.created_at), col(Approval.approval_id))
-    )
 
-    async def work(session: AsyncSession) -> list[OpenApproval]:
-        return [
-            OpenApproval(_view(approval), await view_transfer(session, transfer, now))
-            for approval, transfer in (await session.exec(query)).all()
-        ]
+    def look(tx: Transaction) -> list[OpenApproval]:
+        waiting = []
+        for approval in tx.all(_WAITING, now=now):
+            transfer = tx.get(Transfer, approval.transfer_id)
+            view = view_transfer(transfer, read_parties(tx, transfer), now)
+            waiting.append(OpenApproval(_view(approval), view))
+        return waiting
 
-    return await bank.read(work)
+    return await bank.read(look)
 
 
 async def decide_approval(
@@ -156,40 +162,48 @@ async def decide_approval(
     if refused:
         return refused
 
-    async def work(session: AsyncSession) -> ApprovalView | NotFound | Refused:
-        approval = await find_record(session, Approval, approval_id)
-        if approval is None:
+    def work(tx: Transaction) -> ApprovalView | NotFound | Refused:
+        found = find_record(tx, Approval, approval_id)
+        if found is None:
             return NotFound(Argument.APPROVAL_ID, excerpt(approval_id))
-        outcome = await _decide(session, approval, granted=granted, manager=manager, now=now)
+        tx.lock(found.customer_id)
+        approval = tx.get(Approval, approval_id)
+        outcome = _decide(tx, approval, granted=granted, manager=manager, now=now)
         call = Call(
             customer_id=approval.customer_id,
             tool=f"approvals {'grant' if granted else 'refuse'}",
             at=now,
         )
         said = "not_decided" if isinstance(outcome, Refused) else outcome.status
-        add_event(session, call, said, approval.approval_id)
+        add_event(tx, call, said, approval.approval_id)
         return outcome
 
     return await bank.write(work)
 
 
-async def _decide(
-    session: AsyncSession, approval: Approval, *, granted: bool, manager: str, now: datetime
+def _decide(
+    tx: Transaction, approval: Approval, *, granted: bool, manager: str, now: datetime
 ) -> ApprovalView | Refused:
     decision: ApprovalStatus = "granted" if granted else "refused"
     if approval.status == "requested":
-        transfer = await session.get_one(Transfer, approval.transfer_id)
-        expire_if_due(transfer, now)
+        transfer = tx.get(Transfer, approval.transfer_id)
+        from_account = read_parties(tx, transfer).from_account
+        expire_if_due(tx, transfer, from_account, now)
         refused = check_still_pending(transfer)
         if refused:
             return refused
-        approval.status = decision
-        approval.decided_by = manager
-        approval.decided_at = now
-        transfer.approval = decision
-        if not granted:
-            transfer.status = "voided"
-            transfer.reason = REFUSED_BY_MANAGER
+        tx.change(approval, status=decision, decided_by=manager, decided_at=now)
+        if granted:
+            tx.change(transfer, approval=decision)
+        else:
+            set_status(
+                tx,
+                transfer,
+                from_account,
+                "voided",
+                approval=decision,
+                reason=REFUSED_BY_MANAGER,
+            )
     return check_decision(approval, decision) or _view(approval)
 
 

@@ -1,17 +1,16 @@
 """The audit trail: one append-only event for every call, in the transaction of what it changed."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar, Protocol, TypeVar
 
-from sqlalchemy import event
-from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+import sqlalchemy as sa
 
-from banking_server.bank.models import AuditEvent
+from banking_server.bank.models import AuditEvent, is_id
 from banking_server.bank.rules import excerpt
 from banking_server.bank.storage import Bank
+from banking_server.bank.transaction import TABLES, Transaction, records
 
 _MAX_LENGTH = 128
 _MAX_LEVEL = 2**31 - 1
@@ -32,6 +31,10 @@ class Call:
     chain_previous_tool: str | None = None
     recorded: bool = False
 
+    def is_recorded(self) -> None:
+        """Take note that the event is on the disk."""
+        self.recorded = True
+
 
 class Outcome(Protocol):
     """What a bank function returns: one small type for each thing that can happen."""
@@ -49,36 +52,47 @@ _Outcome = TypeVar("_Outcome", bound=Outcome)
 
 
 async def in_one_transaction(
-    bank: Bank, call: Call, rule: Callable[[AsyncSession], Awaitable[_Outcome]]
+    bank: Bank, call: Call, rule: Callable[[Transaction], _Outcome]
 ) -> _Outcome:
-    """Run `rule` and record its outcome, in one write transaction; return the outcome."""
+    """Run `rule` and record its outcome, in one write transaction; return the outcome.
 
-    async def work(session: AsyncSession) -> _Outcome:
-        outcome = await rule(session)
-        add_event(session, call, outcome.recorded_as, outcome.subject)
+    Until its end nobody else changes anything of the caller's.
+    """
+
+    def work(tx: Transaction) -> _Outcome:
+        if is_id(call.customer_id):
+            tx.lock(call.customer_id)
+        outcome = rule(tx)
+        add_event(tx, call, outcome.recorded_as, outcome.subject)
         return outcome
 
-    return await bank.write(work)
+    return await bank.write(work, committed=call.is_recorded)
 
 
-async def record(bank: Bank, call: Call, outcome: str, subject: str | None = None) -> None:
-    """Record a call that changed nothing. `subject` is one of our ids, never a caller's text."""
+async def looked_up(bank: Bank, call: Call, look: Callable[[Transaction], _Outcome]) -> _Outcome:
+    """Look something up and record that; return the outcome. Only the record is a write."""
 
-    async def work(session: AsyncSession) -> None:
-        add_event(session, call, outcome, subject)
+    def note(tx: Transaction, outcome: _Outcome) -> _Outcome:
+        add_event(tx, call, outcome.recorded_as, outcome.subject)
+        return outcome
 
-    await bank.write(work)
+    return await bank.look_and_write(look, note, committed=call.is_recorded)
 
 
-def add_event(session: AsyncSession, call: Call, outcome: str, subject: str | None) -> None:
-    """Add the call's event to the session's transaction; `call.recorded` follows the commit.
+async def record(bank: Bank, call: Call, outcome: str) -> None:
+    """Record a call that changed nothing."""
+    await bank.write(lambda tx: add_event(tx, call, outcome, None), committed=call.is_recorded)
+
+
+def add_event(tx: Transaction, call: Call, outcome: str, subject: str | None) -> None:
+    """Add the call's event to the transaction. `subject` is one of our ids, never a caller's text.
 
     What the client says about its chain is stored for reading only, escaped and cut; a level out of
     range is left out.
     """
     level = call.chain_level
-    session.add(
-        AuditEvent(
+    tx.add(
+        AuditEvent.model_construct(
             at=call.at,
             customer_id=excerpt(call.customer_id, _MAX_LENGTH),
             tool=excerpt(call.tool, _MAX_LENGTH),
@@ -90,21 +104,20 @@ def add_event(session: AsyncSession, call: Call, outcome: str, subject: str | No
         )
     )
 
-    @event.listens_for(session.sync_session, "after_commit", once=True)
-    def committed(_session: object) -> None:
-        call.recorded = True
+
+_events = TABLES[AuditEvent].c
+_ALL = records(AuditEvent, order_by=[_events.event_id])
+_OF_CUSTOMER = records(
+    AuditEvent, _events.customer_id == sa.bindparam("customer_id"), order_by=[_events.event_id]
+)
 
 
 async def list_events(bank: Bank, customer_id: str | None = None) -> list[AuditEvent]:
     """Return the events of one customer, or of all, oldest first."""
-    query = select(AuditEvent).order_by(col(AuditEvent.event_id))
-    if customer_id is not None:
-        query = query.where(AuditEvent.customer_id == excerpt(customer_id, _MAX_LENGTH))
-
-    async def work(session: AsyncSession) -> list[AuditEvent]:
-        return list((await session.exec(query)).all())
-
-    return await bank.read(work)
+    if customer_id is None:
+        return await bank.read(lambda tx: tx.all(_ALL))
+    customer = excerpt(customer_id, _MAX_LENGTH)
+    return await bank.read(lambda tx: tx.all(_OF_CUSTOMER, customer_id=customer))
 
 
 def _shown(text: str | None) -> str | None:

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from sqlmodel import select
-from sqlmodel.ext.asyncio.session import AsyncSession
+import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, in_one_transaction
 from banking_server.bank.models import Account, ComplianceReport, Transfer, new_id
 from banking_server.bank.rules import Argument, NotFound, Refused, check_report, excerpt
 from banking_server.bank.storage import Bank, find_owned
+from banking_server.bank.transaction import TABLES, Transaction, records
 
 
 @dataclass(frozen=True)
@@ -41,29 +41,34 @@ class ReportRecorded:
 async def record_report(
     bank: Bank, call: Call, transfer_id: str, rule: str
 ) -> ReportRecorded | NotFound | Refused:
-    """Report one of the customer's posted transfers under `rule`, which must apply to it."""
+    """Report one of the customer's posted transfers under `rule`, which must apply to it.
 
-    async def file(session: AsyncSession) -> ReportRecorded | NotFound | Refused:
-        transfer = await find_owned(session, Transfer, transfer_id, call.customer_id)
+    The report was filed with the posting (`transfers.records.post`): this shows it. It files one
+    only for a posting that was made under another threshold.
+    """
+
+    def file(tx: Transaction) -> ReportRecorded | NotFound | Refused:
+        transfer = find_owned(tx, Transfer, transfer_id, call.customer_id)
         if transfer is None:
             return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
-        to_account = await session.get_one(Account, transfer.to_account_id)
+        to_account = tx.get(Account, transfer.to_account_id)
         refused = check_report(bank.rules, transfer, to_account, rule)
-        return refused or await add_report(session, transfer, rule, call.at)
+        return refused or add_report(tx, transfer, rule, call.at)
 
     return await in_one_transaction(bank, call, file)
 
 
-async def add_report(
-    session: AsyncSession, transfer: Transfer, rule: str, now: datetime
-) -> ReportRecorded:
+_reports = TABLES[ComplianceReport].c
+_UNDER_RULE = records(
+    ComplianceReport,
+    _reports.transfer_id == sa.bindparam("transfer_id"),
+    _reports.rule == sa.bindparam("rule"),
+)
+
+
+def add_report(tx: Transaction, transfer: Transfer, rule: str, now: datetime) -> ReportRecorded:
     """File the report in the caller's transaction, unless it has been filed."""
-    found = await session.exec(
-        select(ComplianceReport).where(
-            ComplianceReport.transfer_id == transfer.transfer_id, ComplianceReport.rule == rule
-        )
-    )
-    report = found.one_or_none()
+    report = tx.first(_UNDER_RULE, transfer_id=transfer.transfer_id, rule=rule)
     if report is None:
         report = ComplianceReport(
             report_id=new_id("cr"),
@@ -72,12 +77,13 @@ async def add_report(
             customer_id=transfer.customer_id,
             created_at=now,
         )
-        session.add(report)
-    view = ReportView(
-        report_id=report.report_id,
-        transfer_id=report.transfer_id,
-        rule=report.rule,
-        customer_id=report.customer_id,
-        created_at=report.created_at,
+        tx.add(report)
+    return ReportRecorded(
+        ReportView(
+            report_id=report.report_id,
+            transfer_id=report.transfer_id,
+            rule=report.rule,
+            customer_id=report.customer_id,
+            created_at=report.created_at,
+        )
     )
-    return ReportRecorded(view)

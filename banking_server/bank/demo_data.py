@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from banking_server.bank.ledger import add_posting
 from banking_server.bank.models import Account, Customer
 from banking_server.bank.money import InvalidAmount, format_money, to_minor
+from banking_server.bank.transaction import Transaction
 
 
 class DemoDataError(Exception):
@@ -130,10 +130,10 @@ def read_demo_data(folder: Path) -> DemoData:
     return DemoData(customers, accounts, ordered, _check_balances(accounts, ordered))
 
 
-async def add_demo_data(session: AsyncSession, data: DemoData, now: datetime) -> None:
+def add_demo_data(tx: Transaction, data: DemoData, now: datetime) -> None:
     """Write the data in the caller's transaction; the history ends the day before `now`."""
-    session.add_all(Customer(**item.model_dump()) for item in data.customers)
-    await session.flush()
+    for customer in data.customers:
+        tx.add(Customer(**customer.model_dump()))
     accounts = {
         item.account_id: Account(**item.model_dump(exclude={"balance"})) for item in data.accounts
     }
@@ -147,16 +147,16 @@ async def add_demo_data(session: AsyncSession, data: DemoData, now: datetime) ->
         )
         for currency in sorted({item.currency for item in data.accounts})
     }
-    session.add_all([*accounts.values(), *equity.values()])
-    await session.flush()
+    for account in (*accounts.values(), *equity.values()):
+        tx.add(account)
 
     today = now.astimezone(UTC).date()
     first_day = today - timedelta(days=1 + max((line.days_ago for line in data.history), default=0))
     for account_id, amount_minor in data.opening.items():
         if amount_minor:
             account = accounts[account_id]
-            await add_posting(
-                session,
+            add_posting(
+                tx,
                 kind="opening",
                 description="Opening balance",
                 posted_at=datetime.combine(first_day, time(), UTC),
@@ -172,8 +172,8 @@ async def add_demo_data(session: AsyncSession, data: DemoData, now: datetime) ->
             else equity[account.currency]
         )
         debit, credit = (other, account) if line.amount > 0 else (account, other)
-        await add_posting(
-            session,
+        add_posting(
+            tx,
             kind="history",
             description=line.description,
             posted_at=datetime.combine(today - timedelta(days=line.days_ago), line.at, UTC),

@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlmodel import select
-from sqlmodel.ext.asyncio.session import AsyncSession
-
 from banking_server.bank.models import Approval, Handoff, Transfer
 from banking_server.bank.storage import Bank
+from banking_server.bank.transaction import Transaction, records
 
 
 @dataclass(frozen=True)
@@ -19,14 +17,15 @@ class EndState:
     approvals: Sequence[Approval]
 
 
+_TRANSFERS, _HANDOFFS, _APPROVALS = records(Transfer), records(Handoff), records(Approval)
+
+
 async def read_end_state(bank: Bank) -> EndState:
     """Return what is stored at one moment. Not audited: this is not for customers."""
 
-    async def work(session: AsyncSession) -> EndState:
+    def look(tx: Transaction) -> EndState:
         return EndState(
-            transfers=(await session.exec(select(Transfer))).all(),
-            handoffs=(await session.exec(select(Handoff))).all(),
-            approvals=(await session.exec(select(Approval))).all(),
+            transfers=tx.all(_TRANSFERS), handoffs=tx.all(_HANDOFFS), approvals=tx.all(_APPROVALS)
         )
 
-    return await bank.read(work)
+    return await bank.read(look)

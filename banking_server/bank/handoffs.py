@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
 
-from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, add_event, in_one_transaction
 from banking_server.bank.models import (
@@ -18,16 +17,19 @@ from banking_server.bank.models import (
 )
 from banking_server.bank.rules import (
     Argument,
+    LimitReached,
     NotFound,
     Refused,
     check_change_of_choice,
     check_choice,
     check_claim,
+    check_open_handoffs,
     check_reason,
     check_required_text,
     excerpt,
 )
 from banking_server.bank.storage import Bank, find_owned, find_record
+from banking_server.bank.transaction import TABLES, Statement, Transaction, records, value
 
 DEFAULT_REASON = "Customer asked to speak with an agent"
 
@@ -80,41 +82,46 @@ async def find_open_handoff(bank: Bank, customer_id: str, reason: str | None) ->
     if isinstance(checked, Refused) or not is_id(customer_id):
         return None
 
-    async def work(session: AsyncSession) -> HandoffView | None:
-        handoff = await _find_open(session, customer_id, checked)
+    def look(tx: Transaction) -> HandoffView | None:
+        handoff = _find_open(tx, customer_id, checked)
         return None if handoff is None else _view(handoff)
 
-    return await bank.read(work)
+    return await bank.read(look)
 
 
 async def open_handoff(
     bank: Bank, call: Call, *, reason: str | None, choice: str | None
-) -> HandoffOpened | Refused:
+) -> HandoffOpened | Refused | LimitReached:
     """Open a handoff, or return the open one for the same reason.
 
     `choice` is `realtime`, `callback` or None; one that is open already gets it if it had
     none. Without a reason it is `DEFAULT_REASON`.
     """
 
-    async def rule(session: AsyncSession) -> HandoffOpened | Refused:
+    def rule(tx: Transaction) -> HandoffOpened | Refused | LimitReached:
         checked = check_reason(bank.rules, reason, default=DEFAULT_REASON)
         if isinstance(checked, Refused):
             return checked
         chosen = check_choice(choice)
         if isinstance(chosen, Refused):
             return chosen
-        if not is_id(call.customer_id) or await session.get(Customer, call.customer_id) is None:
+        if find_record(tx, Customer, call.customer_id) is None:
             return Refused(Argument.CUSTOMER_ID, "You are not a customer of this bank.")
-        handoff = await _find_open(session, call.customer_id, checked)
+        handoff = _find_open(tx, call.customer_id, checked)
         if handoff is None:
+            stopped = check_open_handoffs(bank.rules, _count_open(tx, call.customer_id))
+            if stopped:
+                return stopped
             handoff = Handoff(
                 handoff_id=new_id("ho"),
                 customer_id=call.customer_id,
                 reason=checked,
+                choice=chosen,
                 created_at=call.at,
             )
-            session.add(handoff)
-        handoff.choice = handoff.choice or chosen
+            tx.add(handoff)
+        elif handoff.choice is None and chosen is not None:
+            tx.change(handoff, choice=chosen)
         return HandoffOpened(_view(handoff))
 
     return await in_one_transaction(bank, call, rule)
@@ -125,8 +132,8 @@ async def choose(
 ) -> ChoiceRecorded | NotFound | Refused:
     """Record how the customer wants to be connected; they may change it until an agent takes it."""
 
-    async def rule(session: AsyncSession) -> ChoiceRecorded | NotFound | Refused:
-        handoff = await find_owned(session, Handoff, handoff_id, call.customer_id)
+    def rule(tx: Transaction) -> ChoiceRecorded | NotFound | Refused:
+        handoff = find_owned(tx, Handoff, handoff_id, call.customer_id)
         if handoff is None:
             return NotFound(Argument.HANDOFF_ID, excerpt(handoff_id))
         chosen = check_choice(choice)
@@ -135,24 +142,33 @@ async def choose(
         refused = check_change_of_choice(handoff, chosen)
         if refused:
             return refused
-        handoff.choice = chosen
+        tx.change(handoff, choice=chosen)
         return ChoiceRecorded(_view(handoff))
 
     return await in_one_transaction(bank, call, rule)
 
 
+_handoffs = TABLES[Handoff].c
+_WAITING = records(
+    Handoff, _handoffs.status == "open", order_by=[_handoffs.created_at, _handoffs.handoff_id]
+)
+_FOR_REASON = records(
+    Handoff,
+    _handoffs.customer_id == sa.bindparam("customer_id"),
+    _handoffs.reason == sa.bindparam("reason"),
+    _handoffs.status == "open",
+)
+_OPEN = Statement(
+    sa.select(sa.func.count())
+    .select_from(TABLES[Handoff])
+    .where(_handoffs.customer_id == sa.bindparam("customer_id"), _handoffs.status == "open"),
+    value,
+)
+
+
 async def list_open_handoffs(bank: Bank) -> list[HandoffView]:
     """Return what waits at the agents' desk, longest first."""
-    query = (
-        select(Handoff)
-        .where(Handoff.status == "open")
-        .order_by(col(Handoff.created_at), col(Handoff.handoff_id))
-    )
-
-    async def work(session: AsyncSession) -> list[HandoffView]:
-        return [_view(handoff) for handoff in (await session.exec(query)).all()]
-
-    return await bank.read(work)
+    return await bank.read(lambda tx: [_view(handoff) for handoff in tx.all(_WAITING)])
 
 
 async def claim_handoff(
@@ -163,28 +179,29 @@ async def claim_handoff(
     if refused:
         return refused
 
-    async def work(session: AsyncSession) -> HandoffView | NotFound | Refused:
-        handoff = await find_record(session, Handoff, handoff_id)
-        if handoff is None:
+    def work(tx: Transaction) -> HandoffView | NotFound | Refused:
+        found = find_record(tx, Handoff, handoff_id)
+        if found is None:
             return NotFound(Argument.HANDOFF_ID, excerpt(handoff_id))
+        tx.lock(found.customer_id)
+        handoff = tx.get(Handoff, handoff_id)
         refused = check_claim(handoff, agent)
         if handoff.status == "open":
-            handoff.status = "claimed"
-            handoff.claimed_by = agent
-            handoff.claimed_at = now
+            tx.change(handoff, status="claimed", claimed_by=agent, claimed_at=now)
         call = Call(customer_id=handoff.customer_id, tool="handoffs claim", at=now)
         said = refused.recorded_as if refused else "claimed"
-        add_event(session, call, said, handoff.handoff_id)
+        add_event(tx, call, said, handoff.handoff_id)
         return refused or _view(handoff)
 
     return await bank.write(work)
 
 
-async def _find_open(session: AsyncSession, customer_id: str, reason: str) -> Handoff | None:
-    query = select(Handoff).where(
-        Handoff.customer_id == customer_id, Handoff.reason == reason, Handoff.status == "open"
-    )
-    return (await session.exec(query)).one_or_none()
+def _find_open(tx: Transaction, customer_id: str, reason: str) -> Handoff | None:
+    return tx.first(_FOR_REASON, customer_id=customer_id, reason=reason)
+
+
+def _count_open(tx: Transaction, customer_id: str) -> int:
+    return int(tx.first(_OPEN, customer_id=customer_id) or 0)
 
 
 def _view(handoff: Handoff) -> HandoffView:

@@ -1,14 +1,12 @@
-"""The ledger: how a posting is written and how balances are read from it."""
+"""The ledger: how a posting is written, and what an account holds."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import func
-from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+import sqlalchemy as sa
 
 from banking_server.bank.models import Account, Entry, Posting, PostingKind, Side, Transfer
+from banking_server.bank.transaction import TABLES, Statement, Transaction, value
 
 
 @dataclass(frozen=True)
@@ -24,8 +22,8 @@ class Funds:
         return self.posted_minor - self.reserved_minor
 
 
-async def add_posting(
-    session: AsyncSession,
+def add_posting(
+    tx: Transaction,
     *,
     kind: PostingKind,
     description: str,
@@ -34,53 +32,61 @@ async def add_posting(
     credit: Account,
     amount_minor: int,
     transfer_id: str | None = None,
-) -> None:
-    """Move `amount_minor` (above zero) from `debit` to `credit`: two entries, one posting."""
-    posting = Posting(
-        kind=kind, description=description, posted_at=posted_at, transfer_id=transfer_id
+) -> datetime:
+    """Move `amount_minor` (above zero) from `debit` to `credit`: two entries, one posting.
+
+    Both accounts' totals change with it. Returns when it was posted: at `posted_at`, or later if
+    one of the accounts has a later entry, because an account's entries never go back in time.
+    """
+    earlier = [at for at in (debit.last_posted_at, credit.last_posted_at) if at is not None]
+    at = max([posted_at, *earlier])
+    posting = Posting(kind=kind, description=description, posted_at=at, transfer_id=transfer_id)
+    tx.add(posting)
+    tx.change(
+        debit, debits_posted_minor=debit.debits_posted_minor + amount_minor, last_posted_at=at
     )
-    session.add(posting)
-    await session.flush()
+    tx.change(
+        credit, credits_posted_minor=credit.credits_posted_minor + amount_minor, last_posted_at=at
+    )
 
     def entry(side: Side, account: Account, signed_minor: int) -> Entry:
-        return Entry(
+        return Entry.model_construct(
             posting_id=posting.posting_id,
             side=side,
             account_id=account.account_id,
             amount_minor=signed_minor,
             currency=account.currency,
+            posted_at=at,
+            debits_after_minor=account.debits_posted_minor,
+            credits_after_minor=account.credits_posted_minor,
         )
 
     # The debit first: a trigger refuses a credit without it.
-    session.add_all([entry("debit", debit, -amount_minor), entry("credit", credit, amount_minor)])
+    tx.add(entry("debit", debit, -amount_minor))
+    tx.add(entry("credit", credit, amount_minor))
+    return at
 
 
-async def read_funds(
-    session: AsyncSession, account_ids: Collection[str], now: datetime
-) -> dict[str, Funds]:
-    """Return the funds of each account at `now`.
+_transfers = TABLES[Transfer].c
+_OVERDUE = Statement(
+    sa.select(sa.func.sum(_transfers.amount_minor)).where(
+        _transfers.from_account_id == sa.bindparam("account_id"),
+        _transfers.status == "pending",
+        _transfers.expires_at <= sa.bindparam("now"),
+    ),
+    value,
+)
+
+
+def read_funds(tx: Transaction, account: Account, now: datetime) -> Funds:
+    """Return the funds of the account at `now`.
 
     Reserved is the sum of the pending transfers out of it that have not expired by then; a
     scheduled transfer reserves nothing.
     """
-    posted = await session.exec(
-        select(Entry.account_id, func.sum(col(Entry.amount_minor)))
-        .where(col(Entry.account_id).in_(account_ids))
-        .group_by(col(Entry.account_id))
-    )
-    reserved = await session.exec(
-        select(Transfer.from_account_id, func.sum(col(Transfer.amount_minor)))
-        .where(
-            col(Transfer.from_account_id).in_(account_ids),
-            col(Transfer.status) == "pending",
-            col(Transfer.expires_at) > now,
-        )
-        .group_by(col(Transfer.from_account_id))
-    )
-    posted_by_account, reserved_by_account = dict(posted.all()), dict(reserved.all())
-    return {
-        account_id: Funds(
-            posted_by_account.get(account_id, 0), reserved_by_account.get(account_id, 0)
-        )
-        for account_id in account_ids
-    }
+    posted = account.credits_posted_minor - account.debits_posted_minor
+    if account.debits_pending_minor == 0:
+        return Funds(posted, 0)
+    # They are still counted as pending, until somebody marks them.
+    overdue = tx.first(_OVERDUE, account_id=account.account_id, now=now)
+    return Funds(posted, account.debits_pending_minor - int(overdue or 0))

@@ -1,7 +1,12 @@
-"""The tables. Money is integer minor units, time is UTC, and every closed set has a CHECK.
+"""The records, and the tables that keep them, on SQLite and on PostgreSQL.
 
-The ledger is double entry: a `Posting` has two `Entry` rows, a debit (negative) and a credit
-(positive), that sum to zero. A balance is the sum of an account's entries and is stored nowhere.
+Money is integer minor units, time is UTC, and every closed set has a CHECK. The ledger is double
+entry: a `Posting` has two `Entry` rows, a debit (negative) and a credit (positive), that sum to
+zero. Each account keeps its totals, and each entry the totals after it, so that no balance and no
+statement has to add anything up; `upkeep.find_faults` proves them against the sums.
+
+A record is a plain object: what a rule is given, and what `Transaction` reads and writes. The class
+with `Table` after its name is the same fields as a table.
 """
 
 import re
@@ -12,7 +17,6 @@ from typing import Any, Literal, get_args
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
-    Connection,
     Dialect,
     ForeignKeyConstraint,
     Index,
@@ -21,7 +25,9 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy.dialects.postgresql import TIMESTAMP
+from sqlalchemy.schema import CreateIndex, CreateTable
+from sqlalchemy.types import TypeDecorator, TypeEngine
 from sqlmodel import Field, SQLModel
 
 AccountType = Literal["checking", "savings", "retirement", "deposit", "external", "equity"]
@@ -50,23 +56,38 @@ def new_id(prefix: str) -> str:
 
 
 class UtcTimestamp(TypeDecorator[datetime]):
-    """An aware time, stored as `2026-01-31T09:30:00.000000Z`: UTC, and sorted as text."""
+    """An aware time, in UTC.
+
+    SQLite keeps it as `2026-01-31T09:30:00.000000Z`, which sorts as text; PostgreSQL has a type.
+    """
 
     impl = Text
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | None:
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        """Return the type of the column in this database."""
+        is_native = dialect.name == "postgresql"
+        return dialect.type_descriptor(TIMESTAMP(timezone=True) if is_native else Text())
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | datetime | None:
         """Write the time in UTC; a naive one is a mistake in the program."""
         if value is None:
             return None
         if value.tzinfo is None:
             raise ValueError("a stored time must be aware")
+        if dialect.name == "postgresql":
+            return value
         utc = value.astimezone(UTC).replace(tzinfo=None)
         return f"{utc.isoformat(timespec='microseconds')}Z"
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:
         """Read the time back, aware and in UTC."""
-        return None if value is None else datetime.fromisoformat(value)
+        if value is None:
+            return None
+        return value.astimezone(UTC) if dialect.name == "postgresql" else _read_time(value)
+
+
+_read_time = datetime.fromisoformat
 
 
 _MINOR = BigInteger().with_variant(Integer(), "sqlite")
@@ -78,35 +99,30 @@ def _one_of(column: str, values: Any) -> CheckConstraint:
     return CheckConstraint(f"{column} IN ({allowed})", name=f"{column}_is_known")
 
 
-_AMOUNT_IS_POSITIVE = "typeof(amount_minor) = 'integer' AND amount_minor > 0"
+def _on_sqlite(condition: str, name: str) -> CheckConstraint:
+    """Check what SQLite's loose typing would let in, and a column's type rules out elsewhere."""
+    return CheckConstraint(condition, name=name).ddl_if(dialect="sqlite")
 
 
-class Customer(SQLModel, table=True):
+class Customer(SQLModel):
     """Somebody who banks here. `customer_id` is what a token's subject names."""
 
     customer_id: str = Field(primary_key=True, sa_type=Text)
     name: str = Field(sa_type=Text)
 
 
-class Account(SQLModel, table=True):
+class CustomerTable(Customer, table=True):
+    """Where `Customer` records are kept."""
+
+    __tablename__ = "customer"  # pyright: ignore[reportAssignmentType]
+
+
+class Account(SQLModel):
     """An account, or a payee's account elsewhere that a customer sends money to.
 
     `customer_id` is whose list it stands in; None is the bank itself. `account_holder` names
     who holds an external account. `is_locked` stops debits, not credits.
     """
-
-    __table_args__ = (
-        UniqueConstraint("account_id", "currency"),
-        _one_of("account_type", AccountType),
-        CheckConstraint("currency GLOB '[A-Z][A-Z][A-Z]'", name="currency_is_a_code"),
-        CheckConstraint(
-            "(account_type = 'equity') = (customer_id IS NULL)", name="equity_is_the_banks_own"
-        ),
-        CheckConstraint(
-            "can_transfer_from IN (0, 1) AND can_transfer_to IN (0, 1) AND is_locked IN (0, 1)",
-            name="flags_are_flags",
-        ),
-    )
 
     account_id: str = Field(primary_key=True, sa_type=Text)
     customer_id: str | None = Field(
@@ -119,9 +135,45 @@ class Account(SQLModel, table=True):
     is_locked: bool = False
     account_holder: str | None = Field(default=None, sa_type=Text)
     currency: str = Field(sa_type=Text)
+    debits_posted_minor: int = Field(default=0, sa_type=_MINOR)
+    """What has gone out of it, ever; above zero."""
+    credits_posted_minor: int = Field(default=0, sa_type=_MINOR)
+    """What has come in, ever."""
+    debits_pending_minor: int = Field(default=0, sa_type=_MINOR)
+    """The sum of the transfers out of it that are stored as pending, expired ones included."""
+    last_posted_at: datetime | None = Field(default=None, sa_type=UtcTimestamp)
+    """When its last entry was posted. The next one is not dated before it."""
 
 
-class Transfer(SQLModel, table=True):
+class AccountTable(Account, table=True):
+    """Where `Account` records are kept."""
+
+    __tablename__ = "account"  # pyright: ignore[reportAssignmentType]
+    __table_args__ = (
+        UniqueConstraint("account_id", "currency"),
+        _one_of("account_type", AccountType),
+        CheckConstraint(
+            "length(currency) = 3 AND currency = upper(currency)", name="currency_is_a_code"
+        ),
+        CheckConstraint(
+            "(account_type = 'equity') = (customer_id IS NULL)", name="equity_is_the_banks_own"
+        ),
+        _on_sqlite(
+            "can_transfer_from IN (0, 1) AND can_transfer_to IN (0, 1) AND is_locked IN (0, 1)",
+            "flags_are_flags",
+        ),
+        CheckConstraint(
+            "debits_posted_minor >= 0 AND credits_posted_minor >= 0 AND debits_pending_minor >= 0",
+            name="totals_are_not_negative",
+        ),
+        CheckConstraint(
+            "account_type = 'equity' OR credits_posted_minor >= debits_posted_minor",
+            name="nobody_owes_the_bank",
+        ),
+    )
+
+
+class Transfer(SQLModel):
     """A transfer through its whole life.
 
     `pending` (funds reserved until `expires_at`) becomes `posted`, `scheduled`, `voided`
@@ -129,27 +181,8 @@ class Transfer(SQLModel, table=True):
     `reason` says why it was voided or failed. `wrong_codes` counts wrong confirmation codes.
     """
 
-    __table_args__ = (
-        ForeignKeyConstraint(
-            ["from_account_id", "currency"], ["account.account_id", "account.currency"]
-        ),
-        ForeignKeyConstraint(
-            ["to_account_id", "currency"], ["account.account_id", "account.currency"]
-        ),
-        CheckConstraint(_AMOUNT_IS_POSITIVE, name="amount_is_positive"),
-        CheckConstraint("from_account_id <> to_account_id", name="accounts_differ"),
-        _one_of("status", TransferStatus),
-        _one_of("approval", ApprovalState),
-        CheckConstraint(
-            "(status = 'posted') = (posted_at IS NOT NULL)", name="posted_has_its_time"
-        ),
-        CheckConstraint("wrong_codes >= 0", name="wrong_codes_are_counted"),
-        Index("transfer_reserves", "from_account_id", "status", "expires_at"),
-        Index("transfer_falls_due", "status", "scheduled_date"),
-    )
-
     transfer_id: str = Field(primary_key=True, sa_type=Text)
-    customer_id: str = Field(foreign_key="customer.customer_id", index=True, sa_type=Text)
+    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=Text)
     from_account_id: str = Field(sa_type=Text)
     to_account_id: str = Field(sa_type=Text)
     amount_minor: int = Field(sa_type=_MINOR)
@@ -165,16 +198,35 @@ class Transfer(SQLModel, table=True):
     posted_at: datetime | None = Field(default=None, sa_type=UtcTimestamp)
 
 
-class Posting(SQLModel, table=True):
-    """One event in the ledger; append-only. `transfer_id` is unique: a transfer posts once."""
+class TransferTable(Transfer, table=True):
+    """Where `Transfer` records are kept."""
 
+    __tablename__ = "transfer"  # pyright: ignore[reportAssignmentType]
     __table_args__ = (
-        _one_of("kind", PostingKind),
-        CheckConstraint(
-            "(kind = 'transfer') = (transfer_id IS NOT NULL)", name="transfers_are_named"
+        ForeignKeyConstraint(
+            ["from_account_id", "currency"], ["account.account_id", "account.currency"]
         ),
-        {"sqlite_autoincrement": True},
+        ForeignKeyConstraint(
+            ["to_account_id", "currency"], ["account.account_id", "account.currency"]
+        ),
+        CheckConstraint("amount_minor > 0", name="amount_is_positive"),
+        _on_sqlite("typeof(amount_minor) = 'integer'", "amount_is_whole"),
+        CheckConstraint("from_account_id <> to_account_id", name="accounts_differ"),
+        _one_of("status", TransferStatus),
+        _one_of("approval", ApprovalState),
+        CheckConstraint(
+            "(status = 'posted') = (posted_at IS NOT NULL)", name="posted_has_its_time"
+        ),
+        CheckConstraint("wrong_codes >= 0", name="wrong_codes_are_counted"),
+        Index("transfer_reserves", "from_account_id", "status", "expires_at"),
+        Index("transfer_of_customer", "customer_id", "status", "expires_at"),
+        Index("transfer_falls_due", "status", "scheduled_date"),
+        Index("transfer_expires", "status", "expires_at"),
     )
+
+
+class Posting(SQLModel):
+    """One event in the ledger; append-only. `transfer_id` is unique: a transfer posts once."""
 
     posting_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
     """Given by the database, in the order of posting."""
@@ -186,9 +238,41 @@ class Posting(SQLModel, table=True):
     )
 
 
-class Entry(SQLModel, table=True):
-    """One side of a posting; append-only. `amount_minor`: debit below zero, credit above."""
+class PostingTable(Posting, table=True):
+    """Where `Posting` records are kept."""
 
+    __tablename__ = "posting"  # pyright: ignore[reportAssignmentType]
+    __table_args__ = (
+        _one_of("kind", PostingKind),
+        CheckConstraint(
+            "(kind = 'transfer') = (transfer_id IS NOT NULL)", name="transfers_are_named"
+        ),
+        {"sqlite_autoincrement": True},
+    )
+
+
+class Entry(SQLModel):
+    """One side of a posting; append-only. `amount_minor`: debit below zero, credit above.
+
+    `posted_at` is the posting's, repeated here for the index. An account's entries have an order:
+    by `posted_at`, then `posting_id`. The two totals are the account's after this entry.
+    """
+
+    entry_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
+    posting_id: int = Field(foreign_key="posting.posting_id", sa_type=_ROW_ID)
+    side: Side = Field(sa_type=Text)
+    account_id: str = Field(sa_type=Text)
+    amount_minor: int = Field(sa_type=_MINOR)
+    currency: str = Field(sa_type=Text)
+    posted_at: datetime = Field(sa_type=UtcTimestamp)
+    debits_after_minor: int = Field(sa_type=_MINOR)
+    credits_after_minor: int = Field(sa_type=_MINOR)
+
+
+class EntryTable(Entry, table=True):
+    """Where `Entry` records are kept."""
+
+    __tablename__ = "entry"  # pyright: ignore[reportAssignmentType]
     __table_args__ = (
         ForeignKeyConstraint(
             ["account_id", "currency"], ["account.account_id", "account.currency"]
@@ -197,24 +281,33 @@ class Entry(SQLModel, table=True):
         UniqueConstraint("posting_id", "account_id"),
         _one_of("side", Side),
         CheckConstraint(
-            "typeof(amount_minor) = 'integer' AND amount_minor <> 0 "
-            "AND (side = 'debit') = (amount_minor < 0)",
-            name="sign_fits_side",
+            "amount_minor <> 0 AND (side = 'debit') = (amount_minor < 0)", name="sign_fits_side"
         ),
-        Index("entry_of_account", "account_id", "amount_minor"),
+        _on_sqlite("typeof(amount_minor) = 'integer'", "amount_is_whole"),
+        CheckConstraint(
+            "debits_after_minor >= 0 AND credits_after_minor >= 0", name="totals_are_not_negative"
+        ),
+        Index("entry_of_account", "account_id", "posted_at", "posting_id"),
     )
 
-    entry_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
-    posting_id: int = Field(foreign_key="posting.posting_id", sa_type=_ROW_ID)
-    side: Side = Field(sa_type=Text)
-    account_id: str = Field(sa_type=Text)
-    amount_minor: int = Field(sa_type=_MINOR)
-    currency: str = Field(sa_type=Text)
 
-
-class Handoff(SQLModel, table=True):
+class Handoff(SQLModel):
     """A customer waiting for a human agent; one open record per customer and reason."""
 
+    handoff_id: str = Field(primary_key=True, sa_type=Text)
+    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=Text)
+    reason: str = Field(sa_type=Text)
+    choice: HandoffChoice | None = Field(default=None, sa_type=Text)
+    status: HandoffStatus = Field(default="open", sa_type=Text)
+    created_at: datetime = Field(sa_type=UtcTimestamp)
+    claimed_by: str | None = Field(default=None, sa_type=Text)
+    claimed_at: datetime | None = Field(default=None, sa_type=UtcTimestamp)
+
+
+class HandoffTable(Handoff, table=True):
+    """Where `Handoff` records are kept."""
+
+    __tablename__ = "handoff"  # pyright: ignore[reportAssignmentType]
     __table_args__ = (
         _one_of("choice", HandoffChoice),
         _one_of("status", HandoffStatus),
@@ -229,30 +322,13 @@ class Handoff(SQLModel, table=True):
             "reason",
             unique=True,
             sqlite_where=text("status = 'open'"),
+            postgresql_where=text("status = 'open'"),
         ),
     )
 
-    handoff_id: str = Field(primary_key=True, sa_type=Text)
-    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=Text)
-    reason: str = Field(sa_type=Text)
-    choice: HandoffChoice | None = Field(default=None, sa_type=Text)
-    status: HandoffStatus = Field(default="open", sa_type=Text)
-    created_at: datetime = Field(sa_type=UtcTimestamp)
-    claimed_by: str | None = Field(default=None, sa_type=Text)
-    claimed_at: datetime | None = Field(default=None, sa_type=UtcTimestamp)
 
-
-class Approval(SQLModel, table=True):
+class Approval(SQLModel):
     """A manager's decision on one transfer, asked for or taken."""
-
-    __table_args__ = (
-        _one_of("status", ApprovalStatus),
-        CheckConstraint(
-            "(status = 'requested') = (decided_by IS NULL) "
-            "AND (status = 'requested') = (decided_at IS NULL)",
-            name="decided_has_its_manager",
-        ),
-    )
 
     approval_id: str = Field(primary_key=True, sa_type=Text)
     transfer_id: str = Field(foreign_key="transfer.transfer_id", unique=True, sa_type=Text)
@@ -264,11 +340,22 @@ class Approval(SQLModel, table=True):
     decided_at: datetime | None = Field(default=None, sa_type=UtcTimestamp)
 
 
-class ComplianceReport(SQLModel, table=True):
-    """A posted transfer reported under one compliance rule; once per rule."""
+class ApprovalTable(Approval, table=True):
+    """Where `Approval` records are kept."""
 
-    __tablename__ = "compliance_report"  # pyright: ignore[reportAssignmentType]
-    __table_args__ = (UniqueConstraint("transfer_id", "rule"),)
+    __tablename__ = "approval"  # pyright: ignore[reportAssignmentType]
+    __table_args__ = (
+        _one_of("status", ApprovalStatus),
+        CheckConstraint(
+            "(status = 'requested') = (decided_by IS NULL) "
+            "AND (status = 'requested') = (decided_at IS NULL)",
+            name="decided_has_its_manager",
+        ),
+    )
+
+
+class ComplianceReport(SQLModel):
+    """A posted transfer reported under one compliance rule; once per rule."""
 
     report_id: str = Field(primary_key=True, sa_type=Text)
     transfer_id: str = Field(foreign_key="transfer.transfer_id", sa_type=Text)
@@ -277,16 +364,20 @@ class ComplianceReport(SQLModel, table=True):
     created_at: datetime = Field(sa_type=UtcTimestamp)
 
 
-class AuditEvent(SQLModel, table=True):
+class ComplianceReportTable(ComplianceReport, table=True):
+    """Where `ComplianceReport` records are kept."""
+
+    __tablename__ = "compliance_report"  # pyright: ignore[reportAssignmentType]
+    __table_args__ = (UniqueConstraint("transfer_id", "rule"),)
+
+
+class AuditEvent(SQLModel):
     """One call of a tool, or one act at a desk; append-only.
 
     `subject` is one of our own ids or None. The `chain_*` columns are what the client said
     about the tool chain the call belonged to; nothing is decided on them. `customer_id` is no
     foreign key: a call is recorded even where the customer is not one of ours.
     """
-
-    __tablename__ = "audit_event"  # pyright: ignore[reportAssignmentType]
-    __table_args__ = ({"sqlite_autoincrement": True},)
 
     event_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
     at: datetime = Field(sa_type=UtcTimestamp)
@@ -299,23 +390,128 @@ class AuditEvent(SQLModel, table=True):
     chain_previous_tool: str | None = Field(default=None, sa_type=Text)
 
 
-_APPEND_ONLY = """
-CREATE TRIGGER {table}_is_append_only_{verb} BEFORE {verb} ON {table}
+class AuditEventTable(AuditEvent, table=True):
+    """Where `AuditEvent` records are kept."""
+
+    __tablename__ = "audit_event"  # pyright: ignore[reportAssignmentType]
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+
+class AuditArchive(SQLModel):
+    """Audit events that were moved to a file; append-only.
+
+    Once this stands here, the events up to `up_to_event_id` may be deleted. `sha256` is the file's.
+    """
+
+    archive_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
+    at: datetime = Field(sa_type=UtcTimestamp)
+    up_to_event_id: int = Field(sa_type=_ROW_ID)
+    events: int
+    sha256: str = Field(sa_type=Text)
+
+
+class AuditArchiveTable(AuditArchive, table=True):
+    """Where `AuditArchive` records are kept."""
+
+    __tablename__ = "audit_archive"  # pyright: ignore[reportAssignmentType]
+    __table_args__ = ({"sqlite_autoincrement": True},)
+
+
+class WrongAttempt(SQLModel):
+    """A wrong confirmation code that a customer gave: what the limit on an hour's guesses counts.
+
+    Those of more than an hour ago are deleted with the next one.
+    """
+
+    attempt_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
+    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=Text)
+    at: datetime = Field(sa_type=UtcTimestamp)
+
+
+class WrongAttemptTable(WrongAttempt, table=True):
+    """Where `WrongAttempt` records are kept."""
+
+    __tablename__ = "wrong_attempt"  # pyright: ignore[reportAssignmentType]
+    __table_args__ = (Index("wrong_attempt_of_customer", "customer_id", "at"),)
+
+
+_APPEND_ONLY = ("posting", "entry", "audit_event", "audit_archive")
+"""What is written once. Only archived audit events can be deleted."""
+
+_TRIGGERS = {
+    "sqlite": """
+CREATE TRIGGER {table}_is_append_only_{verb} BEFORE {verb} ON {table} {unless}
 BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END
-"""
-_BALANCED = """
+""",
+    "postgresql": """
+CREATE TRIGGER {table}_is_append_only_{verb} BEFORE {verb} ON {table}
+FOR EACH ROW {unless} EXECUTE FUNCTION refuse_change()
+""",
+}
+_ARCHIVED = {
+    "sqlite": "WHEN OLD.event_id > (SELECT coalesce(max(up_to_event_id), 0) FROM audit_archive)",
+    # A condition in PostgreSQL cannot ask another table, a function can.
+    "postgresql": "WHEN (NOT is_archived(OLD.event_id))",
+}
+_BALANCED = {
+    "sqlite": """
 CREATE TRIGGER entry_balances BEFORE INSERT ON entry
 WHEN NEW.side = 'credit' AND NOT EXISTS (
     SELECT 1 FROM entry WHERE posting_id = NEW.posting_id AND side = 'debit'
     AND amount_minor = -NEW.amount_minor AND currency = NEW.currency)
 BEGIN SELECT RAISE(ABORT, 'a credit needs its debit first'); END
-"""
+""",
+    "postgresql": """
+CREATE TRIGGER entry_balances BEFORE INSERT ON entry
+FOR EACH ROW WHEN (NEW.side = 'credit') EXECUTE FUNCTION refuse_credit_alone()
+""",
+}
+_FUNCTIONS: dict[str, list[str]] = {
+    "sqlite": [],
+    "postgresql": [
+        """
+CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION USING MESSAGE = TG_TABLE_NAME || ' is append-only',
+        ERRCODE = 'integrity_constraint_violation';
+END $$
+""",
+        """
+CREATE FUNCTION is_archived(event_id bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
+    SELECT event_id <= coalesce(max(up_to_event_id), 0) FROM audit_archive
+$$
+""",
+        """
+CREATE FUNCTION refuse_credit_alone() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (
+        SELECT 1 FROM entry WHERE posting_id = NEW.posting_id AND side = 'debit'
+        AND amount_minor = -NEW.amount_minor AND currency = NEW.currency)
+    THEN
+        RAISE EXCEPTION USING MESSAGE = 'a credit needs its debit first',
+            ERRCODE = 'integrity_constraint_violation';
+    END IF;
+    RETURN NEW;
+END $$
+""",
+    ],
+}
 
 
-def create_schema(connection: Connection) -> None:
-    """Create every table and trigger in an empty database, inside the caller's transaction."""
-    SQLModel.metadata.create_all(connection)
-    for table in ("posting", "entry", "audit_event"):
+def schema(dialect: Dialect) -> list[str]:
+    """Return the statements that make every table, index and trigger in an empty database."""
+    database = dialect.name
+    tables = SQLModel.metadata.sorted_tables
+    statements = [str(CreateTable(table).compile(dialect=dialect)) for table in tables]
+    statements += [
+        str(CreateIndex(index).compile(dialect=dialect))
+        for table in tables
+        for index in sorted(table.indexes, key=lambda index: str(index.name))
+    ]
+    statements += _FUNCTIONS[database]
+    for table in _APPEND_ONLY:
         for verb in ("UPDATE", "DELETE"):
-            connection.exec_driver_sql(_APPEND_ONLY.format(table=table, verb=verb))
-    connection.exec_driver_sql(_BALANCED)
+            unless = _ARCHIVED[database] if (table, verb) == ("audit_event", "DELETE") else ""
+            trigger = _TRIGGERS[database].format(table=table, verb=verb, unless=unless)
+            statements.append(trigger)
+    return [*statements, _BALANCED[database]]

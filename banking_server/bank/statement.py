@@ -7,15 +7,14 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import ClassVar
 
 import sqlalchemy as sa
-from sqlalchemy.orm import aliased
-from sqlmodel import col
-from sqlmodel.ext.asyncio.session import AsyncSession
 
 from banking_server.bank.accounts import accounts_of, find_account_with_figures
-from banking_server.bank.audit import Call, in_one_transaction
+from banking_server.bank.audit import Call, looked_up
 from banking_server.bank.models import Account, Entry, Posting
 from banking_server.bank.rules import Argument, NotFound, Refused, Rules, check_statement_days
 from banking_server.bank.storage import Bank
+from banking_server.bank.transaction import TABLES, Transaction, value
+from banking_server.bank.transaction import Statement as Query
 
 
 @dataclass(frozen=True)
@@ -61,55 +60,102 @@ async def get_statement(
 
     `cursor` is a previous page's `next_cursor`; it is good for that account and period only.
     """
-    return await in_one_transaction(
-        bank,
-        call,
-        lambda session: _statement(session, bank.rules, call, account_id, days, cursor),
+    return await looked_up(
+        bank, call, lambda tx: _statement(tx, bank.rules, call, account_id, days, cursor)
     )
 
 
-async def _statement(
-    session: AsyncSession, rules: Rules, call: Call, account_id: str, days: int, cursor: str | None
+@dataclass(frozen=True)
+class _Line:
+    posting_id: int
+    posted_at: datetime
+    description: str
+    counter_account_id: str
+    amount_minor: int
+    debits_after_minor: int
+    credits_after_minor: int
+
+
+_entry, _other = TABLES[Entry], TABLES[Entry].alias("other")
+_posting = TABLES[Posting]
+_PAGE = Query(
+    sa.select(
+        _entry.c.posting_id,
+        _entry.c.posted_at,
+        _posting.c.description,
+        _other.c.account_id,
+        _entry.c.amount_minor,
+        _entry.c.debits_after_minor,
+        _entry.c.credits_after_minor,
+    )
+    .join(_posting, _posting.c.posting_id == _entry.c.posting_id)
+    .join(
+        _other,
+        sa.and_(_other.c.posting_id == _entry.c.posting_id, _other.c.side != _entry.c.side),
+    )
+    .where(
+        _entry.c.account_id == sa.bindparam("account_id"),
+        _entry.c.posted_at >= sa.bindparam("since"),
+        sa.tuple_(_entry.c.posted_at, _entry.c.posting_id)
+        < sa.tuple_(
+            # In a tuple it does not know its type by itself.
+            sa.bindparam("before", type_=_entry.c.posted_at.type),
+            sa.bindparam("before_id"),
+        ),
+    )
+    .order_by(_entry.c.posted_at.desc(), _entry.c.posting_id.desc())
+    .limit(sa.bindparam("limit")),
+    _Line,
+)
+"""A range of the index on (account_id, posted_at, posting_id), read from its end."""
+
+_POSTED_AT = Query(
+    sa.select(_entry.c.posted_at).where(
+        _entry.c.posting_id == sa.bindparam("posting_id"),
+        _entry.c.account_id == sa.bindparam("account_id"),
+    ),
+    value,
+)
+
+_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
+
+
+def _statement(
+    tx: Transaction, rules: Rules, call: Call, account_id: str, days: int, cursor: str | None
 ) -> Statement | NotFound | Refused:
-    account = await find_account_with_figures(session, call, account_id)
+    account = find_account_with_figures(tx, call, account_id)
     if not isinstance(account, Account):
         return account
     refused = check_statement_days(rules, account, days)
     if refused:
         return refused
-    lines = _lines_of(account)
-    query = sa.select(lines)
-    connection = await session.connection()
-    if cursor is None:
-        since = call.at.astimezone(UTC).date() - timedelta(days=days)
-    else:
+    since = call.at.astimezone(UTC).date() - timedelta(days=days)
+    before, before_id = _END_OF_TIME, 0
+    if cursor is not None:
         place = _read_cursor(cursor)
         last = None
         if place is not None and (place.account_id, place.days) == (account.account_id, days):
-            found = await connection.execute(
-                query.where(lines.c.posting_id == place.last_posting_id)
+            last = tx.first(
+                _POSTED_AT, posting_id=place.last_posting_id, account_id=account.account_id
             )
-            last = found.one_or_none()
         if place is None or last is None:
             return Refused(
                 Argument.CURSOR,
                 "cursor is not one given for this account and period: leave it out to start anew.",
                 subject=account.account_id,
             )
-        since = place.since
-        query = query.where(
-            sa.or_(
-                lines.c.posted_at < last.posted_at,
-                sa.and_(lines.c.posted_at == last.posted_at, lines.c.posting_id < last.posting_id),
-            )
-        )
-    query = query.where(lines.c.posted_at >= datetime.combine(since, time(), UTC)).order_by(
-        lines.c.posted_at.desc(), lines.c.posting_id.desc()
-    )
+        since, before, before_id = place.since, last, place.last_posting_id
     # One line more than the page holds tells whether another page follows.
-    rows = (await connection.execute(query.limit(rules.statement_page + 1))).all()
-    page = rows[: rules.statement_page]
-    names = {a.account_id: a.account_name for a in await accounts_of(session, call.customer_id)}
+    lines = tx.all(
+        _PAGE,
+        account_id=account.account_id,
+        since=datetime.combine(since, time(), UTC),
+        before=before,
+        before_id=before_id,
+        limit=rules.statement_page + 1,
+    )
+    page = lines[: rules.statement_page]
+    names = {other.account_id: other.account_name for other in accounts_of(tx, call.customer_id)}
     return Statement(
         account_id=account.account_id,
         account_name=account.account_name,
@@ -117,45 +163,19 @@ async def _statement(
         since=since,
         lines=tuple(
             StatementLine(
-                posted_at=row.posted_at,
-                description=row.description,
-                counter_account_name=names.get(row.counter_account_id),
-                amount_minor=row.amount_minor,
-                balance_minor=row.balance_minor,
+                posted_at=line.posted_at,
+                description=line.description,
+                counter_account_name=names.get(line.counter_account_id),
+                amount_minor=line.amount_minor,
+                balance_minor=line.credits_after_minor - line.debits_after_minor,
             )
-            for row in page
+            for line in page
         ),
         next_cursor=(
             _Place(account.account_id, days, since, page[-1].posting_id).to_cursor()
-            if len(rows) > len(page)
+            if len(lines) > len(page)
             else None
         ),
-    )
-
-
-def _lines_of(account: Account) -> sa.Subquery:
-    """Every line of the account with its running balance; a page is cut out of this."""
-    other = aliased(Entry)
-    return (
-        sa.select(
-            col(Posting.posting_id),
-            col(Posting.posted_at),
-            col(Posting.description),
-            col(Entry.amount_minor),
-            col(other.account_id).label("counter_account_id"),
-            sa.func.sum(col(Entry.amount_minor))
-            .over(order_by=(col(Posting.posted_at), col(Posting.posting_id)))
-            .label("balance_minor"),
-        )
-        .join(Entry, col(Entry.posting_id) == col(Posting.posting_id))
-        .join(
-            other,
-            sa.and_(
-                col(other.posting_id) == col(Entry.posting_id), col(other.side) != col(Entry.side)
-            ),
-        )
-        .where(col(Entry.account_id) == account.account_id)
-        .subquery()
     )
 
 

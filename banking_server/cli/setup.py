@@ -68,7 +68,7 @@ def database_reset(
     database: DatabaseOption = None,
 ) -> None:
     """Delete the database, with everything that happened in it, and load the demo data anew."""
-    from banking_server.bank.storage import delete_database
+    from banking_server.bank.sqlite_file import delete_database
 
     settings = settings_of(ctx, database=database)
     path = settings.database

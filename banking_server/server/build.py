@@ -16,6 +16,7 @@ from mcp.server.mcpserver import RequestStateSecurity
 from banking_server import __version__
 from banking_server.agent import ModelNotConfigured, load_model_settings
 from banking_server.agent.settings import is_configured
+from banking_server.bank import opening
 from banking_server.bank.accounts import list_customers
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import settle
@@ -75,7 +76,7 @@ async def open_bank(
 
     Without the keys it is good for everything but giving and checking confirmation codes.
     """
-    bank = await Bank.open(
+    bank = await opening.open_bank(
         settings.database,
         rules=settings.rules(),
         code_key=secrets.token_bytes(32) if keys is None else keys.confirmation_codes,

@@ -9,6 +9,7 @@ import itertools
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -16,26 +17,30 @@ from pathlib import Path
 
 sys.path.insert(0, sys.argv[3])
 
-from sqlalchemy import Engine, event
-
+from banking_server.bank import sqlite
 from banking_server.bank.audit import Call
+from banking_server.bank.opening import open_bank
 from banking_server.bank.rules import Rules
-from banking_server.bank.storage import Bank
+from banking_server.bank.sqlite_file import set_up
 from banking_server.bank.transfers import confirm_transfer, prepare_transfer, settle
 
 NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
 
 
 def die_at(number: int) -> None:
-    """Let the process be killed before its statement of this number; a commit is one as well."""
+    """Let the process be killed before SQLite runs its statement of this number; each counts, the
+    ones that begin, save and commit as well."""
     count = itertools.count(1)
 
-    def each_statement(*_: object) -> None:
+    def each_statement(_: str) -> None:
         if next(count) == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    event.listen(Engine, "before_cursor_execute", each_statement)
-    event.listen(Engine, "commit", each_statement)
+    def set_up_and_watch(connection: sqlite3.Connection, **options: bool) -> None:
+        set_up(connection, **options)
+        connection.set_trace_callback(each_statement)
+
+    sqlite.set_up = set_up_and_watch  # type: ignore[attr-defined]
 
 
 async def a_day(path: Path) -> None:
@@ -44,7 +49,7 @@ async def a_day(path: Path) -> None:
         def say(*words: object) -> None:
             print(*words, file=acknowledged, flush=True)
 
-        bank = await Bank.open(path, rules=Rules(), code_key=b"k", demo_data=path, now=NOW)
+        bank = await open_bank(path, rules=Rules(), code_key=b"k", demo_data=path, now=NOW)
         for scheduled_date in (None, "2026-03-05"):
             prepared = await prepare_transfer(
                 bank,

@@ -2,12 +2,11 @@
 
 from datetime import datetime
 
-from sqlmodel.ext.asyncio.session import AsyncSession
-
 from banking_server.bank.accounts import AccountView, view_account
 from banking_server.bank.models import Account, Transfer
 from banking_server.bank.storage import Bank, find_owned
-from banking_server.bank.transfers import TransferView, view_transfer
+from banking_server.bank.transaction import Transaction
+from banking_server.bank.transfers import TransferView, read_parties, view_transfer
 
 
 async def find_account(
@@ -15,11 +14,11 @@ async def find_account(
 ) -> AccountView | None:
     """Return one of the customer's accounts. Not audited."""
 
-    async def work(session: AsyncSession) -> AccountView | None:
-        account = await find_owned(session, Account, account_id, customer_id)
-        return None if account is None else await view_account(session, account, now)
+    def look(tx: Transaction) -> AccountView | None:
+        account = find_owned(tx, Account, account_id, customer_id)
+        return None if account is None else view_account(tx, account, now)
 
-    return await bank.read(work)
+    return await bank.read(look)
 
 
 async def find_transfer(
@@ -27,8 +26,10 @@ async def find_transfer(
 ) -> TransferView | None:
     """Return one of the customer's transfers. Not audited."""
 
-    async def work(session: AsyncSession) -> TransferView | None:
-        transfer = await find_owned(session, Transfer, transfer_id, customer_id)
-        return None if transfer is None else await view_transfer(session, transfer, now)
+    def look(tx: Transaction) -> TransferView | None:
+        transfer = find_owned(tx, Transfer, transfer_id, customer_id)
+        if transfer is None:
+            return None
+        return view_transfer(transfer, read_parties(tx, transfer), now)
 
-    return await bank.read(work)
+    return await bank.read(look)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from banking_server.bank import opening
 from banking_server.bank.audit import Call
 from banking_server.bank.rules import Rules
 from banking_server.bank.storage import Bank
@@ -35,7 +36,9 @@ BAD_IDS = ["", "nobody", "\ud800", "a\x00b", "x" * 1_000_000, "é", "' OR 1=1 --
 async def open_bank(
     path: Path, *, rules: Rules | None = None, data: Path = DATA, now: datetime = NOW
 ) -> Bank:
-    return await Bank.open(path, rules=rules or Rules(), code_key=CODE_KEY, demo_data=data, now=now)
+    return await opening.open_bank(
+        path, rules=rules or Rules(), code_key=CODE_KEY, demo_data=data, now=now
+    )
 
 
 def call(tool: str = "a_tool", *, at: datetime = NOW, customer: str = "CUST001") -> Call:
@@ -134,6 +137,29 @@ _BOOKS = {
             (SELECT coalesce(sum(amount_minor), 0) FROM entry WHERE account_id = a.account_id) <
             (SELECT coalesce(sum(amount_minor), 0) FROM transfer
              WHERE from_account_id = a.account_id AND status = 'pending' AND expires_at > :now)""",
+    "an account's totals are not the sums of its entries": """
+        SELECT account_id FROM account AS a LEFT JOIN (
+            SELECT account_id, max(posted_at) AS last,
+                -sum(min(amount_minor, 0)) AS debits, sum(max(amount_minor, 0)) AS credits
+            FROM entry GROUP BY 1) AS e USING (account_id)
+        WHERE (debits_posted_minor, credits_posted_minor, last_posted_at)
+            IS NOT (coalesce(debits, 0), coalesce(credits, 0), last)""",
+    "what is pending on an account is not the sum of its pending transfers": """
+        SELECT account_id FROM account AS a WHERE debits_pending_minor <> (
+            SELECT coalesce(sum(amount_minor), 0) FROM transfer
+            WHERE from_account_id = a.account_id AND status = 'pending')""",
+    "the totals after an entry are not the sums up to it": """
+        SELECT entry_id FROM (
+            SELECT *, sum(amount_minor) OVER (
+                PARTITION BY account_id ORDER BY posted_at, posting_id) AS balance FROM entry)
+        WHERE credits_after_minor - debits_after_minor <> balance""",
+    "an entry is not dated as its posting is": """
+        SELECT entry_id FROM entry JOIN posting AS p USING (posting_id)
+        WHERE entry.posted_at <> p.posted_at""",
+    "a large posting to an external payee is not reported": """
+        SELECT transfer_id FROM transfer JOIN account ON account_id = to_account_id
+        WHERE status = 'posted' AND account_type = 'external' AND amount_minor >= 300000
+        AND transfer_id NOT IN (SELECT transfer_id FROM compliance_report)""",
     "a foreign key points nowhere": "PRAGMA foreign_key_check",
 }
 

@@ -26,11 +26,11 @@ pytestmark = pytest.mark.anyio
 async def test_an_event_says_who_when_what_and_in_which_chain(bank: Bank) -> None:
     the_call = replace(call("a_tool"), chain_id="c1", chain_level=2, chain_previous_tool="before")
     assert not the_call.recorded
-    await record(bank, the_call, "seen", EVERYDAY)
+    await accounts.get_balance(bank, the_call, EVERYDAY)
     assert the_call.recorded
     (event,) = await list_events(bank)
     assert (event.at, event.at.tzinfo is not None) == (NOW, True)
-    assert (event.customer_id, event.tool, event.outcome) == ("CUST001", "a_tool", "seen")
+    assert (event.customer_id, event.tool, event.outcome) == ("CUST001", "a_tool", "balance")
     assert event.subject == EVERYDAY
     assert (event.chain_id, event.chain_level, event.chain_previous_tool) == ("c1", 2, "before")
 
@@ -106,6 +106,8 @@ async def test_no_code_is_ever_stored(bank: Bank, path: Path) -> None:
 WORDS = {
     rules.Refused: "refused",
     rules.NotFound: "not_found",
+    rules.LimitReached: "limit_reached",
+    accounts.AccountList: "listed",
     accounts.Balance: "balance",
     statement.Statement: "statement",
     transfers.AccountLocked: "account_locked",

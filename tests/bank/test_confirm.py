@@ -270,6 +270,7 @@ async def test_funds_are_checked_again(bank: Bank, path: Path) -> None:
            currency, scheduled_date, memo, status, reason, approval, wrong_codes, created_at,
            expires_at, posted_at FROM transfer""",
     )
+    sql(path, "UPDATE account SET debits_pending_minor = 185041 WHERE account_id = ?", EVERYDAY)
     outcome = await confirm(bank, transfer_id)
     assert isinstance(outcome, Refused)
     assert outcome.field == "amount"

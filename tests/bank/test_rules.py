@@ -255,6 +255,7 @@ def decide(**given_: object) -> ConfirmationDecision:
         "available_minor": 0,
         "customer_agreed": True,
         "code": GivenCode.MISSING,
+        "recent_wrong_codes": 0,
         "now": NOW,
         **given_,
     }

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import anyio
 import pytest
-from sqlalchemy.exc import DBAPIError, IntegrityError
-from sqlmodel.ext.asyncio.session import AsyncSession
+import sqlalchemy as sa
 
-from banking_server.bank import storage
+from banking_server.bank import sqlite_file
 from banking_server.bank.audit import Call, list_events, record
 from banking_server.bank.models import Account, Customer
-from banking_server.bank.storage import Bank, DatabaseUnavailable, delete_database, find_owned
+from banking_server.bank.sqlite_file import delete_database
+from banking_server.bank.storage import Bank, DatabaseUnavailable, find_owned
+from banking_server.bank.transaction import Statement, Transaction, value
 
 from ..kit.words import SAVINGS
 from .support import BAD_IDS, DATA, NOW, call, check_books, open_bank, prepare, sql
@@ -30,7 +31,7 @@ async def test_a_new_file_is_made_with_its_folders_and_is_the_owners_only(tmp_pa
     await record(bank, call(), "x")
     assert {f.stat().st_mode & 0o777 for f in path.parent.iterdir()} == {0o600}
     await bank.close()
-    assert [f.name for f in path.parent.iterdir()] == [path.name]
+    assert {f.name for f in path.parent.iterdir()} == {path.name, f"{path.name}.lock"}
     assert sql(path, "PRAGMA journal_mode") == [("wal",)]
     check_books(path, NOW)
 
@@ -43,18 +44,19 @@ async def test_data_is_loaded_once(path: Path) -> None:
 
 
 async def test_every_connection_is_set_up(bank: Bank) -> None:
-    async def pragmas(session: AsyncSession) -> list[int]:
-        connection = await session.connection()
-        names = ("foreign_keys", "synchronous", "busy_timeout", "query_only")
-        return [(await connection.exec_driver_sql(f"PRAGMA {name}")).scalar_one() for name in names]
+    names = ("foreign_keys", "synchronous", "wal_autocheckpoint", "query_only")
+    pragmas = [Statement(sa.text(f"PRAGMA {name}"), value) for name in names]
 
-    assert await bank.write(pragmas) == [1, 2, storage.BUSY_TIMEOUT_MS, 0]
-    assert await bank.read(pragmas) == [1, 2, storage.BUSY_TIMEOUT_MS, 1]
+    def read(tx: Transaction) -> list[int | None]:
+        return [tx.first(pragma) for pragma in pragmas]
+
+    assert await bank.write(read) == [1, 2, 0, 0]
+    assert await bank.read(read) == [1, 2, 0, 1]
 
 
 async def test_a_write_locks_before_it_reads(bank: Bank, path: Path) -> None:
-    async def look(session: AsyncSession) -> None:
-        await session.get(Account, SAVINGS)
+    def look(tx: Transaction) -> None:
+        tx.get(Account, SAVINGS)
         with (
             closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other,
             pytest.raises(sqlite3.OperationalError, match="locked"),
@@ -64,19 +66,28 @@ async def test_a_write_locks_before_it_reads(bank: Bank, path: Path) -> None:
     await bank.write(look)
 
 
-async def test_a_reader_cannot_write(bank: Bank) -> None:
-    async def add(session: AsyncSession) -> None:
-        session.add(Customer(customer_id="CUST009", name="Nobody"))
-        await session.flush()
+async def test_a_look_does_not_lock(bank: Bank, path: Path) -> None:
+    def look(tx: Transaction) -> None:
+        tx.get(Account, SAVINGS)
+        with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            other.execute("ROLLBACK")
 
-    with pytest.raises(DBAPIError):
-        await bank.read(add)
+    await bank.look_and_write(look, lambda tx, seen: None)
+
+
+def add_somebody(tx: Transaction) -> None:
+    tx.add(Customer(customer_id="CUST009", name="Nobody"))
+
+
+async def test_a_reader_cannot_write(bank: Bank) -> None:
+    with pytest.raises(sqlite3.OperationalError, match="readonly"):
+        await bank.read(add_somebody)
 
 
 async def test_what_raises_is_rolled_back(bank: Bank, path: Path) -> None:
-    async def add_and_fail(session: AsyncSession) -> None:
-        session.add(Customer(customer_id="CUST009", name="Nobody"))
-        await session.flush()
+    def add_and_fail(tx: Transaction) -> None:
+        add_somebody(tx)
         raise RuntimeError("no")
 
     with pytest.raises(RuntimeError, match="no"):
@@ -86,11 +97,10 @@ async def test_what_raises_is_rolled_back(bank: Bank, path: Path) -> None:
 
 
 async def test_an_error_does_not_tell_what_was_in_the_statement(bank: Bank) -> None:
-    async def twice(session: AsyncSession) -> None:
-        session.add(Customer(customer_id="CUST001", name="A very private name"))
-        await session.flush()
+    def twice(tx: Transaction) -> None:
+        tx.add(Customer(customer_id="CUST001", name="A very private name"))
 
-    with pytest.raises(IntegrityError) as error:
+    with pytest.raises(sqlite3.IntegrityError) as error:
         await bank.write(twice)
     assert "private" not in str(error.value)
 
@@ -155,7 +165,7 @@ async def test_another_programs_database_is_refused_and_left_alone(tmp_path: Pat
 
 
 async def test_a_newer_format_is_refused(path: Path) -> None:
-    sql(path, f"PRAGMA user_version = {storage.SCHEMA_VERSION + 1}")
+    sql(path, f"PRAGMA user_version = {sqlite_file.SCHEMA_VERSION + 1}")
     assert "newer version" in await refusal(path)
 
 
@@ -167,7 +177,7 @@ async def test_a_damaged_file_is_refused(path: Path) -> None:
 async def test_a_file_that_stays_locked_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(storage, "BUSY_TIMEOUT_MS", 100)
+    monkeypatch.setattr(sqlite_file, "LOCK_WAIT_SECONDS", 0.1)
     path = tmp_path / "bank.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -261,11 +271,11 @@ from pathlib import Path
 sys.path[:0] = sys.argv[3:]
 from datetime import UTC, datetime
 from banking_server.bank.rules import Rules
-from banking_server.bank.storage import Bank
+from banking_server.bank.opening import open_bank
 
 async def start():
     sys.stdin.readline()
-    bank = await Bank.open(Path(sys.argv[1]), rules=Rules(), code_key=b"k",
+    bank = await open_bank(Path(sys.argv[1]), rules=Rules(), code_key=b"k",
                            demo_data=Path(sys.argv[2]), now=datetime.now(UTC))
     await bank.close()
 
@@ -393,9 +403,10 @@ def test_a_transfer_that_cannot_be(path: Path, part: str, instead: str) -> None:
     sql(path, TRANSFER)
 
 
-ENTRY = "INSERT INTO entry (posting_id, side, account_id, amount_minor, currency) VALUES "
-DEBIT = ENTRY + "(9001, 'debit', 'acc_savings_001', -100, 'USD')"
-CREDIT = ENTRY + "(9001, 'credit', 'acc_everyday_001', 100, 'USD')"
+ENTRY = """INSERT INTO entry (posting_id, side, account_id, amount_minor, currency, posted_at,
+    debits_after_minor, credits_after_minor) SELECT *, 't', 0, 0 FROM (VALUES """
+DEBIT = ENTRY + "(9001, 'debit', 'acc_savings_001', -100, 'USD'))"
+CREDIT = ENTRY + "(9001, 'credit', 'acc_everyday_001', 100, 'USD'))"
 
 
 def start_posting(path: Path) -> None:
@@ -417,7 +428,7 @@ def start_posting(path: Path) -> None:
 def test_a_first_entry_that_cannot_be(path: Path, values: str) -> None:
     start_posting(path)
     with pytest.raises(sqlite3.IntegrityError):
-        sql(path, ENTRY + values)
+        sql(path, f"{ENTRY}{values})")
     sql(path, DEBIT)
 
 
@@ -433,7 +444,7 @@ def test_a_second_entry_that_cannot_be(path: Path, values: str) -> None:
     start_posting(path)
     sql(path, DEBIT)
     with pytest.raises(sqlite3.IntegrityError):
-        sql(path, ENTRY + values)
+        sql(path, f"{ENTRY}{values})")
     sql(path, CREDIT)
 
 

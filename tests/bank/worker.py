@@ -12,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[5])
 
 from banking_server.bank.audit import Call
+from banking_server.bank.opening import open_bank
 from banking_server.bank.rules import Rules
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import Posted, Prepared, confirm_transfer, prepare_transfer
@@ -53,7 +54,7 @@ async def one_transfer(bank: Bank, name: str, number: int) -> None:
 
 async def main() -> None:
     path, data, name, count = sys.argv[1:5]
-    bank = await Bank.open(
+    bank = await open_bank(
         Path(path), rules=Rules(), code_key=b"k", demo_data=Path(data), now=datetime.now(UTC)
     )
     say("ready", name)

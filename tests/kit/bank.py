@@ -14,6 +14,7 @@ from mcp.server import MCPServer
 from mcp.types import CallToolResult, ElicitResult, InputRequiredResult, TextContent
 from pydantic import SecretStr
 
+from banking_server.bank import opening
 from banking_server.bank.approvals import decide_approval
 from banking_server.bank.storage import Bank
 from banking_server.packaged import demo_data
@@ -51,7 +52,7 @@ async def fill(path: Path, now: datetime) -> None:
 
 async def open_bank(path: Path, now: datetime) -> Bank:
     chosen = settings(path)
-    return await Bank.open(
+    return await opening.open_bank(
         path,
         rules=chosen.rules(),
         code_key=load_keys(chosen).confirmation_codes,

@@ -33,8 +33,11 @@ from banking_server.bank.transfers.outcomes import (
 )
 from banking_server.bank.transfers.prepare import prepare_transfer, record_locked_attempt
 from banking_server.bank.transfers.records import (
+    Parties,
     expire_if_due,
     find_confirmable,
+    read_parties,
+    set_status,
     view_transfer,
 )
 from banking_server.bank.transfers.settle import settle
@@ -48,6 +51,7 @@ __all__ = [
     "Confirmation",
     "Expired",
     "OverThreshold",
+    "Parties",
     "Posted",
     "Preparation",
     "Prepared",
@@ -64,7 +68,9 @@ __all__ = [
     "expire_if_due",
     "find_confirmable",
     "prepare_transfer",
+    "read_parties",
     "record_locked_attempt",
+    "set_status",
     "settle",
     "view_transfer",
 ]

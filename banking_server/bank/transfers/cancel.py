@@ -1,7 +1,5 @@
 """Cancelling a transfer: the customer changes their mind before the money has moved."""
 
-from sqlmodel.ext.asyncio.session import AsyncSession
-
 from banking_server.bank.audit import Call, in_one_transaction
 from banking_server.bank.models import Transfer
 from banking_server.bank.rules import (
@@ -13,8 +11,14 @@ from banking_server.bank.rules import (
     excerpt,
 )
 from banking_server.bank.storage import Bank, find_owned
+from banking_server.bank.transaction import Transaction
 from banking_server.bank.transfers.outcomes import Cancelled
-from banking_server.bank.transfers.records import expire_if_due, view_transfer
+from banking_server.bank.transfers.records import (
+    expire_if_due,
+    read_parties,
+    set_status,
+    view_transfer,
+)
 
 
 async def cancel_transfer(
@@ -22,16 +26,16 @@ async def cancel_transfer(
 ) -> Cancelled | NotFound | Refused:
     """Void a pending or scheduled transfer. Cancelling again gives the same outcome."""
 
-    async def rule(session: AsyncSession) -> Cancelled | NotFound | Refused:
-        transfer = await find_owned(session, Transfer, transfer_id, call.customer_id)
+    def rule(tx: Transaction) -> Cancelled | NotFound | Refused:
+        transfer = find_owned(tx, Transfer, transfer_id, call.customer_id)
         if transfer is None:
             return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
-        expire_if_due(transfer, call.at)
+        parties = read_parties(tx, transfer)
+        expire_if_due(tx, transfer, parties.from_account, call.at)
         refused = check_cancellation(transfer)
         if refused:
             return refused
-        transfer.status = "voided"
-        transfer.reason = CANCELLED_BY_CUSTOMER
-        return Cancelled(await view_transfer(session, transfer, call.at))
+        set_status(tx, transfer, parties.from_account, "voided", reason=CANCELLED_BY_CUSTOMER)
+        return Cancelled(view_transfer(transfer, parties, call.at))
 
     return await in_one_transaction(bank, call, rule)

@@ -1,16 +1,21 @@
 """Confirming a transfer: load it, let `rules.decide_confirmation` decide, and do what it says."""
 
-from sqlmodel.ext.asyncio.session import AsyncSession
+from datetime import datetime
+
+import sqlalchemy as sa
 
 from banking_server.bank.accounts import view_account
 from banking_server.bank.audit import Call, in_one_transaction
-from banking_server.bank.models import Transfer
+from banking_server.bank.models import Transfer, WrongAttempt
 from banking_server.bank.rules import (
     TOO_MANY_WRONG_CODES,
+    WRONG_CODES_COUNT_FOR,
     Argument,
     CountWrongCode,
     CustomerMustAgree,
     DebitBlocked,
+    GivenCode,
+    LimitReached,
     ManagerMustDecide,
     ManagerRefused,
     NotFound,
@@ -24,6 +29,7 @@ from banking_server.bank.rules import (
     excerpt,
 )
 from banking_server.bank.storage import Bank, find_owned
+from banking_server.bank.transaction import TABLES, Statement, Transaction, command, value
 from banking_server.bank.transfers.codes import compare_code
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
@@ -40,7 +46,14 @@ from banking_server.bank.transfers.outcomes import (
     VoidedForCodes,
     WrongCode,
 )
-from banking_server.bank.transfers.records import post, read_available, read_parties, view_transfer
+from banking_server.bank.transfers.records import (
+    Parties,
+    post,
+    read_available,
+    read_parties,
+    set_status,
+    view_transfer,
+)
 
 _AboutTransfer = (
     NotPending
@@ -66,52 +79,90 @@ async def confirm_transfer(
     the accounts no longer allow it, the transfer stays pending.
     """
 
-    async def rule(session: AsyncSession) -> Confirmation:
-        transfer = await find_owned(session, Transfer, transfer_id, call.customer_id)
+    def rule(tx: Transaction) -> Confirmation:
+        transfer = find_owned(tx, Transfer, transfer_id, call.customer_id)
         if transfer is None:
             return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
-        from_account, to_account = await read_parties(session, transfer)
+        parties = read_parties(tx, transfer)
+        given = compare_code(bank.code_key, transfer.transfer_id, code)
         decision = decide_confirmation(
             bank.rules,
             transfer,
-            from_account,
-            to_account,
-            available_minor=await read_available(session, from_account, call.at),
+            parties.from_account,
+            parties.to_account,
+            available_minor=read_available(tx, parties.from_account, call.at),
             customer_agreed=customer_agreed,
-            code=compare_code(bank.code_key, transfer.transfer_id, code),
+            code=given,
+            recent_wrong_codes=(
+                0 if given is GivenCode.MISSING else _wrong_codes(tx, call.customer_id, call.at)
+            ),
             now=call.at,
         )
         match decision:
-            case Refused():
+            case Refused() | LimitReached():
                 return decision
             case DebitBlocked():
-                return AccountLocked(await view_account(session, from_account, call.at))
+                return AccountLocked(view_account(tx, parties.from_account, call.at))
             case Post():
-                await post(session, transfer, from_account, to_account, call.at)
+                post(tx, bank.rules, transfer, parties, call.at)
             case _:
-                _apply(decision, transfer)
+                _apply(tx, decision, transfer, parties, call.at)
         return _outcome(
             decision,
-            await view_transfer(session, transfer, call.at),
-            compliance_rule(bank.rules, amount_minor=transfer.amount_minor, to_account=to_account),
+            view_transfer(transfer, parties, call.at),
+            compliance_rule(
+                bank.rules, amount_minor=transfer.amount_minor, to_account=parties.to_account
+            ),
         )
 
     return await in_one_transaction(bank, call, rule)
 
 
-def _apply(decision: _AboutTransfer, transfer: Transfer) -> None:
-    """Write to the stored transfer what was decided about it, but for a posting."""
+def _apply(
+    tx: Transaction, decision: _AboutTransfer, transfer: Transfer, parties: Parties, now: datetime
+) -> None:
+    """Write what was decided about the transfer, but for a posting."""
+    wrong_codes = transfer.wrong_codes + 1
     match decision:
-        case NotPending(status=status):
-            transfer.status = status
+        case NotPending(status=status) if status != transfer.status:
+            set_status(tx, transfer, parties.from_account, status)
         case Schedule():
-            transfer.status = "scheduled"
+            set_status(tx, transfer, parties.from_account, "scheduled")
         case CountWrongCode():
-            transfer.wrong_codes += 1
+            _count_wrong_code(tx, transfer.customer_id, now)
+            tx.change(transfer, wrong_codes=wrong_codes)
         case VoidForWrongCodes():
-            transfer.wrong_codes += 1
-            transfer.status = "voided"
-            transfer.reason = TOO_MANY_WRONG_CODES
+            _count_wrong_code(tx, transfer.customer_id, now)
+            set_status(
+                tx,
+                transfer,
+                parties.from_account,
+                "voided",
+                wrong_codes=wrong_codes,
+                reason=TOO_MANY_WRONG_CODES,
+            )
+
+
+_attempts = TABLES[WrongAttempt]
+_own = _attempts.c.customer_id == sa.bindparam("customer_id")
+_RECENT = Statement(
+    sa.select(sa.func.count())
+    .select_from(_attempts)
+    .where(_own, _attempts.c.at > sa.bindparam("since")),
+    value,
+)
+_FORGET = command(sa.delete(_attempts).where(_own, _attempts.c.at <= sa.bindparam("since")))
+
+
+def _wrong_codes(tx: Transaction, customer_id: str, now: datetime) -> int:
+    """Return how many wrong codes the customer gave within the last hour."""
+    since = now - WRONG_CODES_COUNT_FOR
+    return int(tx.first(_RECENT, customer_id=customer_id, since=since) or 0)
+
+
+def _count_wrong_code(tx: Transaction, customer_id: str, now: datetime) -> None:
+    tx.run(_FORGET, customer_id=customer_id, since=now - WRONG_CODES_COUNT_FOR)
+    tx.add(WrongAttempt(customer_id=customer_id, at=now))
 
 
 def _outcome(

@@ -3,11 +3,10 @@
 from datetime import UTC
 from decimal import Decimal
 
-from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+import sqlalchemy as sa
 
 from banking_server.bank.accounts import view_account
-from banking_server.bank.audit import Call, add_event, in_one_transaction
+from banking_server.bank.audit import Call, in_one_transaction, looked_up
 from banking_server.bank.models import Account, Transfer, new_id
 from banking_server.bank.rules import (
     Argument,
@@ -18,6 +17,7 @@ from banking_server.bank.rules import (
     check_details,
     check_from_account,
     check_parties,
+    check_pending_transfers,
     confirm_within,
     excerpt,
     is_debit_blocked,
@@ -25,6 +25,7 @@ from banking_server.bank.rules import (
     waits_for_manager,
 )
 from banking_server.bank.storage import Bank, find_owned
+from banking_server.bank.transaction import TABLES, Statement, Transaction, records, value
 from banking_server.bank.transfers.codes import confirmation_code
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
@@ -33,7 +34,12 @@ from banking_server.bank.transfers.outcomes import (
     Prepared,
     ToAccountMissing,
 )
-from banking_server.bank.transfers.records import read_available, view_transfer
+from banking_server.bank.transfers.records import (
+    Parties,
+    add_pending,
+    read_available,
+    view_transfer,
+)
 
 
 async def prepare_transfer(
@@ -52,12 +58,12 @@ async def prepare_transfer(
     wire; `scheduled_date` is `YYYY-MM-DD`; None or today's date means immediately.
     """
 
-    async def rule(session: AsyncSession) -> Preparation:
-        from_account = await find_owned(session, Account, from_account_id, call.customer_id)
+    def rule(tx: Transaction) -> Preparation:
+        from_account = find_owned(tx, Account, from_account_id, call.customer_id)
         if from_account is None:
             return NotFound(Argument.FROM_ACCOUNT_ID, excerpt(from_account_id))
         if is_debit_blocked(from_account):
-            return AccountLocked(await view_account(session, from_account, call.at))
+            return AccountLocked(view_account(tx, from_account, call.at))
         details = check_details(
             bank.rules,
             amount=amount,
@@ -69,9 +75,9 @@ async def prepare_transfer(
             return details
         if to_account_id is None:
             return check_from_account(from_account) or ToAccountMissing(
-                await view_account(session, from_account, call.at)
+                view_account(tx, from_account, call.at)
             )
-        to_account = await find_owned(session, Account, to_account_id, call.customer_id)
+        to_account = find_owned(tx, Account, to_account_id, call.customer_id)
         if to_account is None:
             return NotFound(Argument.TO_ACCOUNT_ID, excerpt(to_account_id))
         refused = check_parties(from_account, to_account)
@@ -79,15 +85,15 @@ async def prepare_transfer(
             return refused
 
         # Look for it before checking funds; else its own reservation would count against it.
-        transfer = await _find_identical(session, call, from_account, to_account, details)
+        transfer = _find_identical(tx, call, from_account, to_account, details)
         if transfer is None:
-            refused = check_available(
+            stopped = check_available(
                 from_account,
                 amount_minor=details.amount_minor,
-                available_minor=await read_available(session, from_account, call.at),
-            )
-            if refused:
-                return refused
+                available_minor=read_available(tx, from_account, call.at),
+            ) or check_pending_transfers(bank.rules, _count_pending(tx, call))
+            if stopped:
+                return stopped
             approval_needed = needs_approval(bank.rules, details.amount_minor)
             transfer = Transfer(
                 transfer_id=new_id("tr"),
@@ -102,10 +108,10 @@ async def prepare_transfer(
                 created_at=call.at,
                 expires_at=call.at + confirm_within(bank.rules, details.amount_minor),
             )
-            session.add(transfer)
+            add_pending(tx, transfer, from_account)
         outcome = OverThreshold if waits_for_manager(transfer) else Prepared
         return outcome(
-            await view_transfer(session, transfer, call.at),
+            view_transfer(transfer, Parties(from_account, to_account), call.at),
             confirmation_code(bank.code_key, transfer.transfer_id),
         )
 
@@ -119,35 +125,60 @@ async def record_locked_attempt(bank: Bank, call: Call, account_id: str) -> Acco
     trail, if the customer has no such account or it is not locked.
     """
 
-    async def work(session: AsyncSession) -> AccountLocked | None:
-        account = await find_owned(session, Account, account_id, call.customer_id)
+    def look(tx: Transaction) -> AccountLocked | None:
+        account = find_owned(tx, Account, account_id, call.customer_id)
         if account is None or not is_debit_blocked(account):
             return None
-        outcome = AccountLocked(await view_account(session, account, call.at))
-        add_event(session, call, outcome.recorded_as, outcome.subject)
-        return outcome
+        return AccountLocked(view_account(tx, account, call.at))
 
-    return await bank.write(work)
+    locked = await bank.read(look)
+    return None if locked is None else await looked_up(bank, call, lambda _: locked)
 
 
-async def _find_identical(
-    session: AsyncSession,
+_transfers = TABLES[Transfer].c
+_IDENTICAL = records(
+    Transfer,
+    _transfers.customer_id == sa.bindparam("customer_id"),
+    _transfers.status == "pending",
+    _transfers.expires_at > sa.bindparam("now"),
+    _transfers.from_account_id == sa.bindparam("from_account_id"),
+    _transfers.to_account_id == sa.bindparam("to_account_id"),
+    _transfers.amount_minor == sa.bindparam("amount_minor"),
+    _transfers.scheduled_date.is_not_distinct_from(sa.bindparam("scheduled_date")),
+    _transfers.memo.is_not_distinct_from(sa.bindparam("memo")),
+)
+_PENDING = Statement(
+    sa.select(sa.func.count())
+    .select_from(TABLES[Transfer])
+    .where(
+        _transfers.customer_id == sa.bindparam("customer_id"),
+        _transfers.status == "pending",
+        _transfers.expires_at > sa.bindparam("now"),
+    ),
+    value,
+)
+
+
+def _find_identical(
+    tx: Transaction,
     call: Call,
     from_account: Account,
     to_account: Account,
     details: TransferDetails,
 ) -> Transfer | None:
     """Return the customer's pending transfer with all of these details, if there is one."""
-    found = await session.exec(
-        select(Transfer).where(
-            Transfer.customer_id == call.customer_id,
-            Transfer.status == "pending",
-            col(Transfer.expires_at) > call.at,
-            Transfer.from_account_id == from_account.account_id,
-            Transfer.to_account_id == to_account.account_id,
-            Transfer.amount_minor == details.amount_minor,
-            col(Transfer.scheduled_date).is_not_distinct_from(details.scheduled_date),
-            col(Transfer.memo).is_not_distinct_from(details.memo),
-        )
+    return tx.first(
+        _IDENTICAL,
+        customer_id=call.customer_id,
+        now=call.at,
+        from_account_id=from_account.account_id,
+        to_account_id=to_account.account_id,
+        amount_minor=details.amount_minor,
+        scheduled_date=details.scheduled_date,
+        memo=details.memo,
     )
-    return found.first()
+
+
+def _count_pending(tx: Transaction, call: Call) -> int:
+    """Return how many of the customer's transfers wait to be confirmed."""
+    return int(tx.first(_PENDING, customer_id=call.customer_id, now=call.at) or 0)

@@ -1,14 +1,29 @@
-"""The transfer as a record: read, shown to its customer, expired, posted to the ledger."""
+"""The transfer as a record: read, shown to its customer, moved on, posted to the ledger."""
 
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlmodel.ext.asyncio.session import AsyncSession
-
+from banking_server.bank.compliance import add_report
 from banking_server.bank.ledger import add_posting, read_funds
-from banking_server.bank.models import Account, Transfer
-from banking_server.bank.rules import may_be_asked_to_confirm, status_at
+from banking_server.bank.models import Account, Transfer, TransferStatus
+from banking_server.bank.rules import (
+    Rules,
+    compliance_rule,
+    may_be_asked_to_confirm,
+    status_at,
+)
 from banking_server.bank.storage import Bank, find_owned
+from banking_server.bank.transaction import Transaction
 from banking_server.bank.transfers.outcomes import TransferView
+
+
+@dataclass(frozen=True)
+class Parties:
+    """The two accounts of a transfer."""
+
+    from_account: Account
+    to_account: Account
 
 
 async def find_confirmable(
@@ -16,21 +31,21 @@ async def find_confirmable(
 ) -> TransferView | None:
     """Return the customer's transfer if they may be asked to confirm it. Not audited."""
 
-    async def work(session: AsyncSession) -> TransferView | None:
-        transfer = await find_owned(session, Transfer, transfer_id, customer_id)
+    def look(tx: Transaction) -> TransferView | None:
+        transfer = find_owned(tx, Transfer, transfer_id, customer_id)
         if transfer is None:
             return None
-        from_account, _ = await read_parties(session, transfer)
-        if not may_be_asked_to_confirm(transfer, from_account, now):
+        parties = read_parties(tx, transfer)
+        if not may_be_asked_to_confirm(transfer, parties.from_account, now):
             return None
-        return await view_transfer(session, transfer, now)
+        return view_transfer(transfer, parties, now)
 
-    return await bank.read(work)
+    return await bank.read(look)
 
 
-async def view_transfer(session: AsyncSession, transfer: Transfer, now: datetime) -> TransferView:
+def view_transfer(transfer: Transfer, parties: Parties, now: datetime) -> TransferView:
     """Return the transfer as its customer sees it at `now`."""
-    from_account, to_account = await read_parties(session, transfer)
+    from_account, to_account = parties.from_account, parties.to_account
     return TransferView(
         transfer_id=transfer.transfer_id,
         from_account_id=from_account.account_id,
@@ -51,43 +66,70 @@ async def view_transfer(session: AsyncSession, transfer: Transfer, now: datetime
     )
 
 
-async def read_parties(session: AsyncSession, transfer: Transfer) -> tuple[Account, Account]:
-    """Return the from-account and the to-account; foreign keys see to it that they are there."""
-    return (
-        await session.get_one(Account, transfer.from_account_id),
-        await session.get_one(Account, transfer.to_account_id),
+def read_parties(tx: Transaction, transfer: Transfer) -> Parties:
+    """Return the two accounts; foreign keys see to it that they are there."""
+    return Parties(
+        tx.get(Account, transfer.from_account_id), tx.get(Account, transfer.to_account_id)
     )
 
 
-async def read_available(session: AsyncSession, account: Account, now: datetime) -> int:
+def read_available(tx: Transaction, account: Account, now: datetime) -> int:
     """Return what the account has available at `now`, in minor units."""
-    return (await read_funds(session, [account.account_id], now))[
-        account.account_id
-    ].available_minor
+    return read_funds(tx, account, now).available_minor
 
 
-def expire_if_due(transfer: Transfer, now: datetime) -> None:
-    """Mark a pending transfer expired if its time has come; the stored status follows the clock."""
-    transfer.status = status_at(transfer, now)
+def add_pending(tx: Transaction, transfer: Transfer, from_account: Account) -> None:
+    """Store a new pending transfer, and reserve its funds."""
+    tx.add(transfer)
+    pending = from_account.debits_pending_minor + transfer.amount_minor
+    tx.change(from_account, debits_pending_minor=pending)
 
 
-async def post(
-    session: AsyncSession,
+def set_status(
+    tx: Transaction,
     transfer: Transfer,
     from_account: Account,
-    to_account: Account,
-    now: datetime,
+    status: TransferStatus,
+    **more: Any,
 ) -> None:
-    """Move the money, and mark the transfer posted at `now`."""
-    transfer.status = "posted"
-    transfer.posted_at = now
-    await add_posting(
-        session,
+    """Move the transfer on to `status`, and set `more` of it. What is not pending reserves nothing.
+
+    Nothing else changes a stored status.
+    """
+    if transfer.status == "pending" and status != "pending":
+        pending = from_account.debits_pending_minor - transfer.amount_minor
+        tx.change(from_account, debits_pending_minor=pending)
+    tx.change(transfer, status=status, **more)
+
+
+def expire_if_due(
+    tx: Transaction, transfer: Transfer, from_account: Account, now: datetime
+) -> None:
+    """Mark a pending transfer expired if its time has come; the stored status follows the clock."""
+    status = status_at(transfer, now)
+    if status != transfer.status:
+        set_status(tx, transfer, from_account, status)
+
+
+def post(
+    tx: Transaction, rules: Rules, transfer: Transfer, parties: Parties, now: datetime
+) -> None:
+    """Move the money, and mark the transfer posted at `now`.
+
+    A posting that meets the compliance rule is reported with it: that is the bank's duty, whoever
+    follows a chain or does not.
+    """
+    posted_at = add_posting(
+        tx,
         kind="transfer",
         description=transfer.memo or "Transfer",
         posted_at=now,
-        debit=from_account,
-        credit=to_account,
+        debit=parties.from_account,
+        credit=parties.to_account,
         amount_minor=transfer.amount_minor,
         transfer_id=transfer.transfer_id,
     )
+    set_status(tx, transfer, parties.from_account, "posted", posted_at=posted_at)
+    rule = compliance_rule(rules, amount_minor=transfer.amount_minor, to_account=parties.to_account)
+    if rule is not None:
+        add_report(tx, transfer, rule, now)

@@ -2,21 +2,42 @@
 
 from datetime import date, datetime
 
-from sqlmodel import col, select
-from sqlmodel.ext.asyncio.session import AsyncSession
+import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, add_event
-from banking_server.bank.compliance import add_report
 from banking_server.bank.models import Transfer
-from banking_server.bank.rules import check_due_payment, compliance_rule
+from banking_server.bank.rules import Rules, check_due_payment
 from banking_server.bank.storage import Bank
+from banking_server.bank.transaction import TABLES, Statement, Transaction
 from banking_server.bank.transfers.outcomes import TransferView
 from banking_server.bank.transfers.records import (
+    Parties,
     expire_if_due,
     post,
     read_available,
     read_parties,
+    set_status,
     view_transfer,
+)
+
+_transfers = TABLES[Transfer].c
+
+
+def _id_and_owner(transfer_id: str, customer_id: str) -> tuple[str, str]:
+    return transfer_id, customer_id
+
+
+_DUE = Statement(
+    sa.select(_transfers.transfer_id, _transfers.customer_id)
+    .where(_transfers.status == "scheduled", _transfers.scheduled_date <= sa.bindparam("as_of"))
+    .order_by(_transfers.scheduled_date, _transfers.created_at, _transfers.transfer_id),
+    _id_and_owner,
+)
+_OVERDUE = Statement(
+    sa.select(_transfers.transfer_id, _transfers.customer_id)
+    .where(_transfers.status == "pending", _transfers.expires_at <= sa.bindparam("now"))
+    .order_by(_transfers.expires_at, _transfers.transfer_id),
+    _id_and_owner,
 )
 
 
@@ -24,68 +45,52 @@ async def settle(bank: Bank, *, as_of: date, now: datetime) -> list[TransferView
     """Post the scheduled transfers due by `as_of`, and mark the overdue pending ones expired.
 
     Each in its own transaction; oldest date first. One that can no longer be paid becomes failed
-    with the reason. A posting that meets the compliance rule is reported with it, because nobody is
-    there to follow a chain. Returns what this run changed; several may run at once.
+    with the reason. Returns what this run changed; several may run at once.
     """
 
-    async def find_due(session: AsyncSession) -> list[str]:
-        scheduled = await session.exec(
-            select(Transfer.transfer_id)
-            .where(Transfer.status == "scheduled", col(Transfer.scheduled_date) <= as_of)
-            .order_by(
-                col(Transfer.scheduled_date), col(Transfer.created_at), col(Transfer.transfer_id)
-            )
-        )
-        overdue = await session.exec(
-            select(Transfer.transfer_id)
-            .where(Transfer.status == "pending", col(Transfer.expires_at) <= now)
-            .order_by(col(Transfer.expires_at), col(Transfer.transfer_id))
-        )
-        return [*scheduled.all(), *overdue.all()]
+    def find_due(tx: Transaction) -> list[tuple[str, str]]:
+        return [*tx.all(_DUE, as_of=as_of), *tx.all(_OVERDUE, now=now)]
 
     settled = [
-        await _settle_one(bank, transfer_id, as_of, now)
-        for transfer_id in await bank.read(find_due)
+        await _settle_one(bank, transfer_id, customer_id, as_of, now)
+        for transfer_id, customer_id in await bank.read(find_due)
     ]
     return [view for view in settled if view is not None]
 
 
 async def _settle_one(
-    bank: Bank, transfer_id: str, as_of: date, now: datetime
+    bank: Bank, transfer_id: str, customer_id: str, as_of: date, now: datetime
 ) -> TransferView | None:
     """Settle one transfer; None if another process was first and nothing is left to do."""
 
-    async def work(session: AsyncSession) -> TransferView | None:
-        transfer = await session.get_one(Transfer, transfer_id)
+    def work(tx: Transaction) -> TransferView | None:
+        tx.lock(customer_id)
+        transfer = tx.get(Transfer, transfer_id)
+        parties = read_parties(tx, transfer)
         before = transfer.status
-        expire_if_due(transfer, now)
+        expire_if_due(tx, transfer, parties.from_account, now)
         day = transfer.scheduled_date
         if transfer.status == "scheduled" and day is not None and day <= as_of:
-            await _pay_scheduled(session, bank, transfer, now)
+            _pay_scheduled(tx, bank.rules, transfer, parties, now)
         if transfer.status == before:
             return None
         call = Call(customer_id=transfer.customer_id, tool="settle", at=now)
-        add_event(session, call, transfer.status, transfer.transfer_id)
-        return await view_transfer(session, transfer, now)
+        add_event(tx, call, transfer.status, transfer.transfer_id)
+        return view_transfer(transfer, parties, now)
 
     return await bank.write(work)
 
 
-async def _pay_scheduled(
-    session: AsyncSession, bank: Bank, transfer: Transfer, now: datetime
+def _pay_scheduled(
+    tx: Transaction, rules: Rules, transfer: Transfer, parties: Parties, now: datetime
 ) -> None:
-    from_account, to_account = await read_parties(session, transfer)
     problem = check_due_payment(
         transfer,
-        from_account,
-        to_account,
-        available_minor=await read_available(session, from_account, now),
+        parties.from_account,
+        parties.to_account,
+        available_minor=read_available(tx, parties.from_account, now),
     )
     if problem:
-        transfer.status = "failed"
-        transfer.reason = problem
-        return
-    await post(session, transfer, from_account, to_account, now)
-    rule = compliance_rule(bank.rules, amount_minor=transfer.amount_minor, to_account=to_account)
-    if rule is not None:
-        await add_report(session, transfer, rule, now)
+        set_status(tx, transfer, parties.from_account, "failed", reason=problem)
+    else:
+        post(tx, rules, transfer, parties, now)

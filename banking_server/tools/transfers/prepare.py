@@ -12,7 +12,13 @@ from pydantic import Field
 from banking_server.bank import accounts as bank_accounts
 from banking_server.bank import transfers as bank_transfers
 from banking_server.bank.accounts import AccountView
-from banking_server.bank.rules import NotFound, Refused, TransferDetails, check_details
+from banking_server.bank.rules import (
+    LimitReached,
+    NotFound,
+    Refused,
+    TransferDetails,
+    check_details,
+)
 from banking_server.bank.transfers import AccountLocked, OverThreshold, Prepared, ToAccountMissing
 from banking_server.tools.amounts import AmountIn
 from banking_server.tools.asking import Option, Pick, can_ask, picker
@@ -184,7 +190,7 @@ async def prepare_money_transfer(
             return _prepared(outcome)
         case ToAccountMissing():
             return refuse("refused", "toAccountId", "toAccountId: is missing.")
-        case Refused() | NotFound():
+        case Refused() | NotFound() | LimitReached():
             return refusal_of(outcome)
 
 

@@ -1,0 +1,160 @@
+"""The SQLite file itself: made, recognised, set up, deleted; and its troubles in words."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from banking_server.bank.storage import DatabaseUnavailable
+
+SCHEMA_VERSION: Final = 2
+"""Kept in `PRAGMA user_version`; a file of a later version is not opened."""
+APPLICATION_ID: Final = 0x42414E4B
+"""Kept in `PRAGMA application_id`: tells our files from any other program's ("BANK")."""
+LOCK_WAIT_SECONDS = 10.0
+"""How long the start waits for another program's lock, in seconds."""
+_BUSY_TIMEOUT_MS: Final = 50
+"""How long SQLite itself waits for another program's lock before it is asked again."""
+
+
+def lock_path(path: Path) -> Path:
+    """Return the file whose lock is held by whoever writes to the database at `path`."""
+    return path.with_name(f"{path.name}.lock")
+
+
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Return what stays the same as long as the file at `path` is the same one; None: no file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def set_up(connection: sqlite3.Connection, *, read_only: bool = False) -> None:
+    """Prepare a connection: a commit is on the disk, and nothing is checkpointed by itself."""
+    connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA wal_autocheckpoint = 0")
+    connection.execute(f"PRAGMA query_only = {int(read_only)}")
+
+
+def begin(connection: sqlite3.Connection, wanted: Callable[[], object]) -> bool:
+    """Begin to write; False if another program kept the file locked until nobody wanted it."""
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            return True
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            if not wanted():
+                return False
+
+
+def prepare_file(path: Path) -> bool:
+    """Make sure of a file of ours in WAL mode; return whether it has yet to be filled.
+
+    A new one is readable by its owner only. Raises `DatabaseUnavailable`, `OSError` or
+    `sqlite3.Error`.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        # Only a file that was not there: closing a descriptor of an open database would drop
+        # the locks that SQLite holds on it in this process.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        if path.is_dir():
+            raise DatabaseUnavailable(f"{path} is a folder, not a database file.") from None
+    connection = sqlite3.connect(path, timeout=LOCK_WAIT_SECONDS, isolation_level=None)
+    try:
+        connection.execute("BEGIN")  # One state for all three.
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        connection.execute("COMMIT")
+        if application != APPLICATION_ID and (application or version or objects):
+            raise DatabaseUnavailable(f"{path} is the database of another program.")
+        if version > SCHEMA_VERSION:
+            raise DatabaseUnavailable(
+                f"{path} was written by a newer version of this program "
+                f"(format {version}, this one knows {SCHEMA_VERSION})."
+            )
+        _use_wal(connection)
+        return bool(version == 0)
+    finally:
+        connection.close()
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """Switch the file to WAL; two processes doing so at once make SQLite say busy at once."""
+    deadline = time.monotonic() + LOCK_WAIT_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def delete_database(path: Path) -> None:
+    """Delete the database at `path`, with the files that are kept beside it, if there is one.
+
+    Raises `DatabaseUnavailable` if it is in use, is not one of ours, or cannot be deleted. One of
+    ours that is damaged is deleted, and so is an empty file.
+    """
+    if not path.exists():
+        return
+    try:
+        connection = sqlite3.connect(path, timeout=1)
+        try:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            # SQLite leaves WAL mode only for the last one who has the file open.
+            if application == APPLICATION_ID:
+                connection.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.OperationalError:
+            raise DatabaseUnavailable(f"{path} is in use; stop the server first.") from None
+        except sqlite3.DatabaseError:
+            # Damaged; but is it ours? The id's place in the file is fixed:
+            # https://www.sqlite.org/fileformat.html#the_database_header
+            application = int.from_bytes(path.read_bytes()[68:72], "big")
+        finally:
+            connection.close()
+        if application != APPLICATION_ID and path.stat().st_size:
+            raise DatabaseUnavailable(
+                f"{path} is not a database of this program, and stays as it is."
+            )
+        for suffix in ("", "-wal", "-shm", "-journal", ".lock"):
+            path.with_name(path.name + suffix).unlink(missing_ok=True)
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise DatabaseUnavailable(f"{path} cannot be deleted: {problem}.") from error
+    except sqlite3.Error as error:
+        raise DatabaseUnavailable(explain(path, error)) from error
+
+
+_CAUSES = {
+    "SQLITE_NOTADB": "it is not a database",
+    "SQLITE_CORRUPT": "it is damaged",
+    "SQLITE_BUSY": "another program keeps it locked",
+    "SQLITE_LOCKED": "another program keeps it locked",
+    "SQLITE_CANTOPEN": "it cannot be opened for writing",
+    "SQLITE_READONLY": "it cannot be written to",
+    "SQLITE_PERM": "it cannot be written to",
+    "SQLITE_FULL": "the disk is full",
+    "SQLITE_IOERR": "the disk reports an error",
+}
+
+
+def explain(path: Path, error: Exception) -> str:
+    """Say in one line why the database cannot be used, without the driver's own words."""
+    if isinstance(error, OSError):
+        return f"The database {path} cannot be used: {error.strerror or 'the path is not usable'}."
+    # Extended names continue the primary ones: SQLITE_READONLY_DIRECTORY.
+    name = "_".join(str(getattr(error, "sqlite_errorname", "")).split("_")[:2])
+    return f"The database {path} cannot be used: {_CAUSES.get(name, 'SQLite reports an error')}."

@@ -1,0 +1,287 @@
+"""One transaction as a bank function sees it: records in and out, on either database.
+
+A bank function is synchronous code that is given a `Transaction` and runs whole, on the thread of
+its connection. Statements are SQLAlchemy's, built once where they are used; their texts are
+compiled once for each database, and go straight to the driver.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Generic, Protocol, TypeVar
+
+import sqlalchemy as sa
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlmodel import SQLModel
+
+from banking_server.bank.models import (
+    Account,
+    AccountTable,
+    Approval,
+    ApprovalTable,
+    AuditArchive,
+    AuditArchiveTable,
+    AuditEvent,
+    AuditEventTable,
+    ComplianceReport,
+    ComplianceReportTable,
+    Customer,
+    CustomerTable,
+    Entry,
+    EntryTable,
+    Handoff,
+    HandoffTable,
+    Posting,
+    PostingTable,
+    Transfer,
+    TransferTable,
+    WrongAttempt,
+    WrongAttemptTable,
+)
+
+_T = TypeVar("_T")
+_Record = TypeVar("_Record", bound=SQLModel)
+
+TABLES: Mapping[type[SQLModel], sa.Table] = {
+    record: SQLModel.metadata.tables[table.__tablename__]
+    for record, table in (
+        (Customer, CustomerTable),
+        (Account, AccountTable),
+        (Transfer, TransferTable),
+        (Posting, PostingTable),
+        (Entry, EntryTable),
+        (Handoff, HandoffTable),
+        (Approval, ApprovalTable),
+        (ComplianceReport, ComplianceReportTable),
+        (AuditEvent, AuditEventTable),
+        (AuditArchive, AuditArchiveTable),
+        (WrongAttempt, WrongAttemptTable),
+    )
+}
+"""The table of each kind of record, in an order in which none refers to a later one."""
+
+
+class Statement(Generic[_T]):
+    """A statement that is built once; `make` turns the columns of each row into what is returned.
+
+    Its parameters are `sa.bindparam("name")`.
+    """
+
+    def __init__(self, construct: sa.Executable, make: Callable[..., _T]) -> None:
+        self._construct = construct
+        self.make = make
+        self._compiled: dict[str, _Compiled] = {}
+
+    def compiled(self, dialect: sa.Dialect) -> "_Compiled":
+        """Return what the driver is given, in the words of this database."""
+        compiled = self._compiled.get(dialect.name)
+        if compiled is None:
+            compiled = self._compiled[dialect.name] = _compile(self._construct, dialect)
+        return compiled
+
+
+@dataclass(frozen=True)
+class _Compiled:
+    """A statement in the words of one database."""
+
+    text: str
+    positions: Sequence[str] | None
+    """The parameters in their order; None where the driver takes them by name."""
+    constants: Mapping[str, Any]
+    """The parameters whose values are part of the statement."""
+    to_database: Mapping[str, Callable[[Any], Any]]
+    from_database: Sequence[tuple[int, Callable[[Any], Any]]]
+
+    def parameters(self, values: Mapping[str, Any]) -> Any:
+        """Return the values as the driver takes them."""
+        given = {**self.constants, **values}
+        for name, convert in self.to_database.items():
+            given[name] = convert(given[name])
+        return given if self.positions is None else [given[name] for name in self.positions]
+
+    def row(self, row: Sequence[Any]) -> Sequence[Any]:
+        """Return a row of the driver's as Python's values."""
+        if not self.from_database:
+            return row
+        values = list(row)
+        for place, convert in self.from_database:
+            values[place] = convert(values[place])
+        return values
+
+
+def _compile(construct: Any, dialect: sa.Dialect) -> _Compiled:
+    compiled: SQLCompiler = construct.compile(dialect=dialect)
+    to_database = {
+        name: convert
+        for name, bind in compiled.binds.items()
+        if (convert := bind.type.dialect_impl(dialect).bind_processor(dialect)) is not None
+    }
+    columns = getattr(construct, "exported_columns", ())
+    from_database = [
+        (place, convert)
+        for place, column in enumerate(columns)
+        if (convert := column.type.dialect_impl(dialect).result_processor(dialect, None))
+        is not None
+    ]
+    constants = {
+        name: bind.effective_value for name, bind in compiled.binds.items() if not bind.required
+    }
+    positions = compiled.positiontup if compiled.positional else None
+    return _Compiled(compiled.string, positions, constants, to_database, from_database)
+
+
+class Cursor(Protocol):
+    """What is needed of the driver's answer (PEP 249)."""
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that are left."""
+        ...
+
+
+class Transaction:
+    """A transaction under way, for the code that runs in it. It is over when that code returns."""
+
+    def __init__(
+        self, execute: Callable[[str, Any], Cursor], dialect: sa.Dialect, *, lock_rows: bool
+    ) -> None:
+        self._execute = execute
+        self._dialect = dialect
+        self._lock_rows = lock_rows
+
+    def all(self, statement: Statement[_T], **values: Any) -> list[_T]:
+        """Run the statement and return everything that it finds."""
+        compiled = statement.compiled(self._dialect)
+        rows = self._execute(compiled.text, compiled.parameters(values)).fetchall()
+        return [statement.make(*compiled.row(row)) for row in rows]
+
+    def first(self, statement: Statement[_T], **values: Any) -> _T | None:
+        """Run the statement and return the first that it finds; None if it finds nothing."""
+        found = self.all(statement, **values)
+        return found[0] if found else None
+
+    def run(self, statement: Statement[None], **values: Any) -> None:
+        """Run a statement that returns nothing."""
+        compiled = statement.compiled(self._dialect)
+        self._execute(compiled.text, compiled.parameters(values))
+
+    def run_text(self, text: str) -> None:
+        """Run a statement that is in the words of this database already, such as a schema's."""
+        self._execute(text, ())
+
+    @property
+    def dialect(self) -> sa.Dialect:
+        """Which words this database understands."""
+        return self._dialect
+
+    def find(self, model: type[_Record], key: Any) -> _Record | None:
+        """Return the record with this primary key."""
+        return self.first(_by_key(model), key=key)
+
+    def get(self, model: type[_Record], key: Any) -> _Record:
+        """Return the record with this primary key, which a foreign key says is there."""
+        found: _Record = self.all(_by_key(model), key=key)[0]
+        return found
+
+    def add(self, record: SQLModel) -> None:
+        """Store a new record. A number that the database gives it is set on the record."""
+        statement = _insert(type(record))
+        values = {name: getattr(record, name) for name in statement.names}
+        given = self.first(statement, **values)
+        if statement.numbered is not None:
+            setattr(record, statement.numbered, given)
+
+    def change(self, record: SQLModel, **values: Any) -> None:
+        """Set these fields of a record, here and where it is stored."""
+        key = _key_of(type(record))
+        self.run(_update(type(record), tuple(values)), **values, key=getattr(record, key))
+        for name, value in values.items():
+            setattr(record, name, value)
+
+    def lock(self, customer_id: str) -> None:
+        """Let nobody else change anything of this customer's until the end of the transaction.
+
+        On SQLite nobody else can write at all meanwhile, so there is nothing to do.
+        """
+        if self._lock_rows:
+            self.all(_LOCK_CUSTOMER, key=customer_id)
+
+
+def reading(model: type[_Record]) -> Callable[..., _Record]:
+    """Return what makes a record of the columns of `sa.select(TABLES[model])`."""
+    names = list(model.model_fields)
+    construct = model.model_construct
+
+    def make(*values: Any) -> _Record:
+        return construct(**dict(zip(names, values, strict=True)))  # type: ignore[return-value]
+
+    return make
+
+
+def records(
+    model: type[_Record], *where: sa.ColumnElement[bool], order_by: Sequence[Any] = ()
+) -> Statement[_Record]:
+    """Return the statement that finds records by a condition."""
+    return Statement(sa.select(TABLES[model]).where(*where).order_by(*order_by), reading(model))
+
+
+def _nothing(*_: Any) -> None:
+    """Make nothing of a row."""
+
+
+def command(construct: sa.Executable) -> Statement[None]:
+    """Return the statement that changes something, and finds nothing."""
+    return Statement(construct, _nothing)
+
+
+def value(first: Any) -> Any:
+    """Make the one column of a row what is returned."""
+    return first
+
+
+def _key_of(model: type[SQLModel]) -> str:
+    (key,) = TABLES[model].primary_key.columns
+    return key.name
+
+
+@cache
+def _by_key(model: type[_Record]) -> Statement[_Record]:
+    table = TABLES[model]
+    return records(model, table.c[_key_of(model)] == sa.bindparam("key"))
+
+
+_customer = TABLES[Customer]
+_LOCK_CUSTOMER = Statement(
+    sa.select(_customer.c.customer_id)
+    .where(_customer.c.customer_id == sa.bindparam("key"))
+    .with_for_update(key_share=True),
+    value,
+)
+
+
+class _Insert(Statement[Any]):
+    """Stores a record; returns the number that the database gave it, if it gave one."""
+
+    def __init__(self, model: type[SQLModel]) -> None:
+        table = TABLES[model]
+        key = _key_of(model)
+        self.numbered = key if table.c[key].type.python_type is int else None
+        self.names = [name for name in model.model_fields if name != self.numbered]
+        construct: Any = sa.insert(table).values({name: sa.bindparam(name) for name in self.names})
+        if self.numbered is not None:
+            construct = construct.returning(table.c[key])
+        super().__init__(construct, value)
+
+
+@cache
+def _insert(model: type[SQLModel]) -> _Insert:
+    return _Insert(model)
+
+
+@cache
+def _update(model: type[SQLModel], names: tuple[str, ...]) -> Statement[None]:
+    table = TABLES[model]
+    return command(
+        sa.update(table)
+        .where(table.c[_key_of(model)] == sa.bindparam("key"))
+        .values({name: sa.bindparam(name) for name in names})
+    )
