@@ -5,14 +5,15 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 ACCOUNTS_EACH: Final = 10
 """The accounts of each generated customer."""
 ENTRIES_PER_ACCOUNT: Final = 10
 """The least of entries that there may be for each account, on average."""
+BYTES_PER_ENTRY: Final = 400
+"""What an entry takes on the disk, with its indexes, its half of a posting, and some room."""
 
 _EQUITY: Final = "acc_equity_scale"
 _OPENING_MINOR: Final = 100_000
@@ -88,31 +89,27 @@ def _add(connection: sqlite3.Connection, scale: Scale, now: datetime) -> None:
     first_posting = last + 1
     start = now.astimezone(UTC).replace(tzinfo=None) - timedelta(days=_DAYS)
     apart = timedelta(days=_DAYS) / (scale.entries // 2)
+    ids = [*map(account_id, range(scale.accounts)), _EQUITY]
+    debits, credits_ = [0] * len(ids), [0] * len(ids)
+    last_posted = [""] * len(ids)
 
-    postings = enumerate(_postings(scale))
-    while batch := list(islice(postings, _BATCH)):
-        made = [
-            (
-                first_posting + number,
-                kind,
-                "Opening balance" if kind == "opening" else f"Payment {number}",
-                f"{(start + number * apart).isoformat(timespec='microseconds')}Z",
-            )
-            for number, (kind, *_) in batch
-        ]
-        connection.executemany(
-            "INSERT INTO posting (posting_id, kind, description, posted_at) VALUES (?, ?, ?, ?)",
-            made,
-        )
-        connection.executemany(
-            "INSERT INTO entry (posting_id, side, account_id, amount_minor, currency) "
-            "VALUES (?, ?, ?, ?, 'USD')",
-            [
-                (first_posting + number, side, _account(account), sign * amount)
-                for number, (_, debit, credit, amount) in batch
-                for side, account, sign in (("debit", debit, -1), ("credit", credit, 1))
-            ],
-        )
+    rows_of_postings = []
+    rows_of_entries = []
+    for number, (kind, debit, credit, amount) in enumerate(_postings(scale)):
+        posting = first_posting + number
+        at = f"{(start + number * apart).isoformat(timespec='microseconds')}Z"
+        debits[debit] += amount
+        credits_[credit] += amount
+        last_posted[debit] = last_posted[credit] = at
+        words = "Opening balance" if kind == "opening" else f"Payment {number}"
+        rows_of_postings.append((posting, kind, words, at))
+        for side, account, signed in (("debit", debit, -amount), ("credit", credit, amount)):
+            after = (debits[account], credits_[account])
+            rows_of_entries.append((posting, side, ids[account], signed, at, *after))
+        if len(rows_of_postings) == _BATCH:
+            _write(connection, rows_of_postings, rows_of_entries)
+    _write(connection, rows_of_postings, rows_of_entries)
+
     connection.executemany(
         "INSERT INTO customer (customer_id, name) VALUES (?, ?)",
         (
@@ -120,34 +117,56 @@ def _add(connection: sqlite3.Connection, scale: Scale, now: datetime) -> None:
             for number in range(scale.accounts // ACCOUNTS_EACH)
         ),
     )
-    connection.execute(
-        "INSERT INTO account (account_id, account_name, account_type, can_transfer_from, "
-        "can_transfer_to, is_locked, currency) VALUES (?, ?, 'equity', 0, 0, 0, 'USD')",
-        (_EQUITY, "The bank's own, for what is generated"),
-    )
     connection.executemany(
         "INSERT INTO account (account_id, customer_id, account_name, account_type, "
-        "can_transfer_from, can_transfer_to, is_locked, currency) "
-        "VALUES (?, ?, ?, 'checking', 1, 1, 0, 'USD')",
+        "can_transfer_from, can_transfer_to, is_locked, currency, debits_posted_minor, "
+        "credits_posted_minor, debits_pending_minor, last_posted_at) "
+        "VALUES (?, ?, ?, ?, ?, ?, 0, 'USD', ?, ?, 0, ?)",
         (
-            (account_id(number), customer_id(number // ACCOUNTS_EACH), f"Checking {number}")
-            for number in range(scale.accounts)
+            (
+                ids[number],
+                customer_id(number // ACCOUNTS_EACH) if number < scale.accounts else None,
+                f"Checking {number}" if number < scale.accounts else "The bank's own",
+                "checking" if number < scale.accounts else "equity",
+                number < scale.accounts,
+                number < scale.accounts,
+                debits[number],
+                credits_[number],
+                last_posted[number],
+            )
+            for number in range(len(ids))
         ),
     )
 
 
-def _account(number: int | None) -> str:
-    return _EQUITY if number is None else account_id(number)
+def _write(
+    connection: sqlite3.Connection,
+    postings: list[tuple[Any, ...]],
+    entries: list[tuple[Any, ...]],
+) -> None:
+    """Write the rows, and empty the lists."""
+    connection.executemany(
+        "INSERT INTO posting (posting_id, kind, description, posted_at) VALUES (?, ?, ?, ?)",
+        postings,
+    )
+    connection.executemany(
+        "INSERT INTO entry (posting_id, side, account_id, amount_minor, currency, posted_at, "
+        "debits_after_minor, credits_after_minor) VALUES (?, ?, ?, ?, 'USD', ?, ?, ?)",
+        entries,
+    )
+    postings.clear()
+    entries.clear()
 
 
-def _postings(scale: Scale) -> Iterator[tuple[str, int | None, int, int]]:
+def _postings(scale: Scale) -> Iterator[tuple[str, int, int, int]]:
     """Give each posting: its kind, the accounts that are debited and credited, and the amount.
 
-    No account is ever below zero: what one pays, it has had at the opening or gets back.
+    The number after the last account's is the bank's own. No other account is ever below zero:
+    what one pays, it has had at the opening or gets back.
     """
     others = scale.accounts - 1
     for number in range(scale.accounts):
-        yield "opening", None, number, _OPENING_MINOR
+        yield "opening", scale.accounts, number, _OPENING_MINOR
     busy = scale.entries // 10
     every = (scale.entries // 2 - scale.accounts) / busy
     done = 0

@@ -1,5 +1,6 @@
 """What is measured, and what each figure must reach: the rows of the benchmark's table."""
 
+import shutil
 import statistics
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -14,7 +15,14 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from banking_server.bank.scale import ACCOUNTS_EACH, Scale, account_id, add_at_scale, customer_id
+from banking_server.bank.scale import (
+    ACCOUNTS_EACH,
+    BYTES_PER_ENTRY,
+    Scale,
+    account_id,
+    add_at_scale,
+    customer_id,
+)
 from banking_server.benchmark import bare
 from banking_server.benchmark.calls import Caller
 from banking_server.benchmark.figures import Figure, Round
@@ -125,6 +133,12 @@ class Bench:
         return make_bank(self.folder / "demo" / "bank.db")
 
     def _generated(self, scale: Scale) -> Path:
+        needed, free = scale.entries * BYTES_PER_ENTRY, shutil.disk_usage(self.folder).free
+        if free < needed:
+            raise BenchmarkFailed(
+                f"A bank of {scale.entries:,} entries takes {needed / 2**30:.1f} GiB, and "
+                f"{free / 2**30:.1f} GiB are free. --accounts and --entries make it smaller."
+            )
         database = make_bank(self.folder / f"{scale.accounts}-accounts" / "bank.db")
         add_at_scale(database, scale, utc_now())
         return database
