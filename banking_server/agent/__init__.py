@@ -13,35 +13,42 @@ client. It works with any MCP servers and any OpenAI-compatible endpoint. Read i
 - `audience`: what the model is told of a result, and what it never sees;
 - `transcript`: what happened in a request, and who decided on it;
 - `loop`: the agent;
-- `chat`: a conversation with it at the terminal.
+- `conversation`: talking with it at the terminal.
+
+All public names can be imported from here. A module is loaded when the first of its names is used,
+so that a server without a model does not wait for it.
 """
 
-from banking_server.agent.chat import Terminal, chat
-from banking_server.agent.endpoint import (
-    Completion,
-    Endpoint,
-    Message,
-    ModelUnavailable,
-    NativeCall,
-    Usage,
-)
-from banking_server.agent.loop import Agent, Bounds
-from banking_server.agent.policy import AllowReadOnly, CallPolicy
-from banking_server.agent.settings import ModelNotConfigured, ModelSettings, load_model_settings
-from banking_server.agent.toolbox import OfferedTool, Toolbox, ToolsUnavailable
-from banking_server.agent.transcript import (
-    Called,
-    Calling,
-    ChainStopped,
-    Corrected,
-    Declined,
-    Entry,
-    ModelReplied,
-    Run,
-    RunOutcome,
-    Said,
-    what_happened,
-)
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from banking_server.agent.conversation import Terminal, chat
+    from banking_server.agent.endpoint import (
+        Completion,
+        Endpoint,
+        Message,
+        ModelUnavailable,
+        NativeCall,
+        Usage,
+    )
+    from banking_server.agent.loop import Agent, Bounds
+    from banking_server.agent.policy import AllowReadOnly, CallPolicy
+    from banking_server.agent.settings import ModelNotConfigured, ModelSettings, load_model_settings
+    from banking_server.agent.toolbox import OfferedTool, Toolbox, ToolsUnavailable
+    from banking_server.agent.transcript import (
+        Called,
+        Calling,
+        ChainStopped,
+        Corrected,
+        Declined,
+        Entry,
+        ModelReplied,
+        Run,
+        RunOutcome,
+        Said,
+        what_happened,
+    )
 
 __all__ = [
     "Agent",
@@ -74,3 +81,49 @@ __all__ = [
     "load_model_settings",
     "what_happened",
 ]
+
+_MODULE_OF: Final = {
+    "Agent": "loop",
+    "AllowReadOnly": "policy",
+    "Bounds": "loop",
+    "CallPolicy": "policy",
+    "Called": "transcript",
+    "Calling": "transcript",
+    "ChainStopped": "transcript",
+    "Completion": "endpoint",
+    "Corrected": "transcript",
+    "Declined": "transcript",
+    "Endpoint": "endpoint",
+    "Entry": "transcript",
+    "Message": "endpoint",
+    "ModelNotConfigured": "settings",
+    "ModelReplied": "transcript",
+    "ModelSettings": "settings",
+    "ModelUnavailable": "endpoint",
+    "NativeCall": "endpoint",
+    "OfferedTool": "toolbox",
+    "Run": "transcript",
+    "RunOutcome": "transcript",
+    "Said": "transcript",
+    "Terminal": "conversation",
+    "Toolbox": "toolbox",
+    "ToolsUnavailable": "toolbox",
+    "Usage": "endpoint",
+    "chat": "conversation",
+    "load_model_settings": "settings",
+    "what_happened": "transcript",
+}
+
+# Hidden from type checkers, which would otherwise take any name to be there (PEP 562).
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        """Load the module of a public name when the name is first used."""
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -17,9 +17,9 @@ from banking_server.bank.models import (
 )
 from banking_server.bank.rules import (
     Argument,
-    LimitReached,
     NotFound,
     Refused,
+    TooMany,
     check_change_of_choice,
     check_choice,
     check_claim,
@@ -91,14 +91,14 @@ async def find_open_handoff(bank: Bank, customer_id: str, reason: str | None) ->
 
 async def open_handoff(
     bank: Bank, call: Call, *, reason: str | None, choice: str | None
-) -> HandoffOpened | Refused | LimitReached:
+) -> HandoffOpened | Refused | TooMany:
     """Open a handoff, or return the open one for the same reason.
 
     `choice` is `realtime`, `callback` or None; one that is open already gets it if it had
     none. Without a reason it is `DEFAULT_REASON`.
     """
 
-    def rule(tx: Transaction) -> HandoffOpened | Refused | LimitReached:
+    def rule(tx: Transaction) -> HandoffOpened | Refused | TooMany:
         checked = check_reason(bank.rules, reason, default=DEFAULT_REASON)
         if isinstance(checked, Refused):
             return checked

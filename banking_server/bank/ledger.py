@@ -31,11 +31,13 @@ def add_posting(
     debit: Account,
     credit: Account,
     amount_minor: int,
+    reserved_minor: int = 0,
     transfer_id: str | None = None,
 ) -> datetime:
     """Move `amount_minor` (above zero) from `debit` to `credit`: two entries, one posting.
 
-    Both accounts' totals change with it. Returns when it was posted: at `posted_at`, or later if
+    Both accounts' totals change with it. `reserved_minor` is what was pending for it on `debit`,
+    and is not any more. Returns when it was posted: at `posted_at`, or later if
     one of the accounts has a later entry, because an account's entries never go back in time.
     """
     earlier = [at for at in (debit.last_posted_at, credit.last_posted_at) if at is not None]
@@ -43,7 +45,10 @@ def add_posting(
     posting = Posting(kind=kind, description=description, posted_at=at, transfer_id=transfer_id)
     tx.add(posting)
     tx.change(
-        debit, debits_posted_minor=debit.debits_posted_minor + amount_minor, last_posted_at=at
+        debit,
+        debits_posted_minor=debit.debits_posted_minor + amount_minor,
+        debits_pending_minor=debit.debits_pending_minor - reserved_minor,
+        last_posted_at=at,
     )
     tx.change(
         credit, credits_posted_minor=credit.credits_posted_minor + amount_minor, last_posted_at=at

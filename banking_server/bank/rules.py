@@ -128,11 +128,11 @@ class NotFound:
 
 
 @dataclass(frozen=True)
-class LimitReached:
+class TooMany:
     """The customer has reached a limit of the bank's; nothing was changed. `message` says which,
     and what to do."""
 
-    recorded_as: ClassVar[str] = "limit_reached"
+    recorded_as: ClassVar[str] = "too_many"
 
     message: str
 
@@ -251,11 +251,11 @@ def check_available(account: Account, *, amount_minor: int, available_minor: int
     )
 
 
-def check_pending_transfers(rules: Rules, pending: int) -> LimitReached | None:
+def check_pending_transfers(rules: Rules, pending: int) -> TooMany | None:
     """Check that one more transfer may wait to be confirmed beside the `pending` ones."""
     if pending < rules.max_pending_transfers:
         return None
-    return LimitReached(
+    return TooMany(
         f"{pending} of your transfers wait to be confirmed, and more cannot: confirm or cancel "
         "some of them first."
     )
@@ -372,7 +372,7 @@ ConfirmationDecision = (
     | VoidForWrongCodes
     | CustomerMustAgree
     | Refused
-    | LimitReached
+    | TooMany
     | Schedule
     | Post
 )
@@ -415,9 +415,9 @@ def decide_confirmation(
     if waits_for_manager(transfer):
         return ManagerMustDecide(requested=transfer.approval == "requested")
     if code is not GivenCode.MISSING and recent_wrong_codes >= rules.max_wrong_codes_an_hour:
-        return LimitReached(
-            f"{recent_wrong_codes} confirmation codes were wrong within the last hour, so none is "
-            "taken for now. Nothing was moved: please try again in an hour."
+        return TooMany(
+            "Too many confirmation codes were wrong within the last hour, so none is taken for "
+            "now. Nothing was moved: please try again in an hour."
         )
     if code is GivenCode.WRONG:
         return decide_wrong_code(rules, transfer)
@@ -582,11 +582,11 @@ def check_change_of_choice(handoff: Handoff, choice: HandoffChoice | None) -> Re
     )
 
 
-def check_open_handoffs(rules: Rules, waiting: int) -> LimitReached | None:
+def check_open_handoffs(rules: Rules, waiting: int) -> TooMany | None:
     """Check that one more handoff may wait for an agent beside the `waiting` ones."""
     if waiting < rules.max_open_handoffs:
         return None
-    return LimitReached(
+    return TooMany(
         f"{waiting} of your requests wait for an agent already: an agent will take them first."
     )
 

@@ -4,11 +4,11 @@ import base64
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import sqlalchemy as sa
 
-from banking_server.bank.accounts import accounts_of, find_account_with_figures
+from banking_server.bank.accounts import find_account_with_figures
 from banking_server.bank.audit import Call, looked_up
 from banking_server.bank.models import Account, Entry, Posting
 from banking_server.bank.rules import Argument, NotFound, Refused, Rules, check_statement_days
@@ -17,13 +17,20 @@ from banking_server.bank.transaction import TABLES, Transaction, value
 from banking_server.bank.transaction import Statement as Query
 
 
-@dataclass(frozen=True)
-class StatementLine:
+class Totals(NamedTuple):
+    """What came in and what went out, both above zero, in minor units."""
+
+    credits_minor: int
+    debits_minor: int
+
+
+class StatementLine(NamedTuple):
     """One entry: its signed amount and the balance after it, in minor units.
 
     `counter_account_name` names the other account where it stands in the customer's own list.
     """
 
+    posting_id: int
     posted_at: datetime
     description: str
     counter_account_name: str | None
@@ -35,7 +42,8 @@ class StatementLine:
 class Statement:
     """One page of an account's entries since `since`, newest first.
 
-    `next_cursor` asks for the page after this one; None on the last.
+    `totals` are those of the whole period up to now, with the first page only: no entry that comes
+    later changes the other pages. `next_cursor` asks for the page after this one; None on the last.
     """
 
     recorded_as: ClassVar[str] = "statement"
@@ -44,6 +52,7 @@ class Statement:
     account_name: str
     currency: str
     since: date
+    totals: Totals | None
     lines: tuple[StatementLine, ...]
     next_cursor: str | None
 
@@ -65,36 +74,33 @@ async def get_statement(
     )
 
 
-@dataclass(frozen=True)
-class _Line:
-    posting_id: int
-    posted_at: datetime
-    description: str
-    counter_account_id: str
-    amount_minor: int
-    debits_after_minor: int
-    credits_after_minor: int
-
-
 _entry, _other = TABLES[Entry], TABLES[Entry].alias("other")
-_posting = TABLES[Posting]
+_posting, _account = TABLES[Posting], TABLES[Account]
+_of_account = _entry.c.account_id == sa.bindparam("account_id")
+
 _PAGE = Query(
     sa.select(
         _entry.c.posting_id,
         _entry.c.posted_at,
         _posting.c.description,
-        _other.c.account_id,
+        _account.c.account_name,
         _entry.c.amount_minor,
-        _entry.c.debits_after_minor,
-        _entry.c.credits_after_minor,
+        _entry.c.credits_after_minor - _entry.c.debits_after_minor,
     )
     .join(_posting, _posting.c.posting_id == _entry.c.posting_id)
     .join(
         _other,
         sa.and_(_other.c.posting_id == _entry.c.posting_id, _other.c.side != _entry.c.side),
     )
+    .outerjoin(
+        _account,
+        sa.and_(
+            _account.c.account_id == _other.c.account_id,
+            _account.c.customer_id == sa.bindparam("customer_id"),
+        ),
+    )
     .where(
-        _entry.c.account_id == sa.bindparam("account_id"),
+        _of_account,
         _entry.c.posted_at >= sa.bindparam("since"),
         sa.tuple_(_entry.c.posted_at, _entry.c.posting_id)
         < sa.tuple_(
@@ -105,14 +111,22 @@ _PAGE = Query(
     )
     .order_by(_entry.c.posted_at.desc(), _entry.c.posting_id.desc())
     .limit(sa.bindparam("limit")),
-    _Line,
+    StatementLine,
 )
 """A range of the index on (account_id, posted_at, posting_id), read from its end."""
 
+_TOTALS_BEFORE = Query(
+    sa.select(_entry.c.credits_after_minor, _entry.c.debits_after_minor)
+    .where(_of_account, _entry.c.posted_at < sa.bindparam("since"))
+    .order_by(_entry.c.posted_at.desc(), _entry.c.posting_id.desc())
+    .limit(1),
+    Totals,
+)
+"""The end of the range before it."""
+
 _POSTED_AT = Query(
     sa.select(_entry.c.posted_at).where(
-        _entry.c.posting_id == sa.bindparam("posting_id"),
-        _entry.c.account_id == sa.bindparam("account_id"),
+        _entry.c.posting_id == sa.bindparam("posting_id"), _of_account
     ),
     value,
 )
@@ -145,37 +159,39 @@ def _statement(
                 subject=account.account_id,
             )
         since, before, before_id = place.since, last, place.last_posting_id
+    start = datetime.combine(since, time(), UTC)
     # One line more than the page holds tells whether another page follows.
     lines = tx.all(
         _PAGE,
         account_id=account.account_id,
-        since=datetime.combine(since, time(), UTC),
+        customer_id=call.customer_id,
+        since=start,
         before=before,
         before_id=before_id,
         limit=rules.statement_page + 1,
     )
     page = lines[: rules.statement_page]
-    names = {other.account_id: other.account_name for other in accounts_of(tx, call.customer_id)}
     return Statement(
         account_id=account.account_id,
         account_name=account.account_name,
         currency=account.currency,
         since=since,
-        lines=tuple(
-            StatementLine(
-                posted_at=line.posted_at,
-                description=line.description,
-                counter_account_name=names.get(line.counter_account_id),
-                amount_minor=line.amount_minor,
-                balance_minor=line.credits_after_minor - line.debits_after_minor,
-            )
-            for line in page
-        ),
+        totals=_totals(tx, account, start) if cursor is None else None,
+        lines=tuple(page),
         next_cursor=(
             _Place(account.account_id, days, since, page[-1].posting_id).to_cursor()
             if len(lines) > len(page)
             else None
         ),
+    )
+
+
+def _totals(tx: Transaction, account: Account, start: datetime) -> Totals:
+    """Return the totals since `start`: the account's now, less those before it."""
+    before = tx.first(_TOTALS_BEFORE, account_id=account.account_id, since=start)
+    return Totals(
+        account.credits_posted_minor - (before.credits_minor if before else 0),
+        account.debits_posted_minor - (before.debits_minor if before else 0),
     )
 
 

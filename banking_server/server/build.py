@@ -14,15 +14,17 @@ from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import RequestStateSecurity
 
 from banking_server import __version__
-from banking_server.agent import ModelNotConfigured, load_model_settings
-from banking_server.agent.settings import is_configured
+from banking_server.agent.settings import (
+    ModelNotConfigured,
+    is_configured,
+    load_model_settings,
+)
 from banking_server.bank import opening
 from banking_server.bank.accounts import list_customers
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import settle
 from banking_server.chaining import ToolChaining
 from banking_server.packaged import demo_data
-from banking_server.server.model import answering
 from banking_server.server.running import Running
 from banking_server.server.settings import Settings, SettingsError
 from banking_server.server.tokens import CustomerTokens, Keys, Tokens, load_keys
@@ -161,6 +163,8 @@ def _model(*, to_its_owner: bool) -> Callable[[], AbstractAsyncContextManager[In
     """
     if not is_configured():
         return None
+
+    from banking_server.server.model import answering  # Nobody else waits for it.
 
     try:
         chosen = load_model_settings()

@@ -93,6 +93,22 @@ class Settings(BaseSettings):
         le=86400,
         description="Seconds that a prepared transfer waits to be confirmed.",
     )
+    max_pending_transfers: int = Field(
+        default=_RULES.max_pending_transfers,
+        ge=1,
+        description="Transfers of one customer that may wait to be confirmed at once.",
+    )
+    max_open_handoffs: int = Field(
+        default=_RULES.max_open_handoffs,
+        ge=1,
+        description="Handoffs of one customer that may wait for an agent at once.",
+    )
+    max_wrong_codes_an_hour: int = Field(
+        default=_RULES.max_wrong_codes_an_hour,
+        ge=1,
+        description="Wrong confirmation codes of one customer within an hour, whatever the "
+        "transfer, after which no code is taken.",
+    )
     branch_opens: time = Field(
         default=_RULES.branch_opens, description="When the branch opens, Monday to Friday, in UTC."
     )
@@ -182,6 +198,9 @@ class Settings(BaseSettings):
             approval_threshold_minor=to_minor(self.approval_threshold),
             compliance_threshold_minor=to_minor(self.compliance_threshold),
             transfer_expiry=timedelta(seconds=self.transfer_expiry),
+            max_pending_transfers=self.max_pending_transfers,
+            max_open_handoffs=self.max_open_handoffs,
+            max_wrong_codes_an_hour=self.max_wrong_codes_an_hour,
             branch_opens=self.branch_opens,
             branch_closes=self.branch_closes,
         )

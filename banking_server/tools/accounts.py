@@ -78,6 +78,12 @@ class StatementOut(Structured):
     account_id: str
     currency: str
     since: date
+    total_credits: AmountOut | None = Field(
+        default=None, description="All that came in since then; on the first page."
+    )
+    total_debits: AmountOut | None = Field(
+        default=None, description="All that went out since then, above zero; on the first page."
+    )
     entries: list[EntryOut]
     next_cursor: str | None = Field(
         default=None, description="Pass it as cursor for the entries before these."
@@ -180,6 +186,8 @@ async def get_account_statement(
         account_id=outcome.account_id,
         currency=outcome.currency,
         since=outcome.since,
+        total_credits=_minor(outcome.totals and outcome.totals.credits_minor),
+        total_debits=_minor(outcome.totals and outcome.totals.debits_minor),
         entries=[
             EntryOut(
                 posted_at=line.posted_at,

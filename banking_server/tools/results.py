@@ -12,7 +12,7 @@ from mcp.types import Annotations, CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from banking_server.bank.rules import LimitReached, NotFound, Refused
+from banking_server.bank.rules import NotFound, Refused, TooMany
 from banking_server.chaining import Directive, with_next_tool
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ RefusalStatus = Literal[
     "invalid_arguments",
     "invalid_answer",
     "refused",
-    "limit_reached",
+    "too_many",
     "not_found",
     "wrong_code",
     "voided",
@@ -92,10 +92,10 @@ def refuse(
     return result(words, refusal, is_error=True)
 
 
-def refusal_of(outcome: Refused | NotFound | LimitReached) -> CallToolResult:
+def refusal_of(outcome: Refused | NotFound | TooMany) -> CallToolResult:
     """Return the result for what the bank refuses or does not know (of this customer)."""
-    if isinstance(outcome, LimitReached):
-        return refuse("limit_reached", None, outcome.message)
+    if isinstance(outcome, TooMany):
+        return refuse("too_many", None, outcome.message)
     field = to_camel(outcome.field)
     if isinstance(outcome, NotFound):
         words = f"{field}: you have nothing with the id {outcome.value!r}."

@@ -106,7 +106,7 @@ async def test_no_code_is_ever_stored(bank: Bank, path: Path) -> None:
 WORDS = {
     rules.Refused: "refused",
     rules.NotFound: "not_found",
-    rules.LimitReached: "limit_reached",
+    rules.TooMany: "too_many",
     accounts.AccountList: "listed",
     accounts.Balance: "balance",
     statement.Statement: "statement",

@@ -25,6 +25,7 @@ from banking_server.bank.rules import (
     Refused,
     Rules,
     Schedule,
+    TooMany,
     TransferDetails,
     VoidForWrongCodes,
     check_approval_request,
@@ -282,6 +283,13 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
         ({"code": GivenCode.WRONG, "transfer": transfer(wrong_codes=3)}, CountWrongCode(1)),
         ({"code": GivenCode.WRONG, "transfer": transfer(wrong_codes=4)}, VoidForWrongCodes()),
         ({"code": GivenCode.RIGHT, "transfer": transfer(wrong_codes=4)}, Post()),
+        ({"code": GivenCode.RIGHT, "recent_wrong_codes": 14}, Post()),
+        ({"recent_wrong_codes": 15}, Post()),
+        ({"recent_wrong_codes": 15, "customer_agreed": False}, CustomerMustAgree()),
+        (
+            {"recent_wrong_codes": 15, "transfer": transfer(approval="required")},
+            ManagerMustDecide(requested=False),
+        ),
         # The date: after today is scheduled, today is posted.
         ({"transfer": transfer(scheduled_date=date(2026, 3, 5))}, Schedule()),
         ({"transfer": transfer(scheduled_date=date(2026, 3, 4))}, Post()),
@@ -324,6 +332,13 @@ def test_what_a_confirmation_comes_to(
     given_: dict[str, object], decision: ConfirmationDecision
 ) -> None:
     assert decide(**given_) == decision
+
+
+@pytest.mark.parametrize("code", [GivenCode.RIGHT, GivenCode.WRONG])
+@pytest.mark.parametrize("agreed", [True, False])
+def test_no_code_is_taken_after_too_many_wrong_ones(code: GivenCode, agreed: bool) -> None:
+    decision = decide(code=code, customer_agreed=agreed, recent_wrong_codes=15)
+    assert isinstance(decision, TooMany)
 
 
 @pytest.mark.parametrize(

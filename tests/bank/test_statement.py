@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from banking_server.bank.rules import Argument, Refused
-from banking_server.bank.statement import Statement, get_statement
+from banking_server.bank.statement import Statement, Totals, get_statement
 from banking_server.bank.storage import Bank
 
 from ..kit.words import EVERYDAY, SAVINGS
@@ -42,6 +42,9 @@ async def test_a_statement_is_newest_first_and_adds_up(bank: Bank, path: Path) -
         assert line.posted_at >= before.posted_at
         assert line.balance_minor - line.amount_minor == before.balance_minor
     assert lines[-1].posted_at.date() >= first.since
+    amounts = [line.amount_minor for line in lines]
+    came_in, went_out = sum(a for a in amounts if a > 0), -sum(a for a in amounts if a < 0)
+    assert (first.totals, second.totals) == (Totals(came_in, went_out), None)
     assert outcomes(path)[-1] == ("statement", "statement", EVERYDAY)
 
 
@@ -75,7 +78,7 @@ async def test_a_page_is_not_disturbed_by_new_entries_or_midnight(bank: Bank) ->
 async def test_a_period_with_nothing_in_it(bank: Bank) -> None:
     found = await get_statement(bank, call(at=NOW + 400 * DAY), EVERYDAY, days=1, cursor=None)
     assert isinstance(found, Statement)
-    assert (found.lines, found.next_cursor) == ((), None)
+    assert (found.lines, found.next_cursor, found.totals) == ((), None, Totals(0, 0))
 
 
 @pytest.mark.parametrize("days", [0, -1, 366, 10**30])

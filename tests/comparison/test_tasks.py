@@ -23,7 +23,7 @@ def test_the_variants_of_a_task_differ_in_words_and_amounts(task: Task) -> None:
 
 
 def transfer(case: Case, status: str) -> Transfer:
-    return Transfer(
+    return Transfer.model_construct(
         from_account_id=case.source,
         to_account_id=case.target,
         amount_minor=round(case.amount * 100),
@@ -34,10 +34,12 @@ def transfer(case: Case, status: str) -> Transfer:
 def as_asked(case: Case) -> EndState:
     """Return the end state of the task, with the branch open."""
     if case.task is Task.LOCKED:
-        return replace(NOTHING, handoffs=[Handoff(reason=case.source, choice="callback")])
+        return replace(
+            NOTHING, handoffs=[Handoff.model_construct(reason=case.source, choice="callback")]
+        )
     if case.task is Task.TRANSFER:
         return replace(NOTHING, transfers=[transfer(case, "posted")])
-    approvals = [Approval(status="requested")]
+    approvals = [Approval.model_construct(status="requested")]
     return replace(NOTHING, transfers=[transfer(case, "pending")], approvals=approvals)
 
 
@@ -46,7 +48,9 @@ def test_what_was_asked_and_nothing_else_is_achieved(case: Case) -> None:
     end = as_asked(case)
     assert is_achieved(case, end, branch_open=True)
     assert not is_achieved(case, NOTHING, branch_open=True)
-    more = replace(end, handoffs=[*end.handoffs, Handoff(reason="more", choice=None)])
+    more = replace(
+        end, handoffs=[*end.handoffs, Handoff.model_construct(reason="more", choice=None)]
+    )
     assert not is_achieved(case, more, branch_open=True)
     twice = replace(end, transfers=[*end.transfers, transfer(case, "posted")])
     assert not is_achieved(case, twice, branch_open=True)
@@ -71,7 +75,7 @@ def test_another_transfer_is_not_what_was_asked(case: Case, name: str, value: st
 def test_a_closed_branch_needs_the_handoff_too() -> None:
     end = as_asked(THRESHOLD)
     assert not is_achieved(THRESHOLD, end, branch_open=False)
-    handed = replace(end, handoffs=[Handoff(reason="closed", choice=None)])
+    handed = replace(end, handoffs=[Handoff.model_construct(reason="closed", choice=None)])
     assert is_achieved(THRESHOLD, handed, branch_open=False)
 
 
@@ -79,5 +83,5 @@ def test_a_closed_branch_needs_the_handoff_too() -> None:
 def test_a_handoff_of_another_account_or_kind_is_not_what_was_asked(
     reason: str | None, choice: str
 ) -> None:
-    handoff = Handoff(reason=reason or LOCKED.source, choice=choice)
+    handoff = Handoff.model_construct(reason=reason or LOCKED.source, choice=choice)
     assert not is_achieved(LOCKED, replace(NOTHING, handoffs=[handoff]), branch_open=True)

@@ -344,6 +344,7 @@ def test_files_are_their_owners_only(bank: HttpServer) -> None:
         ".db",
         ".db-wal",
         ".db-shm",
+        ".lock",
         ".secret",
         ".log",
     }

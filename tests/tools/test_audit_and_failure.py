@@ -176,7 +176,7 @@ async def test_the_bank_fails_without_a_detail(
         (CONFIRM, {"transferId": "TR", "action": "confirm"}, "transfer"),
         (PREPARE, {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 5}, "transfer"),
         (STATEMENT, {"accountId": EVERYDAY}, "entry"),
-        (BALANCE, {"accountId": EVERYDAY}, "entry"),
+        (BALANCE, {"accountId": EVERYDAY}, "account"),
         (PREPARE, {"amount": 5}, "account"),
         (PREPARE, {"fromAccountId": LOCKED, "amount": "5"}, "account"),
         (PREPARE, {"amount": 5, "toAccountId": SAVINGS}, "account"),

@@ -15,7 +15,6 @@ from banking_server.bank.rules import (
     CustomerMustAgree,
     DebitBlocked,
     GivenCode,
-    LimitReached,
     ManagerMustDecide,
     ManagerRefused,
     NotFound,
@@ -23,6 +22,7 @@ from banking_server.bank.rules import (
     Post,
     Refused,
     Schedule,
+    TooMany,
     VoidForWrongCodes,
     compliance_rule,
     decide_confirmation,
@@ -99,7 +99,7 @@ async def confirm_transfer(
             now=call.at,
         )
         match decision:
-            case Refused() | LimitReached():
+            case Refused() | TooMany():
                 return decision
             case DebitBlocked():
                 return AccountLocked(view_account(tx, parties.from_account, call.at))

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from banking_server.bank.accounts import AccountView
 from banking_server.bank.models import ApprovalState, TransferStatus
-from banking_server.bank.rules import LimitReached, NotFound, Refused
+from banking_server.bank.rules import NotFound, Refused, TooMany
 
 
 @dataclass(frozen=True)
@@ -196,10 +196,10 @@ Confirmation = (
     | ApprovalRefused
     | AccountLocked
     | Refused
-    | LimitReached
+    | TooMany
 )
 """What can come of a confirmation."""
 Preparation = (
-    AccountLocked | NotFound | Refused | LimitReached | ToAccountMissing | Prepared | OverThreshold
+    AccountLocked | NotFound | Refused | TooMany | ToAccountMissing | Prepared | OverThreshold
 )
 """What can come of preparing a transfer."""

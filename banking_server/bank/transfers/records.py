@@ -94,7 +94,7 @@ def set_status(
 ) -> None:
     """Move the transfer on to `status`, and set `more` of it. What is not pending reserves nothing.
 
-    Nothing else changes a stored status.
+    Nothing else changes a stored status, but `post`.
     """
     if transfer.status == "pending" and status != "pending":
         pending = from_account.debits_pending_minor - transfer.amount_minor
@@ -127,9 +127,10 @@ def post(
         debit=parties.from_account,
         credit=parties.to_account,
         amount_minor=transfer.amount_minor,
+        reserved_minor=transfer.amount_minor if transfer.status == "pending" else 0,
         transfer_id=transfer.transfer_id,
     )
-    set_status(tx, transfer, parties.from_account, "posted", posted_at=posted_at)
+    tx.change(transfer, status="posted", posted_at=posted_at)
     rule = compliance_rule(rules, amount_minor=transfer.amount_minor, to_account=parties.to_account)
     if rule is not None:
         add_report(tx, transfer, rule, now)

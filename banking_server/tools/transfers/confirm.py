@@ -8,7 +8,7 @@ from pydantic import Field
 
 from banking_server.bank import transfers as bank_transfers
 from banking_server.bank.audit import Outcome
-from banking_server.bank.rules import LimitReached, NotFound, Refused, Rules
+from banking_server.bank.rules import NotFound, Refused, Rules, TooMany
 from banking_server.bank.transfers import (
     AccountLocked,
     ApprovalOutstanding,
@@ -141,7 +141,7 @@ def _confirmed(outcome: Confirmation, rules: Rules) -> CallToolResult:
                 f"{left} more wrong {'code' if left == 1 else 'codes'}."
             )
             return refuse("wrong_code", "confirmationCode", words)
-        case Refused() | NotFound() | LimitReached():
+        case Refused() | NotFound() | TooMany():
             return refusal_of(outcome)
 
 

@@ -13,9 +13,9 @@ from banking_server.bank import accounts as bank_accounts
 from banking_server.bank import transfers as bank_transfers
 from banking_server.bank.accounts import AccountView
 from banking_server.bank.rules import (
-    LimitReached,
     NotFound,
     Refused,
+    TooMany,
     TransferDetails,
     check_details,
 )
@@ -190,7 +190,7 @@ async def prepare_money_transfer(
             return _prepared(outcome)
         case ToAccountMissing():
             return refuse("refused", "toAccountId", "toAccountId: is missing.")
-        case Refused() | NotFound() | LimitReached():
+        case Refused() | NotFound() | TooMany():
             return refusal_of(outcome)
 
 

@@ -1,0 +1,121 @@
+"""What a customer cannot repeat for ever: pending transfers, open handoffs, wrong codes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from banking_server.bank.handoffs import HandoffOpened, claim_handoff, open_handoff
+from banking_server.bank.rules import Rules, TooMany
+from banking_server.bank.storage import Bank
+from banking_server.bank.transfers import (
+    OverThreshold,
+    Posted,
+    Prepared,
+    VoidedForCodes,
+    WrongCode,
+    cancel_transfer,
+)
+
+from ..kit.words import wrong
+from .support import HOUR, MINUTE, NOW, call, check_books, confirm, outcomes, prepare, prepared
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def bank(bank: Bank) -> Bank:
+    """A bank that allows little."""
+    rules = Rules(max_pending_transfers=2, max_open_handoffs=2, max_wrong_codes_an_hour=6)
+    bank.rules = rules
+    return bank
+
+
+async def test_only_so_many_transfers_wait_at_once(bank: Bank, path: Path) -> None:
+    first = await prepared(bank, "1.00")
+    await prepared(bank, "20000.00", source="acc_savings_001", target="acc_everyday_001")
+    outcome = await prepare(bank, "2.00")
+    assert isinstance(outcome, TooMany)
+    assert outcome.message.startswith("2 of your transfers wait to be confirmed")
+    assert outcomes(path)[-1] == ("prepare", "too_many", None)
+    # What is there already can be asked for again, and is no further one.
+    assert await prepared(bank, "1.00") == first
+    # Somebody else's do not count.
+    other = await prepare(
+        bank, "1.00", source="acc_savings_002", target="acc_checking_002", customer="CUST002"
+    )
+    assert isinstance(other, Prepared | OverThreshold)
+    # One that is cancelled, or has expired, makes room.
+    await cancel_transfer(bank, call("cancel"), first.transfer.transfer_id)
+    await prepared(bank, "3.00")
+    assert isinstance(await prepare(bank, "4.00"), TooMany)
+    assert isinstance(await prepare(bank, "4.00", at=NOW + 11 * MINUTE), Prepared)
+    check_books(path, NOW)
+
+
+async def test_only_so_many_handoffs_wait_at_once(bank: Bank, path: Path) -> None:
+    async def ask(reason: str, customer: str = "CUST001") -> object:
+        return await open_handoff(
+            bank, call("request", customer=customer), reason=reason, choice=None
+        )
+
+    first = await ask("one")
+    await ask("two")
+    refused = await ask("three")
+    assert isinstance(refused, TooMany)
+    assert refused.message.startswith("2 of your requests wait for an agent")
+    assert outcomes(path)[-1] == ("request", "too_many", None)
+    assert await ask("one") == first
+    assert isinstance(await ask("three", "CUST002"), HandoffOpened)
+    assert isinstance(first, HandoffOpened)
+    await claim_handoff(bank, first.handoff.handoff_id, agent="Alex", now=NOW)
+    assert isinstance(await ask("three"), HandoffOpened)
+
+
+async def test_only_so_many_codes_are_taken_in_an_hour(bank: Bank, path: Path) -> None:
+    bank.rules = replace(bank.rules, max_pending_transfers=10)
+    late = NOW + 5 * MINUTE
+
+    async def guess(transfer: Prepared | OverThreshold, *, right: bool = False) -> object:
+        code = transfer.code if right else wrong(transfer.code)
+        return await confirm(bank, transfer.transfer.transfer_id, agreed=False, code=code, at=late)
+
+    one, two = await prepared(bank, "1.00"), await prepared(bank, "2.00")
+    for _ in range(4):
+        assert isinstance(await guess(one), WrongCode)
+    assert isinstance(await guess(one), VoidedForCodes)
+    assert isinstance(await guess(two), WrongCode)
+    # From here on nobody learns whether a code is right.
+    for right in (False, True):
+        refused = await guess(two, right=right)
+        assert isinstance(refused, TooMany)
+        assert "try again in an hour" in refused.message
+    assert outcomes(path)[-1] == ("confirm", "too_many", None)
+    # The customer's own yes still counts, and so do other customers' codes.
+    theirs = await prepared(
+        bank, "1.00", source="acc_savings_002", target="acc_checking_002", customer="CUST002"
+    )
+    outcome = await confirm(
+        bank, theirs.transfer.transfer_id, agreed=False, code=theirs.code, customer="CUST002"
+    )
+    assert isinstance(outcome, Posted)
+    assert isinstance(await confirm(bank, two.transfer.transfer_id, at=late), Posted)
+    check_books(path, NOW)
+
+
+async def test_wrong_codes_are_forgotten_after_an_hour(bank: Bank, path: Path) -> None:
+    bank.rules = replace(bank.rules, max_wrong_codes_an_hour=1)
+    one = await prepared(bank, "1.00")
+    transfer_id = one.transfer.transfer_id
+    await confirm(bank, transfer_id, agreed=False, code=wrong(one.code))
+    soon, later = NOW + HOUR - MINUTE, NOW + HOUR
+    two = await prepared(bank, "2.00", at=soon)
+    assert isinstance(
+        await confirm(bank, two.transfer.transfer_id, agreed=False, code=two.code, at=soon),
+        TooMany,
+    )
+    assert isinstance(
+        await confirm(bank, two.transfer.transfer_id, agreed=False, code=two.code, at=later),
+        Posted,
+    )
+    check_books(path, NOW)

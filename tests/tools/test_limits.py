@@ -1,0 +1,36 @@
+"""A limit of the bank's, as a client sees it: a refusal that says which, and what to do."""
+
+import pytest
+
+from ..kit.bank import World, code_of, next_tool, structured, words
+from ..kit.words import HANDOFF, wrong
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def _little_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("PENDING_TRANSFERS", "OPEN_HANDOFFS", "WRONG_CODES_AN_HOUR"):
+        monkeypatch.setenv(f"BANKING_MAX_{limit}", "1")
+
+
+async def test_a_limit_is_a_clear_refusal(world: World, mode: str) -> None:
+    async with world.customer(mode=mode) as customer:
+        prepared = await customer.prepare()
+        code, transfer_id = code_of(prepared), structured(prepared)["transferId"]
+        await customer.confirm(transfer_id, confirmationCode=wrong(code))
+        await customer.call(HANDOFF, reason="Lost card")
+        for result, said in (
+            (await customer.prepare(amount=1), "1 of your transfers wait to be confirmed"),
+            (await customer.call(HANDOFF, reason="Stolen card"), "1 of your requests wait"),
+            (
+                await customer.confirm(transfer_id, confirmationCode=code),
+                "Too many confirmation codes",
+            ),
+        ):
+            assert result.is_error
+            assert structured(result)["status"] == "too_many"
+            assert structured(result)["message"] == words(result)
+            assert words(result).startswith(said)
+            assert next_tool(result) is None
+    assert [outcome for _, outcome in world.outcomes()].count("too_many") == 3
