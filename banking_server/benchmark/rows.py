@@ -241,7 +241,15 @@ def chain(bench: Bench) -> list[Figure]:
                 [await _chain_round(client, catalog, bench.seconds) for _ in range(bench.rounds)]
             )
 
-    measured = anyio.run(rounds)
+    try:
+        measured = anyio.run(rounds)
+    except BenchmarkFailed:
+        raise
+    except Exception as error:  # Whatever the client raises, and in whatever it is wrapped.
+        cause: BaseException = error
+        while isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        raise BenchmarkFailed(f"The chain's client failed: {cause}") from error
     return [Figure("chain followed, p50", "ms", "two calls", "chain", measured, at_most=1.1)]
 
 

@@ -61,7 +61,7 @@ async def test_a_generated_bank_is_in_order(tmp_path: Path) -> None:
         wrong = {
             what: bank.execute(query).fetchall() for what, query in _EVERYTHING_IN_ORDER.items()
         }
-        assert wrong == dict.fromkeys(_EVERYTHING_IN_ORDER, [])
+        assert wrong == {what: [] for what in _EVERYTHING_IN_ORDER}
         made = "SELECT count(*) FROM account WHERE customer_id LIKE 'SCALE%'"
         assert bank.execute(made).fetchone() == (200,)
         assert bank.execute("SELECT count(*) FROM entry").fetchone() == (entries_before + 4_000,)
