@@ -20,6 +20,9 @@ from typing import Any, Final
 PATIENCE: Final = 60
 """Seconds after the end of a measurement that an answer may still take."""
 
+SLOWEST_CALL: Final = 0.1
+"""Seconds that each of a number of calls may take on average, before nobody waits any more."""
+
 ANY_TRANSFER: Final = "tr_0000000000000000"
 ANY_CODE: Final = "000000"
 """In a request: the transfer that the answer before named, and its confirmation code."""
@@ -245,10 +248,10 @@ async def _run(load: dict[str, Any]) -> dict[str, Any]:
     run.start()
     for connection in connections:
         connection.send()
-    patience = None if run.seconds is None else run.seconds + PATIENCE
+    patience = PATIENCE + (run.seconds or 0) + (load["calls"] or 0) * SLOWEST_CALL
     _, late = await asyncio.wait(done, timeout=patience)
     for _ in late:
-        run.is_wrong("?", f"no answer within {PATIENCE} seconds")
+        run.is_wrong("?", f"no answer after {patience:g} seconds")
     seconds = max(run.last - run.began, run.seconds or 0)
     cpu = (time.process_time() - run.cpu_began) / (time.perf_counter() - run.began)
     return {
