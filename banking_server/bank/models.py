@@ -17,6 +17,7 @@ from typing import Any, Literal, get_args
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
+    DateTime,
     Dialect,
     ForeignKeyConstraint,
     Index,
@@ -25,7 +26,6 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
-from sqlalchemy.dialects.postgresql import TIMESTAMP
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlalchemy.types import TypeDecorator, TypeEngine
 from sqlmodel import Field, SQLModel
@@ -67,7 +67,7 @@ class UtcTimestamp(TypeDecorator[datetime]):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Return the type of the column in this database."""
         is_native = dialect.name == "postgresql"
-        return dialect.type_descriptor(TIMESTAMP(timezone=True) if is_native else Text())
+        return dialect.type_descriptor(DateTime(timezone=True) if is_native else Text())
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> str | datetime | None:
         """Write the time in UTC; a naive one is a mistake in the program."""

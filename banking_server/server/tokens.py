@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final, Self
 from urllib.parse import urlsplit
 
-import jwt
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
 from banking_server.server.settings import MIN_SECRET_LENGTH, Settings
@@ -139,10 +138,14 @@ class Tokens:
             "client_id": CLIENT_ID,
             "scope": " ".join(scopes),
         }
+        import jwt  # Over stdio there are no tokens, and nobody waits for this.
+
         return jwt.encode(claims, self.key, algorithm=ALGORITHM)
 
     def read(self, token: str) -> AccessToken | None:
         """Return what a good token says, or None for any other, without saying why."""
+        import jwt
+
         local = [LOCAL] if self.local else []
         try:
             claims = jwt.decode(
