@@ -52,6 +52,14 @@ BORROWED: list[tuple[str, str, set[str]]] = [
     ("tools/sdk.py", "mcp.server.context:CallNext", set()),
     ("tools/sdk.py", "mcp.server.context:HandlerResult", set()),
     ("tools/calling.py", "mcp.server:MCPServer.call_tool", {"name", "arguments", "context"}),
+    ("tools/calling.py", "mcp.server:MCPServer._tool_input_schema", {"name"}),
+    (
+        "tools/sdk.py and chaining/server.py, as MCPServer._tool_manager",
+        "mcp.server.mcpserver.tools:ToolManager.get_tool",
+        {"name"},
+    ),
+    ("chaining/server.py", "mcp.server.mcpserver.tools:Tool", {"parameters"}),
+    ("chaining/server.py", "mcp.server:MCPServer.list_tools", set()),
     ("server/build.py", "mcp.server:MCPServer", {"tools", "middleware", "lifespan"}),
     (
         "server/sdk.py",
@@ -72,6 +80,26 @@ BORROWED: list[tuple[str, str, set[str]]] = [
         "server/connections.py",
         "uvicorn.protocols.http.h11_impl:H11Protocol.connection_made",
         {"transport"},
+    ),
+    (
+        "server/connections.py",
+        "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.data_received",
+        {"data"},
+    ),
+    (
+        "server/connections.py",
+        "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.on_message_begin",
+        set(),
+    ),
+    (
+        "server/connections.py",
+        "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.on_headers_complete",
+        set(),
+    ),
+    (
+        "server/connections.py",
+        "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.send_400_response",
+        {"msg"},
     ),
     (
         "chaining/server.py",
@@ -141,6 +169,23 @@ def test_each_call_goes_through_call_tool_and_each_read_through_the_middleware()
         seen.clear()
         anyio.run(talk, mode)
         assert seen == ["call_tool greet", "middleware"], mode
+
+
+def test_the_tool_manager_knows_the_tools_of_the_moment() -> None:
+    from mcp.server import MCPServer
+
+    mcp = MCPServer("seam")
+
+    @mcp.tool()
+    async def greet(name: str) -> str:
+        return f"Hello {name}"
+
+    tool = mcp._tool_manager.get_tool("greet")
+    assert tool is not None
+    (listed,) = anyio.run(mcp.list_tools)
+    assert tool.parameters == listed.input_schema
+    mcp.remove_tool("greet")
+    assert mcp._tool_manager.get_tool("greet") is None
 
 
 def test_a_failed_tool_says_what_it_failed_of() -> None:

@@ -7,13 +7,14 @@ A tool result can say which tool must be called next, and with which arguments::
 A client follows it without asking a language model. The normative text is
 `specs/tool-chaining.md`; the docstrings here refer to its sentences by their ids (`TC-D-01`).
 
-Read in this order. The first five need no MCP SDK: read these five if you port the extension to
+Read in this order. The first six need no MCP SDK: read these six if you port the extension to
 another language.
 
 - `directive`: what is on the wire, and how to read it;
 - `provenance`: what a follow-up request says about the chain that it belongs to;
 - `values`: when two JSON values are the same, and what a pointer points to;
 - `content`: whom a content item is for, and which tools are hidden from the model;
+- `effort`: how much work is it to check a value against a schema?
 - `arguments`: are arguments valid against an input schema?
 
 The server half is built on the SDK's server:

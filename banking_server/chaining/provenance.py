@@ -41,9 +41,9 @@ def read_provenance(meta: object) -> Provenance | None:
     Malformed provenance is ignored and never an error (TC-S-24): a call is judged by what it asks
     for, not by this.
     """
-    if not isinstance(meta, Mapping):
+    if not isinstance(meta, Mapping) or IDENTIFIER not in meta:
         return None
     try:
-        return Provenance.model_validate(meta.get(IDENTIFIER), by_alias=True, by_name=False)
+        return Provenance.model_validate(meta[IDENTIFIER], by_alias=True, by_name=False)
     except ValidationError:
         return None

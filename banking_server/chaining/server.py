@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,7 +15,6 @@ from mcp_types import (
     CallToolResult,
     InputRequiredResult,
     TextContent,
-    Tool,
 )
 
 from banking_server.chaining.arguments import argument_problem
@@ -109,7 +108,7 @@ class ToolChaining(Extension):
 
     identifier = IDENTIFIER
 
-    _list_tools: Callable[[], Awaitable[Sequence[Tool]]] | None = None
+    _server: MCPServer[Any] | None = None
 
     def settings(self) -> dict[str, Any]:
         """Return what `server/discover` advertises (2026-07-28)."""
@@ -120,7 +119,7 @@ class ToolChaining(Extension):
 
         To be called after `mcp` was made, since the SDK does not tell an extension its server.
         """
-        self._list_tools = mcp.list_tools
+        self._server = mcp
         mcp.middleware.append(self._advertise_on_initialize)
 
     async def intercept_tool_call(
@@ -133,7 +132,7 @@ class ToolChaining(Extension):
 
         Raises RuntimeError if `bind` was not called.
         """
-        if self._list_tools is None:
+        if self._server is None:
             raise RuntimeError("ToolChaining.bind(mcp) was not called after MCPServer(...)")
         result = await call_next(ctx)
         if not isinstance(result, CallToolResult | InputRequiredResult):
@@ -143,7 +142,7 @@ class ToolChaining(Extension):
             return result
         if isinstance(result, InputRequiredResult):
             return _dropped(params.name, result, "an interim result cannot name a next tool")
-        checked = _check(reading, await self._list_tools())
+        checked = await _check(reading, self._server)
         if isinstance(checked, _Unfit):
             return _dropped(params.name, result, checked.reason)
         content = result.content if client_declared(ctx) else [*result.content, in_words(checked)]
@@ -168,18 +167,31 @@ class ToolChaining(Extension):
         return result
 
 
-def _check(reading: Found | Malformed, tools: Sequence[Tool]) -> Directive | _Unfit:
-    """Return the directive if it may be sent by a server that lists `tools`."""
+async def _check(reading: Found | Malformed, server: MCPServer[Any]) -> Directive | _Unfit:
+    """Return the directive if it may be sent by this server."""
     if isinstance(reading, Malformed):
         return _Unfit(reading.reason)
     if reading.deprecated_alias:
         return _Unfit("'name' is for reading only; a server sends 'tool'")
     directive = reading.directive
-    schema = next((tool.input_schema for tool in tools if tool.name == directive.tool), None)
+    schema = await _input_schema(server, directive.tool)
     if schema is None:
         return _Unfit(f"this server lists no tool {directive.tool!r}")
     problem = argument_problem(schema, directive.arguments)
     return directive if problem is None else _Unfit(problem)
+
+
+async def _input_schema(server: MCPServer[Any], name: str) -> dict[str, Any] | None:
+    """Return the input schema of a tool as the server lists it now; None if it does not.
+
+    The SDK makes its list anew each time it is asked for it. So the tool is looked up where the
+    list is made from, unless the server makes a list of its own.
+    """
+    if type(server).list_tools is MCPServer.list_tools:
+        tool = server._tool_manager.get_tool(name)
+        return None if tool is None else tool.parameters
+    tools = await server.list_tools()
+    return next((tool.input_schema for tool in tools if tool.name == name), None)
 
 
 def _dropped(tool: str, result: _ResultT, why: str) -> _ResultT:

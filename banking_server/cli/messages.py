@@ -9,14 +9,19 @@ class CommandFailed(Exception):
 
 def is_for_people(error: Exception) -> bool:
     """Whether the error's message is the whole answer, and a traceback would be noise."""
-    from banking_server.bank.storage import DatabaseUnavailable
+    from banking_server.bank.storage import BankBusy, DatabaseUnavailable
     from banking_server.host.connect import ConnectionFailed
     from banking_server.server.settings import SettingsError
     from banking_server.server.tokens import SecretUnavailable
 
     return isinstance(
         error,
-        CommandFailed | ConnectionFailed | DatabaseUnavailable | SecretUnavailable | SettingsError,
+        BankBusy
+        | CommandFailed
+        | ConnectionFailed
+        | DatabaseUnavailable
+        | SecretUnavailable
+        | SettingsError,
     )
 
 

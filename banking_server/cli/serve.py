@@ -103,7 +103,7 @@ def _serve_http(settings: "Settings") -> None:
     import uvicorn
 
     from banking_server.server.build import check_before_serving, configure_logging
-    from banking_server.server.connections import NoDelayHttp
+    from banking_server.server.connections import Http
 
     configure_logging(settings.log_level)
     anyio.run(check_before_serving, settings)
@@ -116,7 +116,7 @@ def _serve_http(settings: "Settings") -> None:
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
-        http=NoDelayHttp,
+        http=Http,
         lifespan="on",
         ws="none",
         log_config=None,

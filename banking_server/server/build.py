@@ -3,13 +3,14 @@
 import logging
 import secrets
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final
 
 import anyio
-from mcp.server import MCPServer
+from mcp.server import CacheHint, MCPServer
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import RequestStateSecurity
 
@@ -34,6 +35,7 @@ from banking_server.tools import (
     App,
     BankServer,
     Infer,
+    Pace,
     add_resources,
     serving_resource,
 )
@@ -43,6 +45,9 @@ logger = logging.getLogger(__name__)
 NAME: Final = "banking-server"
 
 SETTLE_EVERY_SECONDS: Final = 60
+
+TOOLS_FRESH_MS: Final = 60_000
+"""How long a client may keep the list of tools. It only changes with the program."""
 
 _INSTRUCTIONS = """\
 A personal bank. Start with list_accounts for the ids that the other tools take. A transfer has two
@@ -107,12 +112,14 @@ def build_server(
     *,
     customer: str | None,
     clock: Callable[[], datetime] = utc_now,
+    monotonic: Callable[[], float] = time.monotonic,
     running: Running | None = None,
 ) -> MCPServer[App]:
     """Return the server for the one `customer` of a stdio connection, or for HTTP (None).
 
     Over HTTP a verified token says who is calling, due transfers are settled while it runs, and
-    `running` holds the application for what stands in front of the server.
+    `running` holds the application for what stands in front of the server. `monotonic` returns
+    seconds, by which a customer's pace is measured.
     Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
     """
     keys = load_keys(settings)
@@ -126,7 +133,13 @@ def build_server(
         async with AsyncExitStack() as open_until_the_end:
             bank = await open_until_the_end.enter_async_context(open_bank(settings, clock(), keys))
             infer = None if model is None else await open_until_the_end.enter_async_context(model())
-            app = App(bank=bank, clock=clock, customer=customer, infer=infer)
+            app = App(
+                bank=bank,
+                clock=clock,
+                customer=customer,
+                infer=infer,
+                pace=Pace(settings.calls_per_second, monotonic),
+            )
             if not over_http:
                 yield app
                 return
@@ -150,6 +163,8 @@ def build_server(
         auth=_auth(settings, tokens) if over_http else None,
         # All processes share the key: the answer may reach another process than the one that asked.
         request_state_security=RequestStateSecurity(keys=[keys.request_state]),
+        # A client that follows a chain looks the next tool up, and need not ask for the list again.
+        cache_hints={"tools/list": CacheHint(ttl_ms=TOOLS_FRESH_MS, scope="private")},
     )
     add_resources(mcp)
     chaining.bind(mcp)

@@ -1,5 +1,6 @@
 """The server over Streamable HTTP: the ASGI application."""
 
+import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final
@@ -10,6 +11,9 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from banking_server.server.build import build_server, configure_logging, utc_now
+from banking_server.server.health import Health
+from banking_server.server.pace import RequestPace
+from banking_server.server.replies import UncheckedTokens
 from banking_server.server.running import Running
 from banking_server.server.scopes import MAX_REQUEST_BYTES, PATH, ToolScopes
 from banking_server.server.sdk import KnownNames, add_behind_authentication, resource_metadata_url
@@ -18,14 +22,18 @@ from banking_server.server.settings import Settings, load_settings
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
-def http_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Starlette:
-    """Return the ASGI application: stateless Streamable HTTP at `/mcp`.
+def http_app(
+    settings: Settings,
+    clock: Callable[[], datetime] = utc_now,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Starlette:
+    """Return the ASGI application: stateless Streamable HTTP at `/mcp`, and `/health`.
 
     Raises `SecretUnavailable`.
     """
     running = Running()
     names = _names_let_in(settings)
-    mcp = build_server(settings, customer=None, clock=clock, running=running)
+    mcp = build_server(settings, customer=None, clock=clock, monotonic=monotonic, running=running)
     app = mcp.streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
@@ -34,12 +42,16 @@ def http_app(settings: Settings, clock: Callable[[], datetime] = utc_now) -> Sta
         max_request_body_size=MAX_REQUEST_BYTES,
         transport_security=names,
     )
+    add_behind_authentication(app, Middleware(RequestPace, running=running))
     metadata_url = resource_metadata_url(settings.resource)
     add_behind_authentication(
         app, Middleware(ToolScopes, running=running, metadata_url=metadata_url)
     )
-    # Added last, it stands outermost: what was not meant for this server is read no further.
-    app.add_middleware(KnownNames, path=PATH, names=names)
+    # The last one added stands outermost.
+    app.add_middleware(UncheckedTokens)
+    # What was not meant for this server is read no further.
+    app.add_middleware(KnownNames, names=names)
+    app.add_middleware(Health, running=running, monotonic=monotonic)
     return app
 
 

@@ -1,10 +1,13 @@
 """The running server's bank, for what happens before a request gets as far as MCP."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from banking_server.bank.accounts import list_customers
+from banking_server.bank.accounts import is_customer
 from banking_server.tools import App
+
+logger = logging.getLogger(__name__)
 
 
 class Running:
@@ -35,4 +38,13 @@ class Running:
 
     async def is_customer(self, subject: str) -> bool:
         """Say whether `subject` is a customer; nobody is while the bank is closed."""
-        return self._app is not None and subject in await list_customers(self._app.bank)
+        return self._app is not None and await is_customer(self._app.bank, subject)
+
+    async def can_be_read(self) -> bool:
+        """Say whether the bank is open and answers. Never raises."""
+        try:
+            await is_customer(self.app.bank, "")
+        except Exception as error:
+            logger.warning("The bank cannot be read (%s)", type(error).__name__)
+            return False
+        return True

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp.server.auth.middleware.auth_context import get_access_token
-from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR
-from starlette.responses import JSONResponse, Response
+from mcp.types import INVALID_REQUEST, PARSE_ERROR
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from banking_server.server.replies import RequestId, failed, reply
 from banking_server.server.running import Running
 from banking_server.server.sdk import RequestBodyLimitMiddleware
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
 from banking_server.tools.calling import UNKNOWN_TOOL, record_scope_missing
-from banking_server.tools.results import incident_words, log_incident
 
 PATH: Final = "/mcp"
 """Where the HTTP server has its endpoint."""
@@ -26,7 +26,7 @@ MAX_REQUEST_BYTES: Final = 2 * 1024 * 1024
 class _ToolCall:
     """What a request body says of the call that it makes, for all that can be read of it here."""
 
-    request_id: str | int | float | None
+    request_id: RequestId
     tool: str
     meta: object
 
@@ -47,13 +47,17 @@ class ToolScopes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
-        if scope["type"] != "http" or scope["path"] != PATH or get_access_token() is None:
+        token = get_access_token()
+        if scope["type"] != "http" or scope["path"] != PATH or token is None:
             await self._app(scope, receive, send)
-        elif scope["method"] == "POST":
-            await self._bounded(scope, receive, send)
-        else:
+        elif scope["method"] != "POST":
             # Without sessions there is no stream to open with GET, and none to end with DELETE.
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
+        elif READ_SCOPE in token.scopes and TRANSFER_SCOPE in token.scopes:
+            # Good for every tool, so that it does not matter here what the request asks for.
+            await self._app(scope, receive, send)
+        else:
+            await self._bounded(scope, receive, send)
 
     async def _check(self, scope: Scope, receive: Receive, send: Send) -> None:
         first = await receive()
@@ -61,8 +65,8 @@ class ToolScopes:
             body = json.loads(first.get("body", b""))
         except (ValueError, RecursionError):
             # Whatever cannot be read here must not be read any differently further in.
-            error = {"code": PARSE_ERROR, "message": "The request body is not JSON"}
-            await _reply(400, None, error)(scope, receive, send)
+            refusal = reply(400, None, PARSE_ERROR, "The request body is not JSON")
+            await refusal(scope, receive, send)
             return
         call = _call_in(body)
         refused = None if call is None else await self._refused(call)
@@ -95,19 +99,17 @@ class ToolScopes:
         try:
             await record_scope_missing(self._running.app, tool, call.meta)
         except Exception as failure:
-            words = incident_words(log_incident(tool, failure))
-            return _reply(503, call.request_id, {"code": INTERNAL_ERROR, "message": words})
+            return failed(tool, failure, call.request_id)
         # Every request needs the scope for reading, and the route refuses the one without it.
         return None if needed in granted else self._refusal(needed, call.request_id)
 
-    def _refusal(self, needed: str, request_id: str | int | float | None) -> Response:
+    def _refusal(self, needed: str, request_id: RequestId) -> Response:
         words = f"Required scope: {needed}"
-        response = _reply(403, request_id, {"code": INVALID_REQUEST, "message": words})
-        response.headers["WWW-Authenticate"] = (
+        challenge = (
             f'Bearer error="insufficient_scope", error_description="{words}", '
             f'scope="{READ_SCOPE} {TRANSFER_SCOPE}", resource_metadata="{self._metadata_url}"'
         )
-        return response
+        return reply(403, request_id, INVALID_REQUEST, words, {"WWW-Authenticate": challenge})
 
 
 def _call_in(body: Any) -> _ToolCall | None:
@@ -120,7 +122,7 @@ def _call_in(body: Any) -> _ToolCall | None:
     return _ToolCall(_echoed(body.get("id")), params["name"], params.get("_meta"))
 
 
-def _echoed(request_id: Any) -> str | int | float | None:
+def _echoed(request_id: Any) -> RequestId:
     """Return the id that a response gives back; None if it is not one that JSON can hold."""
     if not isinstance(request_id, str | int | float):
         return None
@@ -130,8 +132,3 @@ def _echoed(request_id: Any) -> str | int | float | None:
         # Not a number, or broken Unicode.
         return None
     return request_id
-
-
-def _reply(status: int, request_id: str | int | float | None, error: dict[str, Any]) -> Response:
-    body = {"jsonrpc": "2.0", "id": request_id, "error": error}
-    return JSONResponse(body, status_code=status)

@@ -45,19 +45,18 @@ def add_behind_authentication(app: Starlette, middleware: Middleware) -> None:
 
 
 class KnownNames:
-    """Refuses a request to `path` under another `Host` or from another `Origin` than `names`.
+    """Refuses a request under another `Host` or from another `Origin` than `names`.
 
     ASGI middleware against DNS rebinding. It answers as the SDK does: 421 and 403.
     """
 
-    def __init__(self, app: ASGIApp, path: str, names: TransportSecuritySettings) -> None:
+    def __init__(self, app: ASGIApp, names: TransportSecuritySettings) -> None:
         self._app = app
-        self._path = path
         self._check = TransportSecurityMiddleware(names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
         refusal = None
-        if scope["type"] == "http" and scope["path"] == self._path:
+        if scope["type"] == "http":
             refusal = await self._check.validate_request(Request(scope), is_post=False)
         await (refusal or self._app)(scope, receive, send)

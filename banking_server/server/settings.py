@@ -116,6 +116,13 @@ class Settings(BaseSettings):
         default=_RULES.branch_closes,
         description="When the branch closes, Monday to Friday, in UTC.",
     )
+    calls_per_second: int = Field(
+        default=50,
+        ge=0,
+        le=100_000,
+        description="Calls that one customer may make in a second, and twice as many at once after "
+        "a pause, in each server process. 0 for no limit.",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(
         default="WARNING", description="How much the server says about itself on standard error."
     )

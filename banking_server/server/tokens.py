@@ -5,6 +5,7 @@ import hmac
 import os
 import secrets
 import stat
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,6 +24,11 @@ LOCAL: Final = "urn:banking-server:local"
 """Issuer and audience of a token for a local trial: this installation's server, on any port.
 
 Only a server with the same secret, on a loopback address and with no URL of its own, takes it."""
+
+REMEMBERED_SECONDS: Final = 5
+"""How long a token, and its subject, are not checked again; a customer who left is one so long."""
+
+_MOST_REMEMBERED: Final = 1024
 
 CLIENT_ID: Final = "banking-server"
 """The client that a token minted here was issued to."""
@@ -171,16 +177,48 @@ class Tokens:
         )
 
 
-class CustomerTokens(TokenVerifier):
-    """Accepts good tokens whose subject is a customer; any other subject is as good as none."""
+class CustomersUnknown(Exception):
+    """Whether a token's subject is a customer cannot be found out; the cause says why."""
 
-    def __init__(self, tokens: Tokens, is_customer: Callable[[str], Awaitable[bool]]) -> None:
+
+class CustomerTokens(TokenVerifier):
+    """Accepts good tokens whose subject is a customer; any other subject is as good as none.
+
+    What was accepted stays accepted for `REMEMBERED_SECONDS`, but never beyond its expiry.
+    """
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        is_customer: Callable[[str], Awaitable[bool]],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        """`now` returns the seconds since 1970, in which a token's expiry is given."""
         self._tokens = tokens
         self._is_customer = is_customer
+        self._now = now
+        self._accepted: dict[str, tuple[float, AccessToken]] = {}
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what the token says; None if it is refused."""
+        """Return what the token says; None if it is refused. Raises `CustomersUnknown`."""
+        now = self._now()
+        since, access = self._accepted.get(token, (now, None))
+        if access is None or not since <= now < since + REMEMBERED_SECONDS:
+            access = await self._checked(token)
+            self._accepted.pop(token, None)
+            if access is not None:
+                if len(self._accepted) >= _MOST_REMEMBERED:
+                    self._accepted.pop(next(iter(self._accepted)))
+                self._accepted[token] = (now, access)
+        expired = access is not None and access.expires_at is not None and access.expires_at <= now
+        return None if expired else access
+
+    async def _checked(self, token: str) -> AccessToken | None:
         access = self._tokens.read(token)
         if access is None or access.subject is None:
             return None
-        return access if await self._is_customer(access.subject) else None
+        try:
+            known = await self._is_customer(access.subject)
+        except Exception as error:
+            raise CustomersUnknown from error
+        return access if known else None

@@ -2,9 +2,9 @@
 
 Each tool asks the bank, looks up the next tool for its outcome in the one table (`next_steps`),
 and turns both into a result (`results`). How tools are declared stands in `declaration`, which
-scope a call needs in `scopes`, who is calling in `calling`, how the customer is asked in `asking`.
-The package `multiplex` runs several in one call. What is borrowed from the inside of the SDK
-stands in `sdk`.
+scope a call needs in `scopes`, who is calling in `calling`, how fast in `pace`, how the customer is
+asked in `asking`. The package `multiplex` runs several in one call. What is borrowed from the
+inside of the SDK stands in `sdk`.
 """
 
 from typing import Final
@@ -21,6 +21,7 @@ from banking_server.tools.compliance import record_compliance_report
 from banking_server.tools.declaration import BankTool
 from banking_server.tools.handoffs import process_agent_handoff_choice, request_agent_handoff
 from banking_server.tools.multiplex import multiplex_tools
+from banking_server.tools.pace import Pace
 from banking_server.tools.scopes import READ_SCOPE, TRANSFER_SCOPE, Scope
 from banking_server.tools.transfers import confirm_or_cancel_money_transfer, prepare_money_transfer
 
@@ -54,6 +55,7 @@ __all__ = [
     "BankServer",
     "BankTool",
     "Infer",
+    "Pace",
     "Scope",
     "add_resources",
     "required_scope",

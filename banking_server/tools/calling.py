@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -15,17 +15,20 @@ from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, CallToolResult, InputRequ
 
 from banking_server.bank.audit import Call, record
 from banking_server.bank.rules import excerpt
-from banking_server.bank.storage import Bank
+from banking_server.bank.storage import Bank, BankBusy
 from banking_server.chaining import read_provenance
 from banking_server.tools.declaration import BankTool
+from banking_server.tools.pace import Pace
 from banking_server.tools.results import (
+    BUSY,
     incident_words,
     log_incident,
     refuse,
     temporarily_unavailable,
+    too_fast,
 )
 from banking_server.tools.scopes import READ_SCOPE, ScopeMissing, check_scope, has_scope
-from banking_server.tools.sdk import CallNext, HandlerResult
+from banking_server.tools.sdk import CallNext, HandlerResult, find_tool
 
 UNKNOWN_TOOL: Final = "(unknown tool)"
 """Written to the audit trail in place of a name that the caller made up."""
@@ -50,6 +53,8 @@ class App:
     says who is calling."""
     infer: Infer | None = None
     """The server's own language model, if it has one."""
+    pace: Pace = field(default_factory=lambda: Pace(0))
+    """How fast a customer may go."""
 
     def caller(self) -> str:
         """Return the customer who is calling; never taken from a call's arguments.
@@ -107,11 +112,22 @@ class BankServer(MCPServer[App]):
 
     def __init__(self, name: str, *, tools: Sequence[BankTool], **options: Any) -> None:
         super().__init__(name, tools=list(tools), **options)
-        self._scopes = {tool.name: tool.scope for tool in tools}
 
     def lets_in(self, tool: str) -> bool:
         """Return whether the caller has the scope that a call of `tool` needs."""
-        return has_scope(self._scopes[tool])
+        found = find_tool(self, tool)
+        return not isinstance(found, BankTool) or has_scope(found.scope)
+
+    def _tool_input_schema(self, name: str) -> dict[str, Any] | None:
+        """Return the schema for the check of `Mcp-Param-…` headers, which no tool of ours has.
+
+        The SDK would walk through all of it, for each call, to find that out.
+        """
+        return (
+            None
+            if isinstance(find_tool(self, name), BankTool)
+            else super()._tool_input_schema(name)
+        )
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[App, Any] | None = None
@@ -124,7 +140,10 @@ class BankServer(MCPServer[App]):
         if context is None:
             return await call_tool(name, arguments)
         request = context.request_context
-        if any(tool.name == name for tool in await self.list_tools()):
+        seconds = _too_early(request.lifespan_context)
+        if seconds:
+            return too_fast(seconds)
+        if find_tool(self, name) is not None:
             return await _recorded(
                 request.lifespan_context,
                 name,
@@ -137,6 +156,15 @@ class BankServer(MCPServer[App]):
             return refuse("unknown_tool", None, f"Unknown tool: {excerpt(name)}")
 
         return await _recorded(request.lifespan_context, UNKNOWN_TOOL, request.meta, refuse_unknown)
+
+
+def _too_early(app: App) -> float:
+    """Count the call, unless its HTTP request was: over stdio, and as a step in another call.
+
+    Returns 0, or the seconds until there is room for it.
+    """
+    is_step = _current.get(None) is not None
+    return app.pace.wait(app.caller()) if app.customer is not None or is_step else 0.0
 
 
 async def _recorded(
@@ -191,8 +219,17 @@ async def serving_resource(
         except MCPError as error:
             if error.code != INTERNAL_ERROR:
                 raise
+            if _is_busy(error):
+                raise MCPError(INTERNAL_ERROR, BUSY) from None
             incident = log_incident("resources/read", error)
             raise MCPError(INTERNAL_ERROR, incident_words(incident)) from None
+
+
+def _is_busy(error: BaseException | None) -> bool:
+    """Return whether an error began as the bank's being busy, however the SDK has wrapped it."""
+    while error is not None and not isinstance(error, BankBusy):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _outcome(result: CallToolResult) -> str:

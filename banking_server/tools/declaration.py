@@ -6,6 +6,7 @@ mistakes in its validator's words. `BankTool` mends all three, for every tool, h
 
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Annotated, Any, Final
 
 from mcp.server.mcpserver import Context
@@ -37,6 +38,8 @@ WholeNumber = Annotated[int, BeforeValidator(whole_number), WithJsonSchema({"typ
 
 BeforeRefusal = Callable[[dict[str, Any]], Awaitable[CallToolResult | None]]
 
+NothingToAsk = Callable[[dict[str, Any], Context[Any, Any]], dict[str, Any] | None]
+
 
 class BankTool(ExactTool):
     """A tool that checks its caller's scope, refuses arguments by name, and hides its failures."""
@@ -47,6 +50,10 @@ class BankTool(ExactTool):
     before_refusal: BeforeRefusal | None = Field(default=None, exclude=True)
     """Given arguments that do not fit. May return a result that goes before the refusal."""
 
+    nothing_to_ask: NothingToAsk | None = Field(default=None, exclude=True)
+    """Given arguments that may not fit. Returns what the tool's questions would find out if they
+    find it without asking anybody, so that they need not be prepared; else None."""
+
     async def run(
         self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
     ) -> Any:
@@ -55,8 +62,12 @@ class BankTool(ExactTool):
         Raises `ScopeMissing` if the caller's token lacks the tool's scope.
         """
         check_scope(self.scope, self.name)
+        tool = self
+        known = None if self.nothing_to_ask is None else self.nothing_to_ask(arguments, context)
+        if known is not None:
+            tool = self.model_copy(update={"fn": partial(self.fn, **known), "resolved_params": {}})
         try:
-            return await super().run(arguments, context, convert_result)
+            return await super(BankTool, tool).run(arguments, context, convert_result)
         except UnexpectedToolError as error:
             return temporarily_unavailable(self.name, error.__cause__ or error)
         except ToolError as error:
@@ -135,6 +146,7 @@ def bank_tool(
     destructive: bool = False,
     idempotent: bool = True,
     before_refusal: BeforeRefusal | None = None,
+    nothing_to_ask: NothingToAsk | None = None,
 ) -> Callable[[Callable[..., Any]], BankTool]:
     """Declare a function as a tool; its docstring is the description that a model reads.
 
@@ -158,6 +170,7 @@ def bank_tool(
             output_schema=or_refusal,
             scope=scope,
             before_refusal=before_refusal,
+            nothing_to_ask=nothing_to_ask,
         )
 
     return declare

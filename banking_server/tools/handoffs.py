@@ -63,7 +63,12 @@ async def ask_how_to_connect(reason: str | None, ctx: Context[Any, Any]) -> NotA
     )
 
 
-@bank_tool(title="Request Agent Handoff", scope=READ_SCOPE)
+def not_to_be_asked(_: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
+    """Say so if this client cannot be asked."""
+    return None if can_ask(ctx) else {"connection": NotAsked()}
+
+
+@bank_tool(title="Request Agent Handoff", scope=READ_SCOPE, nothing_to_ask=not_to_be_asked)
 async def request_agent_handoff(
     connection: Annotated[ElicitationResult[Any], Resolve(ask_how_to_connect)],
     reason: Annotated[

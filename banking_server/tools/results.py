@@ -4,16 +4,18 @@ The bank says which argument is at fault by its name in Python; here it gets its
 """
 
 import logging
+import math
 import secrets
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from mcp.types import Annotations, CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from banking_server.bank.rules import NotFound, Refused, TooMany
-from banking_server.chaining import Directive, with_next_tool
+from banking_server.bank.storage import BankBusy
+from banking_server.chaining import META_KEY, Directive
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +37,12 @@ RefusalStatus = Literal[
     "wrong_code",
     "voided",
     "unknown_tool",
+    "busy",
     "unavailable",
 ]
+
+BUSY: Final = "The bank is busy, and nothing was done. Please try again in a moment."
+"""Said of a call that the bank had no time for."""
 
 
 class Refusal(Structured):
@@ -76,12 +82,12 @@ def result(
     is_error: bool = False,
 ) -> CallToolResult:
     """Return the result of a call; `then` is the tool that must be called next, if there is one."""
-    made = CallToolResult(
+    return CallToolResult(
         content=[text(content)] if isinstance(content, str) else list(content),
         structured_content=structured.model_dump(mode="json", by_alias=True, exclude_none=True),
         is_error=is_error,
+        _meta=None if then is None else {META_KEY: then.to_wire()},
     )
-    return made if then is None else with_next_tool(made, then.tool, then.arguments)
 
 
 def refuse(
@@ -103,8 +109,28 @@ def refusal_of(outcome: Refused | NotFound | TooMany) -> CallToolResult:
     return refuse("refused", field, f"{field}: {outcome.message}")
 
 
+def too_fast_words(seconds: float) -> str:
+    """Tell a caller who makes calls too fast when there will be room for the next."""
+    wait = math.ceil(seconds)
+    return (
+        "You are making calls faster than the bank takes them, and nothing was done. Please try "
+        f"again in {wait} {'second' if wait == 1 else 'seconds'}."
+    )
+
+
+def too_fast(seconds: float) -> CallToolResult:
+    """Return the result for a call that came `seconds` too early."""
+    return refuse("busy", None, too_fast_words(seconds))
+
+
 def temporarily_unavailable(tool: str, error: BaseException) -> CallToolResult:
-    """Return the result for a failure of ours: an incident that is in the log, and no detail."""
+    """Return the result for a call that the bank did not serve.
+
+    If it is busy, the caller is told so. Anything else is a failure of ours: an incident that is in
+    the log, and no detail.
+    """
+    if isinstance(error, BankBusy):
+        return refuse("busy", None, BUSY)
     incident = log_incident(tool, error)
     return refuse("unavailable", None, incident_words(incident), incident=incident)
 

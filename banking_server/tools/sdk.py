@@ -18,12 +18,16 @@ other module of the tools imports any.
   no other place in which every read of a resource can be seen.
 - `MCPServer.call_tool`, which `calling.BankServer` overrides: that each `tools/call` goes through
   it is nowhere promised.
+- `MCPServer._tool_input_schema`, which `calling.BankServer` overrides: the schema that headers are
+  checked against. No tool of ours has such headers.
+- The server's tool manager: the public `list_tools` makes a list of all tools anew for each call.
 """
 
 from collections.abc import Callable
 from typing import Any, Self, TypeVar
 
 from mcp import ServerSession
+from mcp.server import MCPServer
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
@@ -31,9 +35,11 @@ from mcp.server.mcpserver.tools import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
 from mcp.shared.message import ServerMessageMetadata
 from mcp.types import (
+    CallToolResult,
     CreateMessageRequest,
     CreateMessageRequestParams,
     CreateMessageResult,
+    InputRequiredResult,
     InputResponseRequestParams,
     InputResponses,
     ToolAnnotations,
@@ -47,6 +53,7 @@ __all__ = [
     "ToolError",
     "UnexpectedToolError",
     "can_send_request",
+    "find_tool",
     "inner_context",
     "sample",
 ]
@@ -54,12 +61,21 @@ __all__ = [
 _LifespanT = TypeVar("_LifespanT")
 
 
-class _ArgumentsAsSent(FuncMetadata):
-    """Takes arguments as they were sent: the text `"null"` is a text, not a missing value."""
+class _AsSent(FuncMetadata):
+    """Takes arguments as they were sent: the text `"null"` is a text, not a missing value.
+
+    And gives results as they were made: of the very model that their schema was made of.
+    """
 
     def pre_parse_json(self, data: dict[str, Any]) -> dict[str, Any]:
         """Return the arguments unchanged."""
         return data
+
+    def convert_result(self, result: Any) -> CallToolResult | InputRequiredResult:
+        """Return the result unchanged. Raises `TypeError` if it is none."""
+        if not isinstance(result, CallToolResult | InputRequiredResult):
+            raise TypeError(f"a tool returned {type(result).__name__}")
+        return result
 
 
 class ExactTool(Tool):
@@ -89,13 +105,18 @@ class ExactTool(Tool):
         )
         fields: dict[str, Any] = {name: getattr(tool, name) for name in Tool.model_fields}
         fields["parameters"] = exact.model_json_schema(by_alias=True)
-        fields["fn_metadata"] = _ArgumentsAsSent(
+        fields["fn_metadata"] = _AsSent(
             arg_model=exact,
             output_schema=metadata.output_schema and output_schema(metadata.output_schema),
             output_model=metadata.output_model,
             wrap_output=metadata.wrap_output,
         )
         return cls(**fields, **own)
+
+
+def find_tool(server: MCPServer[Any], name: str) -> Tool | None:
+    """Return the tool of this name that the server has now."""
+    return server._tool_manager.get_tool(name)
 
 
 def inner_context(

@@ -9,7 +9,7 @@ import pytest
 
 from banking_server import chaining
 
-SDK_FREE = ["directive", "provenance", "values", "content", "arguments"]
+SDK_FREE = ["directive", "provenance", "values", "content", "effort", "arguments"]
 CLIENT_HALF = ["caller", "catalog", "consent", "client"]
 
 

@@ -96,7 +96,9 @@ class Bank:
 def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bank]:
     listening = socket.create_server(("127.0.0.1", 0))
     chosen = Settings(
-        database=tmp_path_factory.mktemp("bank") / "bank.db", port=listening.getsockname()[1]
+        calls_per_second=0,
+        database=tmp_path_factory.mktemp("bank") / "bank.db",
+        port=listening.getsockname()[1],
     )
     server = uvicorn.Server(uvicorn.Config(http_app(chosen), log_config=None, lifespan="on"))
     thread = threading.Thread(target=server.run, args=([listening],))

@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import stat
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,14 @@ import pytest
 
 from banking_server.server.running import Running
 from banking_server.server.settings import Settings, load_settings
-from banking_server.server.tokens import CustomerTokens, Keys, SecretUnavailable, Tokens, load_keys
+from banking_server.server.tokens import (
+    REMEMBERED_SECONDS,
+    CustomerTokens,
+    Keys,
+    SecretUnavailable,
+    Tokens,
+    load_keys,
+)
 
 RESOURCE = "http://127.0.0.1:8000/mcp"
 KEY = b"k" * 32
@@ -180,6 +188,67 @@ async def test_only_a_customer_is_let_in() -> None:
     assert await verifier.verify_token(jwt.encode(claims(), KEY, "HS256")) is not None
     assert await verifier.verify_token(jwt.encode(claims(sub="CUST009"), KEY, "HS256")) is None
     assert await verifier.verify_token("garbage") is None
+
+
+class Customers:
+    """Knows one customer, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.known = {"CUST001"}
+
+    async def __call__(self, subject: str) -> bool:
+        self.asked += 1
+        return subject in self.known
+
+
+@pytest.mark.anyio
+async def test_what_was_accepted_is_remembered_for_seconds() -> None:
+    customers, seconds = Customers(), [time.time()]
+    verifier = CustomerTokens(TOKENS, customers, lambda: seconds[0])
+    token = jwt.encode(claims(), KEY, "HS256")
+    first = await verifier.verify_token(token)
+    seconds[0] += REMEMBERED_SECONDS - 0.1
+    assert first is not None
+    assert await verifier.verify_token(token) is first
+    assert customers.asked == 1
+    customers.known.clear()
+    seconds[0] += 0.2
+    assert await verifier.verify_token(token) is None
+    assert await verifier.verify_token(token) is None
+    assert customers.asked == 3, "a refusal is not remembered"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("step", [-60.0, 0.9])
+async def test_a_clock_set_back_or_an_expiry_ends_it(step: float) -> None:
+    customers, start = Customers(), float(int(time.time()))
+    seconds = [start]
+    verifier = CustomerTokens(TOKENS, customers, lambda: seconds[0])
+    soon = datetime.fromtimestamp(start + 3600, UTC)
+    token = jwt.encode(claims(exp=soon), KEY, "HS256")
+    assert await verifier.verify_token(token) is not None
+    seconds[0] = start + step
+    assert await verifier.verify_token(token) is not None
+    assert customers.asked == (2 if step < 0 else 1)
+    seconds[0] = start + 3599.5
+    assert await verifier.verify_token(token) is not None
+    seconds[0] = start + 3600
+    assert await verifier.verify_token(token) is None
+
+
+@pytest.mark.anyio
+async def test_only_so_many_are_remembered() -> None:
+    customers = Customers()
+    verifier = CustomerTokens(TOKENS, customers)
+    first = jwt.encode(claims(), KEY, "HS256")
+    for number in range(1025):
+        token = jwt.encode(claims(number=number), KEY, "HS256") if number else first
+        assert await verifier.verify_token(token) is not None
+    assert await verifier.verify_token(token) is not None
+    assert customers.asked == 1025
+    assert await verifier.verify_token(first) is not None
+    assert customers.asked == 1026
 
 
 @pytest.mark.anyio

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from mcp import MCPError
+from mcp import Client, MCPError
 from mcp.types import ErrorData
 
 from banking_server.chaining import IDENTIFIER
@@ -72,6 +72,16 @@ async def test_every_call_leaves_one_event(world: World, mode: str) -> None:
     ]
     times = world.sql("SELECT DISTINCT at FROM audit_event")
     assert times == [("2026-03-02T10:00:00.000000Z",)]
+
+
+async def test_a_tool_that_is_gone_is_unknown(world: World) -> None:
+    server = world.server()
+    async with Client(server) as client:
+        assert not (await client.call_tool(ACCOUNTS)).is_error
+        server.remove_tool(ACCOUNTS)
+        refused = await client.call_tool(ACCOUNTS)
+    assert structured(refused)["status"] == "unknown_tool"
+    assert world.outcomes() == [(ACCOUNTS, "listed"), ("(unknown tool)", "unknown_tool")]
 
 
 @pytest.mark.parametrize("can_be_asked", [False, True])

@@ -58,7 +58,19 @@ async def ask_to_confirm(
     return Elicit(f"{summary(transfer)}: confirm it?", Agreement)
 
 
-@bank_tool(title="Confirm or Cancel Money Transfer", scope=TRANSFER_SCOPE, destructive=True)
+def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
+    """Say so if there is nothing to confirm, or this client cannot be asked."""
+    if arguments.get("action") == "confirm" and can_ask(ctx):
+        return None
+    return {"agreement": NotAsked()}
+
+
+@bank_tool(
+    title="Confirm or Cancel Money Transfer",
+    scope=TRANSFER_SCOPE,
+    destructive=True,
+    nothing_to_ask=not_to_be_asked,
+)
 @describing(wrong_codes=Rules().max_wrong_codes)
 async def confirm_or_cancel_money_transfer(
     transferId: Annotated[str, Field(description="The id that prepare_money_transfer gave.")],
@@ -85,7 +97,7 @@ async def confirm_or_cancel_money_transfer(
             return refusal_of(cancelled)
         words = f"{summary(cancelled.transfer)} is cancelled. Nothing is reserved for it any more."
         return result(words, transfer_content(cancelled.transfer), then=next_step(cancelled))
-    said = agreement.data if isinstance(agreement, AcceptedElicitation) else None
+    said = agreement.data if isinstance(agreement, AcceptedElicitation) else agreement
     asked = not isinstance(said, NotAsked)
     agreed = isinstance(said, Agreement) and said.agreed
     if asked and not agreed:

@@ -120,12 +120,22 @@ def _ask(
     return Elicit(question, picker("Account", options))
 
 
-def _account_id(chosen: ElicitationResult[Any]) -> str | None:
+def _account_id(chosen: ElicitationResult[Any] | Chosen) -> str | None:
+    if isinstance(chosen, Chosen):
+        return chosen.account_id
     if not isinstance(chosen, AcceptedElicitation):
         return None
     if isinstance(chosen.data, Pick):
         return chosen.data.picked
     return chosen.data.account_id if isinstance(chosen.data, Chosen) else None
+
+
+def both_accounts_given(arguments: dict[str, Any], _: Context[Any, Any]) -> dict[str, Any] | None:
+    """Return the accounts if both are given; the bank itself checks the rest then."""
+    from_id, to_id = arguments.get("fromAccountId"), arguments.get("toAccountId")
+    if not isinstance(from_id, str) or not isinstance(to_id, str):
+        return None
+    return {"chosen_from": Chosen(from_id), "chosen_to": Chosen(to_id), "details": None}
 
 
 async def locked_account_first(arguments: dict[str, Any]) -> CallToolResult | None:
@@ -139,7 +149,10 @@ async def locked_account_first(arguments: dict[str, Any]) -> CallToolResult | No
 
 
 @bank_tool(
-    title="Prepare Money Transfer", scope=TRANSFER_SCOPE, before_refusal=locked_account_first
+    title="Prepare Money Transfer",
+    scope=TRANSFER_SCOPE,
+    before_refusal=locked_account_first,
+    nothing_to_ask=both_accounts_given,
 )
 async def prepare_money_transfer(
     amount: Annotated[

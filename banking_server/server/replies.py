@@ -1,0 +1,64 @@
+"""What the server says before a request gets as far as MCP: HTTP statuses with JSON-RPC errors."""
+
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from mcp.types import INTERNAL_ERROR
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from banking_server.bank.storage import BankBusy
+from banking_server.server.tokens import CustomersUnknown
+from banking_server.tools.results import BUSY, incident_words, log_incident
+
+RETRY_SECONDS: Final = 1
+"""When to come back to a bank that is busy."""
+
+RequestId = str | int | float | None
+
+
+def reply(
+    status: int,
+    request_id: RequestId,
+    code: int,
+    message: str,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Return an error response to one request; the id is None where the request was not read."""
+    error = {"code": code, "message": message}
+    body = {"jsonrpc": "2.0", "id": request_id, "error": error}
+    return JSONResponse(body, status_code=status, headers=headers)
+
+
+def too_fast(seconds: float, words: str) -> Response:
+    """Return the response to a call that came `seconds` too early."""
+    return reply(429, None, INTERNAL_ERROR, words, {"Retry-After": str(math.ceil(seconds))})
+
+
+def failed(called: str, failure: Exception, request_id: RequestId = None) -> Response:
+    """Return the response if the bank cannot be asked; unless it is busy, that is an incident."""
+    if isinstance(failure, BankBusy):
+        retry = {"Retry-After": str(RETRY_SECONDS)}
+        return reply(503, request_id, INTERNAL_ERROR, BUSY, retry)
+    return reply(503, request_id, INTERNAL_ERROR, incident_words(log_incident(called, failure)))
+
+
+class UncheckedTokens:
+    """Answers a request whose token could not be checked, since the bank could not be asked.
+
+    ASGI middleware, in front of the one that reads the token.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection."""
+        try:
+            await self._app(scope, receive, send)
+        except CustomersUnknown as unknown:
+            # Nothing has been sent: the token is checked before anything else.
+            cause = unknown.__cause__
+            failure = cause if isinstance(cause, Exception) else unknown
+            await failed("the check of a token", failure)(scope, receive, send)

@@ -1,0 +1,43 @@
+"""How many calls a customer may make in a second, so that nobody wears the bank out.
+
+Each server process counts for itself: several processes allow several times as much.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+BURST_SECONDS: Final = 2
+"""Whoever has been silent may make the calls of so many seconds at once."""
+
+_MANY: Final = 10_000
+
+
+class Pace:
+    """A token bucket for each customer, kept as the one time at which it is full again."""
+
+    def __init__(
+        self, calls_per_second: float, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Allow so many calls a second; 0 stands for no limit. `monotonic` returns seconds."""
+        self._gap = 1 / calls_per_second if calls_per_second else 0.0
+        self._monotonic = monotonic
+        self._full_at: dict[str, float] = {}
+
+    def wait(self, customer: str) -> float:
+        """Count one call of `customer`, and return 0; or the seconds until there is room for one.
+
+        A call that has to wait is not counted.
+        """
+        if not self._gap:
+            return 0.0
+        now = self._monotonic()
+        full_at = max(self._full_at.get(customer, now), now) + self._gap
+        too_early = full_at - now - max(BURST_SECONDS, self._gap)
+        if too_early > 0:
+            return too_early
+        if len(self._full_at) >= _MANY:
+            # A full bucket is as good as none. The others had a call within the last seconds.
+            self._full_at = {name: at for name, at in self._full_at.items() if at > now}
+        self._full_at[customer] = full_at
+        return 0.0
