@@ -1,5 +1,6 @@
 """A bank of any size, for measurements: generated customers beside those that are there."""
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -71,6 +72,9 @@ def add_at_scale(path: Path, scale: Scale, now: datetime) -> None:
             connection.execute(statement)
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")
+    with path.open("rb") as file:
+        # All at once and now, not beside what is measured afterwards.
+        os.fsync(file.fileno())
 
 
 def _take_away(connection: sqlite3.Connection) -> list[str]:
