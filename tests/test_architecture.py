@@ -26,7 +26,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "host": {"chaining"},
     "server": {"agent", "bank", "chaining", "packaged", "tools"},
     "comparison": {"agent", "bank", "chaining", "host", "server", "tools"},
-    "cli": {"agent", "bank", "chaining", "comparison", "host", "server", "tools"},
+    "benchmark": {"bank", "chaining", "server", "tools"},
+    "cli": {"agent", "bank", "benchmark", "chaining", "comparison", "host", "server", "tools"},
     "__main__": {"cli"},
 }
 """Of this project, what the modules of each room may import besides their own room."""
@@ -38,7 +39,7 @@ CONSTANTS = {"IDENTIFIER", "META_KEY", "SETTINGS"}
 """What the suite takes of `chaining`: names on the wire, and no judgement."""
 
 ONLY_IN: dict[str, set[str]] = {
-    "mcp": {"chaining", "tools", "agent", "host", "server", "comparison", "cli"},
+    "mcp": {"chaining", "tools", "agent", "host", "server", "comparison", "benchmark", "cli"},
     "mcp_types": {"chaining"},
     "sqlmodel": {"bank"},
     "sqlalchemy": {"bank"},
@@ -47,7 +48,7 @@ ONLY_IN: dict[str, set[str]] = {
     "psycopg": {"bank"},
     "sqlite3": {"bank"},
     "starlette": {"server"},
-    "uvicorn": {"server", "cli"},
+    "uvicorn": {"server", "benchmark", "cli"},
     "openai": {"agent"},
     "rich": {"host", "cli", "conformance"},
     "typer": {"cli", "conformance"},

@@ -48,6 +48,9 @@ NAME: Final = "banking-server"
 
 SETTLE_EVERY_SECONDS: Final = 60
 
+TOOLS_FRESH_MS: Final = 60_000
+"""How long a client may keep the list of tools. It only changes with the program."""
+
 GIVEN_UP: Final = 3
 """The exit code of a server whose database is lost. uvicorn's supervisor replaces other workers
 that end, but stops when one ends with this, as it does when one cannot be started."""
@@ -143,6 +146,7 @@ def build_server(
     seconds, by which a customer's pace is measured.
     Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
     """
+    is_new = _is_new(settings)  # Until its secret is made.
     keys = load_keys(settings)
     running = Running() if running is None else running
     over_http = customer is None
@@ -152,7 +156,9 @@ def build_server(
     @asynccontextmanager
     async def lifespan(_: MCPServer[App]) -> AsyncIterator[App]:
         async with AsyncExitStack() as open_until_the_end:
-            bank = await open_until_the_end.enter_async_context(open_bank(settings, clock(), keys))
+            bank = await open_until_the_end.enter_async_context(
+                open_bank(settings, clock(), keys, create=is_new)
+            )
             infer = None if model is None else await open_until_the_end.enter_async_context(model())
             app = App(
                 bank=bank,

@@ -1,0 +1,84 @@
+"""A run as a table for people, and as JSON."""
+
+import json
+from dataclasses import asdict
+
+from banking_server import __version__
+from banking_server.benchmark.figures import Figure
+from banking_server.benchmark.run import Report
+
+
+def as_text(report: Report) -> str:
+    """Return the machine and a table of what was measured."""
+    machine = report.machine
+    packages = ", ".join(f"{name} {version}" for name, version in machine.packages.items())
+    lines = [
+        f"{machine.cores} cores ({machine.architecture}), Python {machine.python}, "
+        f"SQLite {machine.sqlite}, {packages}",
+        f"databases on {machine.filesystem or 'a file system of unknown kind'}, "
+        f"one fsync there: {machine.fsync_ms:.2f} ms",
+        f"rounds: {report.rounds}, {report.seconds:g} s a measurement; the figures are medians",
+        "",
+        "| measured | against | bank | ratio | rounds | must be | |",
+        "| --- | ---: | ---: | ---: | --- | --- | --- |",
+    ]
+    for result in report.results:
+        lines += [_line(figure) for figure in result.figures]
+        if result.failed:
+            lines.append(f"| {result.row} | | | | | | FAILED |")
+    loads = [result.load_cpu for result in report.results if result.load_cpu is not None]
+    calls = sum(result.calls for result in report.results)
+    lines.append("")
+    if loads:
+        lines.append(
+            f"{calls:,} answers were counted, each the right one. The load itself took at most "
+            f"{max(loads):.0%} of one core."
+        )
+    lines += [f"{each.row} failed: {each.failed}" for each in report.results if each.failed]
+    return "\n".join(lines)
+
+
+def _line(figure: Figure) -> str:
+    low, high = min(figure.ratios), max(figure.ratios)
+    return (
+        f"| {figure.what} | {figure.against}: {_number(figure.median(figure.against))} "
+        f"| {_number(figure.median(figure.bank))} {figure.unit} | {figure.ratio:.2f} "
+        f"| {low:.2f} to {high:.2f} | {figure.target} | {'met' if figure.is_met else 'NOT MET'} |"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2f}"
+
+
+def as_json(report: Report) -> str:
+    """Return everything that was measured, round by round."""
+    return json.dumps(
+        {
+            "measuredAt": report.measured_at.isoformat(timespec="seconds"),
+            "version": __version__,
+            "machine": asdict(report.machine),
+            "rounds": report.rounds,
+            "seconds": report.seconds,
+            "rows": [
+                {
+                    "row": result.row,
+                    "failed": result.failed,
+                    "calls": result.calls,
+                    "loadCpu": result.load_cpu,
+                    "seconds": result.seconds,
+                    "figures": [
+                        {
+                            **asdict(figure),
+                            "ratio": figure.ratio,
+                            "ratios": figure.ratios,
+                            "met": figure.is_met,
+                        }
+                        for figure in result.figures
+                    ],
+                }
+                for result in report.results
+            ],
+        },
+        indent=2,
+    )
