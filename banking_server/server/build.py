@@ -56,8 +56,6 @@ GIVEN_UP: Final = 3
 that end, but stops when one ends with this, as it does when one cannot be started."""
 LAST_WORDS_SECONDS: Final = 0.5
 """For those whose calls were refused, to be told before the process ends."""
-TOOLS_FRESH_MS: Final = 60_000
-"""How long a client may keep the list of tools. It only changes with the program."""
 
 _INSTRUCTIONS = """\
 A personal bank. Start with list_accounts for the ids that the other tools take. A transfer has two

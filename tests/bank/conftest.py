@@ -94,8 +94,5 @@ async def bank(path: Location, anyio_backend: str) -> AsyncIterator[Bank]:
 @pytest.fixture
 def empty() -> Iterator[URL]:
     """A new database with nothing in it."""
-    server = postgres.server_of_run()
-    url = server.create("empty")
-    yield url
-    postgres.connection_to.cache_clear()
-    postgres.run(server.url(), "DROP DATABASE empty WITH (FORCE)")
+    with postgres.empty_database() as url:
+        yield url

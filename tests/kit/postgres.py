@@ -4,7 +4,8 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,9 @@ from banking_server.bank.transaction import TABLES
 
 FOLDER = "FOLDER_OF_POSTGRESQL_FOR_TESTS"
 """The variable by which all processes of a run know where their server is, if there is one."""
+
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "only")
+"""Which of the run's processes this is: each has databases of its own."""
 
 MISSING = (
     None
@@ -102,34 +106,53 @@ def server_of_run() -> PostgresServer:
     return server
 
 
+@contextmanager
+def empty_database() -> Iterator[URL]:
+    """Give a new database with nothing in it, until the end of the block."""
+    name = f"empty_{WORKER}"
+    yield server_of_run().create(name)
+    connection_to.cache_clear()
+    run(server_of_run().url(), f"DROP DATABASE {name} WITH (FORCE)")
+
+
 class Resettable:
     """A database of the run's server that can be set back to how it was filled, quickly."""
 
     def __init__(self, name: str, fill: Callable[[URL], Awaitable[None]]) -> None:
-        worker = os.environ.get("PYTEST_XDIST_WORKER", "only")
-        self.url = server_of_run().create(f"{name}_{worker}")
-        anyio.run(fill, self.url)
-        tables = [table.name for table in TABLES.values()]
-        run(self.url, "CREATE SCHEMA seed")
-        for table in tables:
-            run(self.url, f"CREATE TABLE seed.{table} AS TABLE {table}")
-        keys = {table.name: next(iter(table.primary_key.columns)) for table in TABLES.values()}
-        self._statements = ["BEGIN", "SET LOCAL session_replication_role = replica"]
-        for table in tables:
-            self._statements += [
-                f"DELETE FROM {table}",
-                f"INSERT INTO {table} SELECT * FROM seed.{table}",
-            ]
-            if keys[table].type.python_type is int:
-                self._statements.append(
-                    f"SELECT setval(pg_get_serial_sequence('{table}', '{keys[table].name}'), "
-                    f"coalesce(max({keys[table].name}), 0) + 1, false) FROM {table}"
-                )
-        self._reset = "; ".join([*self._statements, "COMMIT"]).encode()
+        self._name = f"{name}_{WORKER}"
+        self._fill = fill
+        self.url = server_of_run().url(self._name)
+        self._reset = ";".join(self._statements()).encode()
+        self._make()
 
     def reset(self) -> URL:
-        connection_to(self.url).pgconn.exec_(self._reset)
+        done = connection_to(self.url).pgconn.exec_(self._reset)
+        if done.error_message:  # The test has dropped a table, or the like.
+            self._make()
         return self.url
+
+    def _make(self) -> None:
+        connection_to.cache_clear()
+        run(server_of_run().url(), f"DROP DATABASE IF EXISTS {self._name} WITH (FORCE)")
+        server_of_run().create(self._name)
+        anyio.run(self._fill, self.url)
+        run(self.url, "CREATE SCHEMA seed")
+        for table in TABLES.values():
+            run(self.url, f"CREATE TABLE seed.{table.name} AS TABLE {table.name}")
+
+    def _statements(self) -> Iterator[str]:
+        yield "BEGIN"
+        yield "SET LOCAL session_replication_role = replica"
+        for table in TABLES.values():
+            yield f"DELETE FROM {table.name}"
+            yield f"INSERT INTO {table.name} SELECT * FROM seed.{table.name}"
+            (key,) = table.primary_key.columns
+            if key.type.python_type is int:
+                yield (
+                    f"SELECT setval(pg_get_serial_sequence('{table.name}', '{key.name}'), "
+                    f"coalesce(max({key.name}), 0) + 1, false) FROM {table.name}"
+                )
+        yield "COMMIT"
 
 
 @cache
@@ -138,6 +161,11 @@ def connection_to(url: URL) -> psycopg.Connection[Any]:
     return psycopg.connect(
         url.render_as_string(hide_password=False), autocommit=True, options="-c lock_timeout=10s"
     )
+
+
+def sql(url: URL, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    """Do to the database what no function of the bank does; values stand for question marks."""
+    return run(url, statement.replace("?", "%s"), values or None)
 
 
 def run(url: URL, statement: str, values: Any = None) -> list[tuple[Any, ...]]:
