@@ -1,6 +1,6 @@
 """Bringing a bank of an older format up to this one, with Alembic, whole or not at all.
 
-A format is a revision: format 2 is `0002`. What each of them is stands in `versions`, and stays as
+A format is a revision: format 2 is `0002`. What each of them is stands in `formats`, and stays as
 it is. Alembic is loaded only where there is something to do.
 """
 
@@ -25,7 +25,8 @@ from banking_server.bank.storage import DatabaseUnavailable
 
 logger = logging.getLogger(__name__)
 
-HERE: Final = Path(__file__).parent
+FORMATS: Final = Path(__file__).parent / "formats"
+"""What Alembic runs. No package: nobody else can."""
 
 _NAMED: Final = re.compile(r"CREATE (?:UNIQUE )?(TABLE|INDEX|FUNCTION|TRIGGER) (\w+)")
 _ON: Final = re.compile(r"\bON (\w+)")
@@ -33,7 +34,7 @@ _ON: Final = re.compile(r"\bON (\w+)")
 
 def statements(number: int, database: str) -> list[str]:
     """Return what makes the tables, indexes and triggers of a format in an empty database."""
-    text = (HERE / "versions" / f"format_{number}.{database}.sql").read_text(encoding="utf-8")
+    text = (FORMATS / "versions" / f"format_{number}.{database}.sql").read_text(encoding="utf-8")
     return text.strip().split("\n\n")
 
 
@@ -141,7 +142,7 @@ def _refused(location: Location, cause: str) -> DatabaseUnavailable:
 def _upgrade(connection: sa.Connection, version: int) -> None:
     """Run every revision after this format's, in the transaction that has begun."""
     config = Config()
-    config.set_main_option("script_location", str(HERE).replace("%", "%%"))
+    config.set_main_option("script_location", str(FORMATS).replace("%", "%%"))
     config.attributes["connection"] = connection
     command.stamp(config, f"{version:04}")
     command.upgrade(config, f"{SCHEMA_VERSION:04}")
