@@ -71,7 +71,9 @@ class DatabaseLost(DatabaseUnavailable):
 class _Waiting(Generic[_T]):
     """A piece of work, and who waits for it."""
 
-    __slots__ = ("committed", "error", "future", "look", "result", "seen", "timer", "work")
+    __slots__ = (
+        *("committed", "error", "future", "is_over", "look", "result", "seen", "timer", "work"),
+    )
 
     timer: asyncio.TimerHandle
 
@@ -87,7 +89,11 @@ class _Waiting(Generic[_T]):
         self.seen: Any = None
         self.result: _T | None = None
         self.error: BaseException | None = None
-        self.future: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[_T] = loop.create_future()
+        """What came of it, for whoever waits for that."""
+        self.is_over: asyncio.Future[None] = loop.create_future()
+        """That it is over, for whoever was cancelled while it was at work."""
 
 
 class SqliteStore:
@@ -257,19 +263,12 @@ class SqliteStore:
             waiting.timer.cancel()
 
     async def _to_its_end(self, waiting: _Waiting[_T]) -> _T:
-        cancelled: asyncio.CancelledError | None = None
-        while not waiting.future.done():
-            try:
-                await asyncio.shield(waiting.future)
-            except asyncio.CancelledError as error:
-                cancelled = error
-                if self._take_out(waiting):
-                    raise
-            except Exception:
-                break  # It is the work's own; it is raised below.
-        if cancelled is not None:
-            raise cancelled from waiting.future.exception()
-        return waiting.future.result()
+        try:
+            return await waiting.future
+        except asyncio.CancelledError:
+            if not self._take_out(waiting) and not waiting.is_over.done():
+                await to_the_end(waiting.is_over)
+            raise
 
     def _take_out(self, waiting: _Waiting[Any]) -> bool:
         """Take it back; False if the writer's thread has it already."""
@@ -303,11 +302,15 @@ class SqliteStore:
     def _tell(self, waiting: _Waiting[Any]) -> None:
         if waiting.error is None:
             waiting.committed()
-            waiting.future.set_result(waiting.result)
-            return
-        waiting.future.set_exception(waiting.error)
-        if isinstance(waiting.error, DatabaseLost):
+        elif isinstance(waiting.error, DatabaseLost):
             self._take_note(waiting.error)
+        waiting.is_over.set_result(None)
+        if waiting.future.cancelled():
+            return
+        if waiting.error is None:
+            waiting.future.set_result(waiting.result)
+        else:
+            waiting.future.set_exception(waiting.error)
 
     # --- on the writer's thread
 
