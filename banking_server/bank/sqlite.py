@@ -72,7 +72,8 @@ class _Waiting(Generic[_T]):
     """A piece of work, and who waits for it."""
 
     __slots__ = (
-        *("committed", "error", "future", "is_over", "look", "result", "seen", "timer", "work"),
+        *("committed", "end", "error", "future", "is_over"),
+        *("look", "result", "seen", "timer", "work"),
     )
 
     timer: asyncio.TimerHandle
@@ -89,11 +90,27 @@ class _Waiting(Generic[_T]):
         self.seen: Any = None
         self.result: _T | None = None
         self.error: BaseException | None = None
-        loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[_T] = loop.create_future()
-        """What came of it, for whoever waits for that."""
-        self.is_over: asyncio.Future[None] = loop.create_future()
-        """That it is over, for whoever was cancelled while it was at work."""
+        self.future: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
+        self.is_over = False
+        self.end: asyncio.Future[None] | None = None
+        """For whoever was cancelled while it was at work, and waits until it is over."""
+
+    def tell(self) -> None:
+        """Tell whoever waits what came of it."""
+        self.is_over = True
+        if self.end is not None:
+            self.end.set_result(None)
+        if self.future.cancelled():
+            return
+        if self.error is None:
+            self.future.set_result(self.result)  # type: ignore[arg-type]
+        else:
+            self.future.set_exception(self.error)
+
+    def fail(self, error: BaseException) -> None:
+        """Tell whoever waits that nothing was done."""
+        self.error = error
+        self.tell()
 
 
 class SqliteStore:
@@ -159,7 +176,7 @@ class SqliteStore:
         self._closed = True
         for waiting in (*self._to_look, *self._to_write):
             if self._take_out(waiting):
-                waiting.future.set_exception(_closed())
+                waiting.fail(_closed())
         if self._at_work is not None:
             await to_the_end(self._at_work)
         for connection in (*self._idle, self._writer):
@@ -266,8 +283,9 @@ class SqliteStore:
         try:
             return await waiting.future
         except asyncio.CancelledError:
-            if not self._take_out(waiting) and not waiting.is_over.done():
-                await to_the_end(waiting.is_over)
+            if not (waiting.is_over or self._take_out(waiting)):
+                waiting.end = asyncio.get_running_loop().create_future()
+                await to_the_end(waiting.end)
             raise
 
     def _take_out(self, waiting: _Waiting[Any]) -> bool:
@@ -286,7 +304,7 @@ class SqliteStore:
 
     def _give_up(self, waiting: _Waiting[Any]) -> None:
         if self._take_out(waiting):
-            waiting.future.set_exception(BankBusy())
+            waiting.fail(BankBusy())
         else:  # It is at work; but perhaps only looking, and will wait again.
             self._set_timer(waiting)
 
@@ -304,13 +322,7 @@ class SqliteStore:
             waiting.committed()
         elif isinstance(waiting.error, DatabaseLost):
             self._take_note(waiting.error)
-        waiting.is_over.set_result(None)
-        if waiting.future.cancelled():
-            return
-        if waiting.error is None:
-            waiting.future.set_result(waiting.result)
-        else:
-            waiting.future.set_exception(waiting.error)
+        waiting.tell()
 
     # --- on the writer's thread
 

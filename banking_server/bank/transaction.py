@@ -261,6 +261,12 @@ def command(construct: sa.Executable) -> Statement[None]:
     return Statement(construct, _nothing)
 
 
+def insertion(model: type[SQLModel]) -> Statement[None]:
+    """Return the statement that stores a record, field by field, whose number nobody asks for."""
+    names = [name for name in model.model_fields if name != _number_of(model)]
+    return command(sa.insert(TABLES[model]).values({name: sa.bindparam(name) for name in names}))
+
+
 def value(first: Any) -> Any:
     """Make the one column of a row what is returned."""
     return first
@@ -269,6 +275,12 @@ def value(first: Any) -> Any:
 def _key_of(model: type[SQLModel]) -> str:
     (key,) = TABLES[model].primary_key.columns
     return key.name
+
+
+def _number_of(model: type[SQLModel]) -> str | None:
+    """Return the field to which the database gives a number; None if it gives none."""
+    key = _key_of(model)
+    return key if TABLES[model].c[key].type.python_type is int else None
 
 
 @cache
@@ -291,12 +303,11 @@ class _Insert(Statement[Any]):
 
     def __init__(self, model: type[SQLModel]) -> None:
         table = TABLES[model]
-        key = _key_of(model)
-        self.numbered = key if table.c[key].type.python_type is int else None
+        self.numbered = _number_of(model)
         names = [name for name in model.model_fields if name != self.numbered]
         construct: Any = sa.insert(table).values({name: sa.bindparam(name) for name in names})
         if self.numbered is not None:
-            construct = construct.returning(table.c[key])
+            construct = construct.returning(table.c[self.numbered])
         super().__init__(construct, value)
 
 
