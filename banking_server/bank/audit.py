@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from banking_server.bank.models import AuditEvent, is_id
 from banking_server.bank.rules import excerpt
 from banking_server.bank.storage import Bank
-from banking_server.bank.transaction import TABLES, Transaction, records
+from banking_server.bank.transaction import TABLES, Transaction, insertion, records
 
 _MAX_LENGTH = 128
 _MAX_LEVEL = 2**31 - 1
@@ -84,6 +84,9 @@ async def record(bank: Bank, call: Call, outcome: str) -> None:
     await bank.write(lambda tx: add_event(tx, call, outcome, None), committed=call.is_recorded)
 
 
+_ADD = insertion(AuditEvent)
+
+
 def add_event(tx: Transaction, call: Call, outcome: str, subject: str | None) -> None:
     """Add the call's event to the transaction. `subject` is one of our ids, never a caller's text.
 
@@ -91,17 +94,16 @@ def add_event(tx: Transaction, call: Call, outcome: str, subject: str | None) ->
     range is left out.
     """
     level = call.chain_level
-    tx.add(
-        AuditEvent.model_construct(
-            at=call.at,
-            customer_id=excerpt(call.customer_id, _MAX_LENGTH),
-            tool=excerpt(call.tool, _MAX_LENGTH),
-            outcome=outcome,
-            subject=subject,
-            chain_id=_shown(call.chain_id),
-            chain_level=level if level is not None and 1 <= level <= _MAX_LEVEL else None,
-            chain_previous_tool=_shown(call.chain_previous_tool),
-        )
+    tx.run(
+        _ADD,
+        at=call.at,
+        customer_id=excerpt(call.customer_id, _MAX_LENGTH),
+        tool=excerpt(call.tool, _MAX_LENGTH),
+        outcome=outcome,
+        subject=subject,
+        chain_id=_shown(call.chain_id),
+        chain_level=level if level is not None and 1 <= level <= _MAX_LEVEL else None,
+        chain_previous_tool=_shown(call.chain_previous_tool),
     )
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from banking_server.bank.models import Account, Entry, Posting, PostingKind, Side, Transfer
-from banking_server.bank.transaction import TABLES, Statement, Transaction, value
+from banking_server.bank.transaction import TABLES, Statement, Transaction, insertion, value
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,9 @@ class Funds:
     def available_minor(self) -> int:
         """What can still be spent."""
         return self.posted_minor - self.reserved_minor
+
+
+_ADD_ENTRY = insertion(Entry)
 
 
 def add_posting(
@@ -54,8 +57,9 @@ def add_posting(
         credit, credits_posted_minor=credit.credits_posted_minor + amount_minor, last_posted_at=at
     )
 
-    def entry(side: Side, account: Account, signed_minor: int) -> Entry:
-        return Entry.model_construct(
+    def add_entry(side: Side, account: Account, signed_minor: int) -> None:
+        tx.run(
+            _ADD_ENTRY,
             posting_id=posting.posting_id,
             side=side,
             account_id=account.account_id,
@@ -67,8 +71,8 @@ def add_posting(
         )
 
     # The debit first: a trigger refuses a credit without it.
-    tx.add(entry("debit", debit, -amount_minor))
-    tx.add(entry("credit", credit, amount_minor))
+    add_entry("debit", debit, -amount_minor)
+    add_entry("credit", credit, amount_minor)
     return at
 
 

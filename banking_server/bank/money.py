@@ -49,7 +49,8 @@ def to_decimal(minor: int) -> Decimal:
 
 def format_money(minor: int, currency: str) -> str:
     """Return minor units for people: `format_money(123450, "USD")` is `"1,234.50 USD"`."""
-    return f"{to_decimal(minor):,.2f} {currency}"
+    whole, cents = divmod(abs(minor), 100)
+    return f"{'-' if minor < 0 else ''}{whole:,}.{cents:02} {currency}"
 
 
 def _shown(amount: Decimal) -> str:

@@ -71,7 +71,10 @@ class DatabaseLost(DatabaseUnavailable):
 class _Waiting(Generic[_T]):
     """A piece of work, and who waits for it."""
 
-    __slots__ = ("committed", "error", "future", "look", "result", "seen", "timer", "work")
+    __slots__ = (
+        *("committed", "end", "error", "future", "is_over"),
+        *("look", "result", "seen", "timer", "work"),
+    )
 
     timer: asyncio.TimerHandle
 
@@ -88,6 +91,26 @@ class _Waiting(Generic[_T]):
         self.result: _T | None = None
         self.error: BaseException | None = None
         self.future: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
+        self.is_over = False
+        self.end: asyncio.Future[None] | None = None
+        """For whoever was cancelled while it was at work, and waits until it is over."""
+
+    def tell(self) -> None:
+        """Tell whoever waits what came of it."""
+        self.is_over = True
+        if self.end is not None:
+            self.end.set_result(None)
+        if self.future.cancelled():
+            return
+        if self.error is None:
+            self.future.set_result(self.result)  # type: ignore[arg-type]
+        else:
+            self.future.set_exception(self.error)
+
+    def fail(self, error: BaseException) -> None:
+        """Tell whoever waits that nothing was done."""
+        self.error = error
+        self.tell()
 
 
 class SqliteStore:
@@ -153,7 +176,7 @@ class SqliteStore:
         self._closed = True
         for waiting in (*self._to_look, *self._to_write):
             if self._take_out(waiting):
-                waiting.future.set_exception(_closed())
+                waiting.fail(_closed())
         if self._at_work is not None:
             await to_the_end(self._at_work)
         for connection in (*self._idle, self._writer):
@@ -257,19 +280,13 @@ class SqliteStore:
             waiting.timer.cancel()
 
     async def _to_its_end(self, waiting: _Waiting[_T]) -> _T:
-        cancelled: asyncio.CancelledError | None = None
-        while not waiting.future.done():
-            try:
-                await asyncio.shield(waiting.future)
-            except asyncio.CancelledError as error:
-                cancelled = error
-                if self._take_out(waiting):
-                    raise
-            except Exception:
-                break  # It is the work's own; it is raised below.
-        if cancelled is not None:
-            raise cancelled from waiting.future.exception()
-        return waiting.future.result()
+        try:
+            return await waiting.future
+        except asyncio.CancelledError:
+            if not (waiting.is_over or self._take_out(waiting)):
+                waiting.end = asyncio.get_running_loop().create_future()
+                await to_the_end(waiting.end)
+            raise
 
     def _take_out(self, waiting: _Waiting[Any]) -> bool:
         """Take it back; False if the writer's thread has it already."""
@@ -287,7 +304,7 @@ class SqliteStore:
 
     def _give_up(self, waiting: _Waiting[Any]) -> None:
         if self._take_out(waiting):
-            waiting.future.set_exception(BankBusy())
+            waiting.fail(BankBusy())
         else:  # It is at work; but perhaps only looking, and will wait again.
             self._set_timer(waiting)
 
@@ -303,11 +320,9 @@ class SqliteStore:
     def _tell(self, waiting: _Waiting[Any]) -> None:
         if waiting.error is None:
             waiting.committed()
-            waiting.future.set_result(waiting.result)
-            return
-        waiting.future.set_exception(waiting.error)
-        if isinstance(waiting.error, DatabaseLost):
+        elif isinstance(waiting.error, DatabaseLost):
             self._take_note(waiting.error)
+        waiting.tell()
 
     # --- on the writer's thread
 

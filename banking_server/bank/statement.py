@@ -69,9 +69,10 @@ async def get_statement(
 
     `cursor` is a previous page's `next_cursor`; it is good for that account and period only.
     """
-    return await looked_up(
-        bank, call, lambda tx: _statement(tx, bank.rules, call, account_id, days, cursor)
-    )
+    async with bank.turn_to_read_much(call.customer_id):
+        return await looked_up(
+            bank, call, lambda tx: _statement(tx, bank.rules, call, account_id, days, cursor)
+        )
 
 
 _entry, _other = TABLES[Entry], TABLES[Entry].alias("other")

@@ -6,9 +6,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
+from weakref import WeakValueDictionary
 
 from sqlmodel import SQLModel
 
@@ -109,6 +110,17 @@ class Bank:
         self.code_key = code_key
         """Secret from which confirmation codes are derived; the same in every process."""
         self.store = store
+        self._turns: WeakValueDictionary[str, Places] = WeakValueDictionary()
+
+    def turn_to_read_much(self, customer_id: str) -> AbstractAsyncContextManager[None]:
+        """Have the one place that each customer has in this process for what is long to read.
+
+        So nobody waits for more than one such call of somebody else's. Entering raises `BankBusy`.
+        """
+        places = self._turns.get(customer_id)
+        if places is None:
+            places = self._turns[customer_id] = Places(1)
+        return places.one()
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:
         """Run `work` on one state of the database, which it cannot change."""

@@ -8,7 +8,7 @@ compiled once for each database, and go straight to the driver.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -85,19 +85,21 @@ class _Compiled:
     """A statement in the words of one database."""
 
     text: str
-    positions: Sequence[str] | None
-    """The parameters in their order; None where the driver takes them by name."""
-    constants: Mapping[str, Any]
-    """The parameters whose values are part of the statement."""
-    to_database: Mapping[str, Callable[[Any], Any]]
+    slots: Sequence["_Slot"]
+    """Its parameters, in the order of their places."""
+    by_name: bool
+    """Whether the driver takes them by name, and not by their places."""
     from_database: Sequence[tuple[int, Callable[[Any], Any]]]
 
     def parameters(self, values: Mapping[str, Any]) -> Any:
         """Return the values as the driver takes them."""
-        given = {**self.constants, **values}
-        for name, convert in self.to_database.items():
-            given[name] = convert(given[name])
-        return given if self.positions is None else [given[name] for name in self.positions]
+        given = [
+            constant if is_constant else convert(values[name]) if convert else values[name]
+            for name, convert, is_constant, constant in self.slots
+        ]
+        if self.by_name:
+            return dict(zip((slot.name for slot in self.slots), given, strict=True))
+        return given
 
     def row(self, row: Sequence[Any]) -> Sequence[Any]:
         """Return a row of the driver's as Python's values."""
@@ -109,13 +111,26 @@ class _Compiled:
         return values
 
 
+class _Slot(NamedTuple):
+    """A parameter of a statement; a constant's value is part of the statement."""
+
+    name: str
+    convert: Callable[[Any], Any] | None
+    is_constant: bool
+    constant: Any
+
+
 def _compile(construct: Any, dialect: sa.Dialect) -> _Compiled:
     compiled: SQLCompiler = construct.compile(dialect=dialect)
-    to_database = {
-        name: convert
-        for name, bind in compiled.binds.items()
-        if (convert := bind.type.dialect_impl(dialect).bind_processor(dialect)) is not None
-    }
+
+    def slot(name: str) -> _Slot:
+        bind = compiled.binds[name]
+        convert = bind.type.dialect_impl(dialect).bind_processor(dialect)
+        if bind.required:
+            return _Slot(name, convert, False, None)
+        constant = bind.effective_value
+        return _Slot(name, None, True, convert(constant) if convert else constant)
+
     columns = getattr(construct, "exported_columns", ())
     from_database = [
         (place, convert)
@@ -123,11 +138,13 @@ def _compile(construct: Any, dialect: sa.Dialect) -> _Compiled:
         if (convert := column.type.dialect_impl(dialect).result_processor(dialect, None))
         is not None
     ]
-    constants = {
-        name: bind.effective_value for name, bind in compiled.binds.items() if not bind.required
-    }
-    positions = compiled.positiontup if compiled.positional else None
-    return _Compiled(compiled.string, positions, constants, to_database, from_database)
+    names = compiled.positiontup if compiled.positional else compiled.binds
+    return _Compiled(
+        compiled.string,
+        [slot(name) for name in names or ()],
+        not compiled.positional,
+        from_database,
+    )
 
 
 class Cursor(Protocol):
@@ -245,6 +262,12 @@ def command(construct: sa.Executable) -> Statement[None]:
     return Statement(construct, _nothing)
 
 
+def insertion(model: type[SQLModel]) -> Statement[None]:
+    """Return the statement that stores a record, field by field, whose number nobody asks for."""
+    names = [name for name in model.model_fields if name != _number_of(model)]
+    return command(sa.insert(TABLES[model]).values({name: sa.bindparam(name) for name in names}))
+
+
 def value(first: Any) -> Any:
     """Make the one column of a row what is returned."""
     return first
@@ -253,6 +276,12 @@ def value(first: Any) -> Any:
 def _key_of(model: type[SQLModel]) -> str:
     (key,) = TABLES[model].primary_key.columns
     return key.name
+
+
+def _number_of(model: type[SQLModel]) -> str | None:
+    """Return the field to which the database gives a number; None if it gives none."""
+    key = _key_of(model)
+    return key if TABLES[model].c[key].type.python_type is int else None
 
 
 @cache
@@ -275,12 +304,11 @@ class _Insert(Statement[Any]):
 
     def __init__(self, model: type[SQLModel]) -> None:
         table = TABLES[model]
-        key = _key_of(model)
-        self.numbered = key if table.c[key].type.python_type is int else None
+        self.numbered = _number_of(model)
         names = [name for name in model.model_fields if name != self.numbered]
         construct: Any = sa.insert(table).values({name: sa.bindparam(name) for name in names})
         if self.numbered is not None:
-            construct = construct.returning(table.c[key])
+            construct = construct.returning(table.c[self.numbered])
         super().__init__(construct, value)
 
 

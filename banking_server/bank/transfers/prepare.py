@@ -1,7 +1,8 @@
 """Preparing a transfer: what is looked at in which order, and the funds it reserves."""
 
-from datetime import UTC
+from datetime import UTC, date
 from decimal import Decimal
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -12,7 +13,6 @@ from banking_server.bank.rules import (
     Argument,
     NotFound,
     Refused,
-    TransferDetails,
     check_available,
     check_details,
     check_from_account,
@@ -25,7 +25,7 @@ from banking_server.bank.rules import (
     waits_for_manager,
 )
 from banking_server.bank.storage import Bank, find_owned
-from banking_server.bank.transaction import TABLES, Statement, Transaction, records, value
+from banking_server.bank.transaction import TABLES, Statement, Transaction
 from banking_server.bank.transfers.codes import confirmation_code
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
@@ -85,13 +85,22 @@ async def prepare_transfer(
             return refused
 
         # Look for it before checking funds; else its own reservation would count against it.
-        transfer = _find_identical(tx, call, from_account, to_account, details)
+        wanted = _Details(
+            from_account.account_id,
+            to_account.account_id,
+            details.amount_minor,
+            details.scheduled_date,
+            details.memo,
+        )
+        pending = tx.all(_PENDING, customer_id=call.customer_id, now=call.at)
+        identical = next((transfer_id for transfer_id, has in pending if has == wanted), None)
+        transfer = None if identical is None else tx.get(Transfer, identical)
         if transfer is None:
             stopped = check_available(
                 from_account,
                 amount_minor=details.amount_minor,
                 available_minor=read_available(tx, from_account, call.at),
-            ) or check_pending_transfers(bank.rules, _count_pending(tx, call))
+            ) or check_pending_transfers(bank.rules, len(pending))
             if stopped:
                 return stopped
             approval_needed = needs_approval(bank.rules, details.amount_minor)
@@ -135,50 +144,23 @@ async def record_locked_attempt(bank: Bank, call: Call, account_id: str) -> Acco
     return None if locked is None else await looked_up(bank, call, lambda _: locked)
 
 
+class _Details(NamedTuple):
+    """What two transfers have in common if they are the same one, asked for twice."""
+
+    from_account_id: str
+    to_account_id: str
+    amount_minor: int
+    scheduled_date: date | None
+    memo: str | None
+
+
 _transfers = TABLES[Transfer].c
-_IDENTICAL = records(
-    Transfer,
-    _transfers.customer_id == sa.bindparam("customer_id"),
-    _transfers.status == "pending",
-    _transfers.expires_at > sa.bindparam("now"),
-    _transfers.from_account_id == sa.bindparam("from_account_id"),
-    _transfers.to_account_id == sa.bindparam("to_account_id"),
-    _transfers.amount_minor == sa.bindparam("amount_minor"),
-    _transfers.scheduled_date.is_not_distinct_from(sa.bindparam("scheduled_date")),
-    _transfers.memo.is_not_distinct_from(sa.bindparam("memo")),
-)
 _PENDING = Statement(
-    sa.select(sa.func.count())
-    .select_from(TABLES[Transfer])
-    .where(
+    sa.select(_transfers.transfer_id, *(_transfers[name] for name in _Details._fields)).where(
         _transfers.customer_id == sa.bindparam("customer_id"),
         _transfers.status == "pending",
         _transfers.expires_at > sa.bindparam("now"),
     ),
-    value,
+    lambda transfer_id, *details: (transfer_id, _Details(*details)),
 )
-
-
-def _find_identical(
-    tx: Transaction,
-    call: Call,
-    from_account: Account,
-    to_account: Account,
-    details: TransferDetails,
-) -> Transfer | None:
-    """Return the customer's pending transfer with all of these details, if there is one."""
-    return tx.first(
-        _IDENTICAL,
-        customer_id=call.customer_id,
-        now=call.at,
-        from_account_id=from_account.account_id,
-        to_account_id=to_account.account_id,
-        amount_minor=details.amount_minor,
-        scheduled_date=details.scheduled_date,
-        memo=details.memo,
-    )
-
-
-def _count_pending(tx: Transaction, call: Call) -> int:
-    """Return how many of the customer's transfers wait to be confirmed."""
-    return int(tx.first(_PENDING, customer_id=call.customer_id, now=call.at) or 0)
+"""All that wait to be confirmed; there are never more than `max_pending_transfers`."""

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import sqlalchemy as sa
+
 from banking_server.bank.compliance import add_report
 from banking_server.bank.ledger import add_posting, read_funds
 from banking_server.bank.models import Account, Transfer, TransferStatus
@@ -14,7 +16,7 @@ from banking_server.bank.rules import (
     status_at,
 )
 from banking_server.bank.storage import Bank, find_owned
-from banking_server.bank.transaction import Transaction
+from banking_server.bank.transaction import TABLES, Transaction, records
 from banking_server.bank.transfers.outcomes import TransferView
 
 
@@ -66,11 +68,24 @@ def view_transfer(transfer: Transfer, parties: Parties, now: datetime) -> Transf
     )
 
 
+_accounts = TABLES[Account].c
+_PARTIES = records(
+    Account,
+    sa.or_(
+        _accounts.account_id == sa.bindparam("from_account_id"),
+        _accounts.account_id == sa.bindparam("to_account_id"),
+    ),
+)
+
+
 def read_parties(tx: Transaction, transfer: Transfer) -> Parties:
     """Return the two accounts; foreign keys see to it that they are there."""
-    return Parties(
-        tx.get(Account, transfer.from_account_id), tx.get(Account, transfer.to_account_id)
+    one, other = tx.all(
+        _PARTIES, from_account_id=transfer.from_account_id, to_account_id=transfer.to_account_id
     )
+    if one.account_id == transfer.from_account_id:
+        return Parties(one, other)
+    return Parties(other, one)
 
 
 def read_available(tx: Transaction, account: Account, now: datetime) -> int:
