@@ -305,13 +305,12 @@ def lock_schema(tx: Transaction) -> None:
 
 
 _VERSION = Statement(sa.text("SELECT version_num FROM alembic_version"), value)
-_OTHERS = Statement(
-    sa.text(
-        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
-        "AND application_name = :name AND pid <> pg_backend_pid()"
-    ).bindparams(name=APPLICATION_NAME),
-    value,
-)
+_OTHERS: Final = """
+SELECT 1 FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = %s AND pid <> pg_backend_pid()
+"""
+_LEAVING_SECONDS: Final = 2.0
+"""How long PostgreSQL may take to notice that somebody has gone."""
 _TABLES = Statement(
     # Not to_regclass: within a transaction that may remember what was not there before.
     sa.text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"),
@@ -343,6 +342,14 @@ def copy_in(
             copy.write_row(row)
 
 
+def _check_alone(connection: psycopg.Connection[Any], url: URL) -> None:
+    give_up_at = time.monotonic() + _LEAVING_SECONDS
+    while connection.execute(_OTHERS, [APPLICATION_NAME]).fetchone():
+        if time.monotonic() > give_up_at:
+            raise DatabaseUnavailable(f"The database {url} is in use; stop the servers first.")
+        time.sleep(_TRY_EVERY_SECONDS)
+
+
 def delete_bank(url: URL) -> None:
     """Drop the tables of the bank at `url`, if there is one.
 
@@ -350,8 +357,6 @@ def delete_bank(url: URL) -> None:
     """
 
     def delete(tx: Transaction) -> None:
-        if tx.first(_OTHERS):
-            raise DatabaseUnavailable(f"The database {url} is in use; stop the servers first.")
         if read_format(tx) is None:
             return
         for name in (*(table.name for table in TABLES.values()), "alembic_version"):
@@ -360,7 +365,9 @@ def delete_bank(url: URL) -> None:
             tx.run_text(f"DROP FUNCTION IF EXISTS {name}")
 
     try:
-        with connect(url) as connection, connection.transaction():
-            delete(Transaction(connection.execute, DIALECT, lock_rows=True))
+        with connect(url) as connection:
+            _check_alone(connection, url)
+            with connection.transaction():
+                delete(Transaction(connection.execute, DIALECT, lock_rows=True))
     except psycopg.Error as error:
         raise DatabaseUnavailable(explain(url, error)) from None

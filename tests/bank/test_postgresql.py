@@ -42,7 +42,14 @@ pytestmark = [
 
 
 async def test_every_session_is_set_up(bank: Bank) -> None:
-    wanted = {**postgresql._SESSION, "application_name": "banking-server"}
+    wanted = {
+        "application_name": "banking-server",
+        "timezone": "UTC",
+        "synchronous_commit": "on",
+        "statement_timeout": "30000",
+        "lock_timeout": "5000",
+        "idle_in_transaction_session_timeout": "10000",
+    }
     asked = {
         name: Statement(sa.text(f"SELECT setting FROM pg_settings WHERE name = '{name}'"), value)
         for name in (name if name != "timezone" else "TimeZone" for name in wanted)
@@ -360,11 +367,15 @@ async def test_a_start_that_failed_can_be_repeated(empty: URL, tmp_path: Path) -
     check_books(empty, NOW)
 
 
-async def test_a_bank_is_deleted_when_nobody_uses_it(empty: URL) -> None:
+async def test_a_bank_is_deleted_when_nobody_uses_it(
+    empty: URL, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await opening.delete_bank(empty)
     bank = await open_bank(empty)
-    with pytest.raises(DatabaseUnavailable, match="is in use; stop the servers first"):
-        await opening.delete_bank(empty)
+    with monkeypatch.context() as patch:
+        patch.setattr(postgresql, "_LEAVING_SECONDS", 0.1)
+        with pytest.raises(DatabaseUnavailable, match="is in use; stop the servers first"):
+            await opening.delete_bank(empty)
     await bank.close()
     await opening.delete_bank(empty)
     assert sql(empty, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'") == []
