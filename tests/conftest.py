@@ -12,8 +12,10 @@ from typing import Any
 import anyio
 import pytest
 from jsonschema.validators import Draft202012Validator
+from sqlalchemy.engine import URL
 
-from .kit.bank import START, World, fill
+from .kit import postgres
+from .kit.bank import START, World, copy_of, fill
 from .kit.words import MODES
 
 
@@ -31,6 +33,35 @@ def pytest_configure(config: pytest.Config) -> None:
         "needs_program(missing): `missing` says which program is missing, or is None; the test is "
         "then skipped for that reason, or fails for it with --require-programs",
     )
+    config.addinivalue_line("markers", "only_on(engine): the test is about this kind of database")
+    if not hasattr(config, "workerinput"):
+        postgres.start_of_run()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not hasattr(config, "workerinput"):
+        postgres.end_of_run()
+
+
+ENGINES = {
+    "sqlite": pytest.param("sqlite"),
+    "postgresql": pytest.param("postgresql", marks=pytest.mark.needs_program(postgres.MISSING)),
+}
+
+
+ON_EACH = {"bank", "tools"}
+"""The folders of the tests that run on each kind of database; the others only use a bank."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what stands on an `engine` on each, unless it is marked as being about one."""
+    if "engine" in metafunc.fixturenames:
+        about = metafunc.definition.get_closest_marker("only_on")
+        if about is None and metafunc.definition.path.parent.name not in ON_EACH:
+            about = pytest.mark.only_on("sqlite").mark
+        metafunc.parametrize(
+            "engine", [ENGINES[name] for name in (about.args if about else ENGINES)]
+        )
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -106,11 +137,27 @@ def quick_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return memory if os.access(memory, os.W_OK) else tmp_path_factory.mktemp("banks")
 
 
+@pytest.fixture(scope="session")
+def filled_database() -> postgres.Resettable:
+    """A PostgreSQL database just filled with the demo data."""
+
+    async def filled(url: URL) -> None:
+        await fill(url, START)
+
+    return postgres.Resettable("world", filled)
+
+
 @pytest.fixture
-def world(quick_folder: Path, filled: Path) -> Iterator[World]:
+def world(engine: str, request: pytest.FixtureRequest, quick_folder: Path) -> Iterator[World]:
     """A bank of its own for each test."""
+    if engine == "postgresql":
+        made = World(request.getfixturevalue("filled_database").reset())
+        yield made
+        made.books_balance()
+        return
+    filled = request.getfixturevalue("filled")
     with TemporaryDirectory(prefix="banking-server-test-", dir=quick_folder) as folder:
-        made = World(Path(folder), filled)
+        made = World(copy_of(filled, Path(folder)))
         yield made
         made.books_balance()
 

@@ -44,6 +44,8 @@ ONLY_IN: dict[str, set[str]] = {
     "sqlmodel": {"bank"},
     "sqlalchemy": {"bank"},
     "aiosqlite": {"bank"},
+    "alembic": {"bank"},
+    "psycopg": {"bank"},
     "sqlite3": {"bank"},
     "starlette": {"server"},
     "uvicorn": {"server", "benchmark", "cli"},

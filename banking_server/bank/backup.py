@@ -9,12 +9,12 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
+from banking_server.bank.models import SCHEMA_VERSION
 from banking_server.bank.new_file import draft_of, publish, sync
 from banking_server.bank.sqlite import DIALECT
 from banking_server.bank.sqlite_file import (
     APPLICATION_ID,
     LOCK_WAIT_SECONDS,
-    SCHEMA_VERSION,
     alone_with,
     beside,
     connect,

@@ -12,7 +12,7 @@ with `Table` after its name is the same fields as a table.
 import re
 import secrets
 from datetime import UTC, date, datetime
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
 from sqlalchemy import (
     BigInteger,
@@ -41,6 +41,9 @@ HandoffChoice = Literal["realtime", "callback"]
 """Speak to an agent now, or be called back."""
 HandoffStatus = Literal["open", "claimed"]
 ApprovalStatus = Literal["requested", "granted", "refused"]
+
+SCHEMA_VERSION: Final = 2
+"""The format of the tables. `migrations` has what leads here from an older one."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -94,6 +97,10 @@ _MINOR = BigInteger().with_variant(Integer(), "sqlite")
 _ROW_ID = BigInteger().with_variant(Integer(), "sqlite")
 
 
+_TEXT = Text().with_variant(Text(collation="C"), "postgresql")
+"""Text that is ordered by its code points, as it is on SQLite, whatever the server's language."""
+
+
 def _one_of(column: str, values: Any) -> CheckConstraint:
     allowed = ", ".join(f"'{value}'" for value in get_args(values))
     return CheckConstraint(f"{column} IN ({allowed})", name=f"{column}_is_known")
@@ -107,8 +114,8 @@ def _on_sqlite(condition: str, name: str) -> CheckConstraint:
 class Customer(SQLModel):
     """Somebody who banks here. `customer_id` is what a token's subject names."""
 
-    customer_id: str = Field(primary_key=True, sa_type=Text)
-    name: str = Field(sa_type=Text)
+    customer_id: str = Field(primary_key=True, sa_type=_TEXT)
+    name: str = Field(sa_type=_TEXT)
 
 
 class CustomerTable(Customer, table=True):
@@ -124,17 +131,17 @@ class Account(SQLModel):
     who holds an external account. `is_locked` stops debits, not credits.
     """
 
-    account_id: str = Field(primary_key=True, sa_type=Text)
+    account_id: str = Field(primary_key=True, sa_type=_TEXT)
     customer_id: str | None = Field(
-        default=None, foreign_key="customer.customer_id", index=True, sa_type=Text
+        default=None, foreign_key="customer.customer_id", index=True, sa_type=_TEXT
     )
-    account_name: str = Field(sa_type=Text)
-    account_type: AccountType = Field(sa_type=Text)
+    account_name: str = Field(sa_type=_TEXT)
+    account_type: AccountType = Field(sa_type=_TEXT)
     can_transfer_from: bool = False
     can_transfer_to: bool = False
     is_locked: bool = False
-    account_holder: str | None = Field(default=None, sa_type=Text)
-    currency: str = Field(sa_type=Text)
+    account_holder: str | None = Field(default=None, sa_type=_TEXT)
+    currency: str = Field(sa_type=_TEXT)
     debits_posted_minor: int = Field(default=0, sa_type=_MINOR)
     """What has gone out of it, ever; above zero."""
     credits_posted_minor: int = Field(default=0, sa_type=_MINOR)
@@ -181,17 +188,17 @@ class Transfer(SQLModel):
     `reason` says why it was voided or failed. `wrong_codes` counts wrong confirmation codes.
     """
 
-    transfer_id: str = Field(primary_key=True, sa_type=Text)
-    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=Text)
-    from_account_id: str = Field(sa_type=Text)
-    to_account_id: str = Field(sa_type=Text)
+    transfer_id: str = Field(primary_key=True, sa_type=_TEXT)
+    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=_TEXT)
+    from_account_id: str = Field(sa_type=_TEXT)
+    to_account_id: str = Field(sa_type=_TEXT)
     amount_minor: int = Field(sa_type=_MINOR)
-    currency: str = Field(sa_type=Text)
+    currency: str = Field(sa_type=_TEXT)
     scheduled_date: date | None = None
-    memo: str | None = Field(default=None, sa_type=Text)
-    status: TransferStatus = Field(default="pending", sa_type=Text)
-    reason: str | None = Field(default=None, sa_type=Text)
-    approval: ApprovalState = Field(default="none", sa_type=Text)
+    memo: str | None = Field(default=None, sa_type=_TEXT)
+    status: TransferStatus = Field(default="pending", sa_type=_TEXT)
+    reason: str | None = Field(default=None, sa_type=_TEXT)
+    approval: ApprovalState = Field(default="none", sa_type=_TEXT)
     wrong_codes: int = 0
     created_at: datetime = Field(sa_type=UtcTimestamp)
     expires_at: datetime = Field(sa_type=UtcTimestamp)
@@ -230,11 +237,11 @@ class Posting(SQLModel):
 
     posting_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
     """Given by the database, in the order of posting."""
-    kind: PostingKind = Field(sa_type=Text)
-    description: str = Field(sa_type=Text)
+    kind: PostingKind = Field(sa_type=_TEXT)
+    description: str = Field(sa_type=_TEXT)
     posted_at: datetime = Field(sa_type=UtcTimestamp)
     transfer_id: str | None = Field(
-        default=None, foreign_key="transfer.transfer_id", unique=True, sa_type=Text
+        default=None, foreign_key="transfer.transfer_id", unique=True, sa_type=_TEXT
     )
 
 
@@ -260,10 +267,10 @@ class Entry(SQLModel):
 
     entry_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
     posting_id: int = Field(foreign_key="posting.posting_id", sa_type=_ROW_ID)
-    side: Side = Field(sa_type=Text)
-    account_id: str = Field(sa_type=Text)
+    side: Side = Field(sa_type=_TEXT)
+    account_id: str = Field(sa_type=_TEXT)
     amount_minor: int = Field(sa_type=_MINOR)
-    currency: str = Field(sa_type=Text)
+    currency: str = Field(sa_type=_TEXT)
     posted_at: datetime = Field(sa_type=UtcTimestamp)
     debits_after_minor: int = Field(sa_type=_MINOR)
     credits_after_minor: int = Field(sa_type=_MINOR)
@@ -294,13 +301,13 @@ class EntryTable(Entry, table=True):
 class Handoff(SQLModel):
     """A customer waiting for a human agent; one open record per customer and reason."""
 
-    handoff_id: str = Field(primary_key=True, sa_type=Text)
-    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=Text)
-    reason: str = Field(sa_type=Text)
-    choice: HandoffChoice | None = Field(default=None, sa_type=Text)
-    status: HandoffStatus = Field(default="open", sa_type=Text)
+    handoff_id: str = Field(primary_key=True, sa_type=_TEXT)
+    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=_TEXT)
+    reason: str = Field(sa_type=_TEXT)
+    choice: HandoffChoice | None = Field(default=None, sa_type=_TEXT)
+    status: HandoffStatus = Field(default="open", sa_type=_TEXT)
     created_at: datetime = Field(sa_type=UtcTimestamp)
-    claimed_by: str | None = Field(default=None, sa_type=Text)
+    claimed_by: str | None = Field(default=None, sa_type=_TEXT)
     claimed_at: datetime | None = Field(default=None, sa_type=UtcTimestamp)
 
 
@@ -330,13 +337,13 @@ class HandoffTable(Handoff, table=True):
 class Approval(SQLModel):
     """A manager's decision on one transfer, asked for or taken."""
 
-    approval_id: str = Field(primary_key=True, sa_type=Text)
-    transfer_id: str = Field(foreign_key="transfer.transfer_id", unique=True, sa_type=Text)
-    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=Text)
-    reason: str = Field(sa_type=Text)
-    status: ApprovalStatus = Field(default="requested", sa_type=Text)
+    approval_id: str = Field(primary_key=True, sa_type=_TEXT)
+    transfer_id: str = Field(foreign_key="transfer.transfer_id", unique=True, sa_type=_TEXT)
+    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=_TEXT)
+    reason: str = Field(sa_type=_TEXT)
+    status: ApprovalStatus = Field(default="requested", sa_type=_TEXT)
     created_at: datetime = Field(sa_type=UtcTimestamp)
-    decided_by: str | None = Field(default=None, sa_type=Text)
+    decided_by: str | None = Field(default=None, sa_type=_TEXT)
     decided_at: datetime | None = Field(default=None, sa_type=UtcTimestamp)
 
 
@@ -357,10 +364,10 @@ class ApprovalTable(Approval, table=True):
 class ComplianceReport(SQLModel):
     """A posted transfer reported under one compliance rule; once per rule."""
 
-    report_id: str = Field(primary_key=True, sa_type=Text)
-    transfer_id: str = Field(foreign_key="transfer.transfer_id", sa_type=Text)
-    rule: str = Field(sa_type=Text)
-    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=Text)
+    report_id: str = Field(primary_key=True, sa_type=_TEXT)
+    transfer_id: str = Field(foreign_key="transfer.transfer_id", sa_type=_TEXT)
+    rule: str = Field(sa_type=_TEXT)
+    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=_TEXT)
     created_at: datetime = Field(sa_type=UtcTimestamp)
 
 
@@ -381,13 +388,13 @@ class AuditEvent(SQLModel):
 
     event_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
     at: datetime = Field(sa_type=UtcTimestamp)
-    customer_id: str = Field(index=True, sa_type=Text)
-    tool: str = Field(sa_type=Text)
-    outcome: str = Field(sa_type=Text)
-    subject: str | None = Field(default=None, sa_type=Text)
-    chain_id: str | None = Field(default=None, sa_type=Text)
+    customer_id: str = Field(index=True, sa_type=_TEXT)
+    tool: str = Field(sa_type=_TEXT)
+    outcome: str = Field(sa_type=_TEXT)
+    subject: str | None = Field(default=None, sa_type=_TEXT)
+    chain_id: str | None = Field(default=None, sa_type=_TEXT)
     chain_level: int | None = None
-    chain_previous_tool: str | None = Field(default=None, sa_type=Text)
+    chain_previous_tool: str | None = Field(default=None, sa_type=_TEXT)
 
 
 class AuditEventTable(AuditEvent, table=True):
@@ -407,7 +414,7 @@ class AuditArchive(SQLModel):
     at: datetime = Field(sa_type=UtcTimestamp)
     up_to_event_id: int = Field(sa_type=_ROW_ID)
     events: int
-    sha256: str = Field(sa_type=Text)
+    sha256: str = Field(sa_type=_TEXT)
 
 
 class AuditArchiveTable(AuditArchive, table=True):
@@ -424,7 +431,7 @@ class WrongAttempt(SQLModel):
     """
 
     attempt_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
-    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=Text)
+    customer_id: str = Field(foreign_key="customer.customer_id", sa_type=_TEXT)
     at: datetime = Field(sa_type=UtcTimestamp)
 
 
@@ -437,6 +444,10 @@ class WrongAttemptTable(WrongAttempt, table=True):
 
 _APPEND_ONLY = ("posting", "entry", "audit_event", "audit_archive")
 """What is written once. Only archived audit events can be deleted."""
+_CHANGES = {
+    "sqlite": {"UPDATE": "ROW", "DELETE": "ROW"},
+    "postgresql": {"UPDATE": "ROW", "DELETE": "ROW", "TRUNCATE": "STATEMENT"},
+}
 
 _TRIGGERS = {
     "sqlite": """
@@ -445,7 +456,7 @@ BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END
 """,
     "postgresql": """
 CREATE TRIGGER {table}_is_append_only_{verb} BEFORE {verb} ON {table}
-FOR EACH ROW {unless} EXECUTE FUNCTION refuse_change()
+FOR EACH {each} {unless} EXECUTE FUNCTION refuse_change()
 """,
 }
 _ARCHIVED = {
@@ -498,6 +509,22 @@ END $$
 }
 
 
+_VERSION = [
+    """
+CREATE TABLE alembic_version (
+    version_num VARCHAR(32) NOT NULL,
+    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+)
+""",
+    f"INSERT INTO alembic_version VALUES ('{SCHEMA_VERSION:04}')",  # noqa: S608 - our own number
+]
+"""As Alembic keeps it, for whom a format is a revision."""
+
+
+FUNCTIONS = ("refuse_change", "is_archived", "refuse_credit_alone")
+"""The names of the functions that the triggers call, on PostgreSQL."""
+
+
 def schema(dialect: Dialect) -> list[str]:
     """Return the statements that make every table, index and trigger in an empty database."""
     database = dialect.name
@@ -510,8 +537,9 @@ def schema(dialect: Dialect) -> list[str]:
     ]
     statements += _FUNCTIONS[database]
     for table in _APPEND_ONLY:
-        for verb in ("UPDATE", "DELETE"):
+        for verb, each in _CHANGES[database].items():
             unless = _ARCHIVED[database] if (table, verb) == ("audit_event", "DELETE") else ""
-            trigger = _TRIGGERS[database].format(table=table, verb=verb, unless=unless)
-            statements.append(trigger)
-    return [*statements, _BALANCED[database]]
+            statements.append(
+                _TRIGGERS[database].format(table=table, verb=verb, each=each, unless=unless)
+            )
+    return [*statements, _BALANCED[database], *_VERSION]

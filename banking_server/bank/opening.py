@@ -4,20 +4,30 @@ import asyncio
 import sqlite3
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import URL
 
 from banking_server.bank.demo_data import DemoData, DemoDataError, add_demo_data, read_demo_data
-from banking_server.bank.models import schema
+from banking_server.bank.location import Location
+from banking_server.bank.models import SCHEMA_VERSION, schema
 from banking_server.bank.rules import Rules
 from banking_server.bank.sqlite import SqliteStore
-from banking_server.bank.sqlite_file import APPLICATION_ID, SCHEMA_VERSION, explain, prepare_file
-from banking_server.bank.storage import Bank, DatabaseUnavailable
+from banking_server.bank.sqlite_file import APPLICATION_ID, delete_database, explain, prepare_file
+from banking_server.bank.storage import (
+    Bank,
+    BankBusy,
+    DatabaseFailed,
+    DatabaseMissing,
+    DatabaseUnavailable,
+    Store,
+)
 from banking_server.bank.transaction import Statement, Transaction, value
 
 
 async def open_bank(
-    path: Path,
+    location: Location,
     *,
     rules: Rules,
     code_key: bytes,
@@ -25,16 +35,20 @@ async def open_bank(
     now: datetime,
     may_create: bool,
 ) -> Bank:
-    """Open the database at `path`, or make it and fill it from the folder `demo_data`.
+    """Open the database at `location`, or make it and fill it from the folder `demo_data`.
 
-    A new file is readable by its owner only, and its history ends at `now`. Processes that
-    start together on one new file all succeed, and the data is loaded once.
+    A new file is readable by its owner only, and its history ends at `now`. A PostgreSQL database
+    has to be there, and may be empty. One of an older format is brought up to this one. Processes
+    that start together on a new one all succeed, and the data is loaded once.
     Raises `DatabaseMissing` if there is none and `may_create` is false; `DatabaseUnavailable`, also
     for a mistake in the demo data.
     """
     try:
-        is_new = await asyncio.to_thread(prepare_file, path, may_create=may_create)
-        bank = Bank(await SqliteStore.open(path), rules=rules, code_key=code_key)
+        if isinstance(location, URL):
+            store, is_new = await _open_database(location, may_create=may_create)
+        else:
+            store, is_new = await _open_file(location, may_create=may_create)
+        bank = Bank(store, rules=rules, code_key=code_key)
         if is_new:
             try:
                 await _fill(bank, await asyncio.to_thread(read_demo_data, demo_data), now)
@@ -43,22 +57,87 @@ async def open_bank(
                 raise
     except DemoDataError as error:
         raise DatabaseUnavailable(f"The demo data has a mistake: {error}") from error
+    except (DatabaseFailed, BankBusy) as error:
+        raise DatabaseUnavailable(f"The database {location} cannot be used. {error}") from error
     except (OSError, sqlite3.Error) as error:
-        raise DatabaseUnavailable(explain(path, error)) from error
+        raise DatabaseUnavailable(explain(Path(str(location)), error)) from error
     return bank
 
 
-_VERSION = Statement(sa.text("PRAGMA user_version"), value)
+async def delete_bank(location: Location) -> None:
+    """Delete the bank at `location`, with everything that is kept beside it, if there is one.
+
+    Raises `DatabaseUnavailable` if it is in use, is not one of ours, or cannot be deleted.
+    """
+    if isinstance(location, URL):
+        await asyncio.to_thread(load_postgresql().delete_bank, location)
+    else:
+        await asyncio.to_thread(delete_database, location)
+
+
+async def _open_file(path: Path, *, may_create: bool) -> tuple[Store, bool]:
+    version = await asyncio.to_thread(prepare_file, path, may_create=may_create)
+    if 0 < version < SCHEMA_VERSION:
+        from banking_server.bank.migrations import upgrade_file
+
+        await asyncio.to_thread(upgrade_file, path)
+    return await SqliteStore.open(path), version == 0
+
+
+async def _open_database(url: URL, *, may_create: bool) -> tuple[Store, bool]:
+    postgresql = load_postgresql()
+    store = await postgresql.PostgresStore.open(url)
+    try:
+        version = await store.read(postgresql.read_format)
+        if version is None and not may_create:
+            raise DatabaseMissing(url)
+        if version is not None and version > SCHEMA_VERSION:
+            raise DatabaseUnavailable(
+                f"The database {url} was written by a newer version of this program "
+                f"(format {version}, this one knows {SCHEMA_VERSION})."
+            )
+        if version is not None and version < SCHEMA_VERSION:
+            from banking_server.bank.migrations import upgrade_database
+
+            await asyncio.to_thread(upgrade_database, url)
+    except BaseException:
+        await store.close()
+        raise
+    return store, version is None
+
+
+def load_postgresql() -> Any:
+    """Load what most banks do without. Raises `DatabaseUnavailable` if it is not installed."""
+    try:
+        from banking_server.bank import postgresql
+    except ImportError as error:
+        raise DatabaseUnavailable(
+            "A PostgreSQL database takes more than is installed: "
+            "pip install 'banking-server[postgres]'."
+        ) from error
+    return postgresql
+
+
+_USER_VERSION = Statement(sa.text("PRAGMA user_version"), value)
 
 
 async def _fill(bank: Bank, data: DemoData, now: datetime) -> None:
     def fill(tx: Transaction) -> None:
-        if tx.first(_VERSION) == SCHEMA_VERSION:
+        if not _is_still_empty(tx):
             return  # Another process was first.
         for statement in schema(tx.dialect):
             tx.run_text(statement)
         add_demo_data(tx, data, now)
-        tx.run_text(f"PRAGMA application_id = {APPLICATION_ID}")
-        tx.run_text(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        if tx.dialect.name == "sqlite":
+            tx.run_text(f"PRAGMA application_id = {APPLICATION_ID}")
+            tx.run_text(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     await bank.write(fill)
+
+
+def _is_still_empty(tx: Transaction) -> bool:
+    if tx.dialect.name == "sqlite":
+        return tx.first(_USER_VERSION) == 0
+    postgresql = load_postgresql()
+    postgresql.lock_schema(tx)
+    return postgresql.read_format(tx) is None

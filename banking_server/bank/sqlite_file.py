@@ -8,10 +8,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+from banking_server.bank.models import SCHEMA_VERSION
 from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
 
-SCHEMA_VERSION: Final = 2
-"""Kept in `PRAGMA user_version`; a file of a later version is not opened."""
 APPLICATION_ID: Final = 0x42414E4B
 """Kept in `PRAGMA application_id`: tells our files from any other program's ("BANK")."""
 LOCK_WAIT_SECONDS = 10.0
@@ -64,8 +63,8 @@ def begin(connection: sqlite3.Connection, wanted: Callable[[], object]) -> bool:
                 return False
 
 
-def prepare_file(path: Path, *, may_create: bool) -> bool:
-    """Make sure of a file of ours in WAL mode; return whether it has yet to be filled.
+def prepare_file(path: Path, *, may_create: bool) -> int:
+    """Make sure of a file of ours in WAL mode; return its format, 0 if it has yet to be filled.
 
     A new one is readable by its owner only. Raises `DatabaseMissing` if one would have to be made
     but may not be; `DatabaseUnavailable`, `OSError` or `sqlite3.Error`.
@@ -96,7 +95,7 @@ def prepare_file(path: Path, *, may_create: bool) -> bool:
         if version == 0 and not may_create:
             raise DatabaseMissing(path)
         _use_wal(connection)
-        return bool(version == 0)
+        return int(version)
 
 
 def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
@@ -140,14 +139,15 @@ def delete_database(path: Path) -> None:
 
 
 @contextmanager
-def alone_with(path: Path) -> Iterator[None]:
+def alone_with(path: Path) -> Iterator[sqlite3.Connection | None]:
     """Keep everybody else from the database at `path`, if there is one, until the end of the block.
 
-    Raises `DatabaseUnavailable` if somebody has it open, or it is not one of ours. A damaged one
-    cannot be asked who has it: a server that has will notice that it is gone, and end.
+    The connection that is given can read it. Raises `DatabaseUnavailable` if somebody has it open,
+    or it is not one of ours. A damaged one cannot be asked who has it: a server that has will
+    notice that it is gone, and end.
     """
     if not path.exists():
-        yield
+        yield None
         return
     try:
         connection = connect(path, wait_seconds=1)
@@ -170,7 +170,7 @@ def alone_with(path: Path) -> Iterator[None]:
             raise DatabaseUnavailable(
                 f"{path} is not a database of this program, and stays as it is."
             )
-        yield
+        yield connection
 
 
 _CAUSES = {

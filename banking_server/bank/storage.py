@@ -7,11 +7,13 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 from sqlmodel import SQLModel
 
+from banking_server.bank.location import Location
 from banking_server.bank.models import Account, Approval, Handoff, Transfer, is_id
 from banking_server.bank.rules import Rules
 from banking_server.bank.transaction import Transaction
@@ -31,14 +33,25 @@ class DatabaseUnavailable(Exception):
     """The database cannot be used; the message is one line for people."""
 
 
+class DatabaseFailed(Exception):
+    """The database reported an error. The message says which, and nothing of what is stored."""
+
+
+class MaybeDone(DatabaseFailed):
+    """The database could not say whether it has committed. To call again is safe."""
+
+
 class DatabaseMissing(DatabaseUnavailable):
     """There is no database, and it was not asked for a new one."""
 
-    def __init__(self, where: object) -> None:
+    def __init__(self, where: Location) -> None:
         super().__init__(
             f"There is no database at {where}, and where its secret is already there none is made "
             "unasked: restore a backup with `banking-server database restore FILE`, or make a new "
             "one with `banking-server database create`."
+            if isinstance(where, Path)
+            else f"The database {where} is empty; `banking-server database create` makes a bank in "
+            "it."
         )
 
 
@@ -56,9 +69,10 @@ def _nothing() -> None:
 class Store(Protocol):
     """Where a bank is kept.
 
-    `work` is synchronous and runs whole on a thread of the store's. Waiting can be cancelled; what
-    has begun runs to its end, and a cancellation is raised then. What has waited for `WAIT_SECONDS`
-    raises `BankBusy`, and so does one that would be the `MAX_WAITING`th.
+    `work` is synchronous and runs whole on a thread of the store's; if the connection broke and
+    nothing can have been committed, it runs once more. Waiting can be cancelled; what has begun
+    runs to its end, and a cancellation is raised then. What has waited for `WAIT_SECONDS` raises
+    `BankBusy`, and so does one that would be the `MAX_WAITING`th.
     """
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:

@@ -179,7 +179,7 @@ class Transaction:
         found = self._run(statement, values)
         return found[0] if found else None
 
-    def run(self, statement: Statement[None], **values: Any) -> None:
+    def run(self, statement: Statement[Any], **values: Any) -> None:
         """Run a statement that returns nothing."""
         compiled = statement.compiled(self._dialect)
         self._execute(compiled.text, compiled.parameters(values))
@@ -205,9 +205,10 @@ class Transaction:
     def add(self, record: SQLModel) -> None:
         """Store a new record. A number that the database gives it is set on the record."""
         statement = _insert(type(record))
-        given = self._run(statement, vars(record))
-        if statement.numbered is not None:
-            vars(record)[statement.numbered] = given[0]
+        if statement.numbered is None:
+            self.run(statement, **vars(record))
+        else:
+            vars(record)[statement.numbered] = self._run(statement, vars(record))[0]
 
     def change(self, record: SQLModel, **values: Any) -> None:
         """Set these fields of a record, here and where it is stored."""

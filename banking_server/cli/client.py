@@ -6,7 +6,6 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -202,7 +201,7 @@ def _server(
     ctx: typer.Context,
     url: str | None,
     command: list[str] | None,
-    database: Path | None,
+    database: str | None,
     customer: str | None,
 ) -> "str | StdioServerParameters":
     """Return the server that a client command is to talk to: by default this one."""
@@ -214,10 +213,15 @@ def _server(
         return url
     if command:
         return _started_by(command, secrets=())
-    given = {**ctx.find_root().obj, "database": database, "customer": customer}
-    options = [part for name, value in given.items() if value for part in (f"--{name}", value)]
-    own = [sys.executable, "-m", "banking_server", *map(str, options)]
-    return _started_by(own, secrets=_secret_settings())
+    from banking_server.server.settings import PREFIX as BANK
+
+    given = {"database": database, "customer": customer}
+    chosen = {name: value or ctx.find_root().obj[name] for name, value in given.items()}
+    server = _started_by([sys.executable, "-m", "banking_server"], secrets=_secret_settings())
+    # Not as options: a command line is for everybody on this computer to read.
+    told = {f"{BANK}{name.upper()}": value for name, value in chosen.items() if value}
+    server.env = {**(server.env or {}), **told}
+    return server
 
 
 def _started_by(command: list[str], *, secrets: tuple[str, ...]) -> "StdioServerParameters":
@@ -238,7 +242,10 @@ def _secret_settings() -> tuple[str, ...]:
     from banking_server.agent.settings import PREFIX as MODEL
     from banking_server.server.settings import PREFIX as BANK
 
-    return (f"{BANK}SECRET", f"{MODEL}KEY")
+    names = (f"{BANK}SECRET", f"{MODEL}KEY")
+    # A URL may hold a password.
+    is_url = "://" in os.environ.get(f"{BANK}DATABASE", "")
+    return (*names, f"{BANK}DATABASE") if is_url else names
 
 
 def _json_object(text: str) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """The options that several commands have, and what results from them."""
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,7 +11,8 @@ if TYPE_CHECKING:
     from banking_server.server.settings import Settings
 
 DatabaseOption = Annotated[
-    Path | None, typer.Option("--database", help="The database file [BANKING_DATABASE].")
+    str | None,
+    typer.Option("--database", help="The database, a file or a PostgreSQL URL [BANKING_DATABASE]."),
 ]
 CustomerOption = Annotated[
     str | None, typer.Option("--customer", help="The customer to serve [BANKING_CUSTOMER].")

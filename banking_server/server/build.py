@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -109,9 +110,12 @@ async def open_bank(
 
 
 def _is_new(settings: Settings) -> bool:
-    """Whether there is no secret yet, and so has never been a bank."""
-    path = settings.secret_path
-    return settings.secret is None and path is not None and not os.path.exists(path)
+    """Whether there is no secret yet, and so has never been a bank.
+
+    What PostgreSQL keeps is none the younger for a secret that this computer does not have.
+    """
+    path = settings.secret_path if isinstance(settings.database, Path) else None
+    return settings.secret is None and path is not None and not path.exists()
 
 
 async def check_before_serving(settings: Settings) -> list[str]:

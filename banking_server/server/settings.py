@@ -11,9 +11,17 @@ from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import (
+    Field,
+    PlainValidator,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from banking_server.bank.location import Location, in_full, read_location
 from banking_server.bank.money import to_decimal, to_minor
 from banking_server.bank.rules import Rules
 
@@ -36,12 +44,19 @@ class Settings(BaseSettings):
     """The settings of one server or command."""
 
     model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_ignore_empty=True, extra="ignore", frozen=True
+        env_prefix=PREFIX,
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+        # A value may be secret, or hold a password.
+        hide_input_in_errors=True,
     )
 
-    database: Path = Field(
+    database: Annotated[Location, NoDecode, PlainValidator(read_location)] = Field(
         default_factory=lambda: user_data_path("banking-server", appauthor=False) / "bank.db",
-        description="The database file. By default `bank.db` in the user's data directory.",
+        description="The database: a file, or `postgresql://USER:PASSWORD@HOST/DATABASE` (extra "
+        "`[postgres]`), which several servers may share. By default the file `bank.db` in the "
+        "user's data directory.",
     )
     customer: str | None = Field(
         default=None,
@@ -50,12 +65,15 @@ class Settings(BaseSettings):
     secret: SecretStr | None = Field(
         default=None,
         description="The secret behind tokens, confirmation codes and request state; at least 32 "
-        "characters; tell it to nobody. By default the one in the secret file.",
+        "characters; tell it to nobody. By default the one in the secret file. All servers that "
+        "share a database share the secret.",
     )
     secret_file: Path | None = Field(
         default=None,
         description="The file that holds the secret, made on first use and readable by its owner "
-        "only. By default beside the database, with `.secret` added to its name.",
+        "only. By default beside the database file, with `.secret` added to its name. With "
+        "PostgreSQL there is no default, and the file is never made: it has to be the one of all "
+        "servers.",
     )
     host: str = Field(default="127.0.0.1", description="The address that the HTTP server binds.")
     port: int = Field(default=8000, ge=1, le=65535, description="TCP port of the HTTP server.")
@@ -134,7 +152,7 @@ class Settings(BaseSettings):
             return tuple(name.strip() for name in value.split(",") if name.strip())
         return value
 
-    @field_validator("database", "secret_file")
+    @field_validator("secret_file")
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         try:
@@ -195,9 +213,11 @@ class Settings(BaseSettings):
         return f"http://{host}:{self.port}/mcp"
 
     @property
-    def secret_path(self) -> Path:
-        """The file of the secret, used if the environment holds none."""
-        return self.secret_file or self.database.with_name(self.database.name + ".secret")
+    def secret_path(self) -> Path | None:
+        """The file of the secret, used if the environment holds none; None: there is no file."""
+        if self.secret_file is not None or not isinstance(self.database, Path):
+            return self.secret_file
+        return self.database.with_name(self.database.name + ".secret")
 
     def rules(self) -> Rules:
         """Return the bank's rules with these thresholds and times."""
@@ -217,7 +237,10 @@ class Settings(BaseSettings):
 
         The secret is not among them: it only ever comes from the environment or the file.
         """
-        given = self.model_dump(mode="json", include=self.model_fields_set - {"secret"})
+        names = self.model_fields_set - {"secret", "database"}
+        given = self.model_dump(mode="json", include=names)
+        if "database" in self.model_fields_set:
+            given["database"] = in_full(self.database)
         return {
             PREFIX + name.upper(): ",".join(value) if isinstance(value, list) else str(value)
             for name, value in given.items()
@@ -244,5 +267,5 @@ def load_settings(**options: Any) -> Settings:
         if not first["loc"]:
             raise SettingsError(PREFIX + problem) from None
         name = str(first["loc"][0])
-        shown = "" if name == "secret" else f", not {str(first['input'])[:60]!r}"
+        shown = "" if name in ("secret", "database") else f", not {str(first['input'])[:60]!r}"
         raise SettingsError(f"{PREFIX}{name.upper()}: {problem}{shown}") from None

@@ -64,8 +64,14 @@ def load_keys(settings: Settings) -> Keys:
     if settings.secret is not None:
         return Keys.derive(settings.secret.get_secret_value().encode())
     path = settings.secret_path
+    if path is None:
+        raise SecretUnavailable(
+            "A PostgreSQL database has no secret file beside it: BANKING_SECRET or "
+            "BANKING_SECRET_FILE must give the secret that all its servers share."
+        )
     try:
-        if not path.exists():
+        # A new one for a database that others serve would make its tokens and codes worthless.
+        if isinstance(settings.database, Path) and not path.exists():
             _make_secret_file(path)
         return Keys.derive(_read_secret_file(path))
     except OSError as error:

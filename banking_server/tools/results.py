@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from banking_server.bank.rules import NotFound, Refused, TooMany
-from banking_server.bank.storage import BankBusy
+from banking_server.bank.storage import BankBusy, MaybeDone
 from banking_server.chaining import META_KEY, Directive
 
 logger = logging.getLogger(__name__)
@@ -132,7 +132,8 @@ def temporarily_unavailable(tool: str, error: BaseException) -> CallToolResult:
     if isinstance(error, BankBusy):
         return refuse("busy", None, BUSY)
     incident = log_incident(tool, error)
-    return refuse("unavailable", None, incident_words(incident), incident=incident)
+    words = _MAYBE_DONE if isinstance(error, MaybeDone) else _NOT_DONE
+    return refuse("unavailable", None, incident_words(incident, words), incident=incident)
 
 
 def log_incident(called: str, problem: BaseException | str) -> str:
@@ -145,12 +146,16 @@ def log_incident(called: str, problem: BaseException | str) -> str:
     return incident
 
 
-def incident_words(incident: str) -> str:
-    """Tell the caller of a failure of ours."""
-    return (
-        "The bank is temporarily unavailable. Nothing was changed except what you were already "
-        f"told. {try_again_later(incident)}."
-    )
+_NOT_DONE: Final = "Nothing was changed except what you were already told."
+_MAYBE_DONE: Final = (
+    "What you asked for may have been done or not. Make the same call again to find out: nothing "
+    "is done twice."
+)
+
+
+def incident_words(incident: str, words: str = _NOT_DONE) -> str:
+    """Tell the caller of a failure of ours, and with it what it left."""
+    return f"The bank is temporarily unavailable. {words} {try_again_later(incident)}."
 
 
 def try_again_later(incident: str) -> str:

@@ -1,14 +1,18 @@
 """A bank to test against: its clock, its callers, and a way past it to the file."""
 
 import sqlite3
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy.engine import URL
+
 from banking_server.bank import opening
 from banking_server.bank.audit import Call
+from banking_server.bank.location import Location
 from banking_server.bank.rules import Rules
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import (
@@ -19,6 +23,7 @@ from banking_server.bank.transfers import (
     prepare_transfer,
 )
 
+from ..kit import postgres
 from ..kit.words import EVERYDAY, SAVINGS
 
 DATA = Path(__file__).parents[2] / "data"
@@ -34,7 +39,7 @@ BAD_IDS = ["", "nobody", "\ud800", "a\x00b", "x" * 1_000_000, "é", "' OR 1=1 --
 
 
 async def open_bank(
-    path: Path,
+    path: Location,
     *,
     rules: Rules | None = None,
     data: Path = DATA,
@@ -107,23 +112,35 @@ async def posted(bank: Bank, amount: str = "100.00", **more: Any) -> Posted:
     return outcome
 
 
-def sql(path: Path, statement: str, *values: object) -> list[tuple[Any, ...]]:
-    """Do to the file what no function of the bank does; return the rows."""
+def sql(path: Location, statement: str, *values: object) -> list[tuple[Any, ...]]:
+    """Do to the database what no function of the bank does; return the rows."""
+    return _sql(path, statement, values)
+
+
+def _sql(
+    path: Location, statement: str, values: Sequence[object] | Mapping[str, object]
+) -> list[tuple[Any, ...]]:
+    if isinstance(path, URL):
+        text = statement.replace("?", "%s").replace(":now", "%(now)s")
+        return postgres.run(path, text, values or None)
     with closing(sqlite3.connect(path, timeout=10)) as connection, connection:
         connection.execute("PRAGMA foreign_keys = ON")
         return connection.execute(statement, values).fetchall()
 
 
-def set_flag(path: Path, account_id: str, flag: str, value: bool) -> None:
+def set_flag(path: Location, account_id: str, flag: str, value: bool) -> None:
     sql(path, f"UPDATE account SET {flag} = ? WHERE account_id = ?", value, account_id)
 
 
-def check_books(path: Path, now: datetime) -> None:
+def check_books(path: Location, now: datetime) -> None:
     """Check everything that must hold of the ledger at any moment."""
-    with closing(sqlite3.connect(path, timeout=10)) as connection:
-        for complaint, statement in _BOOKS.items():
-            assert not connection.execute(statement, {"now": _stored(now)}).fetchall(), complaint
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    is_file = not isinstance(path, URL)
+    for complaint, statement in _BOOKS.items():
+        values = {"now": _stored(now) if is_file else now} if ":now" in statement else {}
+        assert not _sql(path, statement, values), complaint
+    if is_file:
+        assert sql(path, "PRAGMA foreign_key_check") == []
+        assert sql(path, "PRAGMA integrity_check") == [("ok",)]
 
 
 _BOOKS = {
@@ -150,10 +167,12 @@ _BOOKS = {
     "an account's totals are not the sums of its entries": """
         SELECT account_id FROM account AS a LEFT JOIN (
             SELECT account_id, max(posted_at) AS last,
-                -sum(min(amount_minor, 0)) AS debits, sum(max(amount_minor, 0)) AS credits
+                sum(CASE WHEN amount_minor < 0 THEN -amount_minor ELSE 0 END) AS debits,
+                sum(CASE WHEN amount_minor > 0 THEN amount_minor ELSE 0 END) AS credits
             FROM entry GROUP BY 1) AS e USING (account_id)
-        WHERE (debits_posted_minor, credits_posted_minor, last_posted_at)
-            IS NOT (coalesce(debits, 0), coalesce(credits, 0), last)""",
+        WHERE (debits_posted_minor, credits_posted_minor)
+            <> (coalesce(debits, 0), coalesce(credits, 0))
+            OR last_posted_at IS DISTINCT FROM last""",
     "what is pending on an account is not the sum of its pending transfers": """
         SELECT account_id FROM account AS a WHERE debits_pending_minor <> (
             SELECT coalesce(sum(amount_minor), 0) FROM transfer
@@ -161,7 +180,7 @@ _BOOKS = {
     "the totals after an entry are not the sums up to it": """
         SELECT entry_id FROM (
             SELECT *, sum(amount_minor) OVER (
-                PARTITION BY account_id ORDER BY posted_at, posting_id) AS balance FROM entry)
+                PARTITION BY account_id ORDER BY posted_at, posting_id) AS balance FROM entry) AS e
         WHERE credits_after_minor - debits_after_minor <> balance""",
     "an entry is not dated as its posting is": """
         SELECT entry_id FROM entry JOIN posting AS p USING (posting_id)
@@ -170,7 +189,6 @@ _BOOKS = {
         SELECT transfer_id FROM transfer JOIN account ON account_id = to_account_id
         WHERE status = 'posted' AND account_type = 'external' AND amount_minor >= 300000
         AND transfer_id NOT IN (SELECT transfer_id FROM compliance_report)""",
-    "a foreign key points nowhere": "PRAGMA foreign_key_check",
 }
 
 
@@ -178,6 +196,6 @@ def _stored(at: datetime) -> str:
     return f"{at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
-def outcomes(path: Path) -> list[tuple[Any, ...]]:
+def outcomes(path: Location) -> list[tuple[Any, ...]]:
     """Return (tool, outcome, subject) of every audit event, oldest first."""
     return sql(path, "SELECT tool, outcome, subject FROM audit_event ORDER BY event_id")

@@ -1,7 +1,5 @@
 """What customers see of their accounts, and that they see nothing of anybody else's."""
 
-from pathlib import Path
-
 import pytest
 
 from banking_server.bank.accounts import (
@@ -13,6 +11,7 @@ from banking_server.bank.accounts import (
     list_customers,
     payable_accounts,
 )
+from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.statement import get_statement
 from banking_server.bank.storage import Bank
@@ -33,7 +32,7 @@ async def test_customers(bank: Bank) -> None:
     assert await list_customers(bank) == ["CUST001", "CUST002", "CUST003"]
 
 
-async def test_the_list_is_the_callers_own_in_order(bank: Bank, path: Path) -> None:
+async def test_the_list_is_the_callers_own_in_order(bank: Bank, path: Location) -> None:
     views = await list_accounts(bank, call("list"))
     assert ids(views) == sorted([LOCKED, SAVINGS, EVERYDAY, RETIREMENT, DEPOSIT, EURO, PAYEE])
     assert views[0] == AccountView(
@@ -95,14 +94,14 @@ async def test_from_some_accounts_it_is_no_question_where_to(bank: Bank, source:
     assert await payable_accounts(bank, "CUST001", source, NOW) is None
 
 
-async def test_questions_are_not_audited(bank: Bank, path: Path) -> None:
+async def test_questions_are_not_audited(bank: Bank, path: Location) -> None:
     await find_account(bank, "CUST001", SAVINGS, NOW)
     await debit_accounts(bank, "CUST001", NOW)
     await payable_accounts(bank, "CUST001", SAVINGS, NOW)
     assert outcomes(path) == []
 
 
-async def test_a_balance_counts_reservations_until_they_expire(bank: Bank, path: Path) -> None:
+async def test_a_balance_counts_reservations_until_they_expire(bank: Bank, path: Location) -> None:
     await prepared(bank, "100.00")
     expected = Balance(EVERYDAY, "Everyday Checking", "USD", 185_040, 10_000, 175_040, NOW)
     assert await get_balance(bank, call("balance"), EVERYDAY) == expected
@@ -125,7 +124,7 @@ async def test_the_banks_own_account_is_nobodys(bank: Bank) -> None:
     assert await get_balance(bank, call(), equity) == NotFound(Argument.ACCOUNT_ID, equity)
 
 
-async def test_a_payees_figures_are_refused(bank: Bank, path: Path) -> None:
+async def test_a_payees_figures_are_refused(bank: Bank, path: Location) -> None:
     balance = await get_balance(bank, call(), PAYEE)
     statement = await get_statement(bank, call(), PAYEE, days=30, cursor=None)
     assert isinstance(balance, Refused)

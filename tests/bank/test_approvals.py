@@ -1,7 +1,5 @@
 """A manager's approval: asked for once, decided once."""
 
-from pathlib import Path
-
 import pytest
 
 from banking_server.bank.approvals import (
@@ -12,6 +10,7 @@ from banking_server.bank.approvals import (
     list_open_approvals,
     request_approval,
 )
+from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import Prepared, cancel_transfer
@@ -39,7 +38,7 @@ async def decide(
     return await decide_approval(bank, approval_id, granted=granted, manager=manager, now=at)  # type: ignore[arg-type]
 
 
-async def test_a_request_is_made_once(bank: Bank, path: Path) -> None:
+async def test_a_request_is_made_once(bank: Bank, path: Location) -> None:
     transfer_id = await over(bank)
     first = await requested(bank, transfer_id)
     assert first.approval == ApprovalView(
@@ -62,7 +61,7 @@ async def test_a_request_is_made_once(bank: Bank, path: Path) -> None:
     assert outcomes(path)[1] == ("request", "approval_requested", first.approval.approval_id)
 
 
-async def test_a_grant_lets_it_be_confirmed(bank: Bank, path: Path) -> None:
+async def test_a_grant_lets_it_be_confirmed(bank: Bank, path: Location) -> None:
     transfer_id = await over(bank)
     approval_id = (await requested(bank, transfer_id)).approval.approval_id
     view = await decide(bank, approval_id, True)
@@ -84,7 +83,7 @@ async def test_a_grant_lets_it_be_confirmed(bank: Bank, path: Path) -> None:
     ]
 
 
-async def test_a_refusal_voids_and_frees_the_funds(bank: Bank, path: Path) -> None:
+async def test_a_refusal_voids_and_frees_the_funds(bank: Bank, path: Location) -> None:
     transfer_id = await over(bank)
     approval_id = (await requested(bank, transfer_id)).approval.approval_id
     view = await decide(bank, approval_id, False)
@@ -157,7 +156,7 @@ async def test_somebody_elses_transfer_is_unknown(bank: Bank) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  ", "a\nb", "\ud800", "x" * 501])
-async def test_reasons_and_managers_are_fit_to_keep(bank: Bank, path: Path, text: str) -> None:
+async def test_reasons_and_managers_are_fit_to_keep(bank: Bank, path: Location, text: str) -> None:
     transfer_id = await over(bank)
     outcome = await request_approval(bank, call(), transfer_id, reason=text)
     assert isinstance(outcome, Refused)

@@ -1,5 +1,7 @@
 """Every call leaves one event, with what the call changed and nothing secret."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +17,10 @@ from banking_server.bank import (
     transfers,
 )
 from banking_server.bank.audit import Call, Outcome, list_events, record
+from banking_server.bank.location import Location
+from banking_server.bank.models import AuditEvent
 from banking_server.bank.storage import Bank
+from banking_server.bank.transaction import TABLES
 
 from ..kit.words import EVERYDAY, LOCKED, PAYEE, wrong
 from .support import MINUTE, NOW, call, confirm, outcomes, prepare, prepared, sql
@@ -63,42 +68,56 @@ async def test_a_level_that_is_none_is_left_out(bank: Bank, level: int) -> None:
     assert event.chain_level is None
 
 
+@contextmanager
+def no_room_for_events(path: Location) -> Iterator[None]:
+    if isinstance(path, Path):
+        sql(
+            path,
+            """CREATE TRIGGER no_room_for_events BEFORE INSERT ON audit_event
+               BEGIN SELECT RAISE(ABORT, 'no_room_for_events'); END""",
+        )
+        yield
+        return
+    limit = "CONSTRAINT no_room_for_events"
+    sql(path, f"ALTER TABLE audit_event ADD {limit} CHECK (false) NOT VALID")
+    try:
+        yield
+    finally:
+        sql(path, f"ALTER TABLE audit_event DROP {limit}")
+
+
 async def test_an_event_commits_with_what_the_call_changed_or_not_at_all(
-    bank: Bank, path: Path
+    bank: Bank, path: Location
 ) -> None:
-    sql(
-        path,
-        """CREATE TRIGGER full BEFORE INSERT ON audit_event
-           BEGIN SELECT RAISE(ABORT, 'no room for events'); END""",
-    )
     before = sql(path, "SELECT * FROM transfer")
     the_call = call()
-    with pytest.raises(Exception, match="no room for events"):
-        await prepare(bank)
-    with pytest.raises(Exception, match="no room for events"):
-        await record(bank, the_call, "x")
+    with no_room_for_events(path):
+        with pytest.raises(Exception, match="no_room_for_events"):
+            await prepare(bank)
+        with pytest.raises(Exception, match="no_room_for_events"):
+            await record(bank, the_call, "x")
     assert not the_call.recorded
     assert sql(path, "SELECT * FROM transfer") == before == []
 
 
-async def test_a_locked_attempt_stores_only_its_event(bank: Bank, path: Path) -> None:
-    tables = [
-        name
-        for (name,) in sql(path, "SELECT name FROM sqlite_master WHERE type = 'table'")
-        if name not in ("audit_event", "sqlite_sequence")
-    ]
+async def test_a_locked_attempt_stores_only_its_event(bank: Bank, path: Location) -> None:
+    tables = [table.name for record, table in TABLES.items() if record is not AuditEvent]
     before = {name: sql(path, f"SELECT * FROM {name}") for name in tables}
     await prepare(bank, source=LOCKED, target=PAYEE)
     assert {name: sql(path, f"SELECT * FROM {name}") for name in tables} == before
     assert outcomes(path) == [("prepare", "account_locked", LOCKED)]
 
 
-async def test_no_code_is_ever_stored(bank: Bank, path: Path) -> None:
+async def test_no_code_is_ever_stored(bank: Bank, path: Location) -> None:
     outcome = await prepared(bank)
     await confirm(bank, outcome.transfer.transfer_id, agreed=False, code=wrong(outcome.code))
     await confirm(bank, outcome.transfer.transfer_id, agreed=False, code=outcome.code)
     await bank.close()
-    stored = b"".join(f.read_bytes() for f in path.parent.glob("bank.db*"))
+    if isinstance(path, Path):
+        stored = b"".join(f.read_bytes() for f in path.parent.glob("bank.db*"))
+    else:
+        rows = [sql(path, f"SELECT * FROM {table.name}") for table in TABLES.values()]
+        stored = str(rows).encode()
     assert outcome.code.encode() not in stored
     assert wrong(outcome.code).encode() not in stored
 

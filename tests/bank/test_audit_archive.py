@@ -98,6 +98,10 @@ async def test_an_empty_trail(tmp_path: Path, path: Path) -> None:
     await bank.close()
 
 
+class Killed(BaseException):
+    """Ends everything on its way."""
+
+
 @pytest.mark.parametrize("killed", ["publish", "_note", "_delete_some"])
 async def test_killed_in_between_it_can_be_repeated(
     bank: Bank, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str
@@ -110,12 +114,12 @@ async def test_killed_in_between_it_can_be_repeated(
         nonlocal left
         left -= 1
         if left < 0:
-            raise KeyboardInterrupt
+            raise Killed
         return step(*arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(audit_archive, killed, kill)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(Killed):
             await archive(bank, file)
     # Every event is in the database or in the file.
     there = await tools(bank)

@@ -18,7 +18,7 @@ from banking_server.bank.storage import Bank, DatabaseMissing, DatabaseUnavailab
 
 from .support import NOW, call, check_books, open_bank, outcomes, posted, sql
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.only_on("sqlite")]
 
 
 def said(path: Path) -> list[str]:

@@ -1,10 +1,9 @@
 """Cancelling: before the money has moved, and as often as one likes."""
 
-from pathlib import Path
-
 import pytest
 
 from banking_server.bank.accounts import Balance, get_balance
+from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, Refused
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import Cancelled, Voided, cancel_transfer
@@ -27,7 +26,7 @@ async def cancel(bank: Bank, transfer_id: str, *, customer: str = "CUST001", at=
 
 @pytest.mark.parametrize("on", [None, "2026-03-05"])
 async def test_pending_and_scheduled_can_be_cancelled(
-    bank: Bank, path: Path, on: str | None
+    bank: Bank, path: Location, on: str | None
 ) -> None:
     transfer_id = (await prepared(bank, on=on)).transfer.transfer_id
     if on:
@@ -44,13 +43,13 @@ async def test_pending_and_scheduled_can_be_cancelled(
     assert ("cancel", "cancelled", transfer_id) in outcomes(path)
 
 
-async def test_a_locked_accounts_transfer_can_be_cancelled(bank: Bank, path: Path) -> None:
+async def test_a_locked_accounts_transfer_can_be_cancelled(bank: Bank, path: Location) -> None:
     transfer_id = (await prepared(bank)).transfer.transfer_id
     set_flag(path, EVERYDAY, "is_locked", True)
     assert isinstance(await cancel(bank, transfer_id), Cancelled)
 
 
-async def test_what_is_posted_cannot_be_cancelled(bank: Bank, path: Path) -> None:
+async def test_what_is_posted_cannot_be_cancelled(bank: Bank, path: Location) -> None:
     receipt = await posted(bank)
     transfer_id = receipt.transfer.transfer_id
     outcome = await cancel(bank, transfer_id)
@@ -60,7 +59,7 @@ async def test_what_is_posted_cannot_be_cancelled(bank: Bank, path: Path) -> Non
     assert await confirm(bank, transfer_id) == receipt
 
 
-async def test_what_has_expired_cannot_be_cancelled(bank: Bank, path: Path) -> None:
+async def test_what_has_expired_cannot_be_cancelled(bank: Bank, path: Location) -> None:
     transfer_id = (await prepared(bank)).transfer.transfer_id
     outcome = await cancel(bank, transfer_id, at=NOW + 10 * MINUTE)
     assert isinstance(outcome, Refused)

@@ -1,10 +1,9 @@
 """Compliance reports: for what was posted, under the rule that applies, once."""
 
-from pathlib import Path
-
 import pytest
 
 from banking_server.bank.compliance import ReportRecorded, record_report
+from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 
@@ -20,7 +19,7 @@ async def reportable(bank: Bank) -> str:
     return (await posted(bank, "3000.00", source=SAVINGS, target=PAYEE)).transfer.transfer_id
 
 
-async def test_a_report_is_filed_once(bank: Bank, path: Path) -> None:
+async def test_a_report_is_filed_once(bank: Bank, path: Location) -> None:
     transfer_id = await reportable(bank)
     first = await record_report(bank, call("report"), transfer_id, RULE)
     assert isinstance(first, ReportRecorded)
@@ -48,7 +47,7 @@ async def test_another_rule_is_refused(bank: Bank, rule: str) -> None:
 
 @pytest.mark.parametrize(("amount", "target"), [("2999.99", PAYEE), ("3000.00", EVERYDAY)])
 async def test_where_no_rule_applies_nothing_is_filed(
-    bank: Bank, path: Path, amount: str, target: str
+    bank: Bank, path: Location, amount: str, target: str
 ) -> None:
     transfer_id = (await posted(bank, amount, source=SAVINGS, target=target)).transfer.transfer_id
     outcome = await record_report(bank, call(), transfer_id, RULE)

@@ -2,12 +2,12 @@
 
 import asyncio
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
 from banking_server.bank.accounts import Balance, get_balance
 from banking_server.bank.approvals import decide_approval, request_approval
+from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import (
@@ -74,7 +74,7 @@ async def status(bank: Bank, transfer_id: str) -> str:
 
 
 @pytest.mark.parametrize("by_code", [True, False])
-async def test_a_yes_or_the_code_posts(bank: Bank, path: Path, by_code: bool) -> None:
+async def test_a_yes_or_the_code_posts(bank: Bank, path: Location, by_code: bool) -> None:
     outcome = await prepared(bank, memo="Saving")
     transfer_id = outcome.transfer.transfer_id
     later = NOW + MINUTE
@@ -100,7 +100,7 @@ async def test_a_yes_and_the_right_code_post(bank: Bank) -> None:
 )
 @pytest.mark.parametrize("at", [NOW, NOW + DAY])
 async def test_confirming_again_gives_the_same_receipt(
-    bank: Bank, path: Path, agreed: bool, given: str, at: datetime
+    bank: Bank, path: Location, agreed: bool, given: str, at: datetime
 ) -> None:
     outcome = await prepared(bank)
     transfer_id = outcome.transfer.transfer_id
@@ -112,7 +112,7 @@ async def test_confirming_again_gives_the_same_receipt(
     check_books(path, NOW)
 
 
-async def test_twenty_at_once_post_once(bank: Bank, path: Path) -> None:
+async def test_twenty_at_once_post_once(bank: Bank, path: Location) -> None:
     outcome = await prepared(bank)
     transfer_id = outcome.transfer.transfer_id
     receipts = await asyncio.gather(
@@ -139,7 +139,9 @@ async def test_neither_a_yes_nor_a_code(bank: Bank) -> None:
 
 
 @pytest.mark.parametrize("agreed", [True, False])
-async def test_five_wrong_codes_void_even_with_a_yes(bank: Bank, path: Path, agreed: bool) -> None:
+async def test_five_wrong_codes_void_even_with_a_yes(
+    bank: Bank, path: Location, agreed: bool
+) -> None:
     outcome = await prepared(bank)
     transfer_id, code = outcome.transfer.transfer_id, wrong(outcome.code)
     for left in (4, 3, 2, 1):
@@ -207,7 +209,7 @@ async def test_somebody_elses_transfer_is_unknown_and_untouched(bank: Bank) -> N
 
 
 @pytest.mark.parametrize("given", CODES)
-async def test_too_late(bank: Bank, path: Path, given: str) -> None:
+async def test_too_late(bank: Bank, path: Location, given: str) -> None:
     outcome = await prepared(bank, target=PAYEE, memo="m")
     transfer_id = outcome.transfer.transfer_id
     late = NOW + 10 * MINUTE
@@ -228,7 +230,7 @@ async def test_just_in_time(bank: Bank) -> None:
 
 
 @pytest.mark.parametrize("given", CODES)
-async def test_locked_meanwhile(bank: Bank, path: Path, given: str) -> None:
+async def test_locked_meanwhile(bank: Bank, path: Location, given: str) -> None:
     outcome = await prepared(bank)
     transfer_id = outcome.transfer.transfer_id
     set_flag(path, EVERYDAY, "is_locked", True)
@@ -248,7 +250,7 @@ async def test_locked_meanwhile(bank: Bank, path: Path, given: str) -> None:
     ],
 )
 async def test_flags_are_checked_again(
-    bank: Bank, path: Path, account_id: str, flag: str, field: str
+    bank: Bank, path: Location, account_id: str, flag: str, field: str
 ) -> None:
     transfer_id = (await prepared(bank)).transfer.transfer_id
     set_flag(path, account_id, flag, False)
@@ -261,7 +263,7 @@ async def test_flags_are_checked_again(
     assert isinstance(await confirm(bank, transfer_id), Posted)
 
 
-async def test_funds_are_checked_again(bank: Bank, path: Path) -> None:
+async def test_funds_are_checked_again(bank: Bank, path: Location) -> None:
     transfer_id = (await prepared(bank, "1850.40")).transfer.transfer_id
     # Something this program does not do: reserve what is reserved already.
     sql(
@@ -277,7 +279,7 @@ async def test_funds_are_checked_again(bank: Bank, path: Path) -> None:
     assert await status(bank, transfer_id) == "pending"
 
 
-async def test_the_last_cent_can_be_confirmed(bank: Bank, path: Path) -> None:
+async def test_the_last_cent_can_be_confirmed(bank: Bank, path: Location) -> None:
     await posted(bank, "1850.40")
     assert await balances(bank, EVERYDAY) == (0, 0)
     check_books(path, NOW)
@@ -286,7 +288,7 @@ async def test_the_last_cent_can_be_confirmed(bank: Bank, path: Path) -> None:
 # --- dated in the future
 
 
-async def test_a_future_date_is_scheduled_and_reserves_nothing(bank: Bank, path: Path) -> None:
+async def test_a_future_date_is_scheduled_and_reserves_nothing(bank: Bank, path: Location) -> None:
     outcome = await prepared(bank, "1000.00", on="2026-03-05")
     transfer_id = outcome.transfer.transfer_id
     assert await balances(bank, EVERYDAY) == (185_040, 85_040)
@@ -306,7 +308,7 @@ async def test_a_date_that_has_come_by_the_confirmation_posts(bank: Bank) -> Non
     assert isinstance(receipt, Posted)
 
 
-async def test_what_failed_stays_failed(bank: Bank, path: Path) -> None:
+async def test_what_failed_stays_failed(bank: Bank, path: Location) -> None:
     transfer_id = (await prepared(bank, on="2026-03-05")).transfer.transfer_id
     await confirm(bank, transfer_id)
     set_flag(path, EVERYDAY, "is_locked", True)
@@ -321,7 +323,7 @@ async def test_what_failed_stays_failed(bank: Bank, path: Path) -> None:
 # --- above the threshold
 
 
-async def test_approval_comes_before_the_code(bank: Bank, path: Path) -> None:
+async def test_approval_comes_before_the_code(bank: Bank, path: Location) -> None:
     outcome = await prepare(bank, "10000.01", source=SAVINGS, target=EVERYDAY)
     assert isinstance(outcome, OverThreshold)
     transfer_id = outcome.transfer.transfer_id

@@ -13,7 +13,7 @@ import pytest
 
 from banking_server.bank.driver import Connection
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.only_on("sqlite")]
 
 
 def nothing(_: sqlite3.Connection) -> None:

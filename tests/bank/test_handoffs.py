@@ -1,7 +1,6 @@
 """Handoffs: one open record per reason, a choice, and the agents' desk."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
 
@@ -16,6 +15,7 @@ from banking_server.bank.handoffs import (
     list_open_handoffs,
     open_handoff,
 )
+from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 
@@ -36,7 +36,7 @@ async def opened(
     return outcome
 
 
-async def test_a_handoff_is_opened(bank: Bank, path: Path) -> None:
+async def test_a_handoff_is_opened(bank: Bank, path: Location) -> None:
     outcome = await opened(bank)
     assert outcome.handoff == HandoffView(
         handoff_id=outcome.handoff.handoff_id,
@@ -60,7 +60,7 @@ async def test_without_a_reason_there_is_the_default(bank: Bank, reason: str | N
     assert await find_open_handoff(bank, "CUST001", None) is not None
 
 
-async def test_the_same_reason_again_is_the_open_one(bank: Bank, path: Path) -> None:
+async def test_the_same_reason_again_is_the_open_one(bank: Bank, path: Location) -> None:
     first = await opened(bank)
     again = await opened(bank, choice="callback")
     assert again.handoff.handoff_id == first.handoff.handoff_id
@@ -81,13 +81,13 @@ async def test_another_reason_or_customer_is_another(bank: Bank) -> None:
     assert await find_open_handoff(bank, "CUST003", REASON) is None
 
 
-async def test_many_at_once_are_one(bank: Bank, path: Path) -> None:
+async def test_many_at_once_are_one(bank: Bank, path: Location) -> None:
     all_of_them = await asyncio.gather(*(opened(bank) for _ in range(10)))
     assert len({each.handoff.handoff_id for each in all_of_them}) == 1
     assert sql(path, "SELECT count(*) FROM handoff") == [(1,)]
 
 
-async def test_after_a_claim_the_same_reason_opens_anew(bank: Bank, path: Path) -> None:
+async def test_after_a_claim_the_same_reason_opens_anew(bank: Bank, path: Location) -> None:
     first = await opened(bank)
     await claim_handoff(bank, first.handoff.handoff_id, agent="Ada", now=NOW)
     assert await find_open_handoff(bank, "CUST001", REASON) is None
@@ -96,7 +96,7 @@ async def test_after_a_claim_the_same_reason_opens_anew(bank: Bank, path: Path) 
 
 
 @pytest.mark.parametrize("reason", ["x" * 501, "a\x00b", "\ud800", "x" * 1_000_000])
-async def test_bad_reasons(bank: Bank, path: Path, reason: str) -> None:
+async def test_bad_reasons(bank: Bank, path: Location, reason: str) -> None:
     outcome = await open_handoff(bank, call(), reason=reason, choice=None)
     assert isinstance(outcome, Refused)
     assert outcome.field == "reason"
@@ -122,7 +122,7 @@ async def test_who_is_no_customer_is_refused(bank: Bank, customer: str) -> None:
     assert await find_open_handoff(bank, customer, None) is None
 
 
-async def test_choosing_and_changing_ones_mind(bank: Bank, path: Path) -> None:
+async def test_choosing_and_changing_ones_mind(bank: Bank, path: Location) -> None:
     handoff_id = (await opened(bank)).handoff.handoff_id
     for choice in ("realtime", "realtime", "callback"):
         outcome = await choose(bank, call("choose"), handoff_id, choice)
@@ -154,7 +154,7 @@ async def test_somebody_elses_handoff_is_unknown(bank: Bank) -> None:
     assert outcome == NotFound(Argument.HANDOFF_ID, handoff_id)
 
 
-async def test_claiming(bank: Bank, path: Path) -> None:
+async def test_claiming(bank: Bank, path: Location) -> None:
     handoff_id = (await opened(bank)).handoff.handoff_id
     claimed = await claim_handoff(bank, handoff_id, agent="Ada", now=NOW + HOUR)
     assert isinstance(claimed, HandoffView)

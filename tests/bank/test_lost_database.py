@@ -17,7 +17,7 @@ from banking_server.bank.storage import Bank, DatabaseMissing
 
 from .support import NOW, call, check_books, open_bank, outcomes, posted
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.only_on("sqlite")]
 
 SUFFIXES = ("", "-wal", "-shm", ".lock")
 

@@ -1,11 +1,11 @@
 """Preparing a transfer: what is asked in which order, and what is reserved."""
 
 from datetime import date
-from pathlib import Path
 
 import pytest
 
 from banking_server.bank.accounts import Balance, get_balance
+from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, Rules, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import (
@@ -45,7 +45,7 @@ async def available(bank: Bank, account_id: str = EVERYDAY) -> int:
     return balance.available_minor
 
 
-async def test_a_prepared_transfer_is_pending_and_reserves(bank: Bank, path: Path) -> None:
+async def test_a_prepared_transfer_is_pending_and_reserves(bank: Bank, path: Location) -> None:
     outcome = await prepare(bank, "25.50", target=PAYEE, on="2026-03-10", memo="March")
     assert isinstance(outcome, Prepared)
     transfer_id = outcome.transfer.transfer_id
@@ -78,7 +78,7 @@ async def test_a_prepared_transfer_is_pending_and_reserves(bank: Bank, path: Pat
 @pytest.mark.parametrize("target", [None, LOCKED, PAYEE, "nobody", "\ud800"])
 @pytest.mark.parametrize("amount", ["100.00", "NaN", "-1", "1e15", "99999.00"])
 async def test_a_lock_is_answered_before_anything_else(
-    bank: Bank, path: Path, target: str | None, amount: str
+    bank: Bank, path: Location, target: str | None, amount: str
 ) -> None:
     outcome = await prepare(bank, amount, source=LOCKED, target=target, on="never", memo="\x00")
     assert isinstance(outcome, AccountLocked)
@@ -89,7 +89,9 @@ async def test_a_lock_is_answered_before_anything_else(
     assert sql(path, "SELECT count(*) FROM transfer") == [(0,)]
 
 
-async def test_a_locked_attempt_is_reported_by_the_account_alone(bank: Bank, path: Path) -> None:
+async def test_a_locked_attempt_is_reported_by_the_account_alone(
+    bank: Bank, path: Location
+) -> None:
     the_call = call("prepare")
     outcome = await record_locked_attempt(bank, the_call, LOCKED)
     assert outcome == await prepare(bank, source=LOCKED)
@@ -98,7 +100,9 @@ async def test_a_locked_attempt_is_reported_by_the_account_alone(bank: Bank, pat
 
 
 @pytest.mark.parametrize("account_id", [EVERYDAY, *BAD_IDS])
-async def test_what_is_not_locked_is_not_reported(bank: Bank, path: Path, account_id: str) -> None:
+async def test_what_is_not_locked_is_not_reported(
+    bank: Bank, path: Location, account_id: str
+) -> None:
     set_flag(path, FOREIGN, "is_locked", True)
     the_call = call()
     assert await record_locked_attempt(bank, the_call, account_id) is None
@@ -108,7 +112,7 @@ async def test_what_is_not_locked_is_not_reported(bank: Bank, path: Path, accoun
 
 @pytest.mark.parametrize("account_id", BAD_IDS)
 async def test_unknown_and_foreign_accounts_are_the_same(
-    bank: Bank, path: Path, account_id: str
+    bank: Bank, path: Location, account_id: str
 ) -> None:
     assert await prepare(bank, source=account_id, target=None) == NotFound(
         Argument.FROM_ACCOUNT_ID, excerpt(account_id)
@@ -119,13 +123,13 @@ async def test_unknown_and_foreign_accounts_are_the_same(
     assert [event[1:] for event in outcomes(path)] == [("not_found", None)] * 2
 
 
-async def test_a_foreign_locked_account_is_not_found(bank: Bank, path: Path) -> None:
+async def test_a_foreign_locked_account_is_not_found(bank: Bank, path: Location) -> None:
     set_flag(path, "acc_checking_002", "is_locked", True)
     outcome = await prepare(bank, source="acc_checking_002")
     assert outcome == NotFound(Argument.FROM_ACCOUNT_ID, "acc_checking_002")
 
 
-async def test_a_missing_target_is_asked_for(bank: Bank, path: Path) -> None:
+async def test_a_missing_target_is_asked_for(bank: Bank, path: Location) -> None:
     outcome = await prepare(bank, target=None)
     assert isinstance(outcome, ToAccountMissing)
     assert outcome.account.account_id == EVERYDAY
@@ -172,7 +176,7 @@ async def test_a_missing_target_is_asked_for_last(
     ],
 )
 async def test_what_is_refused_names_its_field_and_stores_nothing(
-    bank: Bank, path: Path, bad: dict[str, str], field: Argument
+    bank: Bank, path: Location, bad: dict[str, str], field: Argument
 ) -> None:
     outcome = await prepare(bank, **bad)
     assert isinstance(outcome, Refused)
@@ -193,7 +197,7 @@ async def test_funds_can_be_used_up_to_the_last_cent_and_are_free_after_expiry(
     assert isinstance(await prepare(bank, "0.01", at=NOW + 10 * MINUTE), Prepared)
 
 
-async def test_the_same_again_is_the_one_that_is_pending(bank: Bank, path: Path) -> None:
+async def test_the_same_again_is_the_one_that_is_pending(bank: Bank, path: Location) -> None:
     # More than half of what is there: a second reservation would not fit.
     first = await prepare(bank, "1000.00", memo="m", on="2026-03-09")
     again = await prepare(bank, "1000.0", memo="m", on="2026-03-09", at=NOW + 9 * MINUTE)
@@ -213,14 +217,14 @@ async def test_the_same_again_is_the_one_that_is_pending(bank: Bank, path: Path)
         {"at": NOW + 10 * MINUTE},
     ],
 )
-async def test_anything_else_is_another(bank: Bank, path: Path, other: dict[str, str]) -> None:
+async def test_anything_else_is_another(bank: Bank, path: Location, other: dict[str, str]) -> None:
     first = await prepared(bank, "10.00")
     second = await prepared(bank, **({"amount": "10.00"} | other))  # type: ignore[arg-type]
     assert second.transfer.transfer_id != first.transfer.transfer_id
     assert sql(path, "SELECT count(*) FROM transfer") == [(2,)]
 
 
-async def test_what_is_confirmed_is_not_repeated(bank: Bank, path: Path) -> None:
+async def test_what_is_confirmed_is_not_repeated(bank: Bank, path: Location) -> None:
     first = await prepared(bank)
     await confirm(bank, first.transfer.transfer_id)
     assert (await prepared(bank)).transfer.transfer_id != first.transfer.transfer_id
@@ -228,7 +232,7 @@ async def test_what_is_confirmed_is_not_repeated(bank: Bank, path: Path) -> None
 
 
 async def test_above_the_threshold_a_manager_is_needed_and_there_is_a_day(
-    bank: Bank, path: Path
+    bank: Bank, path: Location
 ) -> None:
     at_the_threshold = await prepare(bank, "10000.00", source=SAVINGS, target=EVERYDAY)
     assert isinstance(at_the_threshold, Prepared)
@@ -244,7 +248,7 @@ async def test_above_the_threshold_a_manager_is_needed_and_there_is_a_day(
     assert outcomes(path)[1] == ("prepare", "over_threshold", outcome.transfer.transfer_id)
 
 
-async def test_the_settings_are_the_rules(path: Path) -> None:
+async def test_the_settings_are_the_rules(path: Location) -> None:
     bank = await open_bank(path, rules=Rules(approval_threshold_minor=100, transfer_expiry=MINUTE))
     small, large = await prepare(bank, "1.00"), await prepare(bank, "1.01")
     await bank.close()
@@ -252,7 +256,7 @@ async def test_the_settings_are_the_rules(path: Path) -> None:
     assert isinstance(large, OverThreshold)
 
 
-async def test_a_code_depends_on_the_key_and_the_transfer_only(path: Path) -> None:
+async def test_a_code_depends_on_the_key_and_the_transfer_only(path: Location) -> None:
     from banking_server.bank.transfers import confirmation_code
 
     # RFC 4226 truncation over HMAC-SHA256: held still, so that a restart changes no code.
@@ -266,7 +270,7 @@ async def test_finding_what_is_not_there(bank: Bank, transfer_id: str) -> None:
     assert await find_transfer(bank, "CUST001", transfer_id, NOW) is None
 
 
-async def test_finding_is_for_the_owner_and_shows_expiry(bank: Bank, path: Path) -> None:
+async def test_finding_is_for_the_owner_and_shows_expiry(bank: Bank, path: Location) -> None:
     transfer_id = (await prepared(bank)).transfer.transfer_id
     before = outcomes(path)
     assert await find_transfer(bank, "CUST002", transfer_id, NOW) is None

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from banking_server.bank.location import Location, in_full
+
 from ..kit.words import EVERYDAY, SAVINGS
 from .support import DATA, NOW, check_books, open_bank, outcomes, posted, prepared, sql
 
@@ -16,9 +18,9 @@ pytestmark = pytest.mark.anyio
 WORKER = Path(__file__).with_name("worker.py")
 
 
-def start(path: Path, name: str, count: int, *more: str) -> subprocess.Popen[str]:
+def start(path: Location, name: str, count: int, *more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, WORKER, path, DATA, name, str(count), DATA.parent, *more],
+        [sys.executable, WORKER, in_full(path), DATA, name, str(count), DATA.parent, *more],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -37,7 +39,7 @@ def let_go(workers: list[subprocess.Popen[str]]) -> None:
         worker.stdin.flush()
 
 
-async def test_processes_share_one_file(path: Path) -> None:
+async def test_processes_share_one_database(path: Location) -> None:
     now = datetime.now(UTC)
     bank = await open_bank(path)
     shared = (await prepared(bank, "7.00", at=now)).transfer.transfer_id
@@ -60,7 +62,8 @@ async def test_processes_share_one_file(path: Path) -> None:
     check_books(path, now)
 
 
-def test_killed_at_every_statement(path: Path, tmp_path: Path) -> None:
+@pytest.mark.only_on("sqlite")
+def test_killed_at_every_statement(path: Location, tmp_path: Path) -> None:
     folder = tmp_path / "killed"
     folder.mkdir()
     done = subprocess.run(
@@ -127,6 +130,7 @@ asyncio.run(load())
 """
 
 
+@pytest.mark.only_on("sqlite")
 def test_the_log_stays_short_while_two_processes_write(path: Path) -> None:
     workers = [
         subprocess.Popen(
@@ -149,7 +153,7 @@ def test_the_log_stays_short_while_two_processes_write(path: Path) -> None:
     check_books(path, NOW)
 
 
-async def test_killed_in_the_middle(path: Path) -> None:
+async def test_killed_in_the_middle(path: Location) -> None:
     acknowledged: list[list[str]] = []
     for attempt in range(1):
         workers = [start(path, f"a{attempt}w{n}", 100_000) for n in range(2)]
@@ -164,7 +168,7 @@ async def test_killed_in_the_middle(path: Path) -> None:
             # A last line may have been cut off by the kill.
             said = ("".join(lines) + rest).rpartition("\n")[0].splitlines()
             acknowledged += [line.split() for line in said]
-        # Straight from the file as the kill left it, its write-ahead log included.
+        # Straight from the database as the kill left it, a file's write-ahead log included.
         check_books(path, datetime.now(UTC))
     status = dict(sql(path, "SELECT transfer_id, status FROM transfer"))
     events = {subject for (subject,) in sql(path, "SELECT subject FROM audit_event")}

@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import date
 from pathlib import Path
 
@@ -11,6 +11,8 @@ import pytest
 
 from banking_server.bank.audit import list_events
 from banking_server.bank.compliance import ReportRecorded, record_report
+from banking_server.bank.location import Location
+from banking_server.bank.postgresql import connect
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import Scheduled, TransferView, settle
 
@@ -45,7 +47,7 @@ async def settle_tomorrow(bank: Bank) -> list[TransferView]:
     return await settle(bank, as_of=TOMORROW.date(), now=TOMORROW)
 
 
-async def test_what_is_due_is_posted_once(bank: Bank, path: Path) -> None:
+async def test_what_is_due_is_posted_once(bank: Bank, path: Location) -> None:
     transfer_id = await scheduled(bank)
     assert await settle(bank, as_of=NOW.date(), now=NOW) == []
     (view,) = await settle_tomorrow(bank)
@@ -65,7 +67,7 @@ async def test_an_earlier_date_can_be_settled_for(bank: Bank) -> None:
     assert view.status == "posted"
 
 
-async def test_the_oldest_date_is_paid_first(bank: Bank, path: Path) -> None:
+async def test_the_oldest_date_is_paid_first(bank: Bank, path: Location) -> None:
     later = await scheduled(bank, "1000.00", on="2026-03-06")
     sooner = await scheduled(bank, "1200.00", on="2026-03-05")
     views = await settle(bank, as_of=date(2026, 3, 6), now=NOW + 2 * DAY)
@@ -90,7 +92,7 @@ async def test_the_oldest_date_is_paid_first(bank: Bank, path: Path) -> None:
     ],
 )
 async def test_what_can_no_longer_be_paid_fails(
-    bank: Bank, path: Path, account_id: str, flag: str, value: bool, reason: str
+    bank: Bank, path: Location, account_id: str, flag: str, value: bool, reason: str
 ) -> None:
     await scheduled(bank)
     set_flag(path, account_id, flag, value)
@@ -110,14 +112,14 @@ async def test_what_is_reserved_is_not_there_to_settle_with(bank: Bank) -> None:
     assert view.status == "failed"
 
 
-async def test_a_lock_on_the_target_does_not_matter(bank: Bank, path: Path) -> None:
+async def test_a_lock_on_the_target_does_not_matter(bank: Bank, path: Location) -> None:
     await scheduled(bank)
     set_flag(path, SAVINGS, "is_locked", True)
     (view,) = await settle_tomorrow(bank)
     assert view.status == "posted"
 
 
-async def test_overdue_pending_transfers_are_marked_expired(bank: Bank, path: Path) -> None:
+async def test_overdue_pending_transfers_are_marked_expired(bank: Bank, path: Location) -> None:
     transfer_id = (await prepared(bank)).transfer.transfer_id
     at = NOW + 10 * MINUTE
     assert await settle(bank, as_of=at.date(), now=at - MINUTE) == []
@@ -127,7 +129,7 @@ async def test_overdue_pending_transfers_are_marked_expired(bank: Bank, path: Pa
     assert await settle(bank, as_of=at.date(), now=at) == []
 
 
-async def test_a_reportable_posting_is_reported_with_it(bank: Bank, path: Path) -> None:
+async def test_a_reportable_posting_is_reported_with_it(bank: Bank, path: Location) -> None:
     transfer_id = await scheduled(bank, "3000.00", source=SAVINGS, target=PAYEE)
     await scheduled(bank, "2999.99", source=SAVINGS, target=PAYEE)
     await settle_tomorrow(bank)
@@ -138,7 +140,7 @@ async def test_a_reportable_posting_is_reported_with_it(bank: Bank, path: Path) 
     assert sql(path, "SELECT report_id FROM compliance_report") == [(again.report.report_id,)]
 
 
-async def test_several_settling_at_once_post_each_once(bank: Bank, path: Path) -> None:
+async def test_several_settling_at_once_post_each_once(bank: Bank, path: Location) -> None:
     due = {await scheduled(bank, f"{n}.00") for n in range(1, 9)}
     other = await open_bank(path)
     runs = await asyncio.gather(
@@ -150,8 +152,15 @@ async def test_several_settling_at_once_post_each_once(bank: Bank, path: Path) -
     check_books(path, TOMORROW)
 
 
-async def test_with_nothing_to_do_nothing_is_written(bank: Bank, path: Path) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")  # A write would have to wait for this one.
+async def test_with_nothing_to_do_nothing_is_written(bank: Bank, path: Location) -> None:
+    with ExitStack() as until_the_end:
+        # A write would have to wait for this one.
+        if isinstance(path, Path):
+            file = until_the_end.enter_context(closing(sqlite3.connect(path, isolation_level=None)))
+            file.execute("BEGIN IMMEDIATE")
+        else:
+            other = until_the_end.enter_context(connect(path))
+            until_the_end.enter_context(other.transaction())
+            other.execute("LOCK TABLE customer, account, transfer, audit_event IN SHARE MODE")
         with anyio.fail_after(2):
             assert await settle_tomorrow(bank) == []

@@ -6,6 +6,7 @@ The model is written from the contract, not from the code: a few dictionaries, n
 import asyncio
 import shutil
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -24,10 +25,12 @@ from hypothesis.stateful import (
 )
 
 from banking_server.bank.approvals import decide_approval, request_approval
+from banking_server.bank.location import Location
 from banking_server.bank.rules import Rules
 from banking_server.bank.transfers import cancel_transfer, settle
 from banking_server.bank.upkeep import find_faults
 
+from ..kit.postgres import Resettable
 from ..kit.words import wrong
 from .records import find_account, find_transfer
 from .support import NOW, call, check_books, confirm, open_bank, prepare, set_flag
@@ -82,12 +85,13 @@ DAYS = st.sampled_from([None, None, None, 0, 1, 2])
 class BankMachine(RuleBasedStateMachine):
     """Everything customers, managers, operators and time can do, in any order."""
 
-    template: Path
+    fresh: Callable[[Path], Location]
+    """Makes a bank, in this folder if it is a file."""
 
     @initialize()
     def open(self) -> None:
         self.folder = Path(tempfile.mkdtemp())
-        self.path = Path(shutil.copy(self.template, self.folder / "bank.db"))
+        self.path = self.fresh(self.folder)
         self.runner = asyncio.Runner()
         self.bank = self.runner.run(open_bank(self.path, rules=RULES))
         self.now = NOW
@@ -379,22 +383,23 @@ class BankMachine(RuleBasedStateMachine):
         self.runner.run(look())
 
 
-@pytest.fixture(scope="module")
-def small_bank(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("small")
+@pytest.fixture
+def fresh(engine: str, tmp_path: Path) -> Callable[[Path], Location]:
     for name, text in FILES.items():
-        (folder / name).write_text(text)
-    path = folder / "bank.db"
+        (tmp_path / name).write_text(text)
 
-    async def fill() -> None:
-        await (await open_bank(path, data=folder)).close()
+    async def fill(location: Location) -> None:
+        await (await open_bank(location, data=tmp_path)).close()
 
-    asyncio.run(fill())
-    return path
+    if engine == "postgresql":
+        database = Resettable("small_bank", fill)
+        return lambda _: database.reset()
+    asyncio.run(fill(tmp_path / "bank.db"))
+    return lambda folder: Path(shutil.copy(tmp_path / "bank.db", folder))
 
 
-def test_random_days_at_the_bank(small_bank: Path) -> None:
-    machine = type("Machine", (BankMachine,), {"template": small_bank})
+def test_random_days_at_the_bank(fresh: Callable[[Path], Location]) -> None:
+    machine = type("Machine", (BankMachine,), {"fresh": staticmethod(fresh)})
     run_state_machine_as_test(
         machine,
         settings=settings(

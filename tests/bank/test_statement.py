@@ -3,10 +3,10 @@
 import base64
 from datetime import date, timedelta
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
+from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, Refused
 from banking_server.bank.statement import Statement, Totals, get_statement
 from banking_server.bank.storage import Bank
@@ -25,7 +25,7 @@ async def statement(
     return found
 
 
-async def test_a_statement_is_newest_first_and_adds_up(bank: Bank, path: Path) -> None:
+async def test_a_statement_is_newest_first_and_adds_up(bank: Bank, path: Location) -> None:
     await posted(bank, "100.00", memo="Something")
     first = await statement(bank)
     assert (first.account_name, first.currency) == ("Everyday Checking", "USD")

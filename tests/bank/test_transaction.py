@@ -31,6 +31,7 @@ async def test_what_is_added_and_changed_is_found(bank: Bank) -> None:
         found = tx.get(AuditEvent, event.event_id)
         assert found == event
         assert found.at.tzinfo is UTC
+        tx.lock("CUST001")
         account = tx.get(Account, EVERYDAY)
         tx.change(account, is_locked=True, last_posted_at=NOW)
         assert (account.is_locked, account.last_posted_at) == (True, NOW)

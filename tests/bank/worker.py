@@ -12,6 +12,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[5])
 
 from banking_server.bank.audit import Call
+from banking_server.bank.location import read_location
 from banking_server.bank.opening import open_bank
 from banking_server.bank.rules import Rules
 from banking_server.bank.storage import Bank
@@ -55,7 +56,7 @@ async def one_transfer(bank: Bank, name: str, number: int) -> None:
 async def main() -> None:
     path, data, name, count = sys.argv[1:5]
     bank = await open_bank(
-        Path(path),
+        read_location(path),
         rules=Rules(),
         code_key=b"k",
         demo_data=Path(data),

@@ -13,15 +13,18 @@ from mcp import Client
 from mcp.server import MCPServer
 from mcp.types import CallToolResult, ElicitResult, InputRequiredResult, TextContent
 from pydantic import SecretStr
+from sqlalchemy.engine import URL
 
 from banking_server.bank import opening
 from banking_server.bank.approvals import decide_approval
+from banking_server.bank.location import Location
 from banking_server.bank.storage import Bank
 from banking_server.packaged import demo_data
 from banking_server.server.build import build_server
 from banking_server.server.settings import Settings
 from banking_server.server.tokens import load_keys
 
+from . import postgres
 from .words import CONFIRM, EVERYDAY, PREPARE, SAVINGS, VERSIONS
 
 START = datetime(2026, 3, 2, 10, 0, tzinfo=UTC)
@@ -46,12 +49,12 @@ def settings(path: Path) -> Settings:
     return Settings(database=path, secret=SecretStr(SECRET), calls_per_second=0)
 
 
-async def fill(path: Path, now: datetime) -> None:
+async def fill(path: Location, now: datetime) -> None:
     bank = await open_bank(path, now)
     await bank.close()
 
 
-async def open_bank(path: Path, now: datetime) -> Bank:
+async def open_bank(path: Location, now: datetime) -> Bank:
     chosen = settings(path)
     return await opening.open_bank(
         path,
@@ -137,16 +140,19 @@ class Customer:
         return await self.call(CONFIRM, transferId=transfer_id, action="cancel", **arguments)
 
 
+def copy_of(filled: Path, folder: Path) -> Path:
+    return Path(shutil.copy(filled, folder / "bank.db"))
+
+
 class World:
     """One bank."""
 
-    def __init__(self, folder: Path, filled: Path) -> None:
-        self.path = folder / "bank.db"
-        shutil.copy(filled, self.path)
+    def __init__(self, location: Location) -> None:
+        self.location = location
         self.clock = Clock()
 
     def server(self, customer: str = "CUST001") -> MCPServer[Any]:
-        return build_server(settings(self.path), customer=customer, clock=self.clock)
+        return build_server(settings(self.location), customer=customer, clock=self.clock)
 
     @asynccontextmanager
     async def customer(
@@ -169,13 +175,19 @@ class World:
         assert not person.answers, "these answers were not asked for"
 
     def sql(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
-        """Read or change the file behind the server's back."""
-        connection = sqlite3.connect(self.path, timeout=10)
+        """Read or change what is stored behind the server's back."""
+        if isinstance(self.location, URL):
+            return postgres.sql(self.location, statement, *parameters)
+        connection = sqlite3.connect(self.location, timeout=10)
         try:
             with connection:
                 return connection.execute(statement, parameters).fetchall()
         finally:
             connection.close()
+
+    def drop(self, table: str) -> None:
+        """Let a table be gone, so that what needs it fails."""
+        self.sql(f"DROP TABLE {table}{' CASCADE' if isinstance(self.location, URL) else ''}")
 
     def stored(self) -> dict[str, list[tuple[Any, ...]]]:
         """Everything that is stored, but for the audit trail."""
@@ -203,7 +215,9 @@ class World:
 
     def books_balance(self) -> None:
         """Whatever a test did, the books have to balance."""
-        if not self.sql("SELECT 1 FROM sqlite_master WHERE name = 'entry'"):
+        tables = "sqlite_master" if isinstance(self.location, Path) else "pg_class"
+        named = "name" if isinstance(self.location, Path) else "relname"
+        if not self.sql(f"SELECT 1 FROM {tables} WHERE {named} = 'entry_of_account'"):
             return
         sums = self.sql("SELECT currency, sum(amount_minor) FROM entry GROUP BY currency")
         assert all(total == 0 for _, total in sums), sums
@@ -211,7 +225,7 @@ class World:
     async def decide(self, *, granted: bool = True, manager: str = "Morgan Example") -> None:
         """Decide the one approval that is open, at the manager's desk."""
         ((approval_id,),) = self.sql("SELECT approval_id FROM approval WHERE status = 'requested'")
-        bank = await open_bank(self.path, self.clock())
+        bank = await open_bank(self.location, self.clock())
         try:
             await decide_approval(
                 bank, approval_id, granted=granted, manager=manager, now=self.clock()

@@ -1,5 +1,6 @@
 """The bank's server as a process, reached over HTTP and stdio, and clients for it."""
 
+import itertools
 import json
 import signal
 import socket
@@ -19,6 +20,7 @@ from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ElicitResult
+from pydantic import SecretStr
 
 from banking_server.chaining import CLIENT_EXTENSION
 from banking_server.server.build import utc_now
@@ -82,9 +84,14 @@ def http_server(folder: Path, *arguments: str, **variables: str) -> Iterator[Htt
             stderr=out,
             env=environment(**chosen),
         )
-    resource = chosen.get("BANKING_RESOURCE_URL")
+    secret = chosen.get("BANKING_SECRET")
     server = HttpServer(
-        Settings(database=folder / "bank.db", port=port, resource_url=resource),
+        Settings(
+            database=chosen["BANKING_DATABASE"],
+            secret=None if secret is None else SecretStr(secret),
+            port=port,
+            resource_url=chosen.get("BANKING_RESOURCE_URL"),
+        ),
         port,
         log,
         process,
@@ -119,14 +126,21 @@ def post(
 ) -> httpx2.Response:
     """Send one message of 2025-11-25 as a client would, and return the HTTP response."""
     sent = {
-        "Content-Type": "application/json",
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": "2025-11-25",
-        **({"Authorization": f"Bearer {token}"} if token is not None else {}),
+        **headers_of(token),
         **{name.replace("_", "-"): value for name, value in headers.items()},
     }
     body = message if isinstance(message, bytes) else json.dumps(message).encode()
     return httpx2.post(server.url, content=body, headers=sent, timeout=PATIENCE)
+
+
+def headers_of(token: str | None) -> dict[str, str]:
+    """Return the headers of every message of 2025-11-25."""
+    return {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": "2025-11-25",
+        **({"Authorization": f"Bearer {token}"} if token is not None else {}),
+    }
 
 
 def tool_call(name: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -167,6 +181,26 @@ def stdio_client(
         env=environment(),
     )
     return Client(server, mode=mode, elicitation_callback=answer, extensions=[CLIENT_EXTENSION])
+
+
+class Alternating(httpx2.AsyncBaseTransport):
+    """Sends each request to the next of several ports."""
+
+    def __init__(self, *ports: int) -> None:
+        self.calls: list[int] = []
+        """The ports that the rounds of tools/call went to."""
+        self._next = itertools.cycle(ports)
+        self._transport = httpx2.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        port = next(self._next)
+        if request.headers.get("Mcp-Method") == "tools/call":
+            self.calls.append(port)
+        request.url = request.url.copy_with(port=port)
+        return await self._transport.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        await self._transport.aclose()
 
 
 class Chooser:

@@ -66,7 +66,7 @@ class HttpBank:
 
     def __init__(self, world: World, apps: list[Any]) -> None:
         self.world = world
-        self.settings = settings(world.path)
+        self.settings = settings(world.location)
         self.apps = apps
 
     @asynccontextmanager
@@ -95,7 +95,7 @@ async def http_bank(world: World) -> AsyncIterator[HttpBank]:
     async with AsyncExitStack() as running:
         apps = []
         for _ in range(2):
-            app = http_app(settings(world.path), clock=world.clock)
+            app = http_app(settings(world.location), clock=world.clock)
             await running.enter_async_context(app.router.lifespan_context(app))
             apps.append(app)
         yield HttpBank(world, apps)

@@ -8,7 +8,7 @@ import pytest
 
 from banking_server.tools import TOOLS
 
-from ..kit.bank import World
+from ..kit.bank import World, copy_of
 from ..kit.words import ACCOUNTS, BALANCE, LOCKED, MODES, SAVINGS
 from ..tools.cases import named
 from .support import FORM, fill_form, given, multiplex, prompt, ref, request, results, statuses
@@ -60,7 +60,7 @@ CONDITIONS: list[tuple[str, dict[str, Any], bool]] = [
 @pytest.fixture(scope="module")
 def tried(tmp_path_factory: pytest.TempPathFactory, filled: Path) -> dict[str, list[str]]:
     """What became of a step under each condition, in each era: all tried over one connection."""
-    world = World(tmp_path_factory.mktemp("bank"), filled)
+    world = World(copy_of(filled, tmp_path_factory.mktemp("bank")))
 
     async def run(mode: str) -> list[str]:
         found: list[str] = []

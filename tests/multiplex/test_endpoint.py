@@ -186,7 +186,7 @@ async def test_a_model_that_is_half_configured_is_one_clear_line_at_the_start(
 ) -> None:
     monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
     with pytest.raises(SettingsError, match=said) as raised:
-        build_server(settings(world.path), customer="CUST001")
+        build_server(settings(world.location), customer="CUST001")
     assert "\n" not in str(raised.value)
 
 
@@ -200,7 +200,7 @@ def test_no_client_of_a_model_is_imported_unless_one_is_configured(world: World)
         "print('openai' in sys.modules)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program, str(world.path)],
+        [sys.executable, "-c", program, str(world.location)],
         capture_output=True,
         text=True,
         check=True,

@@ -17,7 +17,7 @@ from banking_server.tools.multiplex.inference import (
     schema_at,
 )
 
-from ..kit.bank import World
+from ..kit.bank import World, copy_of
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, MODES, PREPARE, SAVINGS, TO_SAVINGS
 from ..tools.cases import named
 from .support import (
@@ -153,7 +153,7 @@ FITTING: list[tuple[str, str, Any]] = [
 @pytest.fixture(scope="module")
 def filled_in(tmp_path_factory: pytest.TempPathFactory, filled: Path) -> dict[str, list[Any]]:
     """What reached the form for each answer, in each era: all asked for over one connection."""
-    world = World(tmp_path_factory.mktemp("bank"), filled)
+    world = World(copy_of(filled, tmp_path_factory.mktemp("bank")))
     model = ClientModel(lambda wanted: FITTING[int(wanted)][1])
 
     async def run(mode: str) -> list[Any]:

@@ -30,7 +30,15 @@ from banking_server.server.tokens import Tokens, load_keys
 
 from ..bank.records import find_transfer
 from ..kit.command import run
-from ..kit.servers import Chooser, HttpServer, http_client, http_server, post, tool_call
+from ..kit.servers import (
+    Alternating,
+    Chooser,
+    HttpServer,
+    http_client,
+    http_server,
+    post,
+    tool_call,
+)
 from ..kit.words import FROM_LOCKED, LOCKED_TEXT, MODES, TO_AN_AGENT, TO_SAVINGS
 
 LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
@@ -67,26 +75,6 @@ async def test_where_no_question_can_be_put_a_text_takes_its_place(bank: HttpSer
         )
     assert (chosen.structured_content or {})["choice"] == "callback"
     assert customer.asked == []
-
-
-class Alternating(httpx2.AsyncBaseTransport):
-    """Sends each request to the next of several ports."""
-
-    def __init__(self, *ports: int) -> None:
-        self.calls: list[int] = []
-        """The ports that the rounds of tools/call went to."""
-        self._next = itertools.cycle(ports)
-        self._transport = httpx2.AsyncHTTPTransport()
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        port = next(self._next)
-        if request.headers.get("Mcp-Method") == "tools/call":
-            self.calls.append(port)
-        request.url = request.url.copy_with(port=port)
-        return await self._transport.handle_async_request(request)
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from mcp.types import CallToolResult
 
 from banking_server.tools import TOOLS
 
-from ..kit.bank import World, audiences, everything, structured, words
+from ..kit.bank import World, audiences, copy_of, everything, structured, words
 from ..kit.words import EVERYDAY, FOREIGN, LOCKED, SAVINGS
 
 TELLING = ("Traceback", "sqlite", "sqlalchemy", "pydantic", ".py", "banking_server", "Resolver")
@@ -70,7 +70,7 @@ def listening() -> Iterator[list[logging.LogRecord]]:
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_any_arguments_get_an_answer(tmp_path: Path, filled: Path, mode: str) -> None:
-    world = World(tmp_path, filled)
+    world = World(copy_of(filled, tmp_path))
     validators = {tool.name: Draft202012Validator(tool.output_schema or False) for tool in TOOLS}
 
     async def everyone(batch: list[tuple[str, dict[str, Any]]]) -> list[CallToolResult]:

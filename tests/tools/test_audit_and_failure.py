@@ -10,7 +10,7 @@ from mcp.types import ErrorData
 
 from banking_server.chaining import IDENTIFIER
 
-from ..kit.bank import World, code_of, everything, next_tool, structured, words
+from ..kit.bank import START, World, code_of, everything, next_tool, structured, words
 from ..kit.words import (
     ACCOUNTS,
     APPROVAL,
@@ -70,8 +70,8 @@ async def test_every_call_leaves_one_event(world: World, mode: str) -> None:
         (BALANCE, "invalid_arguments", None),
         ("(unknown tool)", "unknown_tool", None),
     ]
-    times = world.sql("SELECT DISTINCT at FROM audit_event")
-    assert times == [("2026-03-02T10:00:00.000000Z",)]
+    ((time,),) = world.sql("SELECT DISTINCT at FROM audit_event")
+    assert time in ("2026-03-02T10:00:00.000000Z", START)
 
 
 async def test_a_tool_that_is_gone_is_unknown(world: World) -> None:
@@ -210,7 +210,7 @@ async def test_the_bank_fails_without_a_detail(
         incidents = []
         for tool, arguments, table in calls:
             if table not in dropped:
-                world.sql(f"DROP TABLE {table}")
+                world.drop(table)
                 dropped.add(table)
             posted_id = structured(payee)["transferId"]
             id_ = {"transferId": posted_id if tool == REPORT else transfer_id}

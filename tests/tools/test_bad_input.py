@@ -9,7 +9,7 @@ import anyio
 import pytest
 from mcp.types import CallToolResult
 
-from ..kit.bank import World, refused, structured, words
+from ..kit.bank import World, copy_of, refused, structured, words
 from ..kit.words import (
     APPROVAL,
     BALANCE,
@@ -126,7 +126,7 @@ class Tried:
 
 
 def tried(folder: Path, filled: Path, mode: str, calls: list[tuple[str, dict[str, Any]]]) -> Tried:
-    world = World(folder, filled)
+    world = World(copy_of(filled, folder))
     before = world.stored()
 
     async def run() -> list[CallToolResult]:

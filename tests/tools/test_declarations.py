@@ -13,7 +13,7 @@ from referencing import Registry
 from banking_server.tools import TOOLS, required_scope
 from banking_server.tools.declaration import bank_tool
 
-from ..kit.bank import World, code_of, refused, structured, words
+from ..kit.bank import World, code_of, copy_of, refused, structured, words
 from ..kit.words import (
     ACCOUNTS,
     APPROVAL,
@@ -80,7 +80,7 @@ async def test_the_order_is_always_the_same(world: World, mode: str) -> None:
 @pytest.fixture(scope="module")
 def tools(tmp_path_factory: pytest.TempPathFactory, filled: Path) -> dict[str, Tool]:
     """The tools as a client sees them."""
-    return anyio.run(listed, World(tmp_path_factory.mktemp("bank"), filled))
+    return anyio.run(listed, World(copy_of(filled, tmp_path_factory.mktemp("bank"))))
 
 
 @pytest.mark.parametrize("name", [tool.name for tool in TOOLS])
@@ -271,9 +271,9 @@ async def test_structured_content_keeps_to_the_schema_whatever_the_status(
         world.sql("UPDATE transfer SET status='failed', reason='x' WHERE transfer_id=?", failed)
         await confirm(failed, code)
         locked_meanwhile, code = await prepare(amount=7)
-        world.sql("UPDATE account SET is_locked = 1 WHERE account_id = ?", EVERYDAY)
+        world.sql("UPDATE account SET is_locked = true WHERE account_id = ?", EVERYDAY)
         await confirm(locked_meanwhile, code)
-        world.sql("UPDATE account SET is_locked = 0 WHERE account_id = ?", EVERYDAY)
+        world.sql("UPDATE account SET is_locked = false WHERE account_id = ?", EVERYDAY)
 
         large, code = await prepare(fromAccountId=SAVINGS, toAccountId=PAYEE, amount=12_000)
         await confirm(large, code)
@@ -297,7 +297,7 @@ async def test_structured_content_keeps_to_the_schema_whatever_the_status(
         world.sql("UPDATE handoff SET status='claimed', claimed_by='A', claimed_at=created_at")
         await call(CHOICE, handoffId=handoff_id, choice="realtime")
         await call(HANDOFF, reason="\x00")
-        world.sql("DROP TABLE compliance_report")
+        world.drop("compliance_report")
         await call(REPORT, transferId=large, rule="external-payee-3000")
 
     of_transfers = {status for tool, status in seen.statuses if tool in (PREPARE, CONFIRM)}

@@ -293,7 +293,7 @@ async def test_recovery_of_an_account_locked_meanwhile_hands_off(world: World) -
     async with world.customer() as customer:
         transfer_id = structured(await customer.prepare())["transferId"]
         world.clock.move(minutes=10)
-        world.sql("UPDATE account SET is_locked = 1 WHERE account_id = ?", EVERYDAY)
+        world.sql("UPDATE account SET is_locked = true WHERE account_id = ?", EVERYDAY)
         followed = await call_tool_with_chaining(
             customer.client, CONFIRM, {"transferId": transfer_id, "action": "confirm"}
         )

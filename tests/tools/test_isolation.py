@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from ..kit.bank import Customer, World, code_of, everything, structured
+from ..kit.bank import Customer, World, code_of, copy_of, everything, structured
 from ..kit.words import (
     ACCOUNTS,
     APPROVAL,
@@ -130,7 +130,9 @@ def answered(
 ) -> dict[tuple[str, bool], Answered]:
     """The answers in each era, to a client that can be asked and to one that cannot."""
     return {
-        way: anyio.run(ask_for_anothers, World(tmp_path_factory.mktemp("bank"), filled), *way)
+        way: anyio.run(
+            ask_for_anothers, World(copy_of(filled, tmp_path_factory.mktemp("bank"))), *way
+        )
         for way in EACH_WAY
     }
 

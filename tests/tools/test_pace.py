@@ -69,7 +69,7 @@ def test_who_has_not_called_for_long_is_forgotten() -> None:
 
 
 def server(world: World, seconds: Seconds) -> Any:
-    chosen = settings(world.path).model_copy(update={"calls_per_second": 2})
+    chosen = settings(world.location).model_copy(update={"calls_per_second": 2})
     return build_server(chosen, customer="CUST001", clock=world.clock, monotonic=seconds)
 
 

@@ -486,9 +486,9 @@ async def test_a_failed_transfer_says_why(world: World) -> None:
 async def test_what_no_longer_can_be_paid_is_refused_and_stays(world: World) -> None:
     async with world.customer() as customer:
         transfer_id, code = await prepared(customer)
-        world.sql("UPDATE account SET can_transfer_from = 0 WHERE account_id = ?", EVERYDAY)
+        world.sql("UPDATE account SET can_transfer_from = false WHERE account_id = ?", EVERYDAY)
         refused(await customer.confirm(transfer_id, confirmationCode=code), "fromAccountId")
-        world.sql("UPDATE account SET can_transfer_from = 1 WHERE account_id = ?", EVERYDAY)
+        world.sql("UPDATE account SET can_transfer_from = true WHERE account_id = ?", EVERYDAY)
         assert status_of(world, transfer_id) == "pending"
         result = await customer.confirm(transfer_id, confirmationCode=code)
     assert structured(result)["status"] == "posted"
@@ -497,7 +497,7 @@ async def test_what_no_longer_can_be_paid_is_refused_and_stays(world: World) -> 
 async def test_an_account_locked_meanwhile_hands_off_when_confirmed(world: World) -> None:
     async with world.customer() as customer:
         transfer_id, code = await prepared(customer)
-        world.sql("UPDATE account SET is_locked = 1 WHERE account_id = ?", EVERYDAY)
+        world.sql("UPDATE account SET is_locked = true WHERE account_id = ?", EVERYDAY)
         result = await customer.confirm(transfer_id, confirmationCode=code)
     assert structured(result)["status"] == "account_locked"
     assert next_tool(result) == {
@@ -513,7 +513,7 @@ async def test_an_account_locked_meanwhile_hands_off_when_confirmed(world: World
 async def test_nobody_is_asked_to_confirm_what_a_lock_forbids(world: World, mode: str) -> None:
     async with world.customer(mode=mode, can_be_asked=True) as customer:
         transfer_id, _ = await prepared(customer)
-        world.sql("UPDATE account SET is_locked = 1 WHERE account_id = ?", EVERYDAY)
+        world.sql("UPDATE account SET is_locked = true WHERE account_id = ?", EVERYDAY)
         result = await customer.confirm(transfer_id)
     assert structured(result)["status"] == "account_locked"
     assert customer.asked == []

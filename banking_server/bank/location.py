@@ -1,0 +1,60 @@
+"""Where a bank is kept: the path of a SQLite file, or the URL of a PostgreSQL database.
+
+Written out, a location never shows a password; `in_full` is for the environment of our processes.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+Location = Path | URL
+
+_SCHEME: Final = "postgresql"
+_OPTIONS: Final = {
+    *("host", "hostaddr", "port", "target_session_attrs", "passfile", "channel_binding"),
+    *("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "gssencmode"),
+}
+"""What may follow the `?` of a URL: where the server is and how it is known, and nothing secret.
+
+How long is waited and what a commit means is not for a URL to say.
+"""
+
+
+def read_location(value: object) -> Location:
+    """Read a path, made absolute, or a URL like `postgresql://USER:PASSWORD@HOST/DATABASE`.
+
+    Raises `ValueError`; its message does not repeat anything of a URL.
+    """
+    if isinstance(value, URL):
+        return value
+    text = str(value)
+    if "://" not in text:
+        try:
+            return Path(text).expanduser().absolute()
+        except RuntimeError:
+            raise ValueError("names a home directory that cannot be found") from None
+    if not text.startswith(f"{_SCHEME}://"):
+        raise ValueError(f"must be a path, or a URL that begins with {_SCHEME}://")
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise ValueError(
+            f"must be written like {_SCHEME}://USER:PASSWORD@HOST:PORT/DATABASE"
+        ) from None
+    # A password with an "@" in it would be taken for a host, and be shown.
+    if any("@" in str(part) for part in (url.host, url.database, *url.query.values())):
+        raise ValueError("has an @ too many: in a password it is written %40")
+    if not url.database:
+        raise ValueError(f"must name the database: {_SCHEME}://USER@HOST/DATABASE")
+    if not _OPTIONS.issuperset(url.query):
+        raise ValueError(f"may have these options only: {', '.join(sorted(_OPTIONS))}")
+    return url
+
+
+def in_full(location: Location) -> str:
+    """Return the text that `read_location` reads, password included."""
+    if isinstance(location, URL):
+        return location.render_as_string(hide_password=False)
+    return str(location)

@@ -1,0 +1,366 @@
+"""A bank in a PostgreSQL database, which several servers may share.
+
+**Why a lock, and not SERIALIZABLE.** Everything that a rule may change belongs to one customer:
+transfers go between the accounts and payees of one list. So a write transaction locks that
+customer's row before it reads anything that it decides on, and nothing else, ever:
+
+- Two writes for one customer run one after the other, as they do on SQLite; those of different
+  customers run side by side.
+- Whoever holds one lock waits for no other. There is no order to keep, and no deadlock.
+- Under READ COMMITTED every statement sees what was committed before it began. What is read after
+  the lock was had is as the last writer left it, and nobody can change it until the commit. A look
+  before the lock (whose is this handoff?) only finds out whom to lock; the record is read again.
+- `FOR NO KEY UPDATE` lets others store rows that refer to the customer, such as audit events.
+
+SERIALIZABLE would give the same, but decide after the fact: it aborts transactions that read pages
+of the same small index, whosever rows those were, and every call would have to be run again until
+it gets through. Here the only thing that is ever run again is what a broken connection cut off.
+"""
+
+import asyncio
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import psycopg
+import sqlalchemy as sa
+from psycopg.pq import TransactionStatus
+from sqlalchemy.dialects.postgresql import psycopg as psycopg_dialect
+from sqlalchemy.engine import URL
+
+from banking_server.bank import storage
+from banking_server.bank.models import FUNCTIONS
+from banking_server.bank.storage import (
+    BankBusy,
+    DatabaseFailed,
+    DatabaseUnavailable,
+    MaybeDone,
+    Places,
+    to_the_end,
+)
+from banking_server.bank.transaction import TABLES, Statement, Transaction, value
+
+logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+_Seen = TypeVar("_Seen")
+
+CONNECTIONS: Final = 8
+"""Connections of one process; each piece of work has one to itself, and a thread."""
+APPLICATION_NAME: Final = "banking-server"
+"""What the server's list of sessions shows."""
+DIALECT: Final[sa.Dialect] = psycopg_dialect.dialect()  # type: ignore[no-untyped-call]
+
+_SESSION: Final = {
+    "timezone": "UTC",
+    # A commit that is acknowledged is on the disk, whatever the server does for others.
+    "synchronous_commit": "on",
+    # Nothing waits for ever, in milliseconds: not for a slow statement, not for a lock, and not for
+    # a server process that was stopped while it held one.
+    "statement_timeout": "30000",
+    "lock_timeout": "5000",
+    "idle_in_transaction_session_timeout": "10000",
+}
+_NETWORK: Final = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+_TRY_EVERY_SECONDS: Final = 0.1
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """How a transaction begins and ends."""
+
+    begin: str
+    end: str
+
+
+_READING = _Kind("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "ROLLBACK")
+_WRITING = _Kind("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "COMMIT")
+_WRITING_ON_ONE_STATE = _Kind("BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE", "COMMIT")
+
+_FORMAT: Final = re.compile(r"[0-9]{4}")
+
+_COME_AGAIN: Final = {
+    *("40001", "40P01"),  # serialization, deadlock
+    *("55P03", "57014"),  # a lock, or a statement, took too long
+    *("53300", "57P01", "57P02", "57P03", "25P03"),  # full, stopping, starting, idle for too long
+}
+"""Errors that undo the transaction, and that time mends."""
+
+
+class _ConnectionLost(Exception):
+    """The connection broke, and nothing can have been committed."""
+
+
+def connect(url: URL) -> psycopg.Connection[Any]:
+    """Connect to the database at `url`. Raises `psycopg.Error`."""
+    options = DIALECT.create_connect_args(url)[1]
+    return psycopg.connect(
+        **{
+            "target_session_attrs": "read-write",
+            **options,
+            **_NETWORK,
+            "application_name": APPLICATION_NAME,
+            "client_encoding": "utf8",
+            "options": " ".join(f"-c {name}={value}" for name, value in _SESSION.items()),
+        },
+        autocommit=True,
+    )
+
+
+class PostgresStore:
+    """A `Store` in a PostgreSQL database. Made by `PostgresStore.open`."""
+
+    def __init__(self, url: URL, first: psycopg.Connection[Any]) -> None:
+        self._url = url
+        self._idle = [first]
+        self._places = Places(CONNECTIONS)
+        self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="bank")
+        self._closed = False
+        self._is_reached = True
+
+    @classmethod
+    async def open(cls, url: URL) -> "PostgresStore":
+        """Connect for the first time. Raises `DatabaseUnavailable`."""
+        try:
+            first = await asyncio.to_thread(connect, url)
+        except psycopg.Error as error:
+            raise DatabaseUnavailable(explain(url, error)) from None
+        if first.info.parameter_status("server_encoding") != "UTF8":
+            first.close()
+            raise DatabaseUnavailable(f"The database {url} has to have the encoding UTF8.")
+        return cls(url, first)
+
+    async def until_lost(self) -> str:
+        """Wait for ever: a server that is away comes back with everything that it committed."""
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def close(self) -> None:
+        """Finish what has begun, and close every connection."""
+        if self._closed:
+            return
+        self._closed = True
+        await to_the_end(asyncio.to_thread(self._threads.shutdown))
+        self._close_idle()
+
+    async def read(self, work: Callable[[Transaction], _T]) -> _T:
+        """Run `work` on one state of the database, which it cannot change."""
+        return await self._done(_READING, work, lambda: None)
+
+    async def write(
+        self,
+        work: Callable[[Transaction, _Seen], _T],
+        *,
+        look: Callable[[Transaction], _Seen] | None,
+        committed: Callable[[], None],
+    ) -> _T:
+        """Run `look` and `work` in one transaction, which is on one state if there is a look.
+
+        So what `work` locks after a look may have changed meanwhile; it is told to come again then.
+        """
+        if look is None:
+            return await self._done(_WRITING, lambda tx: work(tx, None), committed)  # type: ignore[arg-type]
+        return await self._done(_WRITING_ON_ONE_STATE, lambda tx: work(tx, look(tx)), committed)
+
+    async def _done(
+        self, kind: _Kind, work: Callable[[Transaction], _T], committed: Callable[[], None]
+    ) -> _T:
+        async with self._places.one():
+            if self._closed:
+                raise DatabaseUnavailable("The database is closed.")
+            loop = asyncio.get_running_loop()
+
+            async def run() -> _T:
+                result = await loop.run_in_executor(self._threads, self._run, kind, work)
+                committed()
+                return result
+
+            return await to_the_end(run())
+
+    # --- on a thread
+
+    def _run(self, kind: _Kind, work: Callable[[Transaction], _T]) -> _T:
+        try:
+            return self._run_once(kind, work)
+        except _ConnectionLost:
+            # What else was kept open has probably gone the same way.
+            self._close_idle()
+        try:
+            return self._run_once(kind, work)
+        except _ConnectionLost:
+            raise BankBusy from None
+
+    def _run_once(self, kind: _Kind, work: Callable[[Transaction], _T]) -> _T:
+        connection = self._take()
+        ending = False
+        try:
+            cursor = connection.cursor()
+            cursor.execute(kind.begin)
+            result = work(Transaction(cursor.execute, DIALECT, lock_rows=True))
+            ending = True
+            cursor.execute(kind.end)
+            if cursor.statusmessage != kind.end:
+                raise DatabaseFailed("A statement failed, so that nothing could be committed.")
+            return result
+        except psycopg.Error as error:
+            if not connection.closed:
+                raise in_our_words(error) from None
+            if ending and kind.end == "COMMIT":
+                raise MaybeDone("The connection to the database broke during a commit.") from None
+            raise _ConnectionLost from None
+        finally:
+            self._put_back(connection)
+
+    def _take(self) -> psycopg.Connection[Any]:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._connect()
+
+    def _put_back(self, connection: psycopg.Connection[Any]) -> None:
+        try:
+            if connection.info.transaction_status != TransactionStatus.IDLE:
+                connection.execute("ROLLBACK")
+        except psycopg.Error:
+            connection.close()
+        if not connection.closed:
+            self._idle.append(connection)
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        """Connect, and try again for a while: a server that is restarted is back in a moment."""
+        give_up_at = time.monotonic() + storage.WAIT_SECONDS
+        while True:
+            try:
+                connection = connect(self._url)
+            except psycopg.Error as error:
+                if self._is_reached:
+                    self._is_reached = False
+                    logger.warning("%s", explain(self._url, error))
+                if self._closed or time.monotonic() > give_up_at:
+                    raise BankBusy from None
+                time.sleep(_TRY_EVERY_SECONDS)
+            else:
+                if not self._is_reached:
+                    self._is_reached = True
+                    logger.warning("The database %s can be used again.", self._url)
+                return connection
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            try:
+                self._idle.pop().close()
+            except IndexError:  # Somebody else took it in this instant.
+                return
+
+
+def in_our_words(error: psycopg.Error) -> Exception:
+    """Return what to raise instead: PostgreSQL's words may hold what is stored, or who we are."""
+    if error.sqlstate in _COME_AGAIN:
+        return BankBusy()
+    if isinstance(error, psycopg.IntegrityError):
+        # Of this class, the first line names the rule that was broken, and no values.
+        return DatabaseFailed(f"The database refused a change: {error.diag.message_primary}.")
+    return DatabaseFailed(f"The database reports an error ({type(error).__name__}).")
+
+
+_CAUSES: Final = {
+    "password": "the user or the password is wrong",
+    "authentication": "the user or the password is wrong",
+    "no pg_hba.conf entry": "the server does not let this user in from here",
+    "does not exist": "there is no such database or user",
+    "starting up": "the server is starting up",
+    "shutting down": "the server is shutting down",
+    "too many": "the server has too many connections",
+    "SSL": "the server and this program do not agree on TLS",
+    "read-only": "the server is read-only",
+}
+"""What PostgreSQL says, by a part of it, in our words; it has no codes for this."""
+
+
+def explain(url: URL, error: Exception) -> str:
+    """Say in one line why the database cannot be used, without the driver's own words."""
+    said = str(error)
+    cause = next((ours for part, ours in _CAUSES.items() if part in said), "it cannot be reached")
+    return f"The database {url} cannot be used: {cause}."
+
+
+LOCK_SCHEMA: Final = "SELECT pg_advisory_xact_lock(1111576139)"
+"""Waits for whoever makes or changes the tables. The number says "BANK"."""
+
+
+def lock_schema(tx: Transaction) -> None:
+    """Let nobody else make or change the tables until the end of the transaction."""
+    tx.run_text("SET LOCAL lock_timeout = '1min'")
+    tx.run_text(LOCK_SCHEMA)
+
+
+_VERSION = Statement(sa.text("SELECT version_num FROM alembic_version"), value)
+_OTHERS = Statement(
+    sa.text(
+        "SELECT pid FROM pg_stat_activity WHERE datname = current_database() "
+        "AND application_name = :name AND pid <> pg_backend_pid()"
+    ).bindparams(name=APPLICATION_NAME),
+    value,
+)
+_TABLES = Statement(
+    # Not to_regclass: within a transaction that may remember what was not there before.
+    sa.text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"),
+    value,
+)
+
+
+def read_format(tx: Transaction) -> int | None:
+    """Return the format of the bank's tables, None in an empty database.
+
+    Raises `DatabaseUnavailable` if the tables are not ours.
+    """
+    tables = tx.all(_TABLES)
+    if not tables:
+        return None
+    version: str | None = tx.first(_VERSION) if "alembic_version" in tables else None
+    if version is None or not _FORMAT.fullmatch(version):
+        raise DatabaseUnavailable("The database is another program's.")
+    return int(version)
+
+
+def copy_in(
+    connection: psycopg.Connection[Any], table: sa.Table, rows: Iterable[Sequence[Any]]
+) -> None:
+    """Store rows with all columns of the table, in their order."""
+    columns = ", ".join(column.name for column in table.columns)
+    with connection.cursor().copy(f"COPY {table.name} ({columns}) FROM STDIN") as copy:
+        for row in rows:
+            copy.write_row(row)
+
+
+def delete_bank(url: URL) -> None:
+    """Drop the tables of the bank at `url`, if there is one.
+
+    Raises `DatabaseUnavailable` if somebody uses it, or it is not one of ours.
+    """
+
+    def delete(tx: Transaction) -> None:
+        if tx.first(_OTHERS):
+            raise DatabaseUnavailable(f"The database {url} is in use; stop the servers first.")
+        if read_format(tx) is None:
+            return
+        for name in (*(table.name for table in TABLES.values()), "alembic_version"):
+            tx.run_text(f"DROP TABLE IF EXISTS {name} CASCADE")
+        for name in FUNCTIONS:
+            tx.run_text(f"DROP FUNCTION IF EXISTS {name}")
+
+    try:
+        with connect(url) as connection, connection.transaction():
+            delete(Transaction(connection.execute, DIALECT, lock_rows=True))
+    except psycopg.Error as error:
+        raise DatabaseUnavailable(explain(url, error)) from None

@@ -1,0 +1,377 @@
+"""PostgreSQL: whom a lock keeps out, what a broken connection does, and what is said of it."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import anyio
+import psycopg
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import URL
+
+from banking_server.bank import opening, postgresql, storage
+from banking_server.bank.accounts import list_accounts
+from banking_server.bank.audit import list_events, record
+from banking_server.bank.models import Account, Customer
+from banking_server.bank.rules import Refused
+from banking_server.bank.storage import (
+    Bank,
+    BankBusy,
+    DatabaseFailed,
+    DatabaseUnavailable,
+    MaybeDone,
+)
+from banking_server.bank.transaction import Statement, Transaction, value
+from banking_server.bank.transfers import Posted
+
+from ..kit import postgres
+from ..kit.words import EVERYDAY, SAVINGS
+from .support import NOW, call, check_books, confirm, open_bank, prepared, sql
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.only_on("postgresql"),
+    pytest.mark.needs_program(postgres.MISSING),
+]
+
+
+# --- the session
+
+
+async def test_every_session_is_set_up(bank: Bank) -> None:
+    wanted = {**postgresql._SESSION, "application_name": "banking-server"}
+    asked = {
+        name: Statement(sa.text(f"SELECT setting FROM pg_settings WHERE name = '{name}'"), value)
+        for name in (name if name != "timezone" else "TimeZone" for name in wanted)
+    }
+
+    def read(tx: Transaction) -> dict[str, str | None]:
+        return {name.lower(): tx.first(one) for name, one in asked.items()}
+
+    assert await bank.read(read) == wanted
+    assert await bank.write(read) == wanted
+
+
+ISOLATION = Statement(sa.text("SELECT current_setting('transaction_isolation')"), value)
+
+
+async def test_each_kind_of_transaction_sees_what_it_should(bank: Bank) -> None:
+    def read(tx: Transaction) -> str | None:
+        return tx.first(ISOLATION)
+
+    assert await bank.read(read) == "repeatable read"
+    assert await bank.write(read) == "read committed"
+    seen = await bank.look_and_write(read, lambda tx, seen: (seen, read(tx)))
+    assert seen == ("repeatable read", "repeatable read")
+
+
+# --- the lock
+
+
+class Elsewhere:
+    """Another server's transaction, which holds a customer's lock until it is let go."""
+
+    def __init__(self, url: URL, customer: str = "CUST001") -> None:
+        self.connection = postgresql.connect(url)
+        self.connection.execute("BEGIN")
+        self.connection.execute(
+            "SELECT * FROM customer WHERE customer_id = %s FOR NO KEY UPDATE", (customer,)
+        )
+
+    def commit(self, statement: str = "SELECT") -> None:
+        self.connection.execute(statement)
+        self.connection.execute("COMMIT")
+        self.connection.close()
+
+
+async def until_it_waits(url: URL) -> None:
+    with anyio.fail_after(10):
+        while not sql(url, "SELECT 1 FROM pg_locks WHERE NOT granted"):
+            await asyncio.sleep(0.01)
+
+
+async def test_what_is_read_after_the_lock_is_as_the_last_writer_left_it(
+    bank: Bank, path: URL
+) -> None:
+    transfer_id = (await prepared(bank)).transfer.transfer_id
+    elsewhere = Elsewhere(path)
+    confirming = asyncio.ensure_future(confirm(bank, transfer_id))
+    await until_it_waits(path)
+    # Somebody else spends it all meanwhile.
+    elsewhere.commit(
+        f"UPDATE account SET debits_posted_minor = credits_posted_minor "
+        f"WHERE account_id = '{EVERYDAY}'"
+    )
+    assert isinstance(await confirming, Refused)
+
+
+async def test_one_customer_does_not_wait_for_another(bank: Bank, path: URL) -> None:
+    elsewhere = Elsewhere(path, "CUST002")
+    with anyio.fail_after(4):
+        assert isinstance(await confirm(bank, (await prepared(bank)).transfer.transfer_id), Posted)
+    elsewhere.commit()
+
+
+async def test_reading_and_recording_do_not_wait(bank: Bank, path: URL) -> None:
+    elsewhere = Elsewhere(path)
+    with anyio.fail_after(4):
+        await list_accounts(bank, call())
+        await record(bank, call(), "x")
+    elsewhere.commit()
+
+
+async def test_a_lock_that_is_not_to_be_had_is_busy(
+    path: URL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(postgresql._SESSION, "lock_timeout", "50")  # type: ignore[index]
+    bank = await open_bank(path)
+    elsewhere = Elsewhere(path)
+    with pytest.raises(BankBusy):
+        await prepared(bank)
+    elsewhere.commit()
+    await prepared(bank)
+    await bank.close()
+
+
+async def test_a_server_that_stops_while_it_holds_a_lock_loses_it(
+    bank: Bank, path: URL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(
+        postgresql._SESSION,  # type: ignore[index]
+        "idle_in_transaction_session_timeout",
+        "50",
+    )
+    Elsewhere(path)  # It is never heard of again.
+    await prepared(bank)
+
+
+async def test_more_than_there_are_connections_wait_and_not_for_ever(
+    bank: Bank, path: URL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(storage, "WAIT_SECONDS", 0.05)
+    go_on = threading.Event()
+    at_work = [
+        asyncio.ensure_future(bank.read(lambda tx: go_on.wait(10)))
+        for _ in range(postgresql.CONNECTIONS)
+    ]
+    await asyncio.sleep(0)
+    with pytest.raises(BankBusy):
+        await record(bank, call(), "too late")
+    monkeypatch.setattr(storage, "MAX_WAITING", 0)
+    with pytest.raises(BankBusy):
+        await record(bank, call(), "too many")
+    go_on.set()
+    assert await asyncio.gather(*at_work) == [True] * postgresql.CONNECTIONS
+    assert await list_events(bank) == []
+
+
+# --- connections that break
+
+PID = Statement(sa.text("SELECT pg_backend_pid()"), value)
+
+
+def broken_at(
+    url: URL, times: int, then: Callable[[Transaction], None]
+) -> tuple[list[int], object]:
+    """Return a piece of work whose connection breaks in the middle, so many times."""
+    tried: list[int] = []
+
+    def work(tx: Transaction) -> None:
+        tx.add(Customer(customer_id="CUST009", name="Nobody"))
+        tried.append(1)
+        if len(tried) <= times:
+            with psycopg.connect(url.render_as_string(hide_password=False)) as other:
+                other.execute("SELECT pg_terminate_backend(%s, 5000)", (tx.first(PID),))
+        then(tx)
+
+    return tried, work
+
+
+def look_again(tx: Transaction) -> None:
+    tx.first(PID)
+
+
+async def test_work_that_a_broken_connection_cut_off_is_done_again_once(
+    bank: Bank, path: URL
+) -> None:
+    tried, work = broken_at(path, 1, look_again)
+    await bank.write(work)  # type: ignore[arg-type]
+    assert len(tried) == 2
+    assert sql(path, "SELECT count(*) FROM customer WHERE customer_id = 'CUST009'") == [(1,)]
+
+
+async def test_it_is_not_tried_for_ever(bank: Bank, path: URL) -> None:
+    tried, work = broken_at(path, 9, look_again)
+    with pytest.raises(BankBusy):
+        await bank.write(work)  # type: ignore[arg-type]
+    assert len(tried) == 2
+    assert sql(path, "SELECT count(*) FROM customer WHERE customer_id = 'CUST009'") == [(0,)]
+    await prepared(bank)
+
+
+async def test_what_breaks_during_the_commit_is_not_done_again(bank: Bank, path: URL) -> None:
+    committed: list[int] = []
+    tried, work = broken_at(path, 1, lambda tx: None)
+    with pytest.raises(MaybeDone):
+        await bank.write(work, committed=lambda: committed.append(1))  # type: ignore[arg-type]
+    assert (tried, committed) == ([1], [])
+
+
+async def test_idle_connections_that_broke_are_replaced(bank: Bank, path: URL) -> None:
+    await asyncio.gather(*(record(bank, call(), "x") for _ in range(8)))
+    sql(
+        path,
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+        "WHERE application_name = 'banking-server' AND datname = current_database()",
+    )
+    await asyncio.gather(*(record(bank, call(), "x") for _ in range(8)))
+    assert len(await list_events(bank)) == 16
+
+
+async def test_a_server_that_is_away_is_waited_for_and_not_for_ever(
+    bank: Bank, path: URL, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await bank.read(lambda tx: None)
+    bank.store._close_idle()  # type: ignore[attr-defined]
+    refused: list[int] = []
+    connect = postgresql.connect
+
+    def away(url: URL) -> object:
+        refused.append(1)
+        raise psycopg.OperationalError("connection to server at 10.0.0.1 failed: refused for bob")
+
+    monkeypatch.setattr(postgresql, "connect", away)
+    monkeypatch.setattr(storage, "WAIT_SECONDS", 0.3)
+    with pytest.raises(BankBusy):
+        await record(bank, call(), "x")
+    assert len(refused) > 1
+
+    monkeypatch.setattr(postgresql, "connect", connect)
+    await record(bank, call(), "x")
+    assert [each.message.split()[-1] for each in caplog.records] == ["reached.", "again."]
+    assert "bob" not in caplog.text
+
+
+async def test_what_failed_and_was_swallowed_is_not_acknowledged(bank: Bank, path: URL) -> None:
+    def swallow(tx: Transaction) -> None:
+        tx.add(Customer(customer_id="CUST009", name="Nobody"))
+        with suppress(psycopg.Error):
+            tx.add(Customer(customer_id="CUST001", name="There already"))
+
+    with pytest.raises(DatabaseFailed, match="nothing could be committed"):
+        await bank.write(swallow)
+    assert sql(path, "SELECT count(*) FROM customer WHERE customer_id = 'CUST009'") == [(0,)]
+
+
+async def test_an_error_tells_the_rule_and_no_value(bank: Bank) -> None:
+    def steal(tx: Transaction) -> None:
+        tx.lock("CUST001")
+        account = tx.get(Account, SAVINGS)
+        tx.change(account, account_holder="a very private name", debits_posted_minor=-1)
+
+    with pytest.raises(DatabaseFailed) as error:
+        await bank.write(steal)
+    assert "totals_are_not_negative" in str(error.value)
+    assert "private" not in str(error.value)
+    assert error.value.__suppress_context__
+
+
+async def test_text_is_ordered_as_on_sqlite(bank: Bank) -> None:
+    def order(tx: Transaction) -> list[str]:
+        for name in ("b", "B", "a_a", "aa", "é", "Z"):
+            tx.add(Customer(customer_id=name, name=name))
+        table = sa.table("customer", sa.column("customer_id"))
+        ids = Statement(sa.select(table.c.customer_id).order_by(table.c.customer_id), value)
+        return tx.all(ids)
+
+    found = await bank.write(order)
+    assert found == sorted(found)
+
+
+# --- databases that cannot be used
+
+
+async def refusal(url: URL) -> str:
+    with pytest.raises(DatabaseUnavailable) as refused:
+        await open_bank(url.set(password="hunter2"))  # type: ignore[arg-type]
+    message = str(refused.value)
+    assert "\n" not in message
+    assert "hunter2" not in message
+    return message
+
+
+async def test_a_database_that_is_not_there_is_refused(path: URL) -> None:
+    message = await refusal(path.set(database="nothing"))
+    assert message.endswith("cannot be used: there is no such database or user.")
+
+
+async def test_a_server_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    message = await refusal(URL.create("postgresql", "me", host="127.0.0.1", port=1, database="b"))
+    assert message == (
+        "The database postgresql://me:***@127.0.0.1:1/b cannot be used: it cannot be reached."
+    )
+
+
+async def test_another_programs_database_is_refused_and_left_alone(empty: URL) -> None:
+    postgres.run(empty, "CREATE TABLE recipe (name TEXT)")
+    assert "another program" in await refusal(empty)
+    with pytest.raises(DatabaseUnavailable, match="another program"):
+        await opening.delete_bank(empty)
+    postgres.run(empty, "CREATE TABLE alembic_version AS SELECT 'a1b2c3' AS version_num")
+    assert "another program" in await refusal(empty)
+    assert postgres.run(empty, "SELECT * FROM recipe") == []
+
+
+async def test_a_newer_format_is_refused(empty: URL) -> None:
+    await (await open_bank(empty)).close()
+    postgres.run(empty, "UPDATE alembic_version SET version_num = '0099'")
+    assert "newer version of this program (format 99" in await refusal(empty)
+
+
+async def test_an_encoding_that_cannot_hold_every_text_is_refused() -> None:
+    server = postgres.server_of_run()
+    postgres.run(
+        server.url(),
+        "CREATE DATABASE latin ENCODING LATIN1 LOCALE 'C' TEMPLATE template0",
+    )
+    assert "UTF8" in await refusal(server.url("latin"))
+    postgres.run(server.url(), "DROP DATABASE latin WITH (FORCE)")
+
+
+async def test_banks_opened_at_once_on_an_empty_database_load_it_once(
+    empty: URL, path: URL
+) -> None:
+    banks = await asyncio.gather(*(open_bank(empty) for _ in range(4)))
+    for bank in banks:
+        await bank.close()
+    for table in ("customer", "account", "posting", "entry"):
+        count = f"SELECT count(*) FROM {table}"
+        assert sql(empty, count) == sql(path, count)
+    check_books(empty, NOW)
+
+
+async def test_a_start_that_failed_can_be_repeated(empty: URL, tmp_path: Path) -> None:
+    with pytest.raises(DatabaseUnavailable, match="demo data"):
+        await open_bank(empty, data=tmp_path / "nothing here")
+    await (await open_bank(empty)).close()
+    check_books(empty, NOW)
+
+
+async def test_a_bank_is_deleted_when_nobody_uses_it(empty: URL) -> None:
+    await opening.delete_bank(empty)
+    bank = await open_bank(empty)
+    with pytest.raises(DatabaseUnavailable, match="is in use; stop the servers first"):
+        await opening.delete_bank(empty)
+    await bank.close()
+    await opening.delete_bank(empty)
+    assert sql(empty, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'") == []
+    await (await open_bank(empty)).close()
+
+
+async def test_nothing_append_only_is_emptied_at_once(path: URL) -> None:
+    for table in ("posting", "entry", "audit_event", "audit_archive"):
+        with pytest.raises(psycopg.IntegrityError, match="append-only"):
+            sql(path, f"TRUNCATE {table} CASCADE")

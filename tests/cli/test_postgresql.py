@@ -1,0 +1,154 @@
+"""The commands on PostgreSQL: the same, and a password that is never shown."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy.engine import URL
+
+from banking_server.bank.location import in_full
+from banking_server.server.settings import SettingsError, load_settings
+from banking_server.server.tokens import SecretUnavailable, load_keys
+
+from ..kit import postgres
+from ..kit.command import Cli, run
+from .support import at_the_bank, one_line, wait_for_an_agent
+
+SECRET = "for-tests-only-0123456789abcdef0123456789abcdef"
+PASSWORD = "hunter2"
+NOWHERE = f"postgresql://me:{PASSWORD}@127.0.0.1:1/bank"
+
+
+@pytest.fixture
+def url(monkeypatch: pytest.MonkeyPatch) -> Iterator[URL]:
+    """An empty database that the environment names."""
+    with postgres.empty_database() as empty:
+        url = empty.set(password=PASSWORD)
+        monkeypatch.setenv("BANKING_DATABASE", in_full(url))
+        monkeypatch.setenv("BANKING_SECRET", SECRET)
+        yield url
+
+
+@pytest.mark.needs_program(postgres.MISSING)
+def test_the_commands_of_the_database(cli: Cli, url: URL, database: Path, tmp_path: Path) -> None:
+    said = []
+
+    def do(*arguments: str) -> str:
+        ended = cli(*arguments)
+        said.append(ended.out + ended.err)
+        assert ended.code == 0, ended
+        return said[-1]
+
+    assert do("database", "path") == f"{url}\n"
+    assert "is empty; `banking-server database create` makes a bank in it" in one_line(
+        cli("handoffs")
+    )
+    assert do("database", "create") == f"{url} holds the demo data.\n"
+    assert "already" in one_line(cli("database", "create"))
+    assert do("database", "check") == f"All is well with {url}.\n"
+    at_the_bank(url, wait_for_an_agent)  # type: ignore[arg-type]
+    assert "open" in do("handoffs")
+    assert "request_agent_handoff" in do("audit")
+    assert do("token", "--customer", "CUST001").count(".") == 2
+    assert "pg_dump" in one_line(cli("database", "backup", str(tmp_path / "copy")))
+    assert do("database", "reset", "--yes").endswith(
+        "holds the demo data again, and nothing else.\n"
+    )
+    assert do("handoffs") == "No customer is waiting for an agent.\n"
+    assert PASSWORD not in "".join(said)
+    assert not database.exists()
+
+
+@pytest.mark.needs_program(postgres.MISSING)
+def test_a_bank_is_copied(cli: Cli, url: URL, tmp_path: Path) -> None:
+    file = tmp_path / "bank.db"
+    assert cli("--database", str(file), "database", "create").code == 0
+    copied = cli("database", "copy", str(file), in_full(url))
+    assert (copied.code, copied.out) == (0, "")
+    assert f"{url} holds everything that is in {file}: " in copied.err
+    assert "BANKING_SECRET" in copied.err
+    assert cli("database", "check").out == f"All is well with {url}.\n"
+    assert "is not empty" in one_line(cli("database", "copy", str(file), in_full(url)))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("a.db", "b.db"),
+        (NOWHERE, NOWHERE),
+        ("a.db", f"postgresql://me:{PASSWORD}@h"),
+        (NOWHERE, "b"),
+    ],
+)
+def test_what_cannot_be_copied(cli: Cli, arguments: tuple[str, str]) -> None:
+    refused = cli("database", "copy", *arguments)
+    assert refused.code == 2
+    assert "FROM" in refused.err or "TO" in refused.err
+    assert PASSWORD not in refused.err
+
+
+@pytest.mark.needs_program(postgres.MISSING)
+def test_the_programs_own_client_reaches_it(cli: Cli, url: URL) -> None:
+    assert cli("database", "create").code == 0
+    called = run(
+        *("--database", in_full(url), "call", "list_accounts", "--json"), BANKING_SECRET=SECRET
+    )
+    assert called.returncode == 0, called.stderr
+    assert json.loads(called.stdout)["outcome"] == "completed"
+    assert PASSWORD not in called.stdout + called.stderr
+
+
+def test_another_server_is_not_told_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
+    from banking_server.cli.client import _started_by
+
+    monkeypatch.setenv("BANKING_DATABASE", NOWHERE)
+    assert "BANKING_DATABASE" not in (_started_by(["x"], secrets=()).env or {})
+    monkeypatch.setenv("BANKING_DATABASE", "bank.db")
+    assert (_started_by(["x"], secrets=()).env or {})["BANKING_DATABASE"] == "bank.db"
+
+
+def test_a_server_that_is_not_there_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANKING_SECRET", SECRET)
+    monkeypatch.setenv("BANKING_DATABASE", NOWHERE)
+    for command in ((), ("serve", "--http"), ("handoffs",), ("database", "reset", "--yes")):
+        line = one_line(cli(*command))
+        assert "postgresql://me:***@127.0.0.1:1/bank cannot be used: it cannot be reached" in line
+        assert PASSWORD not in line
+
+
+def test_a_mistake_in_the_url_is_one_line_without_it(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BANKING_DATABASE", f"postgresql://me:{PASSWORD}@@h/b")
+    line = one_line(cli("database", "path"))
+    assert (
+        line
+        == "banking-server: BANKING_DATABASE: has an @ too many: in a password it is written %40\n"
+    )
+
+
+def test_the_secret_has_to_be_given(tmp_path: Path) -> None:
+    settings = load_settings(database=NOWHERE)
+    with pytest.raises(SecretUnavailable, match="BANKING_SECRET or BANKING_SECRET_FILE"):
+        load_keys(settings)
+    file = tmp_path / "secret"
+    settings = load_settings(database=NOWHERE, secret_file=file)
+    with pytest.raises(SecretUnavailable, match="No such file"):
+        load_keys(settings)
+    assert not file.exists()
+    file.write_text(SECRET)
+    file.chmod(0o600)
+    assert load_keys(settings).tokens == load_keys(load_settings(secret=SECRET)).tokens
+
+
+def test_settings_keep_the_password_to_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = load_settings(database=NOWHERE)
+    assert PASSWORD not in f"{settings!r} {settings} {settings.database}"
+    # But for the worker processes, which need it.
+    for name, value in settings.environment().items():
+        monkeypatch.setenv(name, value)
+    assert load_settings() == settings
+    with pytest.raises(SettingsError) as refused:
+        load_settings(database=f"mysql://me:{PASSWORD}@h/b")
+    assert PASSWORD not in str(refused.value)
