@@ -29,7 +29,14 @@ from banking_server.bank.rules import (
     excerpt,
 )
 from banking_server.bank.storage import Bank, find_owned, find_record
-from banking_server.bank.transaction import TABLES, Statement, Transaction, records, value
+from banking_server.bank.transaction import (
+    TABLES,
+    Statement,
+    Transaction,
+    has_status,
+    records,
+    value,
+)
 
 DEFAULT_REASON = "Customer asked to speak with an agent"
 
@@ -150,18 +157,20 @@ async def choose(
 
 _handoffs = TABLES[Handoff].c
 _WAITING = records(
-    Handoff, _handoffs.status == "open", order_by=[_handoffs.created_at, _handoffs.handoff_id]
+    Handoff,
+    has_status(Handoff, "open"),
+    order_by=[_handoffs.created_at, _handoffs.handoff_id],
 )
 _FOR_REASON = records(
     Handoff,
     _handoffs.customer_id == sa.bindparam("customer_id"),
     _handoffs.reason == sa.bindparam("reason"),
-    _handoffs.status == "open",
+    has_status(Handoff, "open"),
 )
 _OPEN = Statement(
     sa.select(sa.func.count())
     .select_from(TABLES[Handoff])
-    .where(_handoffs.customer_id == sa.bindparam("customer_id"), _handoffs.status == "open"),
+    .where(_handoffs.customer_id == sa.bindparam("customer_id"), has_status(Handoff, "open")),
     value,
 )
 

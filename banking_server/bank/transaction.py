@@ -257,6 +257,15 @@ def _nothing(*_: Any) -> None:
     """Make nothing of a row."""
 
 
+def has_status(model: type[SQLModel], status: str) -> sa.ColumnElement[bool]:
+    """Return the condition that a record has this status, which an index of some rows may answer.
+
+    The status is part of the statement's text: of a parameter SQLite does not know the value yet
+    when it looks for an index.
+    """
+    return TABLES[model].c.status == sa.literal_column(f"'{status}'")
+
+
 def command(construct: sa.Executable) -> Statement[None]:
     """Return the statement that changes something, and finds nothing."""
     return Statement(construct, _nothing)
