@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, add_event, in_one_transaction
 from banking_server.bank.models import (
+    TABLES,
     Customer,
     Handoff,
     HandoffChoice,
@@ -29,14 +30,7 @@ from banking_server.bank.rules import (
     excerpt,
 )
 from banking_server.bank.storage import Bank, find_owned, find_record
-from banking_server.bank.transaction import (
-    TABLES,
-    Statement,
-    Transaction,
-    has_status,
-    records,
-    value,
-)
+from banking_server.bank.transaction import Statement, Transaction, has_status, records, value
 
 DEFAULT_REASON = "Customer asked to speak with an agent"
 

@@ -6,6 +6,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from banking_server.bank.models import (
+    TABLES,
     Account,
     Entry,
     Posting,
@@ -13,14 +14,7 @@ from banking_server.bank.models import (
     Side,
     Transfer,
 )
-from banking_server.bank.transaction import (
-    TABLES,
-    Statement,
-    Transaction,
-    has_status,
-    insertion,
-    value,
-)
+from banking_server.bank.transaction import Statement, Transaction, has_status, insertion, value
 
 
 @dataclass(frozen=True)

@@ -14,51 +14,10 @@ import sqlalchemy as sa
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlmodel import SQLModel
 
-from banking_server.bank.models import (
-    Account,
-    AccountTable,
-    Approval,
-    ApprovalTable,
-    AuditArchive,
-    AuditArchiveTable,
-    AuditEvent,
-    AuditEventTable,
-    ComplianceReport,
-    ComplianceReportTable,
-    Customer,
-    CustomerTable,
-    Entry,
-    EntryTable,
-    Handoff,
-    HandoffTable,
-    Posting,
-    PostingTable,
-    Transfer,
-    TransferTable,
-    WrongAttempt,
-    WrongAttemptTable,
-)
+from banking_server.bank.models import TABLES, Customer
 
 _T = TypeVar("_T")
 _Record = TypeVar("_Record", bound=SQLModel)
-
-TABLES: Mapping[type[SQLModel], sa.Table] = {
-    record: SQLModel.metadata.tables[table.__tablename__]
-    for record, table in (
-        (Customer, CustomerTable),
-        (Account, AccountTable),
-        (Transfer, TransferTable),
-        (Posting, PostingTable),
-        (Entry, EntryTable),
-        (Handoff, HandoffTable),
-        (Approval, ApprovalTable),
-        (ComplianceReport, ComplianceReportTable),
-        (AuditEvent, AuditEventTable),
-        (AuditArchive, AuditArchiveTable),
-        (WrongAttempt, WrongAttemptTable),
-    )
-}
-"""The table of each kind of record, in an order in which none refers to a later one."""
 
 
 class Statement(Generic[_T]):

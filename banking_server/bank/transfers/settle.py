@@ -5,10 +5,10 @@ from datetime import date, datetime
 import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, add_event
-from banking_server.bank.models import Transfer
+from banking_server.bank.models import TABLES, Transfer
 from banking_server.bank.rules import Rules, check_due_payment
 from banking_server.bank.storage import Bank
-from banking_server.bank.transaction import TABLES, Statement, Transaction, has_status
+from banking_server.bank.transaction import Statement, Transaction, has_status
 from banking_server.bank.transfers.outcomes import TransferView
 from banking_server.bank.transfers.records import (
     Parties,
