@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from banking_server.bank import sqlite_file
 from banking_server.bank.audit import Call, list_events, record
 from banking_server.bank.location import Location
 from banking_server.bank.models import SCHEMA_VERSION, Account, Customer
+from banking_server.bank.postgresql import CONNECTIONS
 from banking_server.bank.sqlite_file import delete_database
 from banking_server.bank.storage import Bank, DatabaseFailed, DatabaseUnavailable, find_owned
 from banking_server.bank.transaction import Statement, Transaction, value
@@ -345,9 +347,14 @@ async def test_cancelled_calls_leave_no_lock_and_know_whether_they_were_recorded
         calls.append(this)
         await record(bank, this, f"n{place}")
 
-    # More than there are connections, one after the other: some always have to wait.
     for number in range(20):
         delay = number * 0.0005
+        # Whoever comes first has to wait for these.
+        others = [
+            asyncio.ensure_future(bank.write(lambda tx: time.sleep(0.001)))
+            for _ in range(CONNECTIONS)
+        ]
+        await asyncio.sleep(0)
         if kind == "scope":
             with anyio.move_on_after(delay):
                 async with anyio.create_task_group() as group:
@@ -359,6 +366,7 @@ async def test_cancelled_calls_leave_no_lock_and_know_whether_they_were_recorded
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*others)
     with anyio.fail_after(2):
         await one_call(0)
         await prepare(bank)
