@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, looked_up
 from banking_server.bank.ledger import read_funds
-from banking_server.bank.models import Account, AccountType, Customer, is_id
+from banking_server.bank.models import TABLES, Account, AccountType, Customer, is_id
 from banking_server.bank.rules import (
     Argument,
     NotFound,
@@ -20,7 +20,7 @@ from banking_server.bank.rules import (
     is_debit_blocked,
 )
 from banking_server.bank.storage import Bank, find_owned, find_record
-from banking_server.bank.transaction import TABLES, Statement, Transaction, records, value
+from banking_server.bank.transaction import Statement, Transaction, records, value
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, add_event, in_one_transaction
-from banking_server.bank.models import Approval, ApprovalStatus, Transfer, new_id
+from banking_server.bank.models import TABLES, Approval, ApprovalStatus, Transfer, new_id
 from banking_server.bank.rules import (
     REFUSED_BY_MANAGER,
     Argument,
@@ -21,7 +21,7 @@ from banking_server.bank.rules import (
     is_branch_open,
 )
 from banking_server.bank.storage import Bank, find_owned, find_record
-from banking_server.bank.transaction import TABLES, Transaction, records
+from banking_server.bank.transaction import Transaction, has_status, records
 from banking_server.bank.transfers import (
     TransferView,
     expire_if_due,
@@ -129,7 +129,7 @@ _WAITING = records(
     _approvals.status == "requested",
     _approvals.transfer_id.in_(
         sa.select(_transfers.transfer_id).where(
-            _transfers.status == "pending", _transfers.expires_at > sa.bindparam("now")
+            has_status(Transfer, "pending"), _transfers.expires_at > sa.bindparam("now")
         )
     ),
     order_by=[_approvals.created_at, _approvals.approval_id],

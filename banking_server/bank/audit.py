@@ -7,10 +7,10 @@ from typing import ClassVar, Protocol, TypeVar
 
 import sqlalchemy as sa
 
-from banking_server.bank.models import AuditEvent, is_id
+from banking_server.bank.models import TABLES, AuditEvent, is_id
 from banking_server.bank.rules import excerpt
 from banking_server.bank.storage import Bank
-from banking_server.bank.transaction import TABLES, Transaction, insertion, records
+from banking_server.bank.transaction import Transaction, insertion, records
 
 _MAX_LENGTH = 128
 _MAX_LEVEL = 2**31 - 1

@@ -14,17 +14,10 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, add_event
-from banking_server.bank.models import AuditArchive, AuditEvent
+from banking_server.bank.models import TABLES, AuditArchive, AuditEvent
 from banking_server.bank.new_file import draft_of, publish
 from banking_server.bank.storage import Bank
-from banking_server.bank.transaction import (
-    TABLES,
-    Statement,
-    Transaction,
-    command,
-    reading,
-    value,
-)
+from banking_server.bank.transaction import Statement, Transaction, command, reading, value
 
 UNDER_WAY: Final = timedelta(hours=1)
 """Events that are no older stay: a call that is still under way may yet add an earlier one."""

@@ -7,10 +7,10 @@ from typing import ClassVar
 import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, in_one_transaction
-from banking_server.bank.models import Account, ComplianceReport, Transfer, new_id
+from banking_server.bank.models import TABLES, Account, ComplianceReport, Transfer, new_id
 from banking_server.bank.rules import Argument, NotFound, Refused, check_report, excerpt
 from banking_server.bank.storage import Bank, find_owned
-from banking_server.bank.transaction import TABLES, Transaction, records
+from banking_server.bank.transaction import Transaction, records
 
 
 @dataclass(frozen=True)

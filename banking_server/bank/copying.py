@@ -11,11 +11,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
 from banking_server.bank import sqlite
-from banking_server.bank.models import SCHEMA_VERSION, schema
+from banking_server.bank.models import SCHEMA_VERSION, TABLES, schema
 from banking_server.bank.opening import load_postgresql
 from banking_server.bank.sqlite_file import alone_with, explain, prepare_file
 from banking_server.bank.storage import DatabaseUnavailable
-from banking_server.bank.transaction import TABLES, Statement, Transaction, value
+from banking_server.bank.transaction import Statement, Transaction, value
 from banking_server.bank.upkeep import find_faults
 
 _AT_ONCE: Final = 5_000

@@ -7,6 +7,7 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
+import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from banking_server.bank.ledger import add_posting
@@ -186,8 +187,6 @@ _ItemType = TypeVar("_ItemType", bound=_Item)
 
 
 def _read(path: Path, item: type[_ItemType]) -> list[_ItemType]:
-    import yaml  # Only a new database needs it, and every start would wait for it.
-
     try:
         loaded: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, add_event, in_one_transaction
 from banking_server.bank.models import (
+    TABLES,
     Customer,
     Handoff,
     HandoffChoice,
@@ -29,7 +30,7 @@ from banking_server.bank.rules import (
     excerpt,
 )
 from banking_server.bank.storage import Bank, find_owned, find_record
-from banking_server.bank.transaction import TABLES, Statement, Transaction, records, value
+from banking_server.bank.transaction import Statement, Transaction, has_status, records, value
 
 DEFAULT_REASON = "Customer asked to speak with an agent"
 
@@ -150,18 +151,20 @@ async def choose(
 
 _handoffs = TABLES[Handoff].c
 _WAITING = records(
-    Handoff, _handoffs.status == "open", order_by=[_handoffs.created_at, _handoffs.handoff_id]
+    Handoff,
+    has_status(Handoff, "open"),
+    order_by=[_handoffs.created_at, _handoffs.handoff_id],
 )
 _FOR_REASON = records(
     Handoff,
     _handoffs.customer_id == sa.bindparam("customer_id"),
     _handoffs.reason == sa.bindparam("reason"),
-    _handoffs.status == "open",
+    has_status(Handoff, "open"),
 )
 _OPEN = Statement(
     sa.select(sa.func.count())
     .select_from(TABLES[Handoff])
-    .where(_handoffs.customer_id == sa.bindparam("customer_id"), _handoffs.status == "open"),
+    .where(_handoffs.customer_id == sa.bindparam("customer_id"), has_status(Handoff, "open")),
     value,
 )
 

@@ -5,8 +5,16 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from banking_server.bank.models import Account, Entry, Posting, PostingKind, Side, Transfer
-from banking_server.bank.transaction import TABLES, Statement, Transaction, insertion, value
+from banking_server.bank.models import (
+    TABLES,
+    Account,
+    Entry,
+    Posting,
+    PostingKind,
+    Side,
+    Transfer,
+)
+from banking_server.bank.transaction import Statement, Transaction, has_status, insertion, value
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,7 @@ _transfers = TABLES[Transfer].c
 _OVERDUE = Statement(
     sa.select(sa.func.sum(_transfers.amount_minor)).where(
         _transfers.from_account_id == sa.bindparam("account_id"),
-        _transfers.status == "pending",
+        has_status(Transfer, "pending"),
         _transfers.expires_at <= sa.bindparam("now"),
     ),
     value,

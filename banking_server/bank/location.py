@@ -6,7 +6,8 @@ Written out, a location never shows a password; `in_full` is for the environment
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy.engine import URL, make_url
+from sqlalchemy.engine import URL as URL
+from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 Location = Path | URL

@@ -9,7 +9,6 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
-from banking_server.bank.demo_data import DemoData, DemoDataError, add_demo_data, read_demo_data
 from banking_server.bank.location import Location
 from banking_server.bank.models import SCHEMA_VERSION, schema
 from banking_server.bank.rules import Rules
@@ -51,12 +50,10 @@ async def open_bank(
         bank = Bank(store, rules=rules, code_key=code_key)
         if is_new:
             try:
-                await _fill(bank, await asyncio.to_thread(read_demo_data, demo_data), now)
+                await _fill(bank, demo_data, now)
             except BaseException:
                 await bank.close()
                 raise
-    except DemoDataError as error:
-        raise DatabaseUnavailable(f"The demo data has a mistake: {error}") from error
     except (DatabaseFailed, BankBusy) as error:
         raise DatabaseUnavailable(f"The database {location} cannot be used. {error}") from error
     except (OSError, sqlite3.Error) as error:
@@ -121,7 +118,15 @@ def load_postgresql() -> Any:
 _USER_VERSION = Statement(sa.text("PRAGMA user_version"), value)
 
 
-async def _fill(bank: Bank, data: DemoData, now: datetime) -> None:
+async def _fill(bank: Bank, demo_data: Path, now: datetime) -> None:
+    # Only a new database needs it, and every start would wait for it.
+    from banking_server.bank.demo_data import DemoDataError, add_demo_data, read_demo_data
+
+    try:
+        data = await asyncio.to_thread(read_demo_data, demo_data)
+    except DemoDataError as error:
+        raise DatabaseUnavailable(f"The demo data has a mistake: {error}") from error
+
     def fill(tx: Transaction) -> None:
         if not _is_still_empty(tx):
             return  # Another process was first.

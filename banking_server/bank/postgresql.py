@@ -33,7 +33,7 @@ from sqlalchemy.dialects.postgresql import psycopg as psycopg_dialect
 from sqlalchemy.engine import URL
 
 from banking_server.bank import storage
-from banking_server.bank.models import FUNCTIONS
+from banking_server.bank.models import FUNCTIONS, TABLES
 from banking_server.bank.storage import (
     BankBusy,
     DatabaseFailed,
@@ -42,7 +42,7 @@ from banking_server.bank.storage import (
     Places,
     to_the_end,
 )
-from banking_server.bank.transaction import TABLES, Statement, Transaction, value
+from banking_server.bank.transaction import Statement, Transaction, value
 
 logger = logging.getLogger(__name__)
 

@@ -10,11 +10,11 @@ import sqlalchemy as sa
 
 from banking_server.bank.accounts import find_account_with_figures
 from banking_server.bank.audit import Call, looked_up
-from banking_server.bank.models import Account, Entry, Posting
+from banking_server.bank.models import TABLES, Account, Entry, Posting
 from banking_server.bank.rules import Argument, NotFound, Refused, Rules, check_statement_days
 from banking_server.bank.storage import Bank
-from banking_server.bank.transaction import TABLES, Transaction, value
 from banking_server.bank.transaction import Statement as Query
+from banking_server.bank.transaction import Transaction, value
 
 
 class Totals(NamedTuple):

@@ -14,51 +14,10 @@ import sqlalchemy as sa
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlmodel import SQLModel
 
-from banking_server.bank.models import (
-    Account,
-    AccountTable,
-    Approval,
-    ApprovalTable,
-    AuditArchive,
-    AuditArchiveTable,
-    AuditEvent,
-    AuditEventTable,
-    ComplianceReport,
-    ComplianceReportTable,
-    Customer,
-    CustomerTable,
-    Entry,
-    EntryTable,
-    Handoff,
-    HandoffTable,
-    Posting,
-    PostingTable,
-    Transfer,
-    TransferTable,
-    WrongAttempt,
-    WrongAttemptTable,
-)
+from banking_server.bank.models import TABLES, Customer
 
 _T = TypeVar("_T")
 _Record = TypeVar("_Record", bound=SQLModel)
-
-TABLES: Mapping[type[SQLModel], sa.Table] = {
-    record: SQLModel.metadata.tables[table.__tablename__]
-    for record, table in (
-        (Customer, CustomerTable),
-        (Account, AccountTable),
-        (Transfer, TransferTable),
-        (Posting, PostingTable),
-        (Entry, EntryTable),
-        (Handoff, HandoffTable),
-        (Approval, ApprovalTable),
-        (ComplianceReport, ComplianceReportTable),
-        (AuditEvent, AuditEventTable),
-        (AuditArchive, AuditArchiveTable),
-        (WrongAttempt, WrongAttemptTable),
-    )
-}
-"""The table of each kind of record, in an order in which none refers to a later one."""
 
 
 class Statement(Generic[_T]):
@@ -255,6 +214,15 @@ def records(
 
 def _nothing(*_: Any) -> None:
     """Make nothing of a row."""
+
+
+def has_status(model: type[SQLModel], status: str) -> sa.ColumnElement[bool]:
+    """Return the condition that a record has this status, which an index of some rows may answer.
+
+    The status is part of the statement's text: of a parameter SQLite does not know the value yet
+    when it looks for an index.
+    """
+    return TABLES[model].c.status == sa.literal_column(f"'{status}'")
 
 
 def command(construct: sa.Executable) -> Statement[None]:

@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from banking_server.bank.models import (
+    TABLES,
     Account,
     Approval,
     ComplianceReport,
@@ -22,7 +23,7 @@ from banking_server.bank.models import (
     Posting,
     Transfer,
 )
-from banking_server.bank.transaction import TABLES, Statement, Transaction
+from banking_server.bank.transaction import Statement, Transaction
 
 FAULTS_OF_A_KIND = 10
 """So many are named; if there are more, that is said."""

@@ -35,14 +35,16 @@ class Figure:
     @property
     def target(self) -> str:
         """What the ratio has to be."""
-        return f"≥ {self.at_least:.2f}" if self.at_least is not None else f"≤ {self.at_most:.2f}"
+        if self.at_least is not None:
+            return f"≥ {self.at_least:.2f}"
+        return "" if self.at_most is None else f"≤ {self.at_most:.2f}"
 
     @property
-    def is_met(self) -> bool:
-        """Whether it is."""
+    def is_met(self) -> bool | None:
+        """Whether it is; None if it is only shown."""
         if self.at_least is not None:
             return self.ratio >= self.at_least
-        return self.at_most is not None and self.ratio <= self.at_most
+        return None if self.at_most is None else self.ratio <= self.at_most
 
     def median(self, name: str) -> float:
         """Return the median of what the rounds measured under a name."""

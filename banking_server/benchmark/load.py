@@ -8,6 +8,7 @@ nothing but the standard library and, where there is one, uvloop.
 
 import asyncio
 import importlib
+import itertools
 import json
 import re
 import subprocess
@@ -56,7 +57,8 @@ class Load:
     or when `calls` answers have come. One of the two is given.
     """
 
-    port: int
+    ports: tuple[int, ...]
+    """The servers' on this machine; the connections go to one after the other, round and round."""
     connections: tuple[tuple[Step, ...], ...]
     seconds: float | None = None
     calls: int | None = None
@@ -239,11 +241,11 @@ async def _run(load: dict[str, Any]) -> dict[str, Any]:
     loop = asyncio.get_running_loop()
     run = _Run(load["seconds"], load["calls"])
     connections, done = [], []
-    for steps in load["connections"]:
+    for steps, port in zip(load["connections"], itertools.cycle(load["ports"]), strict=False):
         prepared = [_Prepared(step) for step in steps]
         done.append(loop.create_future())
         made: Callable[[], _Connection] = lambda p=prepared, d=done[-1]: _Connection(run, p, d)  # type: ignore[misc] # noqa: E731
-        _, connection = await loop.create_connection(made, "127.0.0.1", load["port"])
+        _, connection = await loop.create_connection(made, "127.0.0.1", port)
         connections.append(connection)
     run.start()
     for connection in connections:

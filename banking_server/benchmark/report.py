@@ -38,12 +38,15 @@ def as_text(report: Report) -> str:
     return "\n".join(lines)
 
 
+_MET = {True: "met", False: "NOT MET", None: ""}
+
+
 def _line(figure: Figure) -> str:
     low, high = min(figure.ratios), max(figure.ratios)
     return (
         f"| {figure.what} | {figure.against}: {_number(figure.median(figure.against))} "
         f"| {_number(figure.median(figure.bank))} {figure.unit} | {figure.ratio:.2f} "
-        f"| {low:.2f} to {high:.2f} | {figure.target} | {'met' if figure.is_met else 'NOT MET'} |"
+        f"| {low:.2f} to {high:.2f} | {figure.target} | {_MET[figure.is_met]} |"
     )
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,7 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from banking_server.bank.location import URL
 from banking_server.bank.scale import (
     ACCOUNTS_EACH,
     BYTES_PER_ENTRY,
@@ -32,6 +33,7 @@ from banking_server.benchmark.servers import (
     BankServer,
     Server,
     bank_server,
+    bank_servers_on,
     bare_server,
     make_bank,
     seconds_to_first_answer,
@@ -79,6 +81,8 @@ class Bench:
     """The calls after which a server's memory is looked at for the second time."""
     scale: Scale
     """The size of the large bank."""
+    database: URL | None = None
+    """An empty PostgreSQL database, for the row about several servers."""
     loads: list[Measured] = field(default_factory=list[Measured])
     """What came of each load of a row."""
     _servers: ExitStack = field(default_factory=ExitStack)
@@ -91,14 +95,15 @@ class Bench:
         Raises `BenchmarkFailed` if one answer is wrong.
         """
         seconds = self.seconds if calls is None else None
-        return self._load(Load(server.port, tuple(connections), seconds, calls))
+        return self.send(Load((server.port,), tuple(connections), seconds, calls))
 
     def warm_up(self, server: Server, connections: Connections) -> None:
         """Let a server answer for a while before it is measured. Raises as `load`."""
         seconds = min(self.seconds, _WARM_UP_SECONDS)
-        self._load(Load(server.port, tuple(connections), seconds))
+        self.send(Load((server.port,), tuple(connections), seconds))
 
-    def _load(self, load: Load) -> Measured:
+    def send(self, load: Load) -> Measured:
+        """Send a load. Raises `BenchmarkFailed` if one answer is wrong."""
         measured = measure(load)
         self.loads.append(measured)
         if measured.wrong:
@@ -171,8 +176,13 @@ def _balances(bank: BankServer, connections: int) -> Connections:
 
 
 def _pairs(bank: BankServer, connections: int) -> Connections:
+    return _pairs_in_turn([bank], connections)
+
+
+def _pairs_in_turn(banks: Sequence[BankServer], connections: int) -> Connections:
     made = []
     for number in range(connections):
+        bank = banks[number % len(banks)]
         customer, one, other = TO_AND_FRO[number % len(TO_AND_FRO)]
         # Its own memo makes each connection's transfers its own: identical ones are one.
         made.append(bank.caller(customer).to_and_fro(one, other, f"connection {number:02}"))
@@ -377,6 +387,30 @@ def memory(bench: Bench) -> list[Figure]:
     return [Figure(what, "MiB", "before", "after", (measured,), at_most=1.1)]
 
 
+def servers(bench: Bench) -> list[Figure]:
+    """Pairs a second of one, two and three servers on one PostgreSQL database."""
+    if bench.database is None:
+        raise BenchmarkFailed("The row about several servers takes --database.")
+    with bank_servers_on(bench.database, 3, bench.folder) as banks:
+
+        def pairs(count: int, seconds: float) -> Round:
+            some = banks[:count]
+            load = Load(
+                tuple(bank.port for bank in some), tuple(_pairs_in_turn(some, _MANY)), seconds
+            )
+            return {f"{count}": bench.send(load).rate("confirm")}
+
+        for count in (1, 2, 3):
+            pairs(count, min(bench.seconds, _WARM_UP_SECONDS))
+        rounds = bench.in_turn(
+            *(partial(pairs, count, bench.seconds) for count in (1, 2, 3)),
+        )
+    return [
+        Figure(f"pairs on PostgreSQL, c = 16, {count} servers", "a second", "1", f"{count}", rounds)
+        for count in (2, 3)
+    ]
+
+
 ROWS: Final[Mapping[str, Callable[[Bench], list[Figure]]]] = {
     "locked-16": locked_16,
     "locked-1": locked_1,
@@ -389,3 +423,6 @@ ROWS: Final[Mapping[str, Callable[[Bench], list[Figure]]]] = {
     "memory": memory,
 }
 """What can be measured, by the name that `--only` takes, in the order of the table."""
+
+ROWS_ON_POSTGRESQL: Final = {"servers": servers}
+"""What can be measured with `--database`."""

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from banking_server.bank.location import URL
 from banking_server.bank.scale import Scale
 from banking_server.benchmark.figures import Result
 from banking_server.benchmark.load import BenchmarkFailed
 from banking_server.benchmark.machine import Machine, describe, folder_on_disk
-from banking_server.benchmark.rows import ROWS, Bench
+from banking_server.benchmark.rows import ROWS, ROWS_ON_POSTGRESQL, Bench
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ def run_benchmark(
     seconds: float,
     calls: int,
     scale: Scale,
+    database: URL | None = None,
     on_row: Callable[[str], None] = lambda _: None,
 ) -> Report:
     """Measure the rows, with databases in a folder that is made in `folder` and deleted afterwards.
@@ -51,7 +53,14 @@ def run_benchmark(
     with tempfile.TemporaryDirectory(
         prefix="banking-server-benchmark-", dir=folder_on_disk(folder)
     ) as made:
-        bench = Bench(Path(made), rounds=rounds, seconds=seconds, calls=calls, scale=scale)
+        bench = Bench(
+            Path(made),
+            rounds=rounds,
+            seconds=seconds,
+            calls=calls,
+            scale=scale,
+            database=database,
+        )
         with closing(bench):
             machine = describe(Path(made))
             for row in rows:
@@ -66,7 +75,7 @@ def _measure(row: str, bench: Bench) -> Result:
     figures = []
     bench.loads.clear()
     try:
-        figures = ROWS[row](bench)
+        figures = {**ROWS, **ROWS_ON_POSTGRESQL}[row](bench)
     except BenchmarkFailed as error:
         failed = str(error)
     return Result(

@@ -2,22 +2,27 @@
 
 import json
 import os
+import secrets
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
 import anyio
+from pydantic import SecretStr
 
+from banking_server.bank.location import URL, in_full
+from banking_server.bank.opening import delete_bank
+from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
 from banking_server.benchmark.calls import Caller, message
 from banking_server.benchmark.load import BenchmarkFailed
-from banking_server.server.build import check_before_serving, utc_now
+from banking_server.server.build import check_before_serving, open_bank, utc_now
 from banking_server.server.settings import PREFIX, Settings
 from banking_server.server.tokens import Tokens, load_keys
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE
@@ -84,6 +89,51 @@ def bank_server(database: Path) -> Iterator[BankServer]:
     with _running(command, port, database.parent, BANKING_DATABASE=str(database)) as process:
         # Made without its environment, which is not this process's own.
         settings = Settings.model_construct(database=database, port=port)
+        yield BankServer(port, process, settings)
+
+
+@contextmanager
+def bank_servers_on(database: URL, count: int, folder: Path) -> Iterator[list[BankServer]]:
+    """Make a bank in an empty PostgreSQL database, and run so many servers on it.
+
+    The bank is deleted at the end of the block. Raises `BenchmarkFailed`, also if there is a bank
+    already, which stays as it is.
+    """
+    secret = secrets.token_hex(32)
+    common = Settings.model_construct(database=database, secret=SecretStr(secret))
+
+    async def make() -> None:
+        try:
+            async with open_bank(common, utc_now(), create=False):
+                raise BenchmarkFailed(
+                    f"There is a bank in {database} already: the benchmark makes one of its own, "
+                    "and deletes it afterwards."
+                )
+        except DatabaseMissing:
+            async with open_bank(common, utc_now(), create=True):
+                return
+
+    try:
+        anyio.run(make)
+        try:
+            with ExitStack() as running:
+                yield [running.enter_context(_server_on(common, folder)) for _ in range(count)]
+        finally:
+            anyio.run(delete_bank, database)
+    except DatabaseUnavailable as error:
+        raise BenchmarkFailed(str(error)) from None
+
+
+@contextmanager
+def _server_on(common: Settings, folder: Path) -> Iterator[BankServer]:
+    port = _free_port()
+    settings = common.model_copy(update={"port": port})
+    command = ["banking_server", "serve", "--http", "--port", str(port)]
+    variables = {
+        "BANKING_DATABASE": in_full(common.database),
+        "BANKING_SECRET": common.secret.get_secret_value() if common.secret else "",
+    }
+    with _running(command, port, folder, **variables) as process:
         yield BankServer(port, process, settings)
 
 

@@ -24,7 +24,7 @@ from banking_server.cli.compare import compare
 from banking_server.cli.database import database_app
 from banking_server.cli.desks import approvals_app, audit_app, handoffs_app, settle
 from banking_server.cli.messages import is_for_people
-from banking_server.cli.options import CustomerOption, DatabaseOption, settings_of
+from banking_server.cli.options import CustomerOption, DatabaseOption
 from banking_server.cli.serve import serve, serve_stdio
 from banking_server.cli.setup import token
 
@@ -87,4 +87,4 @@ def root(
     """Serve MCP over standard input and output, unless a command says otherwise."""
     ctx.obj = {"database": database, "customer": customer}
     if ctx.invoked_subcommand is None:
-        serve_stdio(settings_of(ctx))
+        serve_stdio(ctx)

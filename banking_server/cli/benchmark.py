@@ -1,12 +1,15 @@
 """`banking-server benchmark`: measure how fast the bank is, on this machine."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from banking_server.cli.client import silence_libraries
 from banking_server.cli.messages import CommandFailed, note
+
+if TYPE_CHECKING:
+    from banking_server.bank.location import URL
 
 
 def benchmark(
@@ -34,6 +37,13 @@ def benchmark(
             "Default: the one for temporary files."
         ),
     ] = None,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            help="An empty PostgreSQL database: measures one, two and three servers on it instead. "
+            "What is made there is deleted afterwards."
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Measure the bank against a bare server of the SDK, in one run on this machine.
@@ -44,12 +54,14 @@ def benchmark(
     from banking_server.bank.scale import Scale
     from banking_server.benchmark import report
     from banking_server.benchmark.load import BenchmarkFailed
-    from banking_server.benchmark.rows import ROWS
+    from banking_server.benchmark.rows import ROWS, ROWS_ON_POSTGRESQL
     from banking_server.benchmark.run import run_benchmark
 
-    unknown = [name for name in only or () if name not in ROWS]
+    url = _postgresql(database)
+    rows = ROWS if url is None else ROWS_ON_POSTGRESQL
+    unknown = [name for name in only or () if name not in rows]
     if unknown:
-        names = ", ".join(repr(name) for name in ROWS)
+        names = ", ".join(repr(name) for name in rows)
         raise typer.BadParameter(f"--only must be one of {names}; not {unknown[0]!r}")
     try:
         scale = Scale(accounts, entries)
@@ -58,12 +70,13 @@ def benchmark(
     silence_libraries()
     try:
         measured = run_benchmark(
-            [row for row in ROWS if not only or row in only],
+            [row for row in rows if not only or row in only],
             folder=folder,
             rounds=rounds,
             seconds=seconds,
             calls=calls,
             scale=scale,
+            database=url,
             on_row=lambda row: note(f"Measuring {row} ..."),
         )
     except BenchmarkFailed as error:
@@ -71,3 +84,17 @@ def benchmark(
     print(report.as_json(measured) if as_json else report.as_text(measured))
     if measured.has_failed:
         raise typer.Exit(1)
+
+
+def _postgresql(database: str | None) -> "URL | None":
+    from banking_server.bank.location import URL, read_location
+
+    if database is None:
+        return None
+    try:
+        location = read_location(database)
+    except ValueError as error:
+        raise typer.BadParameter(f"--database {error}") from None
+    if not isinstance(location, URL):
+        raise typer.BadParameter("--database must be a URL that begins with postgresql://")
+    return location

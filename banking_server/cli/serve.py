@@ -3,9 +3,9 @@
 import gc
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -42,12 +42,12 @@ def serve(
     elif (host, port, workers) != (None, None, None):
         raise typer.BadParameter("--host, --port and --workers need --http")
     else:
-        serve_stdio(settings_of(ctx, database=database, customer=customer))
+        serve_stdio(ctx, database=database, customer=customer)
 
 
 @contextmanager
 def _quick_start() -> Iterator[None]:
-    """Start without the garbage collector: nothing that is imported is ever garbage.
+    """Start without the garbage collector: of what a start makes, next to nothing is garbage.
 
     That saves about a fifth of the time until the first message. What is there at the end of the
     block is kept out of later collections too.
@@ -60,7 +60,7 @@ def _quick_start() -> Iterator[None]:
         gc.enable()
 
 
-def serve_stdio(settings: "Settings") -> None:
+def serve_stdio(ctx: typer.Context, **options: Any) -> None:
     """Serve one customer over standard input and output, until the input ends.
 
     Raises `CommandFailed`, `DatabaseUnavailable`, `SecretUnavailable` or `SettingsError`.
@@ -68,6 +68,7 @@ def serve_stdio(settings: "Settings") -> None:
     import signal
 
     with _quick_start():
+        settings = settings_of(ctx, **options)
         import anyio
 
         from banking_server.server.build import (
@@ -76,16 +77,9 @@ def serve_stdio(settings: "Settings") -> None:
             configure_logging,
         )
 
-    configure_logging(settings.log_level)
-    customers = anyio.run(check_before_serving, settings)
-    customer = settings.customer
-    if customer is None:
-        if not customers:
-            raise CommandFailed("The bank has no customers.")
-        customer = customers[0]
-        note(f"Serving {customer}; --customer or BANKING_CUSTOMER names somebody else.")
-    elif customer not in customers:
-        raise unknown_customer(customer)
+        configure_logging(settings.log_level)
+        customer = _one_of(anyio.run(check_before_serving, settings), settings.customer)
+        server = build_server(settings, customer=customer)
     # A thread that waits for input cannot be interrupted, so there is no winding down. Nothing
     # is lost by leaving at once: a transaction is in the database whole, or not at all.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -95,7 +89,19 @@ def serve_stdio(settings: "Settings") -> None:
             "Waiting for MCP messages on standard input, where a host would send them. "
             "`banking-server demo` shows what this does; Ctrl-C ends it."
         )
-    build_server(settings, customer=customer).run("stdio")
+    server.run("stdio")
+
+
+def _one_of(customers: Sequence[str], chosen: str | None) -> str:
+    """Return the customer to serve: the chosen one, else the first. Raises `CommandFailed`."""
+    if chosen is not None:
+        if chosen not in customers:
+            raise unknown_customer(chosen)
+        return chosen
+    if not customers:
+        raise CommandFailed("The bank has no customers.")
+    note(f"Serving {customers[0]}; --customer or BANKING_CUSTOMER names somebody else.")
+    return customers[0]
 
 
 def _serve_http(settings: "Settings") -> None:

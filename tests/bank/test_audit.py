@@ -18,9 +18,8 @@ from banking_server.bank import (
 )
 from banking_server.bank.audit import Call, Outcome, list_events, record
 from banking_server.bank.location import Location
-from banking_server.bank.models import AuditEvent
+from banking_server.bank.models import TABLES, AuditEvent
 from banking_server.bank.storage import Bank
-from banking_server.bank.transaction import TABLES
 
 from ..kit.words import EVERYDAY, LOCKED, PAYEE, wrong
 from .support import MINUTE, NOW, call, confirm, outcomes, prepare, prepared, sql

@@ -79,6 +79,7 @@ async def test_a_copy_is_one_state_of_a_bank_that_goes_on(
         await work
     assert names(copies) == {"0", "1", "2"}
     for copy in copies.iterdir():
+        assert copy.read_bytes()[18:20] == b"\1\1"  # It needs no log beside it.
         assert copy.stat().st_mode & 0o777 == 0o600
         check_books(copy, NOW)
         assert said(copy) == said(path)[: len(said(copy))]

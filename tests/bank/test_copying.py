@@ -13,8 +13,8 @@ from banking_server.bank import copying, opening, postgresql
 from banking_server.bank.audit import list_events
 from banking_server.bank.audit_archive import archive_events, find_archivable
 from banking_server.bank.copying import copy_bank
+from banking_server.bank.models import TABLES
 from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
-from banking_server.bank.transaction import TABLES
 from banking_server.bank.transfers import Posted
 
 from ..kit import postgres

@@ -285,10 +285,15 @@ async def test_closing_ends_what_has_begun_and_refuses_what_waits(path: Path) ->
 
         return bank.write(work)
 
-    async with at_work(begin) as begun, at_work(bank.read) as reading:
-        waiting = await queued(bank.write(adds("a")), bank.look_and_write(adds, adds))
-        (closing_,) = await queued(bank.close())
-    assert (await ended(begun, reading, closing_)) == ["done", None, None]
+    def read(wait: Callable[[Any], None]) -> Any:
+        return bank.read(lambda tx: (tx.find(Customer, "CUST001"), wait(tx))[1])
+
+    async with at_work(read) as reading:
+        async with at_work(begin) as begun:
+            waiting = await queued(bank.write(adds("a")), bank.look_and_write(adds, adds))
+            (closing_,) = await queued(bank.close())
+        assert await ended(begun, closing_) == ["done", None]
+    assert await ended(reading) == [None]
     assert [type(each) for each in await ended(*waiting)] == [DatabaseUnavailable] * 2
     for late in (bank.write(adds("late")), bank.read(lambda _: None)):
         with pytest.raises(DatabaseUnavailable, match="closed"):

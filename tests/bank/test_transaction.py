@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from banking_server.bank.models import Account, AuditEvent
+from banking_server.bank.models import TABLES, Account, AuditEvent
 from banking_server.bank.storage import Bank
-from banking_server.bank.transaction import TABLES, Transaction, reading
+from banking_server.bank.transaction import Transaction, reading
 
 from ..kit.words import EVERYDAY
 from .support import NOW

@@ -5,10 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from banking_server.bank.location import in_full
 from banking_server.benchmark import machine, rows
 from banking_server.benchmark.figures import Figure
 from banking_server.benchmark.rows import ROWS
 
+from ..kit import postgres
 from ..kit.command import Cli
 
 TINY = (
@@ -81,3 +83,32 @@ def test_what_cannot_be_measured(cli: Cli, arguments: tuple[str, ...]) -> None:
     ended = cli("benchmark", *arguments)
     assert (ended.code, ended.out) == (2, "")
     assert arguments[-2].strip("-") in ended.err or arguments[-1] in ended.err
+
+
+@pytest.mark.needs_program(postgres.MISSING)
+def test_servers_on_one_postgresql_database_are_measured(cli: Cli, tmp_path: Path) -> None:
+    with postgres.empty_database() as url:
+        text = in_full(url)
+        ended = cli("benchmark", *TINY, "--json", "--folder", str(tmp_path), "--database", text)
+        assert ended.code == 0, ended
+        (row,) = json.loads(ended.out)["rows"]
+        assert (row["row"], row["failed"]) == ("servers", None)
+        assert [figure["bank"] for figure in row["figures"]] == ["2", "3"]
+        for figure in row["figures"]:
+            assert all(value > 0 for value in figure["rounds"][0].values()), figure
+        assert postgres.sql(url, "SELECT 1 FROM pg_tables WHERE tablename = 'account'") == []
+
+
+def test_only_a_postgresql_database_is_measured(cli: Cli, tmp_path: Path) -> None:
+    for database, said in (
+        (str(tmp_path / "bank.db"), "--database must be a URL that begins with postgresql://"),
+        ("mysql://me:pw@h/d", "--database must be a path, or a URL that begins with postgresql://"),
+    ):
+        ended = cli("benchmark", "--database", database)
+        assert ended.code == 2
+        assert said in " ".join(ended.err.replace("│", " ").split())
+    ended = cli(
+        "benchmark", "--database", "postgresql://me:secret@127.0.0.1:1/d", "--seconds", "0.1"
+    )
+    assert ended.code == 1
+    assert "secret" not in ended.out + ended.err

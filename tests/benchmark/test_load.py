@@ -25,7 +25,7 @@ def test_every_confirmation_that_is_counted_is_a_transfer_that_was_posted(tmp_pa
             for number in range(2)
             for customer, one, other in TO_AND_FRO
         )
-        measured = measure(Load(server.port, connections, calls=60))
+        measured = measure(Load((server.port,), connections, calls=60))
     assert (measured.wrong, measured.first_wrong) == (0, None)
     assert measured.seconds > 0
     assert 0 < measured.cpu < 1
@@ -78,7 +78,7 @@ def test_a_wrong_answer_is_counted_as_one(
 
     with running(HTTPServer(("127.0.0.1", 0), Handler)) as origin:
         port = int(origin.rpartition(":")[2])
-        load = Load(port, ((Caller(port).balance("acc_1"),),), seconds=60)
+        load = Load((port,), ((Caller(port).balance("acc_1"),),), seconds=60)
         measured = measure(load)
     assert measured.labels["balance"].calls == 3
     assert measured.wrong == 1
@@ -86,6 +86,6 @@ def test_a_wrong_answer_is_counted_as_one(
 
 
 def test_where_nobody_listens_there_is_nothing_to_measure() -> None:
-    load = Load(1, ((Caller(1).balance("acc_1"),),), seconds=1)
+    load = Load((1,), ((Caller(1).balance("acc_1"),),), seconds=1)
     with pytest.raises(BenchmarkFailed, match="refused"):
         measure(load)

@@ -16,8 +16,8 @@ import psycopg
 from sqlalchemy.engine import URL, make_url
 
 from banking_server.bank.file_lock import FileLock
+from banking_server.bank.models import TABLES
 from banking_server.bank.postgresql import connect
-from banking_server.bank.transaction import TABLES
 
 FOLDER = "FOLDER_OF_POSTGRESQL_FOR_TESTS"
 """The variable by which all processes of a run know where their server is, if there is one."""

@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from banking_server.bank.accounts import view_account
 from banking_server.bank.audit import Call, in_one_transaction
-from banking_server.bank.models import Transfer, WrongAttempt
+from banking_server.bank.models import TABLES, Transfer, WrongAttempt
 from banking_server.bank.rules import (
     TOO_MANY_WRONG_CODES,
     WRONG_CODES_COUNT_FOR,
@@ -29,7 +29,7 @@ from banking_server.bank.rules import (
     excerpt,
 )
 from banking_server.bank.storage import Bank, find_owned
-from banking_server.bank.transaction import TABLES, Statement, Transaction, command, value
+from banking_server.bank.transaction import Statement, Transaction, command, value
 from banking_server.bank.transfers.codes import compare_code
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,

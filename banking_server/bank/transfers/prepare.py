@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from banking_server.bank.accounts import view_account
 from banking_server.bank.audit import Call, in_one_transaction, looked_up
-from banking_server.bank.models import Account, Transfer, new_id
+from banking_server.bank.models import TABLES, Account, Transfer, new_id
 from banking_server.bank.rules import (
     Argument,
     NotFound,
@@ -25,7 +25,7 @@ from banking_server.bank.rules import (
     waits_for_manager,
 )
 from banking_server.bank.storage import Bank, find_owned
-from banking_server.bank.transaction import TABLES, Statement, Transaction
+from banking_server.bank.transaction import Statement, Transaction, has_status
 from banking_server.bank.transfers.codes import confirmation_code
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
@@ -158,7 +158,7 @@ _transfers = TABLES[Transfer].c
 _PENDING = Statement(
     sa.select(_transfers.transfer_id, *(_transfers[name] for name in _Details._fields)).where(
         _transfers.customer_id == sa.bindparam("customer_id"),
-        _transfers.status == "pending",
+        has_status(Transfer, "pending"),
         _transfers.expires_at > sa.bindparam("now"),
     ),
     lambda transfer_id, *details: (transfer_id, _Details(*details)),

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from banking_server.bank.compliance import add_report
 from banking_server.bank.ledger import add_posting, read_funds
-from banking_server.bank.models import Account, Transfer, TransferStatus
+from banking_server.bank.models import TABLES, Account, Transfer, TransferStatus
 from banking_server.bank.rules import (
     Rules,
     compliance_rule,
@@ -16,7 +16,7 @@ from banking_server.bank.rules import (
     status_at,
 )
 from banking_server.bank.storage import Bank, find_owned
-from banking_server.bank.transaction import TABLES, Transaction, records
+from banking_server.bank.transaction import Transaction, records
 from banking_server.bank.transfers.outcomes import TransferView
 
 

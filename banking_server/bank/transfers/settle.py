@@ -5,10 +5,10 @@ from datetime import date, datetime
 import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, add_event
-from banking_server.bank.models import Transfer
+from banking_server.bank.models import TABLES, Transfer
 from banking_server.bank.rules import Rules, check_due_payment
 from banking_server.bank.storage import Bank
-from banking_server.bank.transaction import TABLES, Statement, Transaction
+from banking_server.bank.transaction import Statement, Transaction, has_status
 from banking_server.bank.transfers.outcomes import TransferView
 from banking_server.bank.transfers.records import (
     Parties,
@@ -29,13 +29,16 @@ def _id_and_owner(transfer_id: str, customer_id: str) -> tuple[str, str]:
 
 _DUE = Statement(
     sa.select(_transfers.transfer_id, _transfers.customer_id)
-    .where(_transfers.status == "scheduled", _transfers.scheduled_date <= sa.bindparam("as_of"))
+    .where(
+        has_status(Transfer, "scheduled"),
+        _transfers.scheduled_date <= sa.bindparam("as_of"),
+    )
     .order_by(_transfers.scheduled_date, _transfers.created_at, _transfers.transfer_id),
     _id_and_owner,
 )
 _OVERDUE = Statement(
     sa.select(_transfers.transfer_id, _transfers.customer_id)
-    .where(_transfers.status == "pending", _transfers.expires_at <= sa.bindparam("now"))
+    .where(has_status(Transfer, "pending"), _transfers.expires_at <= sa.bindparam("now"))
     .order_by(_transfers.expires_at, _transfers.transfer_id),
     _id_and_owner,
 )

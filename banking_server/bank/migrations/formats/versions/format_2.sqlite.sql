@@ -168,19 +168,19 @@ CREATE INDEX ix_audit_event_customer_id ON audit_event (customer_id)
 
 CREATE INDEX ix_account_customer_id ON account (customer_id)
 
-CREATE UNIQUE INDEX one_open_handoff_per_reason ON handoff (customer_id, reason) WHERE status = 'open'
-
 CREATE INDEX wrong_attempt_of_customer ON wrong_attempt (customer_id, at)
 
-CREATE INDEX transfer_expires ON transfer (status, expires_at)
-
-CREATE INDEX transfer_falls_due ON transfer (status, scheduled_date)
-
-CREATE INDEX transfer_of_customer ON transfer (customer_id, status, expires_at)
-
-CREATE INDEX transfer_reserves ON transfer (from_account_id, status, expires_at)
-
 CREATE INDEX entry_of_account ON entry (account_id, posted_at, posting_id)
+
+CREATE INDEX transfer_reserves ON transfer (from_account_id, expires_at) WHERE status = 'pending'
+
+CREATE INDEX transfer_of_customer ON transfer (customer_id, expires_at) WHERE status = 'pending'
+
+CREATE INDEX transfer_expires ON transfer (expires_at) WHERE status = 'pending'
+
+CREATE INDEX transfer_falls_due ON transfer (scheduled_date) WHERE status = 'scheduled'
+
+CREATE UNIQUE INDEX one_open_handoff_per_reason ON handoff (customer_id, reason) WHERE status = 'open'
 
 CREATE TRIGGER posting_is_append_only_UPDATE BEFORE UPDATE ON posting
 BEGIN SELECT RAISE(ABORT, 'posting is append-only'); END
