@@ -7,11 +7,14 @@ sends a whole function; that it does so is asserted in `tests/bank/test_driver.p
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import aiosqlite
 
 _T = TypeVar("_T")
+
+SQLITE_VERSION: Final = sqlite3.sqlite_version
+"""The version of the SQLite that Python's driver, and so this program, runs with."""
 
 
 class Connection:

@@ -50,11 +50,6 @@ def account_id(number: int) -> str:
     return f"acc_scale_{number:07}"
 
 
-def sqlite_version() -> str:
-    """Return the version of the SQLite that this program runs with."""
-    return sqlite3.sqlite_version
-
-
 def add_at_scale(path: Path, scale: Scale, now: datetime) -> None:
     """Add the generated customers to the database file `path`, with the entries of a year.
 

@@ -14,8 +14,9 @@ commit and no checkpoint ever meet, whatever the version, and however many proce
   changed. Both happen under its exclusive lock on the whole file, for which no other connection
   may be open: who opens one meanwhile waits.
 
-That holds for this program. Another one that writes to the file, such as SQLite's own shell,
-should do so only while no server runs.
+That holds for this program, where the system has locks on files: on Windows one process at a time
+should use a database. Another program that writes to the file, such as SQLite's own shell, should
+do so only while no server runs.
 """
 
 import asyncio

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
-from banking_server.bank.scale import sqlite_version
+from banking_server.bank.driver import SQLITE_VERSION
 from banking_server.benchmark.load import BenchmarkFailed
 
 IN_MEMORY: Final = ("tmpfs", "ramfs")
@@ -47,7 +47,7 @@ def describe(folder: Path) -> Machine:
         else os.cpu_count() or 1,
         architecture=platform.machine(),
         python=platform.python_version(),
-        sqlite=sqlite_version(),
+        sqlite=SQLITE_VERSION,
         packages=packages,
         filesystem=filesystem(folder),
         fsync_ms=fsync_ms(folder),
