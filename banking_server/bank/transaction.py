@@ -97,7 +97,7 @@ def _compile(construct: Any, dialect: sa.Dialect) -> _Compiled:
         if (convert := column.type.dialect_impl(dialect).result_processor(dialect, None))
         is not None
     ]
-    names = compiled.positiontup if compiled.positional else compiled.binds
+    names = compiled.positiontup if compiled.positional else compiled.bind_names.values()
     return _Compiled(
         compiled.string,
         [slot(name) for name in names or ()],
