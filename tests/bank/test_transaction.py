@@ -75,7 +75,7 @@ class _Known(Enum):
 
 @pytest.mark.parametrize("known", _Known)
 def test_what_is_used_of_sqlalchemys_compiler_is_there(known: _Known) -> None:
-    """`binds`, `bind_names`, `positiontup`, `required`, `effective_value` are documented nowhere."""
+    """`binds`, `bind_names`, `positiontup`, `required`, `effective_value`: documented nowhere."""
     dialect, text, names, parameters = known.value
     table = TABLES[Account]
     statement = command(
