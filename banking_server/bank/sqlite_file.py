@@ -72,8 +72,8 @@ def begin(connection: sqlite3.Connection, wanted: Callable[[], object]) -> bool:
 def prepare_file(path: Path, *, may_create: bool) -> int:
     """Make sure of a file of ours in WAL mode; return its format, 0 if it has yet to be filled.
 
-    It is readable by its owner only then, if it is this user's. Raises `DatabaseMissing` if one would have to be made
-    but may not be; `DatabaseUnavailable`, `OSError` or `sqlite3.Error`.
+    It is readable by its owner only then, if it is this user's. Raises `DatabaseMissing` if one
+    would have to be made but may not be; `DatabaseUnavailable`, `OSError` or `sqlite3.Error`.
     """
     if may_create:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

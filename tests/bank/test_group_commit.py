@@ -18,7 +18,7 @@ from banking_server.bank.file_lock import FileLock
 from banking_server.bank.models import Customer
 from banking_server.bank.sqlite import SqliteStore
 from banking_server.bank.sqlite_file import beside
-from banking_server.bank.storage import Bank, BankBusy, DatabaseUnavailable
+from banking_server.bank.storage import Bank, BankBusy, DatabaseFailed, DatabaseUnavailable
 from banking_server.bank.transaction import Transaction, command
 
 from .support import NOW, call, check_books, open_bank, sql
