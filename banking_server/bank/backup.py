@@ -17,10 +17,12 @@ from banking_server.bank.sqlite_file import (
     LOCK_WAIT_SECONDS,
     alone_with,
     beside,
+    check_there,
+    close_to_others,
     connect,
     explain,
 )
-from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
+from banking_server.bank.storage import DatabaseMissing, DatabaseTooNew, DatabaseUnavailable
 from banking_server.bank.transaction import Transaction
 from banking_server.bank.upkeep import find_damage, find_faults
 
@@ -36,6 +38,7 @@ def back_up(path: Path, copy: Path) -> None:
         raise _already_there(copy)
     try:
         with draft_of(copy) as draft:
+            close_to_others(path)
             _copy(path, draft)
             _check(draft, path)
             publish(draft, copy)
@@ -55,8 +58,7 @@ def restore(path: Path, copy: Path, *, now: datetime) -> Path | None:
     belongs to the other. Raises `DatabaseUnavailable` if the database is in use, or the copy cannot
     be used; then nothing has changed.
     """
-    if not copy.is_file():
-        raise DatabaseUnavailable(f"There is no file {copy}.")
+    check_there(copy)
     if path.exists() and path.samefile(copy):
         raise DatabaseUnavailable(f"{copy} is the database itself.")
     path = path.resolve()
@@ -96,7 +98,7 @@ def _check(draft: Path, name: Path) -> None:
         if application != APPLICATION_ID:
             raise DatabaseUnavailable(f"{name} is not a database of this program.")
         if version > SCHEMA_VERSION:
-            raise DatabaseUnavailable(f"{name} was written by a newer version of this program.")
+            raise DatabaseTooNew(name, version)
         tx = Transaction(connection.execute, DIALECT, lock_rows=False)
         # Of an older format only SQLite can tell whether it is sound.
         faults = find_faults(tx) if version == SCHEMA_VERSION else find_damage(tx)

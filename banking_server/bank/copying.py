@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
 from banking_server.bank import sqlite
-from banking_server.bank.models import SCHEMA_VERSION, TABLES, schema
-from banking_server.bank.opening import load_postgresql
-from banking_server.bank.sqlite_file import alone_with, explain, prepare_file
+from banking_server.bank.models import TABLES, schema
+from banking_server.bank.opening import bring_up, load_postgresql
+from banking_server.bank.sqlite_file import alone_with, check_there, explain
 from banking_server.bank.storage import DatabaseUnavailable
 from banking_server.bank.transaction import Statement, Transaction, value
 from banking_server.bank.upkeep import find_faults
@@ -32,10 +32,8 @@ def copy_bank(source: Path, target: URL) -> str:
     """
     postgresql = load_postgresql()
     try:
-        if prepare_file(source, may_create=False) < SCHEMA_VERSION:
-            from banking_server.bank.migrations import upgrade_file
-
-            upgrade_file(source)
+        check_there(source)
+        bring_up(source, may_create=False)
         with alone_with(source) as file, postgresql.connect(target) as there:
             if file is None:
                 raise DatabaseUnavailable(f"There is no database {source} any more.")

@@ -19,6 +19,7 @@ from banking_server.bank.storage import (
     BankBusy,
     DatabaseFailed,
     DatabaseMissing,
+    DatabaseTooNew,
     DatabaseUnavailable,
     Store,
 )
@@ -73,12 +74,18 @@ async def delete_bank(location: Location) -> None:
 
 
 async def _open_file(path: Path, *, may_create: bool) -> tuple[Store, bool]:
-    version = await asyncio.to_thread(prepare_file, path, may_create=may_create)
+    version = await asyncio.to_thread(bring_up, path, may_create=may_create)
+    return await SqliteStore.open(path), version == 0
+
+
+def bring_up(path: Path, *, may_create: bool) -> int:
+    """Do as `prepare_file`, and bring a file of an older format up to this one."""
+    version = prepare_file(path, may_create=may_create)
     if 0 < version < SCHEMA_VERSION:
         from banking_server.bank.migrations import upgrade_file
 
-        await asyncio.to_thread(upgrade_file, path)
-    return await SqliteStore.open(path), version == 0
+        upgrade_file(path)
+    return version
 
 
 async def _open_database(url: URL, *, may_create: bool) -> tuple[Store, bool]:
@@ -89,10 +96,7 @@ async def _open_database(url: URL, *, may_create: bool) -> tuple[Store, bool]:
         if version is None and not may_create:
             raise DatabaseMissing(url)
         if version is not None and version > SCHEMA_VERSION:
-            raise DatabaseUnavailable(
-                f"The database {url} was written by a newer version of this program "
-                f"(format {version}, this one knows {SCHEMA_VERSION})."
-            )
+            raise DatabaseTooNew(url, version)
         if version is not None and version < SCHEMA_VERSION:
             from banking_server.bank.migrations import upgrade_database
 

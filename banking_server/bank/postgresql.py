@@ -216,7 +216,10 @@ class PostgresStore:
             if not connection.closed:
                 raise in_our_words(error) from None
             if ending and kind.end == "COMMIT":
-                raise MaybeDone("The connection to the database broke during a commit.") from None
+                raise MaybeDone(
+                    "The connection to the database broke during a commit. Look whether it was "
+                    "done; if not, repeat it."
+                ) from None
             raise _ConnectionLost from None
         finally:
             self._put_back(connection)
@@ -270,7 +273,10 @@ def in_our_words(error: psycopg.Error) -> Exception:
     if isinstance(error, psycopg.IntegrityError):
         # Of this class, the first line names the rule that was broken, and no values.
         return DatabaseFailed(f"The database refused a change: {error.diag.message_primary}.")
-    return DatabaseFailed(f"The database reports an error ({type(error).__name__}).")
+    return DatabaseFailed(
+        f"The database reports an error: {type(error).__name__}. `banking-server database check` "
+        "may say more."
+    )
 
 
 _CAUSES: Final = {

@@ -34,7 +34,7 @@ from sqlalchemy.dialects import sqlite as sqlite_dialect
 from banking_server.bank import storage
 from banking_server.bank.driver import Connection
 from banking_server.bank.file_lock import FileLock
-from banking_server.bank.sqlite_file import begin, beside, identity_of, set_up
+from banking_server.bank.sqlite_file import begin, beside, identity_of, in_our_words, set_up
 from banking_server.bank.storage import BankBusy, DatabaseUnavailable, Places, to_the_end
 from banking_server.bank.transaction import Transaction
 
@@ -105,6 +105,10 @@ class _Waiting(Generic[_T]):
             return
         if self.error is None:
             self.future.set_result(self.result)  # type: ignore[arg-type]
+        elif isinstance(self.error, sqlite3.Error):
+            told = in_our_words(self.error)
+            told.__cause__ = self.error
+            self.future.set_exception(told)
         else:
             self.future.set_exception(self.error)
 
@@ -222,9 +226,14 @@ class SqliteStore:
         """Run `work` on one state of the database, which it cannot change."""
         async with self._readers.one():
             self._check_open()
-            connection = self._idle.pop() if self._idle else await self._open_reader()
+            try:
+                connection = self._idle.pop() if self._idle else await self._open_reader()
+            except sqlite3.Error as error:
+                raise in_our_words(error) from error
             try:
                 return await to_the_end(connection.run(lambda raw: self._on_one_state(raw, work)))
+            except sqlite3.Error as error:
+                raise in_our_words(error) from error
             except DatabaseLost as lost:
                 self._take_note(lost)
                 raise

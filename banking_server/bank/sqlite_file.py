@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from banking_server.bank.models import SCHEMA_VERSION
-from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
+from banking_server.bank.storage import (
+    BankBusy,
+    DatabaseFailed,
+    DatabaseMissing,
+    DatabaseTooNew,
+    DatabaseUnavailable,
+)
 
 APPLICATION_ID: Final = 0x42414E4B
 """Kept in `PRAGMA application_id`: tells our files from any other program's ("BANK")."""
@@ -66,8 +72,8 @@ def begin(connection: sqlite3.Connection, wanted: Callable[[], object]) -> bool:
 def prepare_file(path: Path, *, may_create: bool) -> int:
     """Make sure of a file of ours in WAL mode; return its format, 0 if it has yet to be filled.
 
-    A new one is readable by its owner only. Raises `DatabaseMissing` if one would have to be made
-    but may not be; `DatabaseUnavailable`, `OSError` or `sqlite3.Error`.
+    It is readable by its owner only then, if it is this user's. Raises `DatabaseMissing` if one
+    would have to be made but may not be; `DatabaseUnavailable`, `OSError` or `sqlite3.Error`.
     """
     if may_create:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,6 +85,7 @@ def prepare_file(path: Path, *, may_create: bool) -> int:
         raise DatabaseMissing(path)
     if path.is_dir():
         raise DatabaseUnavailable(f"{path} is a folder, not a database file.")
+    close_to_others(path)
     with closing(connect(path, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
         connection.execute("BEGIN")  # One state for all three.
         (application,) = connection.execute("PRAGMA application_id").fetchone()
@@ -88,14 +95,36 @@ def prepare_file(path: Path, *, may_create: bool) -> int:
         if application != APPLICATION_ID and (application or version or objects):
             raise DatabaseUnavailable(f"{path} is the database of another program.")
         if version > SCHEMA_VERSION:
-            raise DatabaseUnavailable(
-                f"{path} was written by a newer version of this program "
-                f"(format {version}, this one knows {SCHEMA_VERSION})."
-            )
+            raise DatabaseTooNew(path, version)
         if version == 0 and not may_create:
             raise DatabaseMissing(path)
         _use_wal(connection)
         return int(version)
+
+
+def check_there(file: Path) -> None:
+    """Raise `DatabaseUnavailable` unless this is a file."""
+    if not file.is_file():
+        raise DatabaseUnavailable(f"There is no file {file}.")
+
+
+def close_to_others(path: Path) -> None:
+    """Let nobody but its owner read a database of ours, if that is who asks.
+
+    Before it is opened: SQLite makes the files beside it as readable as it is.
+    """
+    path = path.resolve()
+    found = path.stat()
+    if os.name != "posix" or not found.st_mode & 0o077 or found.st_uid != os.geteuid():
+        return
+    # Nothing is made by looking; and through SQLite, for what a closed descriptor would drop.
+    looking = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
+    with closing(looking), suppress(sqlite3.DatabaseError):
+        if looking.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
+            return
+        for suffix in ("", "-wal", "-shm", "-journal", ".lock"):
+            with suppress(FileNotFoundError):
+                beside(path, suffix).chmod(0o600)
 
 
 def connect(path: Path, *, wait_seconds: float) -> sqlite3.Connection:
@@ -190,6 +219,24 @@ def explain(path: Path, error: Exception) -> str:
     """Say in one line why the database cannot be used, without the driver's own words."""
     if isinstance(error, OSError):
         return f"The database {path} cannot be used: {error.strerror or 'the path is not usable'}."
-    # Extended names continue the primary ones: SQLITE_READONLY_DIRECTORY.
-    name = "_".join(str(getattr(error, "sqlite_errorname", "")).split("_")[:2])
-    return f"The database {path} cannot be used: {_CAUSES.get(name, 'SQLite reports an error')}."
+    cause = _CAUSES.get(_name_of(error), "SQLite reports an error")
+    return f"The database {path} cannot be used: {cause}."
+
+
+def in_our_words(error: sqlite3.Error) -> BankBusy | DatabaseFailed:
+    """Return what to raise instead of an error that undid a transaction."""
+    name = _name_of(error)
+    if name in ("SQLITE_BUSY", "SQLITE_LOCKED"):
+        return BankBusy()
+    if isinstance(error, sqlite3.IntegrityError):
+        # Its words name the rule that was broken, and no values.
+        return DatabaseFailed(f"The database refused a change: {error}.")
+    cause = _CAUSES.get(name, name or type(error).__name__)
+    return DatabaseFailed(
+        f"The database reports an error: {cause}. `banking-server database check` may say more."
+    )
+
+
+def _name_of(error: Exception) -> str:
+    """Return the primary name of SQLite's error, which extended ones continue (`…_DIRECTORY`)."""
+    return "_".join(str(getattr(error, "sqlite_errorname", "")).split("_")[:2])

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from sqlmodel import SQLModel
 
 from banking_server.bank.location import Location
-from banking_server.bank.models import Account, Approval, Handoff, Transfer, is_id
+from banking_server.bank.models import SCHEMA_VERSION, Account, Approval, Handoff, Transfer, is_id
 from banking_server.bank.rules import Rules
 from banking_server.bank.transaction import Transaction
 
@@ -42,16 +42,26 @@ class MaybeDone(DatabaseFailed):
 
 
 class DatabaseMissing(DatabaseUnavailable):
-    """There is no database, and it was not asked for a new one."""
+    """There is no database, and none may be made unasked."""
 
     def __init__(self, where: Location) -> None:
         super().__init__(
-            f"There is no database at {where}, and where its secret is already there none is made "
-            "unasked: restore a backup with `banking-server database restore FILE`, or make a new "
-            "one with `banking-server database create`."
+            f"There is no database at {where}. `banking-server database create` makes one, as does "
+            "the start of a server where there is no secret either; `banking-server database "
+            "restore FILE` brings a backup back."
             if isinstance(where, Path)
             else f"The database {where} is empty; `banking-server database create` makes a bank in "
             "it."
+        )
+
+
+class DatabaseTooNew(DatabaseUnavailable):
+    """What is stored has a format that this program does not know yet."""
+
+    def __init__(self, where: object, version: int) -> None:
+        super().__init__(
+            f"{where} was written by a newer version of this program (format {version}, this one "
+            f"knows {SCHEMA_VERSION}): use that version, or a backup of the older format."
         )
 
 
@@ -72,7 +82,8 @@ class Store(Protocol):
     `work` is synchronous and runs whole on a thread of the store's; if the connection broke and
     nothing can have been committed, it runs once more. Waiting can be cancelled; what has begun
     runs to its end, and a cancellation is raised then. What has waited for `WAIT_SECONDS` raises
-    `BankBusy`, and so does one that comes while `MAX_WAITING` wait already.
+    `BankBusy`, and so does one that comes while `MAX_WAITING` wait already. The database's own
+    errors are raised as `DatabaseFailed`, or as `BankBusy` where time mends them.
     """
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:

@@ -9,8 +9,10 @@ by the threshold of its time, which is a setting. A report is stored in the post
 (`transfers.records.post`); that each one belongs to such a posting is asked here.
 """
 
+import re
 import sqlite3
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
@@ -22,6 +24,7 @@ from banking_server.bank.models import (
     Entry,
     Posting,
     Transfer,
+    schema,
 )
 from banking_server.bank.transaction import Statement, Transaction
 
@@ -39,9 +42,14 @@ def find_faults(tx: Transaction) -> list[str]:
         faults = find_damage(tx)
         if faults:
             return faults  # The answers of a damaged file are worth nothing.
-        faults = _listed(tx.all(_DANGLING))
     else:
         tx.run_text("SET LOCAL statement_timeout = 0")
+    changed = list(_find_changes(tx))
+    faults = [change.line for change in changed]
+    if any(change.kind == "table" for change in changed):
+        return faults  # Nothing can be asked about a table that is not there, or is another.
+    if tx.dialect.name == "sqlite":
+        faults += _listed(tx.all(_DANGLING))
     for question in _QUESTIONS:
         faults += _listed(tx.all(question))
     return faults
@@ -61,6 +69,64 @@ def find_damage(tx: Transaction) -> list[str]:
         return [f"SQLite: {error}"]
     return _listed([f"SQLite: {fault}" for fault in found if fault != "ok"])
 
+
+class _Change(NamedTuple):
+    """Something of the schema that is not as this program makes it."""
+
+    kind: str
+    line: str
+
+
+class _Object(NamedTuple):
+    """A table, an index, a trigger or a function that the database has."""
+
+    kind: str
+    name: str
+    sql: str | None
+    """What made it, where that is known."""
+    is_off: bool
+
+
+def _find_changes(tx: Transaction) -> Iterator[_Change]:
+    """Compare the schema with the one that this program makes: without it, no rule is kept."""
+    there = {(one.kind, one.name.lower()): one for one in tx.all(_OBJECTS[tx.dialect.name])}
+    for statement in schema(tx.dialect):
+        if (made := _MAKES.match(statement.strip())) is None:
+            continue
+        kind, name = made[1].lower(), made[2]
+        found = there.get((kind, name.lower()))
+        if found is None:
+            yield _Change(kind, f"the {kind} {name} is missing")
+        elif found.sql is not None and _plain(found.sql) != _plain(statement):
+            yield _Change(kind, f"the {kind} {name} is not the one that this program makes")
+        elif found.is_off:
+            yield _Change(kind, f"the {kind} {name} is switched off")
+
+
+def _plain(statement: str) -> str:
+    """Return the statement without what says nothing: how it is laid out."""
+    return "".join(statement.split())
+
+
+_MAKES: Final = re.compile(r'CREATE (?:UNIQUE )?(TABLE|INDEX|TRIGGER|FUNCTION) "?(\w+)')
+_OBJECTS: Final = {
+    "sqlite": Statement(sa.text("SELECT type, name, sql, 0 FROM sqlite_master"), _Object),
+    "postgresql": Statement(
+        sa.text("""
+SELECT 'table', tablename, NULL, false FROM pg_tables WHERE schemaname = current_schema()
+UNION ALL
+SELECT 'index', indexname, NULL, false FROM pg_indexes WHERE schemaname = current_schema()
+UNION ALL
+SELECT 'trigger', tgname, NULL, tgenabled NOT IN ('O', 'A')
+FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
+WHERE NOT tgisinternal AND relnamespace = current_schema()::regnamespace
+UNION ALL
+SELECT 'function', proname, NULL, false
+FROM pg_proc WHERE pronamespace = current_schema()::regnamespace
+"""),
+        _Object,
+    ),
+}
 
 _INTEGRITY = Statement(
     sa.text(f"PRAGMA integrity_check({FAULTS_OF_A_KIND + 1})"), lambda fault: str(fault)

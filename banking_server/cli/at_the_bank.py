@@ -17,12 +17,11 @@ def at_the_bank(
     settings: "Settings",
     work: "Callable[[Bank], Coroutine[Any, Any, _T]]",
     *,
-    create: bool | None = None,
+    create: bool = False,
 ) -> _T:
     """Open the bank of these settings, run `work` on it and close it again.
 
-    `create` says whether a new one is made if there is none; by default, if there never has been
-    one. Raises `DatabaseUnavailable`.
+    `create` says whether a new one is made if there is none. Raises `DatabaseUnavailable`.
     """
     import anyio
 

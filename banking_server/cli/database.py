@@ -34,9 +34,9 @@ def database_create(ctx: typer.Context, database: DatabaseOption = None) -> None
 
     settings = settings_of(ctx, database=database)
     try:
-        at_the_bank(settings, _do_nothing, create=False)
+        at_the_bank(settings, _do_nothing)
     except DatabaseMissing:
-        at_the_bank(settings, _do_nothing, create=True)
+        _make(settings)
     else:
         raise CommandFailed(f"There is a database at {settings.database} already.")
     note(f"{settings.database} holds the demo data.")
@@ -55,7 +55,7 @@ def database_reset(
     where = settings.database
     ask(f"Delete everything in {where}?", yes=yes)
     anyio.run(delete_bank, where)
-    at_the_bank(settings, _do_nothing, create=True)
+    _make(settings)
     note(f"{where} holds the demo data again, and nothing else.")
 
 
@@ -68,7 +68,7 @@ def database_check(ctx: typer.Context, database: DatabaseOption = None) -> None:
     from banking_server.bank.upkeep import find_faults
 
     settings = settings_of(ctx, database=database)
-    faults = at_the_bank(settings, lambda bank: bank.read(find_faults), create=False)
+    faults = at_the_bank(settings, lambda bank: bank.read(find_faults))
     for fault in faults:
         print(fault)
     if faults:
@@ -102,10 +102,12 @@ def database_restore(
 ) -> None:
     """Put a copy in the place of the database, which no server may have open."""
     from banking_server.bank.backup import restore
+    from banking_server.bank.sqlite_file import check_there
     from banking_server.server.build import utc_now
 
     settings = settings_of(ctx, database=database)
     path = _file_of(settings)
+    check_there(file)
     ask(f"Replace everything in {path} with what {file} holds?", yes=yes)
     kept = restore(path, file.absolute(), now=utc_now())
     note(f"{path} holds what was in {file}.")
@@ -153,6 +155,15 @@ def _file_of(settings: "Settings") -> Path:
             "This is for SQLite files; PostgreSQL has its own pg_dump and pg_restore."
         )
     return settings.database
+
+
+def _make(settings: "Settings") -> None:
+    """Make the database, and its secret file: where that is, a database is missed if it is gone."""
+    from banking_server.server.tokens import load_keys
+
+    at_the_bank(settings, _do_nothing, create=True)
+    if isinstance(settings.database, Path):
+        load_keys(settings)
 
 
 async def _do_nothing(_: "Bank") -> None:

@@ -154,7 +154,10 @@ def archive_audit(
     yes: YesOption = False,
     database: DatabaseOption = None,
 ) -> None:
-    """Move old events to a file: they are then deleted from the database."""
+    """Move old events to a file: they are then deleted from the database.
+
+    Those of the last hour stay: a call that is under way may still add to them.
+    """
     from banking_server.bank.audit_archive import archive_events, find_archivable
     from banking_server.cli.listings import event_as_json
     from banking_server.server.build import utc_now
@@ -173,7 +176,7 @@ def archive_audit(
     if events.events:
         note(f"{file} holds {events.events} events, which the database no longer does.")
     else:
-        note(f"There are no events before {day} left to archive.")
+        note(f"There is nothing to archive: no events before {day} that are more than an hour old.")
 
 
 def _date(option: str, text: str) -> date:

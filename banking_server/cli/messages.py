@@ -10,7 +10,7 @@ class CommandFailed(Exception):
 def is_for_people(error: Exception) -> bool:
     """Whether the error's message is the whole answer, and a traceback would be noise."""
     from banking_server.bank.audit_archive import ArchiveFailed
-    from banking_server.bank.storage import BankBusy, DatabaseUnavailable
+    from banking_server.bank.storage import BankBusy, DatabaseFailed, DatabaseUnavailable
     from banking_server.host.connect import ConnectionFailed
     from banking_server.server.settings import SettingsError
     from banking_server.server.tokens import SecretUnavailable
@@ -21,6 +21,7 @@ def is_for_people(error: Exception) -> bool:
         | BankBusy
         | CommandFailed
         | ConnectionFailed
+        | DatabaseFailed
         | DatabaseUnavailable
         | SecretUnavailable
         | SettingsError,

@@ -7,6 +7,7 @@ import secrets
 import stat
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
+from banking_server.bank.new_file import draft_of, publish
 from banking_server.server.settings import MIN_SECRET_LENGTH, Settings
 
 ALGORITHM: Final = "HS256"
@@ -85,18 +87,9 @@ def _make_secret_file(path: Path) -> None:
     It appears under its name complete and already closed to others, or not at all.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
-    try:
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(secrets.token_hex(32) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    finally:
-        draft.unlink(missing_ok=True)
+    with draft_of(path) as draft, suppress(FileExistsError):
+        draft.write_text(f"{secrets.token_hex(32)}\n", encoding="ascii")
+        publish(draft, path)
 
 
 def _read_secret_file(path: Path) -> bytes:

@@ -41,6 +41,10 @@ def with_fault(path: Path) -> None:
     sql(path, "UPDATE account SET debits_pending_minor = 1 WHERE currency = 'EUR'")
 
 
+def without_its_trigger(path: Path) -> None:
+    sql(path, "DROP TRIGGER posting_is_append_only_DELETE")
+
+
 def newer(path: Path) -> None:
     sql(path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
 
@@ -238,6 +242,7 @@ def test_nobody_can_open_it_meanwhile(
     ("damage", "why"),
     [
         (with_fault, "has faults"),
+        (without_its_trigger, "the trigger posting_is_append_only_DELETE is missing"),
         (newer, "was written by a newer version"),
         (foreign, "is not a database of this program"),
         (no_database, "is not a database"),

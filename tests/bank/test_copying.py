@@ -14,7 +14,7 @@ from banking_server.bank.audit import list_events
 from banking_server.bank.audit_archive import archive_events, find_archivable
 from banking_server.bank.copying import copy_bank
 from banking_server.bank.models import TABLES
-from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
+from banking_server.bank.storage import DatabaseUnavailable
 from banking_server.bank.transfers import Posted
 
 from ..kit import postgres
@@ -116,7 +116,7 @@ async def test_a_file_that_is_open_is_refused(file: Path, empty: URL) -> None:
 
 
 async def test_a_file_that_is_not_there_is_not_made(tmp_path: Path, empty: URL) -> None:
-    with pytest.raises(DatabaseMissing):
+    with pytest.raises(DatabaseUnavailable, match="There is no file"):
         copy_bank(tmp_path / "bank.db", empty)
     assert list(tmp_path.iterdir()) == []
 

@@ -18,7 +18,7 @@ from banking_server.bank.file_lock import FileLock
 from banking_server.bank.models import Customer
 from banking_server.bank.sqlite import SqliteStore
 from banking_server.bank.sqlite_file import beside
-from banking_server.bank.storage import Bank, BankBusy, DatabaseUnavailable
+from banking_server.bank.storage import Bank, BankBusy, DatabaseFailed, DatabaseUnavailable
 from banking_server.bank.transaction import Transaction, command
 
 from .support import NOW, call, check_books, open_bank, sql
@@ -264,8 +264,8 @@ async def test_a_full_disk_fails_everybody_of_that_group_and_heals(bank: Bank, p
         )
     assert await ended(before) == [None]
     for outcome in await ended(*tasks):
-        assert isinstance(outcome, sqlite3.OperationalError)
-        assert outcome.sqlite_errorname == "SQLITE_FULL"
+        assert isinstance(outcome, DatabaseFailed)
+        assert "the disk is full" in str(outcome)
     assert (added(path), told) == (set(), [])
 
     await on_the_writer(bank, lambda connection: limit(connection, 1_000_000))

@@ -24,6 +24,7 @@ from banking_server.bank.migrations import about, statements
 from banking_server.bank.models import SCHEMA_VERSION, schema
 from banking_server.bank.storage import DatabaseUnavailable
 from banking_server.bank.transfers import Posted, WrongCode, settle
+from banking_server.bank.upkeep import find_faults
 
 from ..kit import postgres
 from ..kit.words import EVERYDAY, SAVINGS
@@ -83,6 +84,7 @@ async def test_everything_is_kept_and_the_books_balance(
     assert sql(old, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
     assert sql(old, "SELECT version_num FROM alembic_version") == [(f"{SCHEMA_VERSION:04}",)]
     check_books(old, NOW)
+    assert await bank.read(find_faults) == []
 
     # The backup is what there was, in one file that is its owner's only; and it is said where.
     assert backups(old) == ["bank.db.format-1.backup"]

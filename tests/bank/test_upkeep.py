@@ -8,16 +8,18 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import URL
 
 from banking_server.bank.approvals import decide_approval, request_approval
 from banking_server.bank.compliance import record_report
+from banking_server.bank.location import Location
 from banking_server.bank.rules import Rules
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import cancel_transfer, settle
 from banking_server.bank.upkeep import FAULTS_OF_A_KIND, find_faults
 
 from ..kit.words import EVERYDAY, PAYEE, SAVINGS
-from .support import DAY, NOW, call, confirm, open_bank, posted, prepared
+from .support import DAY, NOW, call, confirm, open_bank, posted, prepared, sql
 
 pytestmark = pytest.mark.anyio
 
@@ -252,3 +254,61 @@ async def test_a_changed_threshold_is_no_fault(bank: Bank) -> None:
     await record_report(bank, call(), outcome.transfer.transfer_id, outcome.compliance_rule)
     bank.rules = Rules()
     assert await bank.read(find_faults) == []
+
+
+@pytest.fixture
+async def used(engine: str, request: pytest.FixtureRequest, anyio_backend: str) -> Location:
+    """A filled database of the test's own, on each kind, that nothing is put back into."""
+    location: Location = request.getfixturevalue("path" if engine == "sqlite" else "empty")
+    await (await open_bank(location)).close()
+    return location
+
+
+def _dropped(path: Location, kind: str, name: str) -> None:
+    table = f" ON {name.split('_is_')[0]}" if kind == "TRIGGER" and isinstance(path, URL) else ""
+    cascade = " CASCADE" if isinstance(path, URL) and kind in ("TABLE", "FUNCTION") else ""
+    sql(path, f"DROP {kind} {name}{table}{cascade}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("TRIGGER", "posting_is_append_only_DELETE"),
+        ("INDEX", "transfer_reserves"),
+        ("TABLE", "wrong_attempt"),
+        ("TABLE", "entry"),
+    ],
+)
+async def test_what_is_missing_is_named(used: Location, kind: str, name: str) -> None:
+    _dropped(used, kind, name)
+    bank = await open_bank(used)
+    found = await bank.read(find_faults)
+    await bank.close()
+    assert f"the {kind.lower()} {name} is missing" in found
+    assert all("\n" not in each for each in found)
+
+
+@pytest.mark.only_on("postgresql")
+async def test_a_missing_function_and_a_trigger_that_is_switched_off_are_named(
+    used: Location,
+) -> None:
+    _dropped(used, "FUNCTION", "is_archived")
+    sql(used, "ALTER TABLE entry DISABLE TRIGGER entry_balances")
+    bank = await open_bank(used)
+    found = await bank.read(find_faults)
+    await bank.close()
+    assert found == [
+        "the function is_archived is missing",
+        "the trigger audit_event_is_append_only_DELETE is missing",
+        "the trigger entry_balances is switched off",
+    ]
+
+
+@pytest.mark.only_on("sqlite")
+async def test_a_trigger_that_is_another_is_named(used: Path) -> None:
+    _dropped(used, "TRIGGER", "entry_balances")
+    sql(used, "CREATE TRIGGER entry_balances BEFORE INSERT ON entry BEGIN SELECT 1; END")
+    bank = await open_bank(used)
+    found = await bank.read(find_faults)
+    await bank.close()
+    assert found == ["the trigger entry_balances is not the one that this program makes"]

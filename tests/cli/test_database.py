@@ -9,6 +9,7 @@ import pytest
 
 from banking_server.bank import handoffs
 from banking_server.bank.storage import Bank
+from banking_server.server.settings import load_settings
 
 from ..kit.command import Cli
 from .support import at_the_bank, one_line, wait_for_an_agent
@@ -121,3 +122,44 @@ def test_backup_and_restore(cli: Cli, database: Path, tmp_path: Path) -> None:
     assert cli("handoffs").out.startswith(handoff)
     assert cli("database", "check").code == 0
     assert "There is no file" in one_line(cli("database", "restore", str(tmp_path / "x"), "--yes"))
+
+
+def test_looking_makes_no_database(cli: Cli, tmp_path: Path) -> None:
+    nowhere = tmp_path / "x" / "y.db"
+    for command in (
+        ("handoffs",),
+        ("handoffs", "claim", "ho_1", "--agent", "Ada"),
+        ("approvals",),
+        ("audit",),
+        ("audit", "archive", "old", "--before", "2026-01-01", "--yes"),
+        ("settle",),
+        ("token", "--customer", "CUST001"),
+        ("database", "check"),
+        ("database", "backup", str(tmp_path / "copy")),
+    ):
+        line = one_line(cli("--database", str(nowhere), *command))
+        assert f"There is no database at {nowhere}. `banking-server database create`" in line
+    assert cli("--database", str(nowhere), "database", "path").code == 0
+    assert not nowhere.parent.exists()
+
+
+def test_create_makes_the_secret_too(
+    cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert cli("database", "create").code == 0
+    made = load_settings(database=database).secret_path
+    assert made is not None
+    assert made.stat().st_mode & 0o777 == 0o600
+    database.unlink()
+    assert "no database" in one_line(cli())
+    monkeypatch.setenv("BANKING_SECRET", SECRET)
+    other = tmp_path / "other" / "bank.db"
+    assert cli("--database", str(other), "database", "create").code == 0
+    assert [file.name for file in other.parent.iterdir() if "secret" in file.name] == []
+
+
+def test_it_is_looked_for_the_file_before_anything_is_asked(cli: Cli, tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing"
+    assert "There is no file" in one_line(cli("database", "restore", str(nothing)))
+    copied = cli("database", "copy", str(nothing), "postgresql://127.0.0.1:1/bank")
+    assert one_line(copied) == f"banking-server: There is no file {nothing}.\n"

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from banking_server.bank.storage import MaybeDone
+
 from ..kit.command import Cli
 from .support import (
     at_the_bank,
@@ -16,6 +18,8 @@ from .support import (
     wait_for_a_manager,
     wait_for_an_agent,
 )
+
+pytestmark = pytest.mark.usefixtures("created")
 
 
 def test_the_agents_desk(cli: Cli, database: Path) -> None:
@@ -71,7 +75,7 @@ def test_old_events_are_archived(cli: Cli, database: Path, tmp_path: Path) -> No
     archive = ("audit", "archive", str(file), "--before", tomorrow())
     young = cli(*archive)
     assert (young.code, young.out) == (0, "")
-    assert "There are no events before" in young.err
+    assert "more than an hour old" in young.err
     with closing(sqlite3.connect(database)) as connection, connection:
         connection.execute("DROP TRIGGER audit_event_is_append_only_UPDATE")
         connection.execute("UPDATE audit_event SET at = '2026-01-01T00:00:00.000000Z'")
@@ -106,3 +110,31 @@ def test_a_day_that_is_not_a_date(cli: Cli, bad: str) -> None:
     refused = cli("settle", "--as-of", bad)
     assert refused.code == 2
     assert bad in refused.err
+
+
+def test_damage_is_one_line(cli: Cli, database: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        query = "SELECT rootpage FROM sqlite_master WHERE name = 'audit_event'"
+        ((page,),) = connection.execute(query).fetchall()
+    with database.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 500)
+    assert "it is damaged. `banking-server database check`" in one_line(cli("audit"))
+
+
+def test_a_decision_that_may_have_been_taken_is_one_line(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise MaybeDone("Look whether it was done")
+
+    monkeypatch.setattr("banking_server.bank.approvals.decide_approval", broken)
+    line = one_line(cli("approvals", "grant", "ap_1", "--manager", "Grace"))
+    assert "Look whether it was done" in line
+
+
+def test_events_of_the_last_hour_stay(cli: Cli, database: Path, tmp_path: Path) -> None:
+    at_the_bank(database, wait_for_an_agent)
+    ended = cli("audit", "archive", str(tmp_path / "old"), "--before", tomorrow(), "--yes")
+    assert (ended.code, "more than an hour old" in ended.err) == (0, True)
+    assert "last hour stay" in cli("audit", "archive", "--help").out

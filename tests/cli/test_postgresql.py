@@ -50,6 +50,10 @@ def test_the_commands_of_the_database(cli: Cli, url: URL, database: Path, tmp_pa
     at_the_bank(url, wait_for_an_agent)  # type: ignore[arg-type]
     assert "open" in do("handoffs")
     assert "request_agent_handoff" in do("audit")
+    postgres.sql(url, "DROP TABLE audit_event CASCADE")
+    assert "UndefinedTable" in one_line(cli("audit"))
+    checked = cli("database", "check")
+    assert (checked.code, "the table audit_event is missing" in checked.out) == (1, True)
     assert do("token", "--customer", "CUST001").count(".") == 2
     assert "pg_dump" in one_line(cli("database", "backup", str(tmp_path / "copy")))
     assert do("database", "reset", "--yes").endswith(

@@ -30,7 +30,7 @@ def test_a_database_that_cannot_be_opened(
 def test_a_secret_that_others_can_read(
     cli: Cli, database: Path, arguments: tuple[str, ...]
 ) -> None:
-    assert cli("handoffs").code == 0  # Makes the database.
+    assert cli("database", "create").code == 0
     secret = database.with_name("bank.db.secret")
     secret.write_text("s" * 40)
     secret.chmod(0o644)

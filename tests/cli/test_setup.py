@@ -11,6 +11,8 @@ from banking_server.server.tokens import Tokens, load_keys
 from ..kit.command import Cli
 from .support import one_line
 
+pytestmark = pytest.mark.usefixtures("created")
+
 
 def test_token_prints_nothing_but_the_token(cli: Cli, database: Path) -> None:
     minted = cli("token", "--customer", "CUST002", "--scope", "bank:read")
