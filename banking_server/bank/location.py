@@ -31,6 +31,9 @@ def read_location(value: object) -> Location:
     if isinstance(value, URL):
         return value
     text = str(value)
+    if text.lower().startswith(("postgresql:/", "postgres:/")) and "://" not in text:
+        # A slash too few: as a path, its password would be shown.
+        raise ValueError(f"must be a path, or a URL that begins with {_SCHEME}://")
     if "://" not in text:
         try:
             return Path(text).expanduser().absolute()

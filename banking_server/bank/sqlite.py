@@ -23,6 +23,7 @@ import asyncio
 import logging
 import secrets
 import sqlite3
+import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -34,7 +35,14 @@ from sqlalchemy.dialects import sqlite as sqlite_dialect
 from banking_server.bank import storage
 from banking_server.bank.driver import Connection
 from banking_server.bank.file_lock import FileLock
-from banking_server.bank.sqlite_file import begin, beside, identity_of, in_our_words, set_up
+from banking_server.bank.sqlite_file import (
+    begin,
+    beside,
+    identity_of,
+    in_our_words,
+    last_writing,
+    set_up,
+)
 from banking_server.bank.storage import BankBusy, DatabaseUnavailable, Places, to_the_end
 from banking_server.bank.transaction import Transaction
 
@@ -63,8 +71,8 @@ class DatabaseLost(DatabaseUnavailable):
     def __init__(self, database: Path, file: Path) -> None:
         what = f"The database {database}" if file == database else f"{file}, of the database,"
         super().__init__(
-            f"{what} was deleted or replaced while it was in use. Nothing was acknowledged after "
-            "that. Put the file back, or restore a backup, and start again."
+            f"{what} was deleted, replaced or overwritten while it was in use. Nothing was "
+            "acknowledged after that. Put the file back, or restore a backup, and start again."
         )
         self.file = file
 
@@ -131,6 +139,8 @@ class SqliteStore:
             file: identity_of(file)
             for file in (path, self._wal, beside(real, "-shm"), beside(real, ".lock"))
         }
+        # Only a checkpoint writes to the file itself. Who makes one writes down when.
+        self._written = b""
         self._writer = writer
         self._idle: list[Connection] = []
         self._readers = Places(READERS)
@@ -161,6 +171,7 @@ class SqliteStore:
             # It was replaced in this moment: which of the two is open cannot be told.
             await store.close()
             raise DatabaseLost(path, path)
+        await writer.run(store._begin_to_watch)
         return store
 
     async def until_lost(self) -> str:
@@ -202,6 +213,31 @@ class SqliteStore:
         for file, identity in self._files.items():
             if identity_of(file) != identity:
                 raise DatabaseLost(self._path, file)
+
+    def _begin_to_watch(self, _: sqlite3.Connection) -> None:
+        end = time.monotonic() + storage.WAIT_SECONDS
+        with self._lock.held(lambda: time.monotonic() < end) as held:
+            if held:
+                self._write_down()
+            else:
+                self._written = self._lock.note()
+
+    def _write_down(self) -> None:
+        """Note when the file was last written to, for every process; the lock is held."""
+        self._written = last_writing(self._path)
+        self._lock.write_down(self._written)
+
+    def _check_writing(self) -> None:
+        """Raise `DatabaseLost` if another program wrote to the file itself; the lock is held.
+
+        That is how a copy over it looks: the file is the same one, and nothing in it is.
+        """
+        written = last_writing(self._path)
+        if written == self._written:
+            return
+        if written != self._lock.note():
+            raise DatabaseLost(self._path, self._path)
+        self._written = written  # Another process of ours has made a checkpoint.
 
     def _take_note(self, lost: DatabaseLost) -> None:
         self._lost = lost.file
@@ -343,6 +379,7 @@ class SqliteStore:
             self._look(connection, finished)
             with self._lock.held(lambda: self._to_write) as held:
                 if held:
+                    self._check_writing()
                     self._checkpoint_if_long(connection)
                     if begin(connection, lambda: self._to_write):
                         group = _taken(self._to_write)
@@ -389,6 +426,7 @@ class SqliteStore:
             connection.execute("RELEASE one")
         connection.execute("COMMIT")
         self._check_files()
+        self._check_writing()
 
     def _checkpoint_if_long(self, connection: sqlite3.Connection) -> None:
         """Bring the log into the file, if it has become long; the lock is held.
@@ -405,6 +443,8 @@ class SqliteStore:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.Error:
             logger.warning("The write-ahead log could not be checkpointed", exc_info=True)
+        finally:
+            self._write_down()
         self._checkpoint_at = self._wal_bytes() + LONG_WAL_BYTES
 
     def _wal_bytes(self) -> int:

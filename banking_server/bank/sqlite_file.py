@@ -43,6 +43,15 @@ def identity_of(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def last_writing(path: Path) -> bytes:
+    """Return what changes when somebody writes to the file at `path` itself; empty: no file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return b""
+    return f"{found.st_mtime_ns} {found.st_size}".encode()
+
+
 def set_up(connection: sqlite3.Connection, *, read_only: bool = False) -> None:
     """Prepare a connection: a commit is on the disk, and nothing is checkpointed by itself."""
     connection.execute(f"PRAGMA busy_timeout = {int(LOCK_WAIT_SECONDS * 1000)}")

@@ -291,6 +291,16 @@ _QUESTIONS = (
         "account {0} is below zero after entry {1}",
     ),
     _ask(
+        sa.select(_t.transfer_id, _t.customer_id, _a.account_id)
+        .join(
+            _account,
+            sa.or_(_a.account_id == _t.from_account_id, _a.account_id == _t.to_account_id),
+        )
+        .where(_a.customer_id != _t.customer_id)
+        .order_by(_t.transfer_id),
+        "transfer {0} is {1}'s, but account {2} is not",
+    ),
+    _ask(
         sa.select(_t.transfer_id, _t.status)
         .select_from(_transfer.outerjoin(_paid, _paid.c.transfer_id == _t.transfer_id))
         .where(

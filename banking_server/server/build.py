@@ -24,7 +24,7 @@ from banking_server.agent.settings import (
 )
 from banking_server.bank import opening
 from banking_server.bank.accounts import list_customers
-from banking_server.bank.storage import Bank
+from banking_server.bank.storage import Bank, BankBusy
 from banking_server.bank.transfers import settle
 from banking_server.chaining import ToolChaining
 from banking_server.packaged import demo_data
@@ -239,6 +239,8 @@ async def _settle_for_ever(bank: Bank, clock: Callable[[], datetime]) -> None:
         try:
             now = clock()
             settled = await settle(bank, as_of=now.date(), now=now)
+        except BankBusy:
+            logger.info("The bank is busy; due transfers are settled in a minute")
         except Exception:
             logger.exception("Due transfers could not be settled; trying again in a minute")
         else:

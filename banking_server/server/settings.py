@@ -114,16 +114,19 @@ class Settings(BaseSettings):
     max_pending_transfers: int = Field(
         default=_RULES.max_pending_transfers,
         ge=1,
+        le=100_000,
         description="Transfers of one customer that may wait to be confirmed at once.",
     )
     max_open_handoffs: int = Field(
         default=_RULES.max_open_handoffs,
         ge=1,
+        le=100_000,
         description="Handoffs of one customer that may wait for an agent at once.",
     )
     max_wrong_codes_an_hour: int = Field(
         default=_RULES.max_wrong_codes_an_hour,
         ge=1,
+        le=100_000,
         description="Wrong confirmation codes of one customer within an hour, whatever the "
         "transfer, after which no code is taken.",
     )

@@ -194,7 +194,11 @@ async def _recorded(
             raise
         if not isinstance(result, CallToolResult):
             return result
-        unrecorded = await end(_outcome(result))
+        outcome = _outcome(result)
+        if outcome == "busy":
+            # Nothing was done, and who waited for that must not wait again for its record.
+            return result
+        unrecorded = await end(outcome)
         if unrecorded is not None:
             return unrecorded
         return result

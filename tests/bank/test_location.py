@@ -34,6 +34,7 @@ def test_a_url_keeps_its_password_to_itself() -> None:
     [
         ("mysql://me:secret@db/bank", "begins with postgresql://"),
         ("postgres://me:secret@db/bank", "begins with postgresql://"),
+        ("postgresql:/me:secret@db/bank", "begins with postgresql://"),
         ("postgresql+psycopg://me:secret@db/bank", "begins with postgresql://"),
         ("postgresql://me:secret@db", "must name the database"),
         ("postgresql://me:sec@ret@db/bank", "%40"),

@@ -59,7 +59,7 @@ async def test_a_write_notices(
     assert told == []
     message = str(error.value)
     assert f"{lost}" in message
-    assert "was deleted or replaced while it was in use" in message
+    assert "was deleted, replaced or overwritten while it was in use" in message
     assert "\n" not in message
     # Nor does anything that comes later get through, even if the file comes back.
     with pytest.raises(DatabaseLost):
@@ -212,3 +212,27 @@ async def test_every_file_is_the_owners_only(tmp_path: Path) -> None:
         await bank.close()
     finally:
         os.umask(before)
+
+
+@pytest.mark.parametrize("how", ["copied over", "cut"])
+async def test_a_file_that_is_overwritten_is_noticed(bank: Bank, path: Path, how: str) -> None:
+    """The same file, as `cp backup bank.db` leaves it: with something else in it."""
+    with path.open("r+b") as file:
+        file.truncate(4096) if how == "cut" else file.write(file.read(4096))
+    with pytest.raises(DatabaseLost, match="overwritten"):
+        await record(bank, call(), "later")
+    await bank.close()
+
+
+async def test_checkpoints_of_another_process_are_nobodys_loss(
+    bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "LONG_WAL_BYTES", 1)
+    other = await open_bank(path)  # It has a lock, and a memory, of its own, as a process has.
+    for number in range(10):
+        await record(bank if number % 2 else other, call(), f"n{number}")
+    assert [event.outcome for event in await list_events(bank)][-1] == "n9"
+    await other.close()
+    await record(bank, call(), "on")
+    await bank.close()
+    check_books(path, NOW)

@@ -93,6 +93,10 @@ FAULTS: dict[str, tuple[tuple[str, ...], str]] = {
         ("UPDATE transfer SET status = 'lost' WHERE memo = 'cancelled'",),
         "SQLite: CHECK constraint failed in transfer",
     ),
+    "somebody else's transfer": (
+        ("UPDATE transfer SET customer_id = 'CUST002' WHERE memo = 'plain'",),
+        "'s, but account acc_",
+    ),
     "money from nowhere": (
         (f"UPDATE entry SET amount_minor = 101 WHERE {ITS_CREDIT}",),
         "the entries in USD sum to 1, not to zero",

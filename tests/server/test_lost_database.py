@@ -13,7 +13,7 @@ from ..kit.command import PATIENCE, command, environment, run
 from ..kit.servers import http_server, post, tool_call
 from ..kit.words import TO_SAVINGS
 
-LINE = "was deleted or replaced while it was in use."
+LINE = "was deleted, replaced or overwritten while it was in use."
 
 PREPARE = tool_call("prepare_money_transfer", {**TO_SAVINGS, "amount": 5})
 

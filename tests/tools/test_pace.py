@@ -111,7 +111,13 @@ async def test_a_busy_bank_is_no_incident(
 
     monkeypatch.setattr(bank_accounts, "get_balance", busy)
     monkeypatch.setattr(bank_accounts, "list_accounts", busy)
-    monkeypatch.setattr(calling, "record", busy)
+    recorded: list[object] = []
+
+    async def record(*arguments: object) -> None:
+        recorded.append(arguments)
+        raise BankBusy()
+
+    monkeypatch.setattr(calling, "record", record)
     async with world.customer() as customer:
         for arguments in ({"accountId": EVERYDAY}, {"accountId": 5}):
             result = await customer.call(BALANCE, **arguments)
@@ -119,6 +125,8 @@ async def test_a_busy_bank_is_no_incident(
             assert structured(result)["status"] == "busy"
             assert "incident" not in structured(result)
             assert "try again in a moment" in words(result)
+        # Who waited for the bank in vain does not wait again for the record of that.
+        assert len(recorded) == 1
         with pytest.raises(MCPError, match="try again in a moment"):
             await customer.client.read_resource("banking://accounts")
     incidents = [each for each in caplog.records if each.name.startswith("banking_server")]
