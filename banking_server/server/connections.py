@@ -45,6 +45,10 @@ else:
             self._head = 0
             super().on_message_begin()
 
+        def on_header(self, name: bytes, value: bytes) -> None:
+            # The blanks around a value are none of it (RFC 9110, 5.5); llhttp leaves some there.
+            super().on_header(name, value.strip(b" \t"))
+
         def on_headers_complete(self) -> None:
             self._head = None
             super().on_headers_complete()
