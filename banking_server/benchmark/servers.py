@@ -30,7 +30,7 @@ from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE
 _START_SECONDS: Final = 120
 _NO_LIMITS: Final = {
     "BANKING_CALLS_PER_SECOND": "0",
-    "BANKING_MAX_PENDING_TRANSFERS": "1000000",
+    "BANKING_MAX_PENDING_TRANSFERS": "100000",
 }
 """A few customers make all the calls, more than any customer may make elsewhere."""
 
