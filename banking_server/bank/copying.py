@@ -15,7 +15,7 @@ from banking_server.bank.models import TABLES, schema
 from banking_server.bank.opening import bring_up, load_postgresql
 from banking_server.bank.sqlite_file import alone_with, check_there, explain
 from banking_server.bank.storage import DatabaseUnavailable
-from banking_server.bank.transaction import Statement, Transaction, value
+from banking_server.bank.transaction import Statement, Transaction, is_numbered, key_of, value
 from banking_server.bank.upkeep import find_faults
 
 _AT_ONCE: Final = 5_000
@@ -71,26 +71,17 @@ def _copy(one: Transaction, other: Transaction, connection: Any, target: URL) ->
     return f"{total} records in {len(TABLES)} tables"
 
 
-def _key(table: sa.Table) -> sa.Column[Any]:
-    (key,) = table.primary_key.columns
-    return key
-
-
-def _is_numbered(table: sa.Table) -> bool:
-    return _key(table).type.python_type is int
-
-
 @cache
 def _page(table: sa.Table) -> Statement[_Row]:
-    key = _key(table)
+    key = key_of(table)
     page = sa.select(table).where(key > sa.bindparam("after")).order_by(key).limit(_AT_ONCE)
     return Statement(page, lambda *row: row)
 
 
 def _rows(tx: Transaction, table: sa.Table) -> Iterator[_Row]:
     """Give every row, in the order of the key, which is the same in both databases."""
-    place = list(table.columns).index(_key(table))
-    after: Any = 0 if _is_numbered(table) else ""
+    place = list(table.columns).index(key_of(table))
+    after: Any = 0 if is_numbered(table) else ""
     while page := tx.all(_page(table), after=after):
         yield from page
         after = page[-1][place]
@@ -110,12 +101,12 @@ def _compare(one: Transaction, other: Transaction, table: sa.Table) -> int:
 
 def _go_on_numbering(one: Transaction, other: Transaction, table: sa.Table) -> None:
     """Let the next number be the one that SQLite would give: none is ever given twice."""
-    if not _is_numbered(table):
+    if not is_numbered(table):
         return
-    highest = one.first(Statement(sa.select(sa.func.max(_key(table))), value)) or 0
+    highest = one.first(Statement(sa.select(sa.func.max(key_of(table))), value)) or 0
     # It is remembered where a record with a higher number may have been deleted.
     remembered = one.first(_REMEMBERED, name=table.name) or 0
-    sequence = f"pg_get_serial_sequence('{table.name}', '{_key(table).name}')"
+    sequence = f"pg_get_serial_sequence('{table.name}', '{key_of(table).name}')"
     upcoming = max(highest, remembered) + 1
     other.run_text(f"SELECT setval({sequence}, {upcoming}, false)")
 

@@ -58,15 +58,14 @@ LARGEST_GROUP: Final = 100
 LONG_WAL_BYTES: Final = 4 * 1024 * 1024
 """The length of the write-ahead log at which it is checkpointed."""
 
-DIALECT: Final = sqlite_dialect.dialect()
-
-
 LOOK_EVERY_SECONDS: Final = 1.0
 """How often it is looked whether the files are still there while nobody asks for anything."""
 
+DIALECT: Final = sqlite_dialect.dialect()
+
 
 class DatabaseLost(DatabaseUnavailable):
-    """A file of the database was deleted or replaced while it was open."""
+    """A file of the database was deleted, replaced or overwritten while it was open."""
 
     def __init__(self, database: Path, file: Path) -> None:
         what = f"The database {database}" if file == database else f"{file}, of the database,"
@@ -171,7 +170,11 @@ class SqliteStore:
             # It was replaced in this moment: which of the two is open cannot be told.
             await store.close()
             raise DatabaseLost(path, path)
-        await writer.run(store._begin_to_watch)
+        try:
+            await writer.run(store._begin_to_watch)
+        except BaseException:
+            await store.close()
+            raise
         return store
 
     async def until_lost(self) -> str:

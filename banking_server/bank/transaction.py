@@ -171,7 +171,7 @@ class Transaction:
 
     def change(self, record: SQLModel, **values: Any) -> None:
         """Set these fields of a record, here and where it is stored."""
-        key = _key_of(type(record))
+        key = key_of(TABLES[type(record)]).name
         self.run(_update(type(record), tuple(values)), **values, key=getattr(record, key))
         vars(record).update(values)
 
@@ -232,8 +232,7 @@ def command(construct: sa.Executable) -> Statement[None]:
 
 def insertion(model: type[SQLModel]) -> Statement[None]:
     """Return the statement that stores a record, field by field, whose number nobody asks for."""
-    names = [name for name in model.model_fields if name != _number_of(model)]
-    return command(sa.insert(TABLES[model]).values({name: sa.bindparam(name) for name in names}))
+    return command(_insertion(TABLES[model]))
 
 
 def value(first: Any) -> Any:
@@ -241,21 +240,29 @@ def value(first: Any) -> Any:
     return first
 
 
-def _key_of(model: type[SQLModel]) -> str:
-    (key,) = TABLES[model].primary_key.columns
-    return key.name
+def key_of(table: sa.Table) -> sa.Column[Any]:
+    """Return the primary key of a table; each has one column."""
+    (key,) = table.primary_key.columns
+    return key
 
 
-def _number_of(model: type[SQLModel]) -> str | None:
-    """Return the field to which the database gives a number; None if it gives none."""
-    key = _key_of(model)
-    return key if TABLES[model].c[key].type.python_type is int else None
+def is_numbered(table: sa.Table) -> bool:
+    """Whether the key is a number that the database gives."""
+    return key_of(table).type.python_type is int
+
+
+def _insertion(table: sa.Table) -> sa.Insert:
+    names = [
+        column.name
+        for column in table.columns
+        if not (column is key_of(table) and is_numbered(table))
+    ]
+    return sa.insert(table).values({name: sa.bindparam(name) for name in names})
 
 
 @cache
 def _by_key(model: type[_Record]) -> Statement[_Record]:
-    table = TABLES[model]
-    return records(model, table.c[_key_of(model)] == sa.bindparam("key"))
+    return records(model, key_of(TABLES[model]) == sa.bindparam("key"))
 
 
 _customer = TABLES[Customer]
@@ -272,11 +279,10 @@ class _Insert(Statement[Any]):
 
     def __init__(self, model: type[SQLModel]) -> None:
         table = TABLES[model]
-        self.numbered = _number_of(model)
-        names = [name for name in model.model_fields if name != self.numbered]
-        construct: Any = sa.insert(table).values({name: sa.bindparam(name) for name in names})
+        self.numbered = key_of(table).name if is_numbered(table) else None
+        construct: Any = _insertion(table)
         if self.numbered is not None:
-            construct = construct.returning(table.c[self.numbered])
+            construct = construct.returning(key_of(table))
         super().__init__(construct, value)
 
 
@@ -290,6 +296,6 @@ def _update(model: type[SQLModel], names: tuple[str, ...]) -> Statement[None]:
     table = TABLES[model]
     return command(
         sa.update(table)
-        .where(table.c[_key_of(model)] == sa.bindparam("key"))
+        .where(key_of(table) == sa.bindparam("key"))
         .values({name: sa.bindparam(name) for name in names})
     )
