@@ -6,7 +6,8 @@ with what it judges but three constants (`banking_server.chaining.directive`).
 
 Read in this order:
 
-- `requirements`: the numbered sentences, and the checks that test them;
+- `requirements`: the numbered sentences, and the checks that test them; `publish` makes the files
+  of `specs/` that say the same in other forms;
 - `target`: talking to what is judged;
 - `server`: exercising a server, and the checks of servers;
 - `client`: a mock server that plays scripts, and the checks of clients;

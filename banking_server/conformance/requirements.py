@@ -1,7 +1,7 @@
 """The numbered sentences of the specification, and the checks that test them.
 
-All of it is data: `specs/requirements.yaml` says which check tests which sentence,
-`specs/conformance/checks.yaml` what a check compares and what to change when it fails.
+All of it is data: the sentences are those of `specs/tool-chaining.md`, and the registry of checks
+is `specs/conformance/checks.yaml`. `specs/requirements.yaml` is made from both (`publish`).
 """
 
 import re
@@ -9,12 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from banking_server.conformance.specification import read_yaml
+from banking_server.conformance.specification import read_text, read_yaml
 from banking_server.conformance.target.era import Era
 
-_MUST: Final = re.compile(r"\bMUST\b")
+if TYPE_CHECKING:
+    from banking_server.conformance.formats import Registry
+
+_SENTENCE: Final = re.compile(r"^- \*\*(TC-[DSC]-[0-9]{2})\*\* (.+)$", re.MULTILINE)
+_FAMILIES: Final = "DSC"
 
 Side = Literal["server", "client"]
 
@@ -24,6 +28,8 @@ class Level(StrEnum):
 
     MUST = "MUST"
     SHOULD = "SHOULD"
+    MAY = "MAY"
+    """A permission: nobody can fail to keep it."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +47,8 @@ class Requirement:
 
     @property
     def level(self) -> Level:
-        """MUST or SHOULD, by the sentence's own keyword."""
-        return Level.MUST if _MUST.search(self.text) else Level.SHOULD
+        """The strictest of the sentence's own keywords."""
+        return next((level for level in Level if re.search(rf"\b{level}\b", self.text)), Level.MAY)
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,8 @@ class Check:
     """What it compares, in one sentence."""
     remedy: str
     """What an implementer changes when it fails."""
+    needs: str | None
+    """What a run has to bring for it, as a key of the registry's `needs`; None: nothing."""
     eras: tuple[Era, ...]
     """The eras in which it can be made."""
 
@@ -62,7 +70,7 @@ class Check:
     def level(self) -> Level:
         """The strictest of its sentences' levels."""
         levels = {requirement.level for requirement in self.requirements}
-        return Level.MUST if Level.MUST in levels else Level.SHOULD
+        return next(level for level in Level if level in levels)
 
     @property
     def side(self) -> Side:
@@ -85,25 +93,38 @@ class Check:
 
 
 @cache
+def load_registry() -> "Registry":
+    """Return the registry of checks."""
+    from banking_server.conformance.formats import Registry
+
+    return Registry.model_validate(read_yaml("conformance/checks.yaml"))
+
+
+@cache
 def load_requirements() -> tuple[Requirement, ...]:
-    """Return every numbered sentence, in the order of the file."""
-    rows = read_yaml("requirements.yaml")["requirements"]
+    """Return every numbered sentence, in the order of the numbers; those not tested come last."""
+    registry = load_registry()
+    not_tested = {row.id: row for row in registry.not_tested}
+    sentences = sorted(
+        _SENTENCE.findall(read_text("tool-chaining.md")),
+        key=lambda found: (found[0] in not_tested, _FAMILIES.index(found[0][3]), found[0]),
+    )
     return tuple(
         Requirement(
-            id=row["id"],
-            text=row["text"],
-            checks=_as_tuple(row.get("check")),
-            excluded=row.get("excluded"),
-            testable_if=row.get("testable_if"),
+            id=sentence,
+            text=text,
+            checks=tuple(check.id for check in registry.checks if sentence in check.tests),
+            excluded=not_tested[sentence].excluded if sentence in not_tested else None,
+            testable_if=not_tested[sentence].testable_if if sentence in not_tested else None,
         )
-        for row in rows
+        for sentence, text in sentences
     )
 
 
 @cache
 def load_checks() -> Mapping[str, Check]:
     """Return every check by its id, in the order in which the sentences name them."""
-    described = {row["id"]: row for row in read_yaml("conformance/checks.yaml")["checks"]}
+    described = {row.id: row for row in load_registry().checks}
     checks: dict[str, Check] = {}
     for requirement in load_requirements():
         for check_id in requirement.checks:
@@ -113,9 +134,10 @@ def load_checks() -> Mapping[str, Check]:
                 requirements=tuple(
                     other for other in load_requirements() if check_id in other.checks
                 ),
-                judges=row["judges"],
-                remedy=row["remedy"],
-                eras=tuple(Era(version) for version in row.get("spec_versions", list(Era))),
+                judges=row.judges,
+                remedy=row.remedy,
+                needs=row.needs,
+                eras=row.spec_versions,
             )
     return checks
 
@@ -123,9 +145,3 @@ def load_checks() -> Mapping[str, Check]:
 def checks_of(side: Side) -> tuple[Check, ...]:
     """Return the checks that judge servers, or clients."""
     return tuple(check for check in load_checks().values() if check.side == side)
-
-
-def _as_tuple(value: str | list[str] | None) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, str) else tuple(value)

@@ -34,7 +34,7 @@ _JsonLoader.yaml_implicit_resolvers = {
 class Strict(BaseModel):
     """A part of a scenario file; a member that it does not know is a mistake."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 def load(path: Path, model: type[M]) -> M:

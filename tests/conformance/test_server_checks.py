@@ -41,6 +41,13 @@ def test_one_search_finds_a_check(check_id: str) -> None:
     assert function.__module__ == f"{checks.__name__}.{found[0][0].removesuffix('.py')}"
 
 
+def test_checks_of_one_kind_of_evidence_need_the_same() -> None:
+    needs: dict[type, set[str | None]] = {}
+    for each in CHECKS.values():
+        needs.setdefault(each.on, set()).add(load_checks()[each.id].needs)
+    assert {on.__name__: need for on, need in needs.items() if len(need) > 1} == {}
+
+
 def test_an_id_is_registered_once() -> None:
     with pytest.raises(ValueError, match="registered twice"):
         check("tool-chaining-server-no-cycle", on=Greeting)(lambda greeting: None)

@@ -17,10 +17,8 @@ from .files import CHECKS, CLIENT_SCRIPTS, CONFORMANCE, SPECS, read_json, read_y
 
 DIRECTIVE = Draft202012Validator(read_json(SPECS / "next-tool.schema.json"))
 ERAS = ["2025-11-25", "2026-07-28"]
-CHECK_ERAS = {
-    check["id"]: check.get("spec_versions", ERAS)
-    for check in read_yaml(CONFORMANCE / "checks.yaml")["checks"]
-}
+REGISTRY = read_yaml(CONFORMANCE / "checks.yaml")["checks"]
+CHECK_ERAS = {check["id"]: check.get("spec_versions", ERAS) for check in REGISTRY}
 SCRIPTS = [(path, read_yaml(path)) for path in CLIENT_SCRIPTS]
 CASES = [
     pytest.param(script, case, id=f"{path.stem}-{case['name']}")
@@ -166,3 +164,17 @@ def test_every_client_check_is_made_by_some_case() -> None:
         check["id"] for _, script in SCRIPTS for case in script["cases"] for check in case["checks"]
     }
     assert made == {check for check in CHECKS if check.startswith("tool-chaining-client-")}
+
+
+def test_the_registry_says_what_a_check_needs_of_the_client() -> None:
+    needs: dict[str, set[str | None]] = {}
+    for _, script in SCRIPTS:
+        asks = "declares-elicitation" if script.get("requires_client") else None
+        for check in (check for case in script["cases"] for check in case["checks"]):
+            printed = "printed" if check["assert"].startswith("printed") else None
+            needs.setdefault(check["id"], set()).add(printed or asks)
+    # What one case shows without it does not need it.
+    said = {check["id"]: check.get("needs") for check in REGISTRY}
+    assert {name: None if None in need else need.pop() for name, need in needs.items()} == {
+        name: said[name] for name in needs
+    }

@@ -1,0 +1,64 @@
+"""The models that read the data of `specs/conformance`; their JSON Schemas are made from them.
+
+Scenarios have models of their own, in `server.scenario` and `client.script`.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from banking_server.conformance.scenario_file import BOTH_ERAS, Kebab, Name, Strict
+from banking_server.conformance.target.era import Era
+
+SentenceId = Annotated[str, Field(pattern=r"^TC-[DSC]-[0-9]{2}$")]
+CheckId = Annotated[str, Field(pattern=r"^tool-chaining-(server|client)-[a-z0-9]+(-[a-z0-9]+)*$")]
+
+
+class CheckRow(Strict):
+    """One check, as the registry has it."""
+
+    id: CheckId
+    tests: Annotated[tuple[SentenceId, ...], Field(min_length=1)]
+    """The sentences that it tests."""
+    needs: Name | None = None
+    """What a run has to bring for it, as `needs` explains it. Absent: nothing."""
+    judges: Name
+    """What it compares, in one sentence."""
+    remedy: Name
+    """What an implementer changes when it fails."""
+    spec_versions: Annotated[tuple[Era, ...], Field(min_length=1)] = BOTH_ERAS
+    """Protocol revisions on which it can be made. Absent: both."""
+
+
+class NotTested(Strict):
+    """A sentence that no check tests."""
+
+    id: SentenceId
+    excluded: Name
+    """Why no check tests it."""
+    testable_if: Name
+    """What would have to be there for a check to test it."""
+
+
+class Registry(Strict):
+    """`checks.yaml`: every check, and every sentence that none tests."""
+
+    needs: Mapping[Kebab, Name]
+    """What a run has to bring for a check, in words."""
+    checks: Annotated[tuple[CheckRow, ...], Field(min_length=1)]
+    not_tested: tuple[NotTested, ...]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        ids = [check.id for check in self.checks]
+        for check in self.checks:
+            if ids.count(check.id) > 1:
+                raise ValueError(f"{check.id} is described twice")
+            if check.needs is not None and check.needs not in self.needs:
+                raise ValueError(f"{check.id} needs {check.needs}, which needs does not explain")
+        tested = {sentence for check in self.checks for sentence in check.tests}
+        for row in self.not_tested:
+            if row.id in tested:
+                raise ValueError(f"{row.id} is tested and not tested")
+        return self
