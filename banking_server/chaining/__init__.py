@@ -26,6 +26,7 @@ The client half works with any client; of the SDK it needs only the data models 
 - `caller`: what it needs of a client;
 - `catalog`: the tools of one server, as a client sees them;
 - `consent`: does the host allow a follow-up call?
+- `result`: what came of a chain, and the one result that is made of it;
 - `client`: call a tool and follow the chain;
 - `client_extension`: what a client of the SDK declares.
 
@@ -39,13 +40,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from banking_server.chaining.caller import ToolCaller
     from banking_server.chaining.catalog import ToolCatalog
-    from banking_server.chaining.client import (
-        ChainFailed,
-        ChainResult,
-        Outcome,
-        Step,
-        call_tool_with_chaining,
-    )
+    from banking_server.chaining.client import ChainStop, call_tool_with_chaining
     from banking_server.chaining.client_extension import CLIENT_EXTENSION
     from banking_server.chaining.consent import ConsentPolicy, FollowNonDestructive, Proposal
     from banking_server.chaining.content import hidden_from_model
@@ -61,6 +56,14 @@ if TYPE_CHECKING:
         read_directive,
     )
     from banking_server.chaining.provenance import Provenance, read_provenance
+    from banking_server.chaining.result import (
+        ChainFailed,
+        ChainResult,
+        Fate,
+        FollowUp,
+        Outcome,
+        Step,
+    )
     from banking_server.chaining.server import ToolChaining, with_next_tool
 
 __all__ = [
@@ -72,9 +75,12 @@ __all__ = [
     "Absent",
     "ChainFailed",
     "ChainResult",
+    "ChainStop",
     "ConsentPolicy",
     "Directive",
+    "Fate",
     "FollowNonDestructive",
+    "FollowUp",
     "Found",
     "Malformed",
     "Outcome",
@@ -98,17 +104,20 @@ _MODULE_OF: Final = {
     "META_KEY": "directive",
     "SETTINGS": "directive",
     "Absent": "directive",
-    "ChainFailed": "client",
-    "ChainResult": "client",
+    "ChainFailed": "result",
+    "ChainResult": "result",
+    "ChainStop": "client",
     "ConsentPolicy": "consent",
     "Directive": "directive",
+    "Fate": "result",
     "FollowNonDestructive": "consent",
+    "FollowUp": "result",
     "Found": "directive",
     "Malformed": "directive",
-    "Outcome": "client",
+    "Outcome": "result",
     "Proposal": "consent",
     "Provenance": "provenance",
-    "Step": "client",
+    "Step": "result",
     "ToolCaller": "caller",
     "ToolCatalog": "catalog",
     "ToolChaining": "server",

@@ -12,116 +12,67 @@ extension to the server.
 
 import inspect
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
-from mcp_types import CallToolResult, ContentBlock
 
 from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.caller import ToolCaller, awaited, tool_result
 from banking_server.chaining.catalog import ToolCatalog
 from banking_server.chaining.consent import ConsentPolicy, FollowNonDestructive, Proposal
-from banking_server.chaining.content import hidden_from_model, on_the_wire, words_a_directive
+from banking_server.chaining.content import hidden_from_model
 from banking_server.chaining.directive import (
     DEFAULT_LIMIT,
     Absent,
     Directive,
+    Found,
     Malformed,
+    Reading,
     read_directive,
 )
 from banking_server.chaining.provenance import Provenance
+from banking_server.chaining.result import ChainFailed, ChainResult, Outcome, Step
 from banking_server.chaining.values import canonical
 
 
-class Outcome(StrEnum):
-    """How a chain ended; if several apply, the specification says which one it is (TC-C-27)."""
+class ChainStop:
+    """A way to stop chains: pass it as `stop`, and call `stop()` in the same event loop.
 
-    COMPLETED = "completed"
-    """The last result names no further tool."""
-    MALFORMED_DIRECTIVE = "malformed_directive"
-    """The last result has a `_meta.nextTool` that is not a directive."""
-    UNKNOWN_TOOL = "unknown_tool"
-    """The directive names a tool that the server does not list."""
-    INVALID_ARGUMENTS = "invalid_arguments"
-    """The directive's arguments are not valid against the tool's input schema."""
-    CYCLE = "cycle"
-    """The same tool was called with the same arguments before in this chain."""
-    LIMIT_REACHED = "limit_reached"
-    """The chain has made as many calls as it may."""
-    DECLINED = "declined"
-    """The host did not consent to the call, or the tool is hidden from the model."""
-    FAILED = "failed"
-    """A call raised; see `ChainFailed`."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One call of a chain, with its result."""
-
-    level: int
-    """The number of the call in the chain; the first is 1."""
-    tool: str
-    arguments: dict[str, Any]
-    result: CallToolResult
-    """The complete result. From an `mcp.Client` it is the very object that the client returned."""
-    deprecated_alias: bool = False
-    """The directive that led to this call said `name` instead of `tool`."""
-
-
-@dataclass(frozen=True)
-class ChainResult:
-    """Everything that happened in a chain."""
-
-    chain_id: str
-    outcome: Outcome
-    detail: str
-    """The outcome in one sentence, for people."""
-    steps: tuple[Step, ...]
-    """The calls that brought a result, in order."""
-    pending: Directive | None = None
-    """The directive that was not followed, if there is one."""
-    started: Directive | None = None
-    """The directive whose call was started and brought no result, if the chain failed so."""
-
-    @property
-    def content(self) -> list[ContentBlock]:
-        """The content of all steps in order, so that nothing said to the user is lost (TC-C-24)."""
-        return [block for step in self.steps for block in self.said(step)]
-
-    def said(self, step: Step) -> list[ContentBlock]:
-        """Return the content of one of the steps.
-
-        Only one thing is left out: the item that says a directive in words, if that directive was
-        followed (TC-C-26).
-        """
-        followed = step.level < len(self.steps) or self.started is not None
-        if not followed:
-            return step.result.content
-        return [block for block in step.result.content if not words_a_directive(on_the_wire(block))]
-
-    def merged(self) -> CallToolResult:
-        """Return the last step's result with the content of all steps.
-
-        Raises ValueError if no call was completed.
-        """
-        if not self.steps:
-            raise ValueError("no call of this chain was completed")
-        return self.steps[-1].result.model_copy(update={"content": self.content})
-
-
-class ChainFailed(Exception):
-    """A call of the chain raised, or the chain's time ran out; `__cause__` is what was raised.
-
-    `result` holds every step that was completed before, so that nothing is lost (TC-C-25).
+    A call that is under way is cancelled, and no other is started (TC-C-22). The chain then ends as
+    `cancelled`, with the steps that were completed. To pass on a cancellation of the event loop's
+    own needs no `ChainStop`: it ends a chain too, but leaves no result.
     """
 
-    def __init__(self, result: ChainResult) -> None:
-        super().__init__(result.detail)
-        self.result = result
+    def __init__(self) -> None:
+        self._stopped = False
+        self._scopes: set[anyio.CancelScope] = set()
+
+    @property
+    def stopped(self) -> bool:
+        """Whether `stop` was called."""
+        return self._stopped
+
+    def stop(self) -> None:
+        """Stop the chains that run with it, and any that begin with it later."""
+        self._stopped = True
+        for scope in self._scopes:
+            scope.cancel()
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Let what runs inside be ended by `stop`."""
+        with anyio.CancelScope() as scope:
+            self._scopes.add(scope)
+            try:
+                if self._stopped:
+                    scope.cancel()
+                yield
+            finally:
+                self._scopes.remove(scope)
 
 
 OnStep = Callable[[Step], Awaitable[None] | None]
@@ -141,6 +92,8 @@ async def call_tool_with_chaining(
     on_step: OnStep | None = None,
     on_proposal: OnProposal | None = None,
     meta: dict[str, Any] | None = None,
+    follow_unadvertised: bool = False,
+    stop: ChainStop | None = None,
 ) -> ChainResult:
     """Call the tool `name`, then every tool that the results name, on the same server.
 
@@ -160,6 +113,9 @@ async def call_tool_with_chaining(
         on_step: Told of each step as soon as its result is there.
         on_proposal: Told of each follow-up call that can be made, before consent is asked for.
         meta: Further members for the `_meta` of every `tools/call`.
+        follow_unadvertised: Follow directives on revision 2026-07-28 even if the server did not
+            advertise the extension (TC-C-03). The user or the host decides that.
+        stop: Something that can end the chain from outside.
 
     Returns:
         Every step, and the outcome, which is any but `failed`.
@@ -179,16 +135,21 @@ async def call_tool_with_chaining(
         on_step=on_step,
         on_proposal=on_proposal,
         meta=meta or {},
+        follow_unadvertised=follow_unadvertised,
+        stop=stop or ChainStop(),
     )
     try:
-        with anyio.fail_after(total_timeout):
+        with chain.stop.scope(), anyio.fail_after(total_timeout):
             return await chain.run(name, arguments or {})
     except Exception as error:
+        if chain.stop.stopped:
+            return chain.cancelled()
         reason = str(error) or type(error).__name__
         if isinstance(error, TimeoutError):
             reason = "the time allowed for it ran out"
         detail = f"{chain.doing} failed: {reason}"
         raise ChainFailed(chain.ended(Outcome.FAILED, detail)) from error
+    return chain.cancelled()
 
 
 @dataclass
@@ -203,36 +164,37 @@ class _Chain:
     on_step: OnStep | None
     on_proposal: OnProposal | None
     meta: dict[str, Any]
+    follow_unadvertised: bool
+    stop: ChainStop
     chain_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     steps: list[Step] = field(default_factory=list[Step])
     made: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     pending: Directive | None = None
     started: Directive | None = None
-    doing: str = ""
+    doing: str = "the beginning"
 
     async def run(self, name: str, arguments: dict[str, Any]) -> ChainResult:
         directive, alias = Directive.model_construct(tool=name, arguments=arguments), False
         while True:
-            await self._call(directive, alias)
-            reading = read_directive(self.steps[-1].result.meta)
+            reading = await self._call(directive, alias)
+            if self.stop.stopped:
+                return self.cancelled()
             if isinstance(reading, Absent):
                 return self.ended(Outcome.COMPLETED, "the last result names no further tool")
             if isinstance(reading, Malformed):
                 return self.ended(Outcome.MALFORMED_DIRECTIVE, reading.reason)
             directive, alias = reading.directive, reading.deprecated_alias
-            self.pending = directive
             self.doing = f"the check before the call of {directive.tool!r}"
             obstacle = await self._obstacle(directive)
             if obstacle is not None:
                 return obstacle
-            self.pending = None
 
-    async def _call(self, directive: Directive, alias: bool) -> None:
+    async def _call(self, directive: Directive, alias: bool) -> Reading:
         self.doing = f"the call of {directive.tool!r} (call {len(self.steps) + 1})"
         # A client can send a request before it first waits; a cancelled chain must send none.
         await anyio.lowlevel.checkpoint()
         self.made.add(_call_key(directive))
-        self.started = directive
+        self.pending, self.started = None, directive
         provenance = Provenance(
             chain_id=self.chain_id,
             level=len(self.steps) + 1,
@@ -245,11 +207,21 @@ class _Chain:
             meta={**self.meta, **provenance.to_wire()},
         )
         result = tool_result(await awaited(returned, "call_tool"))
-        step = Step(provenance.level, directive.tool, directive.arguments, result, alias)
+        step = Step(
+            provenance.level,
+            directive.tool,
+            directive.arguments,
+            result,
+            alias,
+            directive.title if self.steps else None,
+        )
         self.steps.append(step)
+        reading = read_directive(result.meta)
+        self.pending = reading.directive if isinstance(reading, Found) else None
         self.started = None
         self.doing = f"on_step after the call of {directive.tool!r}"
         await _tell(self.on_step, step)
+        return reading
 
     async def _obstacle(self, directive: Directive) -> ChainResult | None:
         """Return how the chain ends before `directive` is followed, or None if it goes on."""
@@ -276,7 +248,11 @@ class _Chain:
         if hidden_from_model(tool.meta):
             return self.ended(Outcome.DECLINED, f"{tool.name!r} is not meant for the model to call")
         proposal = Proposal(
-            tool, directive.arguments, len(self.steps) + 1, previous_tool=self.steps[-1].tool
+            tool,
+            directive.arguments,
+            len(self.steps) + 1,
+            previous_tool=self.steps[-1].tool,
+            title=directive.title,
         )
         await _tell(self.on_proposal, proposal)
         if not await self.consent.allows(proposal):
@@ -284,6 +260,9 @@ class _Chain:
                 Outcome.DECLINED, f"the host did not consent to the call of {tool.name!r}"
             )
         return None
+
+    def cancelled(self) -> ChainResult:
+        return self.ended(Outcome.CANCELLED, f"it was stopped at {self.doing}")
 
     def ended(self, outcome: Outcome, detail: str) -> ChainResult:
         return ChainResult(

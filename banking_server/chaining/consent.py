@@ -18,6 +18,8 @@ class Proposal:
     """The number that the call would have in the chain; the first follow-up is 2."""
     previous_tool: str
     """The tool whose result carried the directive."""
+    title: str | None = None
+    """The server's own words about the step, for the user who is asked. Never for a model."""
 
 
 class ConsentPolicy(Protocol):
@@ -29,15 +31,21 @@ class ConsentPolicy(Protocol):
 
 
 class FollowNonDestructive:
-    """Allows calls of tools annotated as read-only or non-destructive, and no others.
+    """Allows calls of tools annotated as read-only or non-destructive, and no others (TC-C-21).
 
     A tool without annotations counts as destructive, since these are the defaults that MCP
-    defines.
+    defines. Hints are the server's own claims: pass `trusted=False` for a server whose claims the
+    host does not trust, and no call is allowed.
     """
 
+    def __init__(self, *, trusted: bool = True) -> None:
+        self._trusted = trusted
+
     async def allows(self, proposal: Proposal) -> bool:
-        """Return whether the tool's annotations say that it destroys nothing."""
+        """Return whether the tool's annotations say, and may say, that it destroys nothing."""
         hints = proposal.tool.annotations
-        return hints is not None and (
-            hints.read_only_hint is True or hints.destructive_hint is False
+        return (
+            self._trusted
+            and hints is not None
+            and (hints.read_only_hint is True or hints.destructive_hint is False)
         )

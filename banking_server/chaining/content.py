@@ -4,11 +4,15 @@ All functions but `on_the_wire` take parsed JSON from any server and never raise
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY
+
+NEXT_STEP: Final = "nextStep"
+"""The member of structured content in which a server can repeat a directive, for hosts that show
+a model nothing else."""
 
 
 def on_the_wire(item: BaseModel) -> dict[str, Any]:
@@ -31,6 +35,16 @@ def for_user(item: Mapping[str, Any]) -> bool:
 def words_a_directive(item: Mapping[str, Any]) -> bool:
     """Return whether a content item is marked as the server's directive in words (TC-S-05)."""
     return bool(_member(_member(item.get("_meta"), IDENTIFIER), "describes") == META_KEY)
+
+
+def without_next_step(structured: Any) -> Any:
+    """Return structured content without the member that repeats a directive (TC-S-28).
+
+    A member `nextStep` that is no object with a `tool` means something else, and stays.
+    """
+    if not isinstance(_member(_member(structured, NEXT_STEP), "tool"), str):
+        return structured
+    return {name: value for name, value in structured.items() if name != NEXT_STEP}
 
 
 def hidden_from_model(tool_meta: object) -> bool:

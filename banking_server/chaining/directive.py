@@ -21,6 +21,10 @@ DEFAULT_LIMIT: Final = 5
 (TC-C-10)."""
 
 
+MAX_TITLE: Final = 200
+"""Characters of a directive's `title` at most."""
+
+
 class Directive(BaseModel):
     """Call `tool` next, with exactly `arguments`.
 
@@ -37,6 +41,9 @@ class Directive(BaseModel):
     arguments: dict[str, Any] = Field(default_factory=dict)
     """The complete arguments; absent means `{}` (TC-D-04)."""
 
+    title: str | None = Field(default=None, min_length=1, max_length=MAX_TITLE)
+    """What the step is for, in the server's words for the user. Never for a model (TC-C-40)."""
+
     @model_validator(mode="before")
     @classmethod
     def _read_alias(cls, value: Any) -> Any:
@@ -51,7 +58,8 @@ class Directive(BaseModel):
 
     def to_wire(self) -> dict[str, Any]:
         """Return the directive as the JSON value of `_meta.nextTool`."""
-        return {"tool": self.tool, "arguments": self.arguments}
+        title = {} if self.title is None else {"title": self.title}
+        return {"tool": self.tool, "arguments": self.arguments, **title}
 
 
 @dataclass(frozen=True)
@@ -91,11 +99,19 @@ def read_directive(meta: object) -> Reading:
     value = meta[META_KEY]
     if not isinstance(value, Mapping):
         return Malformed(f"{META_KEY} must be an object")
+    if not has_title(value):
+        value = {name: member for name, member in value.items() if name != "title"}
     try:
         directive = Directive.model_validate(value)
     except ValidationError as error:
         return Malformed(_explain(error))
     return Found(directive, deprecated_alias="name" in value)
+
+
+def has_title(value: Mapping[str, Any]) -> bool:
+    """Return whether a directive has a title that is one; any other is ignored (TC-D-20)."""
+    title = value.get("title")
+    return isinstance(title, str) and 1 <= len(title) <= MAX_TITLE
 
 
 def _explain(error: ValidationError) -> str:

@@ -89,7 +89,7 @@ async def test_a_chain_over_a_plain_object() -> None:
 
     assert chain.outcome is Outcome.COMPLETED
     assert texts(chain) == ["none left", "ordered"]
-    assert chain.merged().structured_content == {"number": 77}
+    assert chain.steps[1].result.structured_content == {"number": 77}
     assert repr(shop.calls) == repr(
         [("reserve", {"door": "oak"}), ("order", {"door": "oak", "n": 1.0})]
     )

@@ -9,6 +9,7 @@ from mcp.types import ElicitResult
 
 from banking_server.chaining import (
     ChainFailed,
+    Fate,
     Outcome,
     Step,
     ToolCatalog,
@@ -40,9 +41,9 @@ async def test_a_chain_of_three(peer: Peer) -> None:
         {"said": "three"},
     ]
     assert texts(chain) == ["one", "two", "three"]
-    merged = chain.merged()
-    assert merged.content == chain.content
-    assert merged.structured_content == {"said": "three"}
+    assert [(made.tool, made.arguments, made.fate) for made in chain.follow_ups] == [
+        (step.tool, step.arguments, Fate.MADE) for step in chain.steps[1:]
+    ]
     assert not any(step.deprecated_alias for step in chain.steps)
     assert await peer.called() == [(step.tool, step.arguments) for step in chain.steps]
 
@@ -161,7 +162,7 @@ async def test_a_call_that_fails_in_the_middle_keeps_the_steps(peer: Peer, name:
     assert texts(result) == ["one", "two"]
     assert tuple(told) == result.steps
     assert f"{name!r} (call 3)" in result.detail
-    assert result.merged().structured_content == {"said": "two"}
+    assert [made.fate for made in result.follow_ups] == [Fate.MADE, Fate.UNKNOWN]
     assert [call["tool"] for call in await peer.calls()] == ["relay", "relay", name]
 
 

@@ -318,7 +318,6 @@ async def test_only_the_wording_of_a_followed_directive_is_dropped() -> None:
         lambda name, _: CallToolResult(
             content=[*answers[name]],
             is_error=name == "b",
-            structured_content={"by": name},
             _meta={META_KEY: {"tool": following[name]}, "by": name},
         ),
     )
@@ -326,10 +325,5 @@ async def test_only_the_wording_of_a_followed_directive_is_dropped() -> None:
 
     assert chain.outcome is Outcome.DECLINED
     assert chain.content == [*answers["a"][1:], *answers["b"]]
-    merged = chain.merged()
-    assert merged.content == chain.content
-    assert merged.is_error
-    assert merged.structured_content == {"by": "b"}
-    assert (merged.meta or {})["by"] == "b"
     assert chain.steps[0].result.content == answers["a"]
     assert chain.steps[1].result.content == answers["b"]

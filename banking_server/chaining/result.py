@@ -1,0 +1,200 @@
+"""What came of a chain: its outcome, its calls, and the one result that is made of them."""
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from mcp_types import Annotations, CallToolResult, ContentBlock, TextContent
+
+from banking_server.chaining.content import on_the_wire, without_next_step, words_a_directive
+from banking_server.chaining.directive import META_KEY, Directive
+
+
+class Outcome(StrEnum):
+    """How a chain ended; the first row of the table of outcomes that applies (TC-C-27)."""
+
+    CANCELLED = "cancelled"
+    """The caller stopped the chain; see `ChainStop`."""
+    FAILED = "failed"
+    """A call brought no result, the tools could not be listed, or time ran out; see `ChainFailed`.
+    """
+    COMPLETED = "completed"
+    """The last result names no further tool."""
+    MALFORMED_DIRECTIVE = "malformed_directive"
+    """The last result has a `_meta.nextTool` that is not a directive."""
+    LIMIT_REACHED = "limit_reached"
+    """The chain has made as many calls as it may."""
+    UNKNOWN_TOOL = "unknown_tool"
+    """The server does not list the tool, or lists several different ones under its name."""
+    INVALID_ARGUMENTS = "invalid_arguments"
+    """The directive's arguments are not valid against the tool's input schema."""
+    CYCLE = "cycle"
+    """The same tool was called with the same arguments before in this chain."""
+    DECLINED = "declined"
+    """The tool is hidden from the model, the server did not advertise, or the host said no."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call of a chain, with its result."""
+
+    level: int
+    """The number of the call in the chain; the first is 1."""
+    tool: str
+    arguments: dict[str, Any]
+    result: CallToolResult
+    """The complete result. From an `mcp.Client` it is the very object that the client returned."""
+    deprecated_alias: bool = False
+    """The directive that led to this call said `name` instead of `tool`."""
+    title: str | None = None
+    """What the directive that led to this call says about it to the user. Never for a model."""
+
+
+class Fate(StrEnum):
+    """What became of a follow-up call."""
+
+    MADE = "made"
+    """It was made, and brought a result."""
+    NOT_MADE = "not_made"
+    """No request was sent."""
+    UNKNOWN = "unknown"
+    """It was started and brought no result, so nobody here knows whether it took effect."""
+
+
+@dataclass(frozen=True)
+class FollowUp:
+    """A call that a directive asked for."""
+
+    tool: str
+    arguments: dict[str, Any]
+    fate: Fate
+    detail: str
+    """Why it was not made, or brought no result, in one sentence; empty if it was made."""
+
+    def in_words(self, name: str | None = None) -> str:
+        """Say what became of the call, for a model that knows the tool as `name` (TC-C-33)."""
+        call = (
+            f"The server named a next step: the tool {json.dumps(name or self.tool)} with the "
+            f"arguments {json.dumps(self.arguments, ensure_ascii=False)}."
+        )
+        match self.fate:
+            case Fate.MADE:
+                return f"{call} That call was made for you: do not make it again."
+            case Fate.NOT_MADE:
+                return f"{call} That call was not made: {self.detail}."
+            case Fate.UNKNOWN:
+                return (
+                    f"{call} That call was started, and whether it took effect is not known: "
+                    f"{self.detail}. Do not make it again before you know that it did not."
+                )
+
+
+@dataclass(frozen=True)
+class ChainResult:
+    """Everything that happened in a chain."""
+
+    chain_id: str
+    outcome: Outcome
+    detail: str
+    """The outcome in one sentence, for people."""
+    steps: tuple[Step, ...]
+    """The calls that brought a result, in order."""
+    pending: Directive | None = None
+    """The directive that was not followed, if there is one."""
+    started: Directive | None = None
+    """The directive whose call was started and brought no result, if there is one."""
+
+    @property
+    def follow_ups(self) -> tuple[FollowUp, ...]:
+        """What became of each call that a directive asked for, in order."""
+        made = [FollowUp(step.tool, step.arguments, Fate.MADE, "") for step in self.steps[1:]]
+        last = [
+            FollowUp(directive.tool, directive.arguments, fate, self.detail)
+            for directive, fate in ((self.started, Fate.UNKNOWN), (self.pending, Fate.NOT_MADE))
+            if directive is not None
+        ]
+        return (*made, *last)
+
+    @property
+    def content(self) -> list[ContentBlock]:
+        """The content of all steps in order, so that nothing said to the user is lost (TC-C-24)."""
+        return [block for step in self.steps for block in self.said(step)]
+
+    def said(self, step: Step) -> list[ContentBlock]:
+        """Return the content of one of the steps.
+
+        Only one thing is left out: the item that says a directive in words, if a call was started
+        on that directive, whatever became of the call (TC-C-26).
+        """
+        return _unworded(step.result.content) if self._started_by(step) else step.result.content
+
+    def structured(self, step: Step) -> Any:
+        """Return the structured content of one of the steps, without `nextStep` as in `said`."""
+        structured = step.result.structured_content
+        return without_next_step(structured) if self._started_by(step) else structured
+
+    def merged(self) -> CallToolResult:
+        """Return the chain as the one result of the one call that a model or a client made.
+
+        It has the content of all steps, then one text item for the assistant that says what became
+        of each follow-up call (TC-C-32, TC-C-33). `isError` is that of the last step (TC-C-34).
+        Structured content and `_meta` are those of the tool that was called, the first one; what
+        the others structured stands in their text, or is put there (TC-C-36). No directive is left,
+        nor the words about one, so that nobody follows it a second time (TC-C-35, TC-S-25).
+
+        Raises ValueError if no call was completed.
+        """
+        if not self.steps:
+            raise ValueError("no call of this chain was completed")
+        first, *others = self.steps
+        content = _unworded(first.result.content)
+        for step in others:
+            content += _unworded(step.result.content) or _as_text(step.result)
+        words = [follow_up.in_words() for follow_up in self.follow_ups]
+        if self.outcome is Outcome.MALFORMED_DIRECTIVE:
+            words.append(f"A next step of the server's could not be taken: {self.detail}.")
+        if words:
+            content.append(
+                TextContent(
+                    type="text",
+                    text="\n".join(words),
+                    annotations=Annotations(audience=["assistant"]),
+                )
+            )
+        meta = {key: value for key, value in (first.result.meta or {}).items() if key != META_KEY}
+        return first.result.model_copy(
+            update={
+                "content": content,
+                "structured_content": without_next_step(first.result.structured_content),
+                "is_error": self.steps[-1].result.is_error,
+                "meta": meta or None,
+            }
+        )
+
+    def _started_by(self, step: Step) -> bool:
+        """Return whether a call was started on the directive of this step."""
+        return step.level < len(self.steps) or self.started is not None
+
+
+class ChainFailed(Exception):
+    """A call of the chain raised, or the chain's time ran out; `__cause__` is what was raised.
+
+    `result` holds every step that was completed before, so that nothing is lost (TC-C-25).
+    """
+
+    def __init__(self, result: ChainResult) -> None:
+        super().__init__(result.detail)
+        self.result = result
+
+
+def _unworded(content: list[ContentBlock]) -> list[ContentBlock]:
+    return [block for block in content if not words_a_directive(on_the_wire(block))]
+
+
+def _as_text(result: CallToolResult) -> list[ContentBlock]:
+    """Return structured content as text, where no text says the same."""
+    structured = without_next_step(result.structured_content)
+    if structured is None:
+        return []
+    return [TextContent(type="text", text=json.dumps(structured, ensure_ascii=False))]
