@@ -8,8 +8,16 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from banking_server.conformance.scenario_file import BOTH_ERAS, Kebab, Name, Strict
-from banking_server.conformance.target.era import Era
+from banking_server.conformance.scenario_file import (
+    BOTH_ERAS,
+    Distinct,
+    Eras,
+    Kebab,
+    Name,
+    Several,
+    SeveralDistinct,
+    Strict,
+)
 
 SentenceId = Annotated[str, Field(pattern=r"^TC-[DSC]-[0-9]{2}$")]
 CheckId = Annotated[str, Field(pattern=r"^tool-chaining-(server|client)-[a-z0-9]+(-[a-z0-9]+)*$")]
@@ -19,7 +27,7 @@ class CheckRow(Strict):
     """One check, as the registry has it."""
 
     id: CheckId
-    tests: Annotated[tuple[SentenceId, ...], Field(min_length=1)]
+    tests: SeveralDistinct[SentenceId]
     """The sentences that it tests."""
     needs: Name | None = None
     """What a run has to bring for it, as `needs` explains it. Absent: nothing."""
@@ -27,7 +35,7 @@ class CheckRow(Strict):
     """What it compares, in one sentence."""
     remedy: Name
     """What an implementer changes when it fails."""
-    spec_versions: Annotated[tuple[Era, ...], Field(min_length=1)] = BOTH_ERAS
+    spec_versions: Eras = BOTH_ERAS
     """Protocol revisions on which it can be made. Absent: both."""
 
 
@@ -46,7 +54,7 @@ class Registry(Strict):
 
     needs: Mapping[Kebab, Name]
     """What a run has to bring for a check, in words."""
-    checks: Annotated[tuple[CheckRow, ...], Field(min_length=1)]
+    checks: Several[CheckRow]
     not_tested: tuple[NotTested, ...]
 
     @model_validator(mode="after")
@@ -62,3 +70,21 @@ class Registry(Strict):
             if row.id in tested:
                 raise ValueError(f"{row.id} is tested and not tested")
         return self
+
+
+class Mutant(Strict):
+    """A deliberately wrong implementation."""
+
+    name: Kebab
+    check: CheckId
+    """The check that it fails."""
+    wrong: Name
+    """What is wrong with it."""
+    collateral: Distinct[CheckId] = ()
+    """Related checks that fail for the same reason, or can no longer be made."""
+
+
+class Mutants(Strict):
+    """`mutants.yaml`: the wrong implementations that prove each check."""
+
+    mutants: Several[Mutant]

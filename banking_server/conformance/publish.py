@@ -17,7 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from banking_server.chaining.directive import IDENTIFIER
-from banking_server.conformance.formats import Registry
+from banking_server.conformance.formats import Mutants, Registry
 from banking_server.conformance.requirements import (
     Requirement,
     Side,
@@ -25,12 +25,15 @@ from banking_server.conformance.requirements import (
     load_registry,
     load_requirements,
 )
+from banking_server.conformance.server.scenario import ServerScenario
 from banking_server.conformance.specification import read_text
 
 COMMAND: Final = "python -m banking_server.conformance.publish"
 README: Final = "conformance/README.md"
 SCHEMAS: Final[Mapping[str, tuple[type[BaseModel], str]]] = {
     "checks": (Registry, "The registry of checks"),
+    "mutants": (Mutants, "Deliberately wrong implementations"),
+    "server-scenario": (ServerScenario, "Server scenario: how one server is exercised"),
 }
 """The name of each schema, what reads the files that it describes, and its title."""
 
@@ -143,6 +146,8 @@ _LAST: Final = ("if", "then", "examples", "$defs")
 
 def _in_order(value: Any, parent: str | None = None) -> Any:
     """Return a schema with its keywords as people read them, and without the titles of Pydantic."""
+    if parent == "description":
+        return " ".join(value.split())
     if isinstance(value, list):
         return [_in_order(part, parent) for part in value]
     if not isinstance(value, dict) or parent in ("examples", "const", "enum"):
@@ -150,6 +155,8 @@ def _in_order(value: Any, parent: str | None = None) -> Any:
     if parent in ("properties", "patternProperties", "$defs"):
         return {name: _in_order(part) for name, part in value.items()}
     middle = [name for name in value if name not in (*_FIRST, *_LAST, "title")]
+    if value.get("additionalProperties") is True:
+        del value["additionalProperties"]
     order = [name for name in (*_FIRST, *middle, *_LAST) if name in value]
     return {name: _in_order(value[name], name) for name in order}
 

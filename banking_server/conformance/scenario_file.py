@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from banking_server.conformance.target.era import Era
@@ -13,8 +13,27 @@ Json = dict[str, Any]
 Kebab = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 Name = Annotated[str, Field(min_length=1)]
 Ordinal = Annotated[int, Field(ge=1)]
+T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 BOTH_ERAS = tuple(Era)
+
+
+def _distinct(values: tuple[T, ...]) -> tuple[T, ...]:
+    for number, value in enumerate(values):
+        if value in values[:number]:
+            raise ValueError(f"has {value} twice")
+    return values
+
+
+_UNIQUE: Final = Field(json_schema_extra={"uniqueItems": True})
+
+Several = Annotated[tuple[T, ...], Field(min_length=1)]
+"""At least one."""
+Distinct = Annotated[tuple[T, ...], AfterValidator(_distinct), _UNIQUE]
+"""None of them twice."""
+SeveralDistinct = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_distinct), _UNIQUE]
+"""At least one, and none of them twice."""
+Eras = SeveralDistinct[Era]
 
 
 class ScenarioError(Exception):

@@ -6,35 +6,22 @@ that the matrix can be printed without the tests; the tests make sure that data 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from banking_server.conformance.requirements import load_requirements
 from banking_server.conformance.specification import read_yaml
 
-
-@dataclass(frozen=True)
-class Mutant:
-    """A deliberately wrong implementation."""
-
-    name: str
-    check: str
-    """The check that it fails."""
-    wrong: str
-    """What is wrong with it."""
-    collateral: tuple[str, ...]
-    """Related checks that fail for the same reason, or can no longer be made."""
+if TYPE_CHECKING:
+    from banking_server.conformance.formats import Mutant
 
 
 @cache
-def load_mutants() -> tuple[Mutant, ...]:
+def load_mutants() -> tuple["Mutant", ...]:
     """Return every mutant, in the order of the file."""
-    rows = read_yaml("conformance/mutants.yaml")["mutants"]
-    return tuple(
-        Mutant(row["name"], row["check"], row["wrong"], tuple(row.get("collateral", ())))
-        for row in rows
-    )
+    from banking_server.conformance.formats import Mutants
+
+    return Mutants.model_validate(read_yaml("conformance/mutants.yaml")).mutants
 
 
 def matrix_json() -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
-from pydantic import model_validator
+from pydantic import ConfigDict, model_validator
 
 from banking_server.conformance.scenario_file import Json, Strict
 from banking_server.conformance.target.channel import Unanswerable
@@ -12,10 +12,13 @@ from banking_server.conformance.target.channel import Unanswerable
 class ElicitationAnswer(Strict):
     """What the user says to one question."""
 
+    model_config = ConfigDict(json_schema_extra={"not": {"required": ["content", "value"]}})
+
     action: Literal["accept", "decline", "cancel"]
     content: Json | None = None
+    """The content of the form, as it goes on the wire."""
     value: Any = None
-    """Short form of `content` for a form with one property."""
+    """Short form of `content` for a form with one property: its value, whatever its name."""
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
