@@ -31,7 +31,7 @@ from banking_server.agent.transcript import (
     RunOutcome,
     Said,
 )
-from banking_server.chaining import ConsentPolicy, Proposal, Step
+from banking_server.chaining import Proposal, Step
 
 PROMPT: Final = "you> "
 QUIT: Final = "/quit"
@@ -70,15 +70,15 @@ class Terminal:
     read: Callable[[str], str] = read_line
 
 
-class ChainNarrator(ConsentPolicy, Protocol):
-    """Shows the results of a chain's calls and the follow-up calls, and decides on these."""
+class ChainNarrator(Protocol):
+    """Shows the results of a chain's calls, and the follow-up calls."""
 
     def told(self, step: Step) -> None:
         """Show the result of a call."""
         ...
 
     def proposed(self, proposal: Proposal) -> None:
-        """Show a follow-up call, before consent is asked for."""
+        """Show a follow-up call and what the server says of it, before consent is asked for."""
         ...
 
 
@@ -87,9 +87,19 @@ Connect = Callable[[], AbstractAsyncContextManager[Mapping[str, Client]]]
 
 
 def chat(
-    settings: ModelSettings, connect: Connect, terminal: Terminal, narrator: ChainNarrator
+    settings: ModelSettings,
+    connect: Connect,
+    terminal: Terminal,
+    narrator: ChainNarrator,
+    *,
+    trust_hints: bool = True,
+    follow_unadvertised: bool = False,
 ) -> None:
     """Hold a conversation until the user ends it with `/quit` or the end of the input.
+
+    `trust_hints` says whether a tool that its server calls read-only is called without asking, and
+    `follow_unadvertised` whether directives are followed on revision 2026-07-28 of a server that
+    did not advertise the extension.
 
     Ctrl-C stops the request under way, and the conversation goes on; a second one, before the
     request has stopped, raises KeyboardInterrupt. Raises ToolsUnavailable, and what `connect`
@@ -98,7 +108,9 @@ def chat(
     view = _View(terminal, narrator)
     with (
         start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(_agent(settings, connect, view)) as agent,
+        portal.wrap_async_context_manager(
+            _agent(settings, connect, view, trust_hints, follow_unadvertised)
+        ) as agent,
     ):
         while True:
             try:
@@ -124,15 +136,21 @@ def _ask(portal: BlockingPortal, agent: Agent, line: str) -> Run:
 
 
 @asynccontextmanager
-async def _agent(settings: ModelSettings, connect: Connect, view: "_View") -> AsyncIterator[Agent]:
+async def _agent(
+    settings: ModelSettings,
+    connect: Connect,
+    view: "_View",
+    trust_hints: bool,
+    follow_unadvertised: bool,
+) -> AsyncIterator[Agent]:
     async with Endpoint(settings) as endpoint, connect() as clients:
-        toolbox = await Toolbox.gather(clients)
+        toolbox = await Toolbox.gather(clients, distrusted=() if trust_hints else clients)
         view.begin(endpoint, toolbox)
         yield Agent(
             endpoint,
             toolbox,
             consent=view,
-            follow_consent=view.narrator,
+            follow_unadvertised=follow_unadvertised,
             on_call=view.announce,
             on_proposal=view.narrator.proposed,
             on_entry=view.show,
@@ -190,7 +208,7 @@ class _View:
         self._gap()
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-        """Return whether the user consents to a call that may change something."""
+        """Return whether the user consents to a call that may change something, whoever asks."""
         return self._terminal.consents is not None and await self._terminal.consents(tool.name)
 
     def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:

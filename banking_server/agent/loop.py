@@ -9,13 +9,15 @@ made through the chaining client, so that a server's directives are followed wit
 model. The transcript says who decided on each call.
 """
 
+import asyncio
 import inspect
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import anyio
+import anyio.lowlevel
 
 from banking_server.agent.audience import chain_for_model
 from banking_server.agent.endpoint import (
@@ -25,7 +27,7 @@ from banking_server.agent.endpoint import (
     ModelUnavailable,
     OnText,
 )
-from banking_server.agent.policy import AllowReadOnly, CallPolicy
+from banking_server.agent.policy import AllowReadOnly, CallPolicy, Consent, call_key
 from banking_server.agent.prompt import instructions
 from banking_server.agent.reply import (
     CallRequest,
@@ -52,6 +54,8 @@ from banking_server.agent.transcript import (
 )
 from banking_server.chaining import (
     ChainFailed,
+    ChainResult,
+    ChainStop,
     ConsentPolicy,
     Outcome,
     Proposal,
@@ -59,7 +63,6 @@ from banking_server.chaining import (
     call_tool_with_chaining,
 )
 from banking_server.chaining.arguments import argument_problem
-from banking_server.chaining.values import canonical
 
 CALLS_IN_A_REPLY: Final = 10
 """Calls of one reply that are made at most; some endpoints let a model ask for many at once."""
@@ -86,10 +89,14 @@ class Agent:
         endpoint: The model.
         toolbox: The tools it may call.
         bounds: How far one request may go; by default what the endpoint's settings say.
-        consent: Asked before each call that the model asks for, unless the tool is annotated as
-            read-only; by default `AllowReadOnly`.
-        follow_consent: Asked before each call that a directive asks for; by default the chaining
-            client's policy, which allows tools annotated as read-only or non-destructive.
+        consent: Asked before each call, whether the model or a directive asks for it, unless the
+            tool is annotated as read-only by a server that the host trusts; by default
+            `AllowReadOnly`.
+        follow_consent: Asked in the place of `consent` before each call that a directive asks for,
+            if the two are to differ. Neither is asked about a tool that is not in the toolbox: the
+            model could not call it, so a directive cannot either.
+        follow_unadvertised: Follow directives on revision 2026-07-28 even if the server did not
+            advertise the extension.
         on_call: Told of each call that the model asks for and that can be made, before consent is
             asked for.
         on_proposal: The same for each call that a directive asks for.
@@ -106,6 +113,7 @@ class Agent:
         bounds: Bounds | None = None,
         consent: CallPolicy | None = None,
         follow_consent: ConsentPolicy | None = None,
+        follow_unadvertised: bool = False,
         on_call: OnCall | None = None,
         on_proposal: OnProposal | None = None,
         on_entry: OnEntry | None = None,
@@ -117,8 +125,8 @@ class Agent:
         self._bounds = bounds or Bounds(
             settings.turns, settings.seconds, settings.tokens, settings.corrections
         )
-        self._consent = consent or AllowReadOnly()
-        self._follow_consent = follow_consent
+        self._consent = Consent(consent or AllowReadOnly(), follow_consent)
+        self._follow_unadvertised = follow_unadvertised
         self._on_call = on_call
         self._on_proposal = on_proposal
         self._on_entry = on_entry
@@ -128,7 +136,7 @@ class Agent:
             self._form = "prompt"
         elif settings.tools != "auto":
             self._form = settings.tools
-        self._under_way: anyio.CancelScope | None = None
+        self._under_way: _Work | None = None
         self.messages: list[Message] = []
         """The conversation so far, without the system message."""
 
@@ -140,18 +148,21 @@ class Agent:
         """
         began = time.monotonic()
         self.messages.append({"role": "user", "content": request})
-        work = _Work()
+        work = self._under_way = _Work()
+        timer = asyncio.get_running_loop().call_later(
+            self._bounds.seconds, work.halt, RunOutcome.TIME_LIMIT
+        )
         outcome, detail, answer = RunOutcome.STOPPED, "This was stopped.", None
         try:
-            with anyio.move_on_after(self._bounds.seconds) as scope:
-                self._under_way = scope
+            with work.scope:
                 outcome, detail, answer = await self._work(work)
-            if scope.cancelled_caught and anyio.current_time() >= scope.deadline:
+            if work.scope.cancelled_caught and work.halted is RunOutcome.TIME_LIMIT:
                 outcome = RunOutcome.TIME_LIMIT
                 detail = f"The {self._bounds.seconds:g} seconds for this request are over."
         except ModelUnavailable as error:
             outcome, detail = RunOutcome.MODEL_UNAVAILABLE, str(error)
         finally:
+            timer.cancel()
             self._under_way = None
             if answer is None:
                 self._close(f"[No answer: {outcome}. {what_happened(work.transcript)}]")
@@ -161,10 +172,11 @@ class Agent:
     def stop(self) -> None:
         """Stop the request that is under way, if there is one; its `ask` returns.
 
-        To be called in the event loop's thread.
+        A chain under way ends as `cancelled`, and the model is told what it had come to. To be
+        called in the event loop's thread.
         """
         if self._under_way is not None:
-            self._under_way.cancel()
+            self._under_way.halt(RunOutcome.STOPPED)
 
     async def _work(self, work: "_Work") -> tuple[RunOutcome, str, str | None]:
         bounds = self._bounds
@@ -192,6 +204,7 @@ class Agent:
                     return RunOutcome.ANSWERED, detail, reading.text
                 words, fit = await self._make(work, reading, streamed)
                 self.messages.append({"role": "user", "content": words})
+                await work.go_on()
             work.corrections = 0 if fit else work.corrections + 1
             if work.corrections > bounds.corrections:
                 return (
@@ -280,6 +293,7 @@ class Agent:
                 words, good = await self._make(work, request, streamed)
                 said = ""
             self.messages.append({"role": "tool", "tool_call_id": call.call_id, "content": words})
+            await work.go_on()
             fit = fit and good
         return fit
 
@@ -298,7 +312,7 @@ class Agent:
         problem = argument_problem(tool.tool.input_schema, arguments)
         if problem is not None:
             return await self._correct(work, f"{tool.name}: {problem}")
-        if _key(tool, arguments) in work.just_made:
+        if call_key(tool, arguments) in work.just_made:
             return await self._correct(
                 work,
                 f"{tool.name} was called with these arguments just now, and its result stands "
@@ -309,7 +323,13 @@ class Agent:
             await self._note(work, Said(request.said))
         if self._on_call is not None:
             self._on_call(tool, arguments)
-        if not tool.read_only and not await self._consent.allows(tool, arguments):
+        if self._consent.may_have_been_made(tool, arguments):
+            return await self._correct(
+                work,
+                f"the server was asked for this call of {tool.name} before, and its answer was "
+                "lost, so it may have taken effect: it is not made twice",
+            )
+        if not await self._consent.to_call(tool, arguments):
             await self._note(work, Declined(tool, arguments))
             return f"The user declined the call of {tool.name}: do not make it again.", True
         return await self._call(work, tool, arguments), True
@@ -331,27 +351,25 @@ class Agent:
             if offered.client is tool.client
         }
         work.just_made.clear()
-
-        async def on_step(step: Step) -> None:
-            known = same_server.get(step.tool)
-            # A call that failed may be made again: the cause may be gone by then.
-            if known is not None and not step.result.is_error:
-                work.just_made.add(_key(known, step.arguments))
-            by: Literal["model", "directive"] = "model" if step.level == 1 else "directive"
-            await self._note(work, Called(by, tool.server, step))
-
+        following = _Following(self, work, same_server)
+        stop = work.chain = ChainStop()
         try:
             chain = await call_tool_with_chaining(
                 tool.client,
                 tool.tool.name,
                 arguments,
-                consent=self._follow_consent,
+                consent=following,
                 catalog=tool.catalog,
-                on_step=on_step,
+                on_step=following.told,
                 on_proposal=self._on_proposal,
+                follow_unadvertised=self._follow_unadvertised,
+                stop=stop,
             )
         except ChainFailed as failed:
             chain = failed.result
+        finally:
+            work.chain = None
+        following.ended(chain)
         if chain.outcome is not Outcome.COMPLETED:
             await self._note(work, ChainStopped(chain.outcome, chain.detail))
         names = {own: offered.name for own, offered in same_server.items()}
@@ -379,6 +397,68 @@ class _Work:
     corrections: int = 0
     just_made: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """The calls of the last chain. A model that does not know when to stop repeats one of them."""
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    chain: ChainStop | None = None
+    """Stops the chain that is under way, if there is one."""
+    halted: RunOutcome | None = None
+    """Why no more is to be done."""
+
+    def halt(self, why: RunOutcome) -> None:
+        """Let no more be done; a chain that is under way first says what it has come to."""
+        self.halted = self.halted or why
+        if self.chain is None:
+            self.scope.cancel()
+        else:
+            self.chain.stop()
+
+    async def go_on(self) -> None:
+        """Go no further here if no more is to be done."""
+        if self.halted is not None:
+            self.scope.cancel()
+        await anyio.lowlevel.checkpoint()
+
+
+@dataclass
+class _Following:
+    """A chain under way: the host's consent to its follow-up calls, and notes of what is done."""
+
+    agent: Agent
+    work: _Work
+    offered: Mapping[str, OfferedTool]
+    """What the model is offered of this server's tools, by the server's names."""
+    begun: tuple[OfferedTool, dict[str, Any]] | None = None
+    """The follow-up call that was allowed and has brought no result yet."""
+
+    async def allows(self, proposal: Proposal) -> bool:
+        """Return whether a follow-up call is made."""
+        tool = self.offered.get(proposal.tool.name)
+        if tool is not None:
+            # As the server lists it now: what it says of the tool may have changed.
+            tool = replace(tool, tool=proposal.tool)
+        consent = self.agent._consent
+        if tool is None or not await consent.to_follow(tool, proposal):
+            return False
+        self.begun = tool, proposal.arguments
+        consent.begun(*self.begun)
+        await self.agent._note(self.work, Calling(tool, proposal.arguments, by="directive"))
+        return True
+
+    async def told(self, step: Step) -> None:
+        """Take note of a result."""
+        tool = self.offered[step.tool]
+        if self.begun is not None:
+            self.agent._consent.answered(*self.begun)
+            self.begun = None
+        # A call that failed may be made again: the cause may be gone by then.
+        if not step.result.is_error:
+            self.work.just_made.add(call_key(tool, step.arguments))
+        by: Literal["model", "directive"] = "model" if step.level == 1 else "directive"
+        await self.agent._note(self.work, Called(by, tool.server, step))
+
+    def ended(self, chain: ChainResult) -> None:
+        """Take note of how the chain ended: a call that was allowed may not have been started."""
+        if self.begun is not None and chain.started is None:
+            self.agent._consent.answered(*self.begun)
 
 
 class _StreamedText:
@@ -402,7 +482,3 @@ class _StreamedText:
         if self._on_text is not None and len(text) > self._shown:
             self._on_text(text[self._shown :])
             self._shown = len(text)
-
-
-def _key(tool: OfferedTool, arguments: dict[str, Any]) -> tuple[str, str]:
-    return tool.name, canonical(arguments)

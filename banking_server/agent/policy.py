@@ -1,15 +1,14 @@
-"""Consent to the calls that the model asks for.
-
-Follow-up calls, which a directive asks for, have a policy of their own in `chaining.consent`.
-"""
+"""Consent to calls: to those that the model asks for, and to the same calls by a directive."""
 
 from typing import Any, Protocol
 
 from banking_server.agent.toolbox import OfferedTool
+from banking_server.chaining import ConsentPolicy, Proposal
+from banking_server.chaining.values import canonical
 
 
 class CallPolicy(Protocol):
-    """Decides for the host whether a call that the model asks for is made."""
+    """Decides for the host whether a call is made that the model, or a directive, asks for."""
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
         """Return whether the call may be made. It may ask the user."""
@@ -17,8 +16,62 @@ class CallPolicy(Protocol):
 
 
 class AllowReadOnly:
-    """Allows calls of tools annotated as read-only, and no others, since nobody can be asked."""
+    """Allows calls of tools annotated as read-only, and no others, since nobody can be asked.
+
+    The annotations of a server that the host does not trust decide nothing.
+    """
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
         """Return whether the tool's annotations say that it changes nothing."""
         return tool.read_only
+
+
+class Consent:
+    """What the host says to the calls of one conversation, whoever asks for them.
+
+    One policy holds for the model's calls and for the same calls by a directive (TC-C-20); a tool
+    that is not offered to the model is not called by a directive either (TC-C-42). A follow-up
+    call whose answer was lost is not made again, by whomever, unless its tool can be called twice
+    without harm (TC-C-39).
+
+    Args:
+        policy: Asked before each call of a tool that is not read-only.
+        follow_policy: Asked in its place before each call that a directive asks for, if given.
+    """
+
+    def __init__(self, policy: CallPolicy, follow_policy: ConsentPolicy | None) -> None:
+        self._policy = policy
+        self._follow_policy = follow_policy
+        self._unanswered: set[tuple[str, str]] = set()
+
+    def may_have_been_made(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+        """Return whether this was a follow-up call that brought no answer, and must not be made
+        twice."""
+        return not tool.repeatable and call_key(tool, arguments) in self._unanswered
+
+    async def to_call(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+        """Return whether the model's call may be made."""
+        if self.may_have_been_made(tool, arguments):
+            return False
+        return tool.read_only or await self._policy.allows(tool, arguments)
+
+    async def to_follow(self, tool: OfferedTool | None, proposal: Proposal) -> bool:
+        """Return whether a directive's call may be made; `tool` is what the model is offered."""
+        if tool is None or self.may_have_been_made(tool, proposal.arguments):
+            return False
+        if self._follow_policy is not None:
+            return await self._follow_policy.allows(proposal)
+        return await self.to_call(tool, proposal.arguments)
+
+    def begun(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
+        """Take note that a follow-up call is made: until it is answered, nobody knows its effect."""
+        self._unanswered.add(call_key(tool, arguments))
+
+    def answered(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
+        """Take note that a call brought its result, or was not made after all."""
+        self._unanswered.discard(call_key(tool, arguments))
+
+
+def call_key(tool: OfferedTool, arguments: dict[str, Any]) -> tuple[str, str]:
+    """Return what two equal calls have in common."""
+    return tool.name, canonical(arguments)

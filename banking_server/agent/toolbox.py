@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -35,11 +35,21 @@ class OfferedTool:
     """The tool as its server lists it, under the server's own name."""
     client: Client
     catalog: ToolCatalog
+    trusted: bool = True
+    """Whether the host believes what the server says of its tools (their annotations)."""
 
     @property
     def read_only(self) -> bool:
-        """Whether the server says that the tool changes nothing."""
-        return self.tool.annotations is not None and self.tool.annotations.read_only_hint is True
+        """Whether a server that the host trusts says that the tool changes nothing."""
+        return self._hint("read_only_hint")
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a server that the host trusts says that a second equal call changes nothing."""
+        return self.read_only or self._hint("idempotent_hint")
+
+    def _hint(self, name: str) -> bool:
+        return self.trusted and getattr(self.tool.annotations, name, None) is True
 
     def in_words(self) -> str:
         """Describe the tool as text for the model."""
@@ -83,13 +93,16 @@ class Toolbox:
         self._by_own_name = {name: found[0] for name, found in own.items() if len(found) == 1}
 
     @classmethod
-    async def gather(cls, clients: Mapping[str, Client]) -> "Toolbox":
+    async def gather(
+        cls, clients: Mapping[str, Client], *, distrusted: Collection[str] = ()
+    ) -> "Toolbox":
         """List the tools of connected servers, all pages of each.
 
-        `clients` maps names that the caller chooses for the servers to their clients. Tools that
-        are hidden from the model are left out. Raises ToolsUnavailable.
+        `clients` maps names that the caller chooses for the servers to their clients. `distrusted`
+        are the names of those whose annotations decide nothing: none of their tools counts as
+        read-only. Tools that are hidden from the model are left out. Raises ToolsUnavailable.
         """
-        found: list[tuple[str, Tool, Client, ToolCatalog]] = []
+        found: list[tuple[str, Tool, Client, ToolCatalog, bool]] = []
         for server, client in clients.items():
             catalog = ToolCatalog(client)
             try:
@@ -100,11 +113,11 @@ class Toolbox:
                     f"The server {server!r} does not list its tools: {reason}"
                 ) from error
             found += [
-                (server, tool, client, catalog)
+                (server, tool, client, catalog, server not in distrusted)
                 for tool in tools
                 if not hidden_from_model(tool.meta)
             ]
-        names = _names([(server, tool.name) for server, tool, _, _ in found])
+        names = _names([(server, tool.name) for server, tool, *_ in found])
         return cls(
             [OfferedTool(name, *listed) for name, listed in zip(names, found, strict=True)],
             {

@@ -52,10 +52,12 @@ class Said:
 
 @dataclass(frozen=True)
 class Calling:
-    """The call that the model asked for was checked and consented to, and is now made."""
+    """A call was checked and consented to, and is now made."""
 
     tool: OfferedTool
     arguments: dict[str, Any]
+    by: Literal["model", "directive"] = "model"
+    """Who decided on the call."""
 
 
 @dataclass(frozen=True)
@@ -146,11 +148,10 @@ def what_happened(transcript: Sequence[Entry]) -> str:
         match entry:
             case Calling():
                 under_way = entry
-            case Called(by="model"):
-                under_way = None
-                done.append(_in_words(entry, "by the model"))
             case Called():
-                done.append(_in_words(entry, "by the server's directive"))
+                under_way = None
+                whose = "model" if entry.by == "model" else "server's directive"
+                done.append(_in_words(entry, f"by the {whose}"))
             case ChainStopped(outcome=Outcome.FAILED):
                 under_way = None
                 done.append(entry.detail)

@@ -2,9 +2,10 @@
 
 import json
 import os
+import signal
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -31,6 +32,22 @@ CommandArgument = Annotated[
 UrlOption = Annotated[
     str | None,
     typer.Option("--url", help=f"Call the server at this URL, with the token in {TOKEN_VARIABLE}."),
+]
+UnadvertisedOption = Annotated[
+    bool,
+    typer.Option(
+        "--follow-unadvertised",
+        help="Follow directives of a server that does not advertise the extension, too. On "
+        "revision 2026-07-28 they are declined otherwise.",
+    ),
+]
+DistrustOption = Annotated[
+    bool,
+    typer.Option(
+        "--distrust-hints",
+        help="Let nothing be decided by what the server says of its tools (readOnlyHint and the "
+        "like). Otherwise a server that you name here is believed.",
+    ),
 ]
 
 
@@ -65,32 +82,54 @@ def call(
         bool,
         typer.Option("--yes", help="Follow to tools that may destroy something, without asking."),
     ] = False,
+    follow_unadvertised: UnadvertisedOption = False,
+    distrust_hints: DistrustOption = False,
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
     """Call a tool of any MCP server and follow the chain. Exit code 0: it completed without error.
 
-    Questions are answered in the terminal; without one, servers are told that they cannot ask.
+    A tool that may destroy something is followed to only with your consent. Questions are answered
+    in the terminal; without one, servers are told that they cannot ask. Ctrl-C stops the chain and
+    shows what was done by then; the exit code is 130.
     """
     import anyio
 
     server = _server(ctx, url, command, database, customer)
     parsed = _json_object(arguments)
     silence_libraries()
-    raise typer.Exit(anyio.run(_call, server, tool, parsed, as_json, max_calls, yes))
+    raise typer.Exit(
+        anyio.run(
+            partial(
+                _call,
+                server,
+                tool,
+                parsed,
+                as_json=as_json,
+                max_calls=max_calls,
+                yes=yes,
+                follow_unadvertised=follow_unadvertised,
+                trust_hints=not distrust_hints,
+            )
+        )
+    )
 
 
 async def _call(
     server: "str | StdioServerParameters",
     tool: str,
     arguments: dict[str, Any],
+    *,
     as_json: bool,
     max_calls: int | None,
     yes: bool,
+    follow_unadvertised: bool,
+    trust_hints: bool,
 ) -> int:
     from banking_server.chaining import (
         DEFAULT_LIMIT,
         ChainFailed,
+        ChainStop,
         Outcome,
         call_tool_with_chaining,
     )
@@ -103,21 +142,28 @@ async def _call(
     errors = console(sys.stderr)
     questions = TerminalQuestions(errors) if sys.stdin.isatty() else None
     narrator = Narrator(
-        errors if as_json else console(sys.stdout), questions=questions, follow_all=yes
+        errors if as_json else console(sys.stdout),
+        questions=questions,
+        follow_all=yes,
+        trust_hints=trust_hints,
     )
+    stop = ChainStop()
     token = os.environ.get(TOKEN_VARIABLE)
     async with connected(server, token=token, elicitation=questions) as (client, refusals):
         narrator.begin(tool, arguments)
         try:
-            result = await call_tool_with_chaining(
-                client,
-                tool,
-                arguments,
-                limit=DEFAULT_LIMIT if max_calls is None else max_calls,
-                consent=narrator,
-                on_step=narrator.told,
-                on_proposal=narrator.proposed,
-            )
+            with _ctrl_c(stop.stop):
+                result = await call_tool_with_chaining(
+                    client,
+                    tool,
+                    arguments,
+                    limit=DEFAULT_LIMIT if max_calls is None else max_calls,
+                    consent=narrator,
+                    on_step=narrator.told,
+                    on_proposal=narrator.proposed,
+                    follow_unadvertised=follow_unadvertised,
+                    stop=stop,
+                )
         except ChainFailed as failed:
             result = failed.result
             if refusals.last:
@@ -125,8 +171,29 @@ async def _call(
     narrator.end(result)
     if as_json:
         print(json.dumps(_as_json(result), indent=2))
+    if result.outcome is Outcome.CANCELLED:
+        return 130  # As a program that Ctrl-C has ended.
     good = result.outcome is Outcome.COMPLETED and not result.steps[-1].result.is_error
     return 0 if good else 1
+
+
+@contextmanager
+def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+    """Let the first Ctrl-C call `stop` in the event loop; a second one does what it did before."""
+    import asyncio
+
+    loop = asyncio.get_running_loop()
+    before = signal.getsignal(signal.SIGINT)
+
+    def first(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        loop.call_soon_threadsafe(stop)
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _as_json(result: "ChainResult") -> dict[str, Any]:
@@ -140,11 +207,13 @@ def _as_json(result: "ChainResult") -> dict[str, Any]:
                 "tool": step.tool,
                 "arguments": step.arguments,
                 "deprecatedAlias": step.deprecated_alias,
+                "title": step.title,
                 "result": step.result.model_dump(mode="json", by_alias=True, exclude_none=True),
             }
             for step in result.steps
         ],
         "pending": None if result.pending is None else result.pending.to_wire(),
+        "started": None if result.started is None else result.started.to_wire(),
     }
 
 
@@ -152,13 +221,16 @@ def chat(
     ctx: typer.Context,
     command: CommandArgument = None,
     url: UrlOption = None,
+    follow_unadvertised: UnadvertisedOption = False,
+    distrust_hints: DistrustOption = False,
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
     """Talk to a language model that has the tools of any MCP server, and follows its chains.
 
     BANKING_MODEL_URL and BANKING_MODEL_NAME say which. A tool that is not read-only is called only
-    with your consent. Ctrl-C stops a request, /quit or Ctrl-D ends the conversation.
+    with your consent, whether the model or a directive asks for it. Ctrl-C stops a request, /quit
+    or Ctrl-D ends the conversation.
     """
     from banking_server import agent
     from banking_server.host.connect import connected
@@ -184,7 +256,14 @@ def chat(
     )
     try:
         settings = agent.load_model_settings()
-        agent.chat(settings, connect, terminal, Narrator(out, questions=questions))
+        agent.chat(
+            settings,
+            connect,
+            terminal,
+            Narrator(out, questions=questions),
+            trust_hints=not distrust_hints,
+            follow_unadvertised=follow_unadvertised,
+        )
     except (agent.ModelNotConfigured, agent.ToolsUnavailable) as error:
         raise CommandFailed(str(error)) from None
 

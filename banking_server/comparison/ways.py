@@ -115,7 +115,7 @@ async def through_next_tool(client: Client, case: Case) -> str:
 async def through_agent(client: Client, case: Case, endpoint: Endpoint, spent: Spent) -> str:
     """Let the agent do it, by the customer's words; return how its run ended."""
     toolbox = await Toolbox.gather({"bank": client})
-    agent = Agent(endpoint, toolbox, consent=ConsentToAll(), follow_consent=ConsentToAll())
+    agent = Agent(endpoint, toolbox, consent=ConsentToAll())
     run = await agent.ask(case.words)
     spent.add(run.usage, run.model_calls)
     return run.outcome

@@ -10,6 +10,7 @@ from rich.console import Console
 from banking_server.chaining import (
     META_KEY,
     ChainResult,
+    Fate,
     FollowNonDestructive,
     Outcome,
     Proposal,
@@ -24,16 +25,23 @@ class Narrator:
     """Shows a chain as it happens: each call and why it is made, then what the user is told.
 
     Pass `proposed` as the chain's `on_proposal` and `told` as its `on_step`. It is also the host's
-    consent policy: a tool that is annotated as harmless is called, and any other only if
-    `follow_all` is set or the person at the terminal says yes. Without `questions` nobody is asked.
+    consent policy: a tool that a server with trusted hints annotates as harmless is called, and any
+    other only if `follow_all` is set or the person at the terminal says yes. Without `questions`
+    nobody is asked.
     """
 
     def __init__(
-        self, out: Console, *, questions: TerminalQuestions | None, follow_all: bool = False
+        self,
+        out: Console,
+        *,
+        questions: TerminalQuestions | None,
+        follow_all: bool = False,
+        trust_hints: bool = True,
     ) -> None:
         self._out = out
         self._questions = questions
         self._follow_all = follow_all
+        self._harmless = FollowNonDestructive(trusted=trust_hints)
         self._last: Step | None = None
 
     def begin(self, tool: str, arguments: Mapping[str, Any]) -> None:
@@ -50,7 +58,10 @@ class Narrator:
             say(self._out, "(The tool reports this as an error.)", indent=3, style="red")
 
     def proposed(self, proposal: Proposal) -> None:
-        """Show a follow-up call and its directive; an `on_proposal` of the chain."""
+        """Show a follow-up call, its directive and what the server says of it.
+
+        An `on_proposal` of the chain, so that all of it stands above the question for consent.
+        """
         meta = (self._last.result.meta if self._last else None) or {}
         self._out.print()
         self._announce(
@@ -59,10 +70,13 @@ class Narrator:
             proposal.arguments,
             f"{proposal.previous_tool} said so: _meta.{META_KEY} = {compact(meta.get(META_KEY))}",
         )
+        if proposal.title is not None:
+            # As JSON, so that no line break of the server's can look like a line of ours.
+            say(self._out, f"it says  {compact(proposal.title)}", indent=3)
 
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call may be made; this can ask the person."""
-        if self._follow_all or await FollowNonDestructive().allows(proposal):
+        if self._follow_all or await self._harmless.allows(proposal):
             return True
         return self._questions is not None and await self._questions.consents(proposal.tool.name)
 
@@ -76,6 +90,9 @@ class Narrator:
             f"Chain {result.outcome} after {calls}: {result.detail}.",
             style="bold" if good else "bold red",
         )
+        for follow_up in result.follow_ups:
+            if follow_up.fate is Fate.UNKNOWN:
+                say(self._out, f"Whether {follow_up.tool} took effect is not known.", style="red")
 
     def _announce(self, level: int, tool: str, arguments: Mapping[str, Any], why: str) -> None:
         say(self._out, f"{level}. {tool}", style="bold cyan")

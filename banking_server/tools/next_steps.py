@@ -2,6 +2,9 @@
 
 Nothing else in the bank's tools names a next tool. Whoever wants to know when a chain goes on
 reads this file; the rules behind the outcomes stand in `bank/rules.py`.
+
+A title says to the user, in one line, why the step is taken; it holds no more than the arguments
+do. The locked account's directive has none: it stays word for word what it was first.
 """
 
 from collections.abc import Callable
@@ -41,6 +44,7 @@ def _ask_the_manager(outcome: OverThreshold | ApprovalOutstanding) -> Directive 
             "transferId": outcome.transfer.transfer_id,
             "reason": "The amount is above what can be transferred without a manager's approval",
         },
+        title="Ask a manager to approve this transfer: the bank requires it for this amount",
     )
 
 
@@ -53,11 +57,16 @@ def _speak_to_an_agent_out_of_hours(requested: ApprovalRequested) -> Directive |
             "reason": "Manager approval requested outside branch hours for transfer: "
             f"{requested.transfer.transfer_id}"
         },
+        title="Speak to an agent: no manager is at the branch at this hour",
     )
 
 
 def _prepare_again(expired: Expired) -> Directive:
-    return Directive(tool="prepare_money_transfer", arguments=_details(expired.transfer))
+    return Directive(
+        tool="prepare_money_transfer",
+        arguments=_details(expired.transfer),
+        title="Prepare the transfer again: it was not confirmed in time",
+    )
 
 
 def _report(posted: Posted) -> Directive | None:
@@ -66,6 +75,7 @@ def _report(posted: Posted) -> Directive | None:
     return Directive(
         tool="record_compliance_report",
         arguments={"transferId": posted.transfer.transfer_id, "rule": posted.compliance_rule},
+        title="Report this payment to the bank's compliance desk, as a rule requires",
     )
 
 
