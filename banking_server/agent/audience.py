@@ -5,7 +5,7 @@ from typing import Any
 
 from mcp.types import CallToolResult, TextContent
 
-from banking_server.chaining import ChainResult, Fate, Outcome
+from banking_server.chaining import Absent, ChainResult, Fate, Outcome, read_directive
 from banking_server.chaining.content import (
     for_user_alone,
     in_text,
@@ -22,42 +22,46 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
     """Return a chain as one text for the model: the answer to the one call that it made (TC-C-32).
 
     The text has the result of each step, under the name of its tool, and says of each follow-up
-    call what became of it (TC-C-33). It has no directive, in whatever form: the server's own words
-    for one are left out, so that the model is told of each step by this host alone.
+    call what became of it (TC-C-33). The server's own words for a directive are left out, whatever
+    became of it, so that this host alone tells the model of it. They stay only where no directive
+    came with them.
 
     `names` maps the server's own name of a tool to the name that the model knows it by.
     """
-    parts: list[str] = []
-    if chain.steps:
-        first = chain.steps[0]
-        parts.append(_result_for_model(names.get(first.tool, first.tool), first.result))
-    else:
-        parts.append(f"No result came: {chain.detail}. Whether it took effect is not known.")
+    results = [
+        _result_for_model(names.get(step.tool, step.tool), step.result) for step in chain.steps
+    ]
+    if not results:
+        return f"No result came: {chain.detail}. Whether it took effect is not known."
+    parts = results[:1]
     for number, follow_up in enumerate(chain.follow_ups, start=1):
-        name = names.get(follow_up.tool, follow_up.tool)
-        parts.append(follow_up.in_words(name))
+        parts.append(follow_up.in_words(names.get(follow_up.tool, follow_up.tool)))
         if follow_up.fate is Fate.MADE:
-            parts.append(_result_for_model(name, chain.steps[number].result))
+            parts.append(results[number])
     if chain.outcome is Outcome.MALFORMED_DIRECTIVE:
         parts.append(f"A next step of the server's could not be taken: {chain.detail}.")
     return "\n".join(parts)
 
 
 def _result_for_model(name: str, result: CallToolResult) -> str:
+    has_directive = not isinstance(read_directive(result.meta), Absent)
     texts = [
         WITHHELD if for_user_alone(item) else in_text(item, note=": not shown to you")
         for item in map(on_the_wire, result.content)
-        if not words_a_directive(item)
+        if not (has_directive and words_a_directive(item))
     ]
     if all(text == WITHHELD for text in texts) and result.structured_content is not None:
         # Text repeats the structured content; the model needs it only if there is no text for it.
-        texts.append(json.dumps(_without_secrets(result), ensure_ascii=False))
+        structured = result.structured_content
+        if has_directive:
+            structured = without_next_step(structured)
+        texts.append(json.dumps(_without_secrets(structured, result), ensure_ascii=False))
     heading = f"{name} failed" if result.is_error else f"Result of {name}"
     return f"{heading}:\n" + ("\n".join(texts) or "[no content]")
 
 
-def _without_secrets(result: CallToolResult) -> Any:
-    """Return the structured content without the texts that are for the user alone.
+def _without_secrets(structured: Any, result: CallToolResult) -> Any:
+    """Return structured content without the texts of the result that are for the user alone.
 
     Structured content has no audience of its own, and servers repeat in it what they say in text.
     """
@@ -76,4 +80,4 @@ def _without_secrets(result: CallToolResult) -> Any:
             return WITHHELD
         return value
 
-    return clean(without_next_step(result.structured_content))
+    return clean(structured)

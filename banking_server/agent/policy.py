@@ -64,7 +64,7 @@ class Consent:
         return await self.to_call(tool, proposal.arguments)
 
     def begun(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
-        """Take note that a follow-up call is made: until it is answered, nobody knows its effect."""
+        """Take note that a follow-up call is made; until it is answered, its effect is unknown."""
         self._unanswered.add(call_key(tool, arguments))
 
     def answered(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:

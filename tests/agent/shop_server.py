@@ -19,7 +19,9 @@ from banking_server.chaining import ToolChaining, with_next_tool
 
 READ_ONLY = ToolAnnotations(read_only_hint=True)
 HARMLESS = ToolAnnotations(read_only_hint=False, destructive_hint=False)
+ONCE = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True)
 DESTRUCTIVE = ToolAnnotations(read_only_hint=False, destructive_hint=True)
+TITLE = "Your rubbish goes up in smoke"
 SECRET = "Your one-time code is 431 986."
 FOR_USER = Annotations(audience=["user"])
 
@@ -90,7 +92,13 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         log.note("reserve", door=door)
         result = CallToolResult(
             content=[text(f"I'm sorry: {door} is out of stock.", FOR_USER)],
-            structured_content={"status": "out_of_stock"},
+            structured_content={
+                "status": "out_of_stock",
+                "nextStep": {
+                    "tool": "order",
+                    "arguments": {"door": door, "reason": "out of stock"},
+                },
+            },
         )
         return with_next_tool(result, "order", {"door": door, "reason": "out of stock"})
 
@@ -104,7 +112,8 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
     async def clear_out() -> CallToolResult:
         """Say what should be burnt."""
         log.note("clear_out")
-        return with_next_tool(CallToolResult(content=[text("rubbish")]), "burn", {"what": "all"})
+        directive = {"tool": "burn", "arguments": {"what": "all"}, "title": TITLE}
+        return CallToolResult(content=[text("rubbish")], _meta={"nextTool": directive})
 
     @mcp.tool(annotations=DESTRUCTIVE)
     async def burn(what: str) -> str:
@@ -162,6 +171,30 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         """Go on to something that never comes back."""
         log.note("wait")
         return with_next_tool(CallToolResult(content=[text("waiting")]), "hang", {"door": "x"})
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def checkout(by: Literal["pay", "pay_once"]) -> CallToolResult:
+        """Go to the till; the shop decides what comes next."""
+        log.note("checkout", by=by)
+        return with_next_tool(CallToolResult(content=[text("80 EUR")]), by, {"amount": 80})
+
+    @mcp.tool(annotations=HARMLESS)
+    async def pay(amount: int) -> str:
+        """Pay; the first answer never comes."""
+        return await take("pay", amount)
+
+    @mcp.tool(annotations=ONCE)
+    async def pay_once(amount: int) -> str:
+        """Pay, unless it has been paid; the first answer never comes."""
+        return await take("pay_once", amount)
+
+    async def take(tool: str, amount: int) -> str:
+        first = tool not in [called for called, _ in log.calls]
+        log.note(tool, amount=amount)
+        if first:
+            log.hanging.set()
+            await anyio.sleep_forever()
+        return f"paid {amount} EUR"
 
     @mcp.tool(annotations=READ_ONLY)
     async def survey(answer: Annotated[ElicitationResult[Agreed], Resolve(_ask)]) -> str:

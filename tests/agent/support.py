@@ -1,6 +1,6 @@
 """An agent with a scripted model and the shop, and everything it told its host."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -9,13 +9,14 @@ from mcp import Client
 from banking_server.agent import (
     Agent,
     Bounds,
+    CallPolicy,
     Endpoint,
     Entry,
     ModelSettings,
     OfferedTool,
     Toolbox,
 )
-from banking_server.chaining import CLIENT_EXTENSION
+from banking_server.chaining import CLIENT_EXTENSION, ConsentPolicy
 
 from ..kit.model import Script, ScriptedModel, scripted_model
 from .shop_server import Log, fresh_shop
@@ -58,23 +59,36 @@ async def scene(
     script: Script,
     *,
     bounds: Mapping[str, Any] | None = None,
-    consent: Consent | None = None,
+    consent: CallPolicy | None = None,
+    follow_consent: ConsentPolicy | None = None,
+    declare: bool = True,
+    distrust: bool = False,
+    kept_back: Collection[str] = (),
     stream: bool = False,
     **more: Any,
 ) -> AsyncIterator[Scene]:
-    """Connect a scripted model with the shop, in memory. `more` are settings of the model."""
+    """Connect a scripted model with the shop, in memory. `more` are settings of the model.
+
+    The client declares the extension if `declare` is set. What the shop says of its tools counts
+    for nothing if `distrust` is, and the tools that are `kept_back` are not offered to the model.
+    """
     shop, log = fresh_shop()
     with scripted_model(script) as model:
         async with (
             Endpoint(settings(model.url, **more)) as endpoint,
-            Client(shop, extensions=[CLIENT_EXTENSION]) as client,
+            Client(shop, extensions=[CLIENT_EXTENSION] if declare else None) as client,
         ):
             made: Scene
+            toolbox = await Toolbox.gather(
+                {"shop": client}, distrusted=["shop"] if distrust else ()
+            )
+            offered = [tool for tool in toolbox.tools if tool.name not in kept_back]
             agent = Agent(
                 endpoint,
-                await Toolbox.gather({"shop": client}),
+                Toolbox(offered, toolbox.instructions),
                 bounds=Bounds(**bounds) if bounds else None,
                 consent=consent or Consent(True),
+                follow_consent=follow_consent,
                 on_entry=lambda entry: made.entries.append(entry),
                 on_text=(lambda piece: made.shown.append(piece)) if stream else None,
             )

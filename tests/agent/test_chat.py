@@ -1,6 +1,6 @@
 """A conversation at the terminal: what is shown, asked, and stopped."""
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -8,7 +8,7 @@ import pytest
 from mcp import Client
 
 from banking_server.agent import Terminal, chat
-from banking_server.chaining import CLIENT_EXTENSION, FollowNonDestructive, Proposal, Step
+from banking_server.chaining import CLIENT_EXTENSION, Proposal, Step
 
 from ..kit.model import Script, ScriptedModel, call, error, scripted_model
 from .shop_server import SECRET, Log, fresh_shop
@@ -20,9 +20,9 @@ Line = str | type[BaseException] | Callable[[], str]
 class User:
     """Types these lines, and sees everything; a narrator too."""
 
-    def __init__(self, lines: Sequence[Line], consent: bool = True) -> None:
+    def __init__(self, lines: Sequence[Line], refuses: Collection[str] = ()) -> None:
         self._lines = iter(lines)
-        self._consent = consent
+        self._refuses = refuses
         self.screen = ""
 
     def read(self, prompt: str) -> str:
@@ -41,7 +41,7 @@ class User:
 
     async def consents(self, tool: str) -> bool:
         self.screen += f"Call {tool}?\n"
-        return self._consent
+        return tool not in self._refuses
 
     def terminal(self) -> Terminal:
         return Terminal(self.write, self.tell, self.consents, self.read)
@@ -53,14 +53,15 @@ class User:
     def proposed(self, proposal: Proposal) -> None:
         self.screen += f"DIRECTIVE to {proposal.tool.name}\n"
 
-    async def allows(self, proposal: Proposal) -> bool:
-        return await FollowNonDestructive().allows(proposal)
-
 
 def converse(
-    script: Script, lines: Sequence[Line], consent: bool = True, **more: Any
+    script: Script,
+    lines: Sequence[Line],
+    refuses: Collection[str] = (),
+    trust_hints: bool = True,
+    **more: Any,
 ) -> tuple[str, ScriptedModel, Log]:
-    (shop, log), user = fresh_shop(), User(lines, consent)
+    (shop, log), user = fresh_shop(), User(lines, refuses)
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Mapping[str, Client]]:
@@ -68,7 +69,7 @@ def converse(
             yield {"shop": client}
 
     with scripted_model(script) as model:
-        chat(settings(model.url, **more), connect, user.terminal(), user)
+        chat(settings(model.url, **more), connect, user.terminal(), user, trust_hints=trust_hints)
     return user.screen, model, log
 
 
@@ -92,6 +93,7 @@ def test_calls_are_shown_and_whose_they_were() -> None:
         "   because  the model asked for it",
         "TOLD I'm sorry: oak is out of stock.",
         "DIRECTIVE to order",
+        "Call order?",
         "TOLD ordered oak: no. 77",
         "Ordered.",
         "[1 call by the model, 1 call by directive; 2 replies, 200 + 20 tokens, ",
@@ -105,7 +107,7 @@ def test_calls_are_shown_and_whose_they_were() -> None:
 @pytest.mark.parametrize("consent", [True, False])
 def test_consent_is_asked_for_what_is_not_read_only(consent: bool) -> None:
     script = [call("price", door="oak"), call("buy", door="oak"), "So be it."]
-    screen, model, log = converse(script, ["Buy oak."], consent)
+    screen, model, log = converse(script, ["Buy oak."], () if consent else ["buy"])
     assert [tool for tool, _ in log.calls] == (["price", "buy"] if consent else ["price"])
     assert "Call price?" not in screen
     with_it, question = screen.index('with     {"door": "oak"}'), screen.index("Call buy?")
@@ -113,6 +115,24 @@ def test_consent_is_asked_for_what_is_not_read_only(consent: bool) -> None:
     assert screen.count("because  the model asked for it") == 2
     assert ("(Not called: buy." in screen) is not consent
     assert ("declined" in model.last_message()) is not consent
+
+
+@pytest.mark.parametrize("consent", [True, False])
+def test_a_directive_gets_the_consent_that_the_model_would_get(consent: bool) -> None:
+    """Also where the server says that the tool does no harm."""
+    script = [call("reserve", door="oak"), "So be it."]
+    screen, model, log = converse(script, ["Reserve oak."], () if consent else ["order"])
+    assert screen.index("DIRECTIVE to order") < screen.index("Call order?")
+    assert [tool for tool, _ in log.calls] == (["reserve", "order"] if consent else ["reserve"])
+    assert ("was not made" in model.last_message()) is not consent
+
+
+def test_hints_decide_nothing_where_they_are_distrusted() -> None:
+    screen, _, log = converse(
+        [call("price", door="oak"), "So be it."], ["Price?"], ["price"], trust_hints=False
+    )
+    assert "Call price?" in screen
+    assert log.calls == []
 
 
 def test_what_is_for_the_user_alone_is_shown_to_them() -> None:
@@ -130,7 +150,7 @@ def test_the_conversation_goes_on_after_whatever_went_wrong() -> None:
         "Still here.",
     ]
     lines: list[Line] = [KeyboardInterrupt, "  ", "Go.", "Are you there?", EOFError]
-    screen, model, _ = converse(script, lines)
+    screen, model, _ = converse(script, lines, ["burn"])
     assert "(Ctrl-D or /quit ends the conversation.)" in screen
     assert "(No call was made: there is no tool 'sell'" in screen
     assert "(The chain ended: the host did not consent to the call of 'burn'.)" in screen

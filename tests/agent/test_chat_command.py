@@ -89,6 +89,9 @@ def test_a_conversation_in_the_terminal(
         "You like doors.",
         call("code"),
         call("hang"),
+        call("checkout", by="pay"),
+        call("pay", amount=80),
+        "It may have been paid.",
         call("buy", door="elm"),
         "I am still here.",
         Silence(),
@@ -124,6 +127,22 @@ def test_a_conversation_in_the_terminal(
         shop.wait_for_call("hang")
         terminal.press("\x03")
         terminal.wait_for("Done so far: code (by the model). The call of hang was under way")
+
+        # A directive's call is shown and asked for as the model's is, and can be stopped too.
+        terminal.wait_for("you> ")
+        terminal.press("Check out.\n")
+        terminal.wait_for("2. pay\n")
+        terminal.wait_for('with     {"amount": 80}')
+        terminal.wait_for("because  checkout said so: _meta.nextTool = ")
+        terminal.wait_for("Call it? [y/N] ")
+        terminal.press("y\n")
+        shop.wait_for_call("pay")
+        terminal.press("\x03")
+        terminal.wait_for("The call of pay was under way: whether it took effect is not known.")
+        terminal.wait_for("you> ")
+        terminal.press("Was it paid?\n")
+        terminal.wait_for("it is not made twice")
+        terminal.wait_for("It may have been paid.\n")
 
         terminal.wait_for("you> ")
         terminal.press("Then buy an elm door.\n")
@@ -162,7 +181,12 @@ def test_a_conversation_in_the_terminal(
     ]
     assert "half a line" not in model.told
     assert SECRET not in model.told
-    assert [tool for tool, _ in shop.calls()] == ["buy", "survey", "code", "hang"]
+    assert [tool for tool, _ in shop.calls()] == [
+        *("buy", "survey", "code", "hang"),
+        *("checkout", "pay"),
+    ]
+    assert "80 EUR" in model.told
+    assert "That call was started, and whether it took effect is not known" in model.told
     assert "Traceback" not in terminal.screen
 
 
@@ -188,6 +212,8 @@ def test_the_banks_own_server_and_its_directive(tmp_path: Path, terminals: list[
         terminal.press("y\n")
         terminal.wait_for("request_agent_handoff")
         terminal.wait_for("_meta.nextTool = ")
+        terminal.wait_for("Call it? [y/N] ")
+        terminal.press("y\n")
         terminal.wait_for("How would you like to be connected?")
         terminal.wait_for("1-2")
         terminal.press("2\n")

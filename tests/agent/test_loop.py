@@ -1,6 +1,8 @@
 """The agent: what it does with the model's replies, and what the model gets to see."""
 
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -10,6 +12,7 @@ from mcp.types import ElicitResult
 
 from banking_server.agent import (
     Agent,
+    AllowReadOnly,
     Called,
     Calling,
     ChainStopped,
@@ -17,6 +20,7 @@ from banking_server.agent import (
     Declined,
     Endpoint,
     ModelReplied,
+    OfferedTool,
     RunOutcome,
     Said,
     Toolbox,
@@ -36,7 +40,7 @@ from ..kit.model import (
     native,
     scripted_model,
 )
-from .shop_server import SECRET, fresh_shop
+from .shop_server import SECRET, TITLE, Log, fresh_shop
 from .support import Consent, scene, settings
 
 pytestmark = pytest.mark.anyio
@@ -267,8 +271,14 @@ async def test_a_directive_is_followed_without_asking_the_model(form: str) -> No
     ]
     told = s.model.last_message()
     assert "ordered oak: no. 77" in told
-    assert "has been made for you" in told
+    # One answer to the one call that the model made, with the fate of the other.
     assert '"status": "out_of_stock"' in told
+    assert "That call was made for you: do not make it again." in told
+    assert "nextStep" not in s.model.told
+    calls = [one.get("tool_calls") or [] for one in s.model.requests[1]["messages"]]
+    assert [one["function"]["name"] for made in calls for one in made] == (
+        ["reserve"] if form == "native" else []
+    )
 
 
 async def test_a_follow_up_is_not_made_again_by_the_model() -> None:
@@ -281,41 +291,175 @@ async def test_a_follow_up_is_not_made_again_by_the_model() -> None:
 
 
 async def test_a_directive_that_is_not_followed_is_told() -> None:
-    async with scene([call("clear_out"), "I did not burn it."]) as s:
+    consent = Consent(False)
+    async with scene([call("clear_out"), "I did not burn it."], consent=consent) as s:
         run = await s.agent.ask("Clear out.")
     assert s.called == ["clear_out"]
+    assert consent.calls == [("burn", {"what": "all"})]
     stopped = [entry for entry in run.transcript if isinstance(entry, ChainStopped)]
     assert [entry.outcome for entry in stopped] == [Outcome.DECLINED]
     told = s.model.last_message()
-    assert "named the tool burn" in told
+    assert 'the tool "burn"' in told
     assert "was not made" in told
 
 
+class Consenting:
+    """A host that consents to whatever a directive asks for."""
+
+    def __init__(self) -> None:
+        self.proposals: list[Proposal] = []
+
+    async def allows(self, proposal: Proposal) -> bool:
+        self.proposals.append(proposal)
+        return True
+
+
 async def test_the_hosts_policy_for_directives_is_used() -> None:
-    proposals: list[Proposal] = []
-
-    class Consenting:
-        async def allows(self, proposal: Proposal) -> bool:
-            proposals.append(proposal)
-            return True
-
-    shop, log = fresh_shop()
-    with scripted_model([call("clear_out"), "Burnt."]) as model:
-        async with Endpoint(settings(model.url)) as endpoint, Client(shop) as client:
-            toolbox = await Toolbox.gather({"shop": client})
-            await Agent(endpoint, toolbox, follow_consent=Consenting()).ask("Clear out.")
-    assert log.calls == [("clear_out", {}), ("burn", {"what": "all"})]
-    assert [proposal.tool.name for proposal in proposals] == ["burn"]
+    follow = Consenting()
+    script = [call("clear_out"), "Burnt."]
+    async with scene(script, consent=AllowReadOnly(), follow_consent=follow) as s:
+        await s.agent.ask("Clear out.")
+    assert s.log.calls == [("clear_out", {}), ("burn", {"what": "all"})]
+    assert [proposal.tool.name for proposal in follow.proposals] == ["burn"]
 
 
-async def test_the_wording_of_a_directive_that_was_followed_is_left_out() -> None:
+async def test_without_one_a_directive_may_what_the_model_may() -> None:
+    """The policy that is asked for the model's call is asked for the directive's, and no other."""
+    consent = Consent(True)
+    asked = call("order", door="elm", reason="")
+    async with scene([call("reserve", door="oak"), asked, "Ordered."], consent=consent) as s:
+        await s.agent.ask("Reserve oak, order elm.")
+    assert [tool for tool, _ in consent.calls] == ["order", "order"]
+    async with scene([call("reserve", door="oak"), "No."], consent=AllowReadOnly()) as s:
+        await s.agent.ask("Reserve oak.")
+    # The tool is annotated as harmless: that is no reason to ask less for it than of the model.
+    assert s.called == ["reserve"]
+
+
+@pytest.mark.parametrize("follow", [None, Consenting()])
+async def test_a_tool_that_the_model_is_not_offered_is_not_followed_to(
+    follow: Consenting | None,
+) -> None:
+    script = [call("order", door="oak"), call("reserve", door="oak"), "No."]
+    async with scene(script, follow_consent=follow, kept_back=["order"]) as s:
+        run = await s.agent.ask("Reserve oak.")
+    assert s.called == ["reserve"]
+    stopped = [entry for entry in run.transcript if isinstance(entry, ChainStopped)]
+    assert [entry.outcome for entry in stopped] == [Outcome.DECLINED]
+    assert "was not made" in s.model.last_message()
+
+
+@pytest.mark.parametrize("consent", [True, False])
+async def test_the_model_never_reads_a_directive_or_the_words_for_one(consent: bool) -> None:
     """A server also puts its directive in words, for clients that did not declare."""
-    shop, log = fresh_shop()
-    with scripted_model([call("reserve", door="oak"), "Ordered."]) as model:
-        async with Endpoint(settings(model.url)) as endpoint, Client(shop) as client:
-            await Agent(endpoint, await Toolbox.gather({"shop": client})).ask("Reserve oak.")
-    assert len(log.calls) == 2
-    assert "decided by this server" not in model.told
+    script = [call("clear_out"), call("reserve", door="oak"), "Done."]
+    async with scene(script, consent=Consent(consent), declare=False) as s:
+        run = await s.agent.ask("Clear out, reserve oak.")
+    said = [block for called in run.calls for block in called.step.result.content]
+    assert sum("Next step" in str(block) for block in said) == 2
+    assert "Next step" not in s.model.told
+    assert TITLE in str(run.calls[0].step.result)
+    assert TITLE not in s.model.told
+    assert "nextTool" not in s.model.told
+
+
+async def test_words_without_a_directive_are_all_that_tells_of_the_next_step() -> None:
+    """Some clients and proxies lose the directive and keep the words."""
+
+    class Losing(Client):
+        async def call_tool(self, *args: Any, **kwargs: Any) -> Any:
+            result = await super().call_tool(*args, **kwargs)
+            return result.model_copy(update={"meta": None})
+
+    shop, _ = fresh_shop()
+    with scripted_model([call("clear_out"), "Shall I burn it?"]) as model:
+        async with Endpoint(settings(model.url)) as endpoint, Losing(shop) as client:
+            await Agent(endpoint, await Toolbox.gather({"shop": client})).ask("Clear out.")
+    assert "Next step" in model.last_message()
+
+
+# --- a follow-up call whose answer was lost -------------------------------------------------------
+
+
+@asynccontextmanager
+async def stopped_while_hanging(agent: Agent, log: Log) -> AsyncIterator[None]:
+    """Stop the agent once a call hangs."""
+
+    async def stop() -> None:
+        await log.hanging.wait()
+        agent.stop()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stop)
+        yield
+
+
+@pytest.mark.parametrize("form", ["prompt", "native"])
+async def test_a_stopped_chain_is_told_as_far_as_it_came(form: str) -> None:
+    first = native("checkout", by="pay") if form == "native" else call("checkout", by="pay")
+    async with scene([first, "It may have been paid."], tools=form, declare=False) as s:
+        async with stopped_while_hanging(s.agent, s.log):
+            run = await s.agent.ask("Check out.")
+        assert run.outcome is RunOutcome.STOPPED
+        assert [c.outcome for c in run.transcript if isinstance(c, ChainStopped)] == [
+            Outcome.CANCELLED
+        ]
+        assert run.report() == (
+            "This was stopped. Done so far: checkout (by the model). The call of pay was under "
+            "way: whether it took effect is not known."
+        )
+        await s.agent.ask("And now?")
+    *_, asked, told, closed, _ = s.model.requests[-1]["messages"]
+    if form == "native":
+        assert told["tool_call_id"] == asked["tool_calls"][0]["id"]
+    assert "Result of checkout:\n80 EUR" in told["content"]
+    assert 'the tool "pay"' in told["content"]
+    assert "whether it took effect is not known" in told["content"]
+    assert "Next step" not in s.model.told
+    assert "This was stopped" not in told["content"]
+    assert "[No answer: stopped." in closed["content"]
+
+
+@pytest.mark.parametrize("tool", ["pay", "pay_once"])
+async def test_what_may_have_been_done_is_not_done_again(tool: str) -> None:
+    """Neither by the model nor by another chain, unless a second time changes nothing."""
+    begin = call("checkout", by=tool)
+    script = [begin, call(tool, amount=80), begin, "I do not know."]
+    async with scene(script) as s:
+        async with stopped_while_hanging(s.agent, s.log):
+            await s.agent.ask("Check out.")
+        await s.agent.ask("Once more.")
+    paid = s.called.count(tool)
+    if tool == "pay_once":
+        assert paid == 3
+    else:
+        assert s.called == ["checkout", "pay", "checkout"]
+        assert paid == 1
+        refused, declined = s.model.requests[-2:]
+        assert "it is not made twice" in refused["messages"][-1]["content"]
+        assert "was not made" in declined["messages"][-1]["content"]
+
+
+async def test_a_follow_up_that_was_not_started_may_be_made() -> None:
+    class Late(Consent):
+        """Stops the agent instead of answering, the first time."""
+
+        async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+            if not self.calls:
+                self.calls.append((tool.name, arguments))
+                made.agent.stop()
+                await anyio.sleep_forever()
+            return await super().allows(tool, arguments)
+
+    script = [call("clear_out"), call("clear_out"), "Burnt."]
+    async with scene(script, consent=Late(True)) as made:
+        run = await made.agent.ask("Clear out.")
+        assert run.outcome is RunOutcome.STOPPED
+        await made.agent.ask("Do.")
+    assert made.called == ["clear_out", "clear_out", "burn"]
+    told = made.model.requests[1]["messages"][-3]["content"]
+    assert 'the tool "burn"' in told
+    assert "That call was not made" in told
 
 
 # --- consent --------------------------------------------------------------------------------------
@@ -328,6 +472,17 @@ async def test_consent_is_asked_for_what_is_not_read_only() -> None:
         await s.agent.ask("Buy oak.")
     assert consent.calls == [("buy", {"door": "oak"})]
     assert s.called == ["price", "buy"]
+
+
+async def test_hints_that_are_not_trusted_decide_nothing() -> None:
+    consent = Consent(True)
+    script = [call("price", door="oak"), call("reserve", door="oak"), "Ordered."]
+    async with scene(script, consent=consent, distrust=True) as s:
+        await s.agent.ask("Reserve oak.")
+    assert [tool for tool, _ in consent.calls] == s.called == ["price", "reserve", "order"]
+    async with scene(script, consent=AllowReadOnly(), distrust=True) as s:
+        await s.agent.ask("Reserve oak.")
+    assert s.called == []
 
 
 async def test_a_declined_call_is_not_made() -> None:
@@ -405,7 +560,7 @@ async def test_a_server_that_has_gone_is_a_failure_the_model_hears_of() -> None:
                 toolbox = await Toolbox.gather({"shop": client})
             run = await Agent(endpoint, toolbox).ask("What is oak?")
     assert run.answer == "The shop is closed."
-    assert "went wrong" in str(model.last_message())
+    assert "No result came" in str(model.last_message())
     assert isinstance(run.transcript[-2], ChainStopped)
 
 
@@ -493,10 +648,8 @@ async def test_time_is_bounded_while_a_tool_is_called(tool: str) -> None:
     async with scene([native(tool), "I am back."], bounds={"seconds": 1}, tools="native") as s:
         run = await s.agent.ask("Wait.")
         assert run.outcome is RunOutcome.TIME_LIMIT
-        if tool == "hang":
-            assert "The call of hang was under way" in run.report()
-        else:
-            assert "wait (by the model)" in run.report()
+        assert "The call of hang was under way" in run.report()
+        assert ("wait (by the model)" in run.report()) is (tool == "wait")
         again = await s.agent.ask("Are you there?")
     assert again.answer == "I am back."
     # Each native call has its answer, or endpoints would refuse the conversation.
@@ -530,12 +683,14 @@ async def test_stop_ends_the_request_and_not_the_conversation() -> None:
 
 
 async def test_a_cancelled_request_leaves_the_conversation_fit_to_go_on() -> None:
-    async with scene([native("hang"), "Hello again."], tools="native") as s:
+    script = [native("checkout", by="pay"), "Hello again."]
+    async with scene(script, tools="native") as s:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(s.agent.ask, "Hang.")
+            tasks.start_soon(s.agent.ask, "Check out.")
             await s.log.hanging.wait()
             tasks.cancel_scope.cancel()
         assert (await s.agent.ask("Hello?")).answer == "Hello again."
+    assert "The call of pay was under way" in s.model.requests[-1]["messages"][3]["content"]
     roles = [message["role"] for message in s.model.requests[-1]["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
 

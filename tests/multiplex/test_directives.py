@@ -110,7 +110,11 @@ async def test_the_directive_of_an_error_is_passed_on_too(world: World, mode: st
         )  # fmt: skip
     assert result.is_error
     assert [step["status"] for step in results(result)] == ["failed", "not_run"]
-    assert next_tool(result) == {"tool": PREPARE, "arguments": {**TO_SAVINGS, "amount": 30.0}}
+    assert next_tool(result) == {
+        "tool": PREPARE,
+        "arguments": {**TO_SAVINGS, "amount": 30.0},
+        "title": "Prepare the transfer again: it was not confirmed in time",
+    }
 
 
 async def test_a_sequence_that_pays_a_payee_ends_in_the_compliance_report(

@@ -24,6 +24,14 @@ pytestmark = pytest.mark.anyio
 LARGE = {"fromAccountId": SAVINGS, "toAccountId": EVERYDAY, "amount": 10_000.01}
 REASON = "The amount is above what can be transferred without a manager's approval"
 
+TITLES = {
+    APPROVAL: "Ask a manager to approve this transfer: the bank requires it for this amount",
+    HANDOFF: "Speak to an agent: no manager is at the branch at this hour",
+    PREPARE: "Prepare the transfer again: it was not confirmed in time",
+    REPORT: "Report this payment to the bank's compliance desk, as a rule requires",
+}
+"""What the user is told of each step; the locked account's directive says nothing."""
+
 
 async def chain(customer: Customer, tool: str, **arguments: Any) -> ChainResult:
     return await call_tool_with_chaining(customer.client, tool, arguments)
@@ -50,6 +58,7 @@ async def test_above_it_the_manager_is_asked_within_branch_hours(world: World, m
         assert next_tool(prepared) == {
             "tool": APPROVAL,
             "arguments": {"transferId": transfer_id, "reason": REASON},
+            "title": TITLES[APPROVAL],
         }
         assert structured(prepared)["status"] == "pending"
         assert structured(prepared)["approval"] == "required"
@@ -89,6 +98,7 @@ async def test_outside_branch_hours_the_chain_has_three_calls(
     assert followed.outcome is Outcome.COMPLETED
     expected = [PREPARE, APPROVAL] if is_open else [PREPARE, APPROVAL, HANDOFF]
     assert tools(followed) == expected
+    assert [step.title for step in followed.steps[1:]] == [TITLES[tool] for tool in expected[1:]]
     assert [event["tool"] for event in world.events()] == expected
     assert [event["chain_level"] for event in world.events()] == list(range(1, len(expected) + 1))
     assert {event["chain_id"] for event in world.events()} == {followed.chain_id}
@@ -224,7 +234,11 @@ async def test_an_expired_transfer_is_prepared_again(
         assert result.is_error is True
         assert "expired" in words(result)
         assert structured(result)["status"] == "expired"
-        assert next_tool(result) == {"tool": PREPARE, "arguments": details}
+        assert next_tool(result) == {
+            "tool": PREPARE,
+            "arguments": details,
+            "title": TITLES[PREPARE],
+        }
 
         followed = await call_tool_with_chaining(
             customer.client, CONFIRM, {"transferId": transfer_id, "action": "confirm"}
@@ -260,6 +274,7 @@ async def test_without_memo_and_date_they_are_left_out(world: World) -> None:
     assert next_tool(result) == {
         "tool": PREPARE,
         "arguments": {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 25},
+        "title": TITLES[PREPARE],
     }
 
 
@@ -298,6 +313,7 @@ async def test_recovery_of_an_account_locked_meanwhile_hands_off(world: World) -
             customer.client, CONFIRM, {"transferId": transfer_id, "action": "confirm"}
         )
     assert tools(followed) == [CONFIRM, PREPARE, HANDOFF]
+    assert followed.steps[-1].title is None
 
 
 # --- 4: compliance --------------------------------------------------------------------------------
@@ -330,6 +346,7 @@ async def test_large_postings_to_payees_are_reported(
         "transferId": transfer_id,
         "rule": "external-payee-3000",
     }
+    assert followed.steps[1].title == TITLES[REPORT]
     report = structured(followed.steps[1].result)
     assert report["status"] == "recorded"
     assert structured(again.steps[1].result) == report
