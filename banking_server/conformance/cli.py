@@ -81,6 +81,14 @@ class RunOptions:
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a report as JUnit XML.")
     ] = None
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a report to be read in a browser."),
+    ] = None
+    markdown: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a short report for the summary of a CI step."),
+    ] = None
     verbose: Annotated[
         bool,
         typer.Option("--verbose", help="Show every check, and all wire messages of failures."),
@@ -121,10 +129,12 @@ class RunOptions:
         """Make the folders of the reports. Raises UsageError if a report cannot be written."""
         if self.output_dir is not None:
             _make_writable("--output-dir", self.output_dir, self.output_dir)
-        if self.junit is not None:
-            _make_writable("--junit", self.junit, self.junit.parent)
-            if self.junit.is_dir():
-                raise UsageError(f"--junit {self.junit}: this is a folder; name a file")
+        files = {"--junit": self.junit, "--html": self.html, "--markdown": self.markdown}
+        for option, file in files.items():
+            if file is not None:
+                _make_writable(option, file, file.parent)
+                if file.is_dir():
+                    raise UsageError(f"{option} {file}: this is a folder; name a file")
 
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -331,14 +341,22 @@ def _tell(report: "Report", options: RunOptions) -> NoReturn:
 
     from banking_server.conformance.report.json import report_json, write_files
     from banking_server.conformance.report.junit import write_junit
+    from banking_server.conformance.report.markdown import write_markdown
+    from banking_server.conformance.report.plain import as_json
     from banking_server.conformance.report.summary import print_summary
 
     if options.output_dir is not None:
         write_files(report, options.output_dir)
     if options.junit is not None:
         write_junit(report, options.junit)
+    if options.html is not None:
+        from banking_server.conformance.report.html import write_html
+
+        write_html(report, options.html)
+    if options.markdown is not None:
+        write_markdown(report, options.markdown)
     if options.as_json:
-        typer.echo(json.dumps(report_json(report), indent=2, ensure_ascii=False))
+        typer.echo(as_json(report_json(report), indent=2))
     else:
         print_summary(report, Console(), verbose=options.verbose)
     raise typer.Exit(EXIT_CODES[report.conclusion.verdict])

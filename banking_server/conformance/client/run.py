@@ -11,6 +11,8 @@ from banking_server.conformance.client.mock_server import Log, MockServer
 from banking_server.conformance.client.script import Case, ClientScript, ScriptCheck
 from banking_server.conformance.message import CLIENT_INFO_KEY, Json
 from banking_server.conformance.report.judgement import Judge, Untestable
+from banking_server.conformance.report.keeping import Keeper
+from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import ClientOutput, Run
 from banking_server.conformance.requirements import checks_of
 from banking_server.conformance.target.child_process import ChildProcess
@@ -59,7 +61,7 @@ def run_client(
     for era in eras:
         examination.overdue = 0
         for script in scripts:
-            judge = Judge(script.scenario, era, chosen)
+            judge = Judge(script.scenario, era, chosen, Keeper(Redaction()))
             for case in script.cases:
                 checks = [
                     check
@@ -195,7 +197,7 @@ def _mark_unreached(run: Run, eras: Sequence[Era], chosen: frozenset[str]) -> No
     """Give a reason for each check that got no judgement."""
     judged = {(judgement.check.id, judgement.era) for judgement in run.judgements}
     for era in eras:
-        judge = Judge("", era, chosen)
+        judge = Judge("", era, chosen, Keeper(Redaction()))
         for check in checks_of("client"):
             if (check.id, era) not in judged:
                 judge.record(check.id, Untestable("no case of the scripts reaches it"))

@@ -1,6 +1,5 @@
 """A report as JSON: report.json, and checks.json as the official suite writes it."""
 
-import json
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,7 +9,9 @@ from banking_server import __version__
 from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance import SUITE
 from banking_server.conformance.message import Json
-from banking_server.conformance.report.judgement import Judgement, Status, collapse
+from banking_server.conformance.report.judgement import Judgement, Status
+from banking_server.conformance.report.not_exercised import NotExercised
+from banking_server.conformance.report.plain import as_json
 from banking_server.conformance.report.report import Report
 from banking_server.conformance.target.era import Era
 
@@ -19,7 +20,7 @@ def report_json(report: Report) -> Json:
     """Return report.json; its schema is in `specs/conformance/schemas`."""
     counts = Counter(result.status for result in report.results)
     shown: Json = {
-        "schema_version": 1,
+        "schema_version": 2,
         "suite": {"name": SUITE, "version": __version__},
         "extension": IDENTIFIER,
         "side": report.run.side,
@@ -31,7 +32,8 @@ def report_json(report: Report) -> Json:
         "verdict": report.conclusion.verdict,
         "reason": report.conclusion.reason,
         "summary": {status: counts[status] for status in Status},
-        "checks": [_result_json(result) for result in report.results],
+        "not_exercised": [_not_exercised_json(each) for each in report.not_exercised],
+        "checks": [_result_json(report, result) for result in report.results],
     }
     if report.run.problems:
         shown["problems"] = list(report.run.problems)
@@ -55,7 +57,7 @@ def write_files(report: Report, folder: Path) -> None:
     for (scenario, era), judgements in parts.items():
         part = folder / f"{prefix}{scenario}-{era}-{stamp}"
         part.mkdir(exist_ok=True)
-        rows = [_official_row(judgement, report.finished) for judgement in collapse(judgements)]
+        rows = [_official_row(judgement, report.finished) for judgement in judgements]
         _write_json(part / "checks.json", report.redaction.json(rows))
         _write_outputs(report, part, scenario, era)
 
@@ -68,37 +70,60 @@ def _write_outputs(report: Report, part: Path, scenario: str, era: Era) -> None:
     for name in ("output", "errors"):
         text = "".join(f"== {output.case}\n{getattr(output, name)}\n" for output in outputs)
         file = part / ("stdout.txt" if name == "output" else "stderr.txt")
-        file.write_text(report.redaction.text(text), encoding="utf-8")
+        file.write_text(report.redaction.text(text), encoding="utf-8", errors="replace")
 
 
-def _result_json(result: Judgement) -> Json:
-    shown: Json = {
+def _not_exercised_json(each: NotExercised) -> Json:
+    return {
+        "id": each.check.id,
+        "requirements": [requirement.id for requirement in each.check.requirements],
+        "spec_versions": list(each.eras),
+        "reason": each.reason,
+        "untestable": each.untestable,
+    }
+
+
+def _result_json(report: Report, result: Judgement) -> Json:
+    return {
         "id": result.check.id,
         "spec_version": result.era,
         "requirements": [
             {"id": requirement.id, "text": requirement.text}
             for requirement in result.check.requirements
         ],
-        "status": result.status,
-        "expected": result.expected,
-        "seen": result.seen,
         "remedy": result.check.remedy,
+        **_judgement_json(result),
+        "judgements": [_judgement_json(each) for each in report.on_check(result)],
     }
-    if result.scenario:
-        shown["scenario"] = result.scenario
-    if result.step:
-        shown["step"] = result.step
-    if result.untestable:
+
+
+def _judgement_json(judgement: Judgement) -> Json:
+    """Return what a judgement says; the worst one speaks for its check as well."""
+    shown: Json = {
+        "status": judgement.status,
+        "expected": judgement.expected,
+        "seen": judgement.seen,
+    }
+    if judgement.scenario:
+        shown["scenario"] = judgement.scenario
+    if judgement.step:
+        shown["step"] = judgement.step
+    if judgement.untestable:
         shown["untestable"] = True
-    if result.expected_failure:
+    if judgement.refused:
+        shown["broke_off"] = True
+    if judgement.expected_failure:
         shown["expected_failure"] = True
-    if result.not_kept:
-        shown["messages"] = [message.to_json() for message in result.messages]
+    if judgement.not_kept:
+        shown["messages"] = [message.to_json() for message in judgement.messages]
+    if (place := judgement.place) is not None:
+        number = next(n for n, each in enumerate(judgement.messages) if each is place.message)
+        shown["place"] = {"message": number, "pointer": place.pointer}
     return shown
 
 
 def _official_row(result: Judgement, at: datetime) -> Json:
-    """Return one row of the official suite's checks.json."""
+    """Return one judgement as a row of the official suite's checks.json."""
     row: Json = {
         "id": result.check.id,
         "name": "".join(word.capitalize() for word in result.check.id.split("-")),
@@ -108,6 +133,8 @@ def _official_row(result: Judgement, at: datetime) -> Json:
         "specReferences": [{"id": requirement.id} for requirement in result.check.requirements],
         "details": {"expected": result.expected, "seen": result.seen},
     }
+    if result.step:
+        row["details"]["step"] = result.step
     if result.not_kept:
         row["errorMessage"] = f"expected {result.expected}; saw {result.seen}"
         row["details"]["messages"] = [message.to_json() for message in result.messages]
@@ -122,4 +149,4 @@ def _time(at: datetime) -> str:
 
 
 def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    path.write_text(as_json(value, indent=2) + "\n", encoding="utf-8")

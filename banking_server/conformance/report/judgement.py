@@ -1,10 +1,11 @@
 """What a check found: one judgement on one check, in one era, at one place of a scenario."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from banking_server.conformance.message import WireMessage
+from banking_server.conformance.report.keeping import Keeper, Place
 from banking_server.conformance.requirements import Check, Level, load_checks
 from banking_server.conformance.target.era import Era
 
@@ -30,6 +31,8 @@ class Finding:
     seen: str
     messages: Sequence[WireMessage] | None = None
     """The messages that show it, or None if those of the evidence do."""
+    place: Place | None = None
+    """The member that is at fault, where there is one: reports mark it."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,9 @@ class Judgement:
     refused: bool = False
     """It is untestable because the target crashed, hung, or did not talk at all."""
     messages: Sequence[WireMessage] = ()
+    """What shows that a sentence was not kept, as far as it is held; empty for anything else."""
+    place: Place | None = None
+    """The member that is at fault; its message is one of `messages`."""
     expected_failure: bool = False
     """The file of expected failures lists it."""
 
@@ -97,6 +103,8 @@ class Judge:
     era: Era
     chosen: frozenset[str]
     """Ids of the checks that the user wants."""
+    keeper: Keeper
+    """Holds what shows a failure, within bounds."""
     judgements: list[Judgement] = field(default_factory=list[Judgement])
 
     def wants(self, check_id: str) -> bool:
@@ -119,30 +127,32 @@ class Judge:
         if not self.wants(check_id):
             return
         check = load_checks()[check_id]
+        place = None
         match judged:
-            case Finding(holds, expected, seen, own_messages):
+            case Finding(holds, expected, seen, own_messages, place):
                 failed = Status.FAILURE if check.level is Level.MUST else Status.WARNING
                 status = Status.SUCCESS if holds else failed
                 messages = messages if own_messages is None else own_messages
             case Untestable(reason):
                 status, expected, seen = Status.SKIPPED, check.judges, f"Not testable: {reason}"
             case NotApplicable(reason):
-                status, expected, seen, messages = Status.SKIPPED, check.judges, reason, ()
+                status, expected, seen = Status.SKIPPED, check.judges, reason
         untestable = isinstance(judged, Untestable)
-        self.judgements.append(
-            Judgement(
-                check=check,
-                era=self.era,
-                scenario=self.scenario,
-                step=step,
-                status=status,
-                expected=expected,
-                seen=seen,
-                untestable=untestable,
-                refused=refused and untestable,
-                messages=tuple(messages),
-            )
+        judgement = Judgement(
+            check=check,
+            era=self.era,
+            scenario=self.scenario,
+            step=step,
+            status=status,
+            expected=self.keeper.text(expected),
+            seen=self.keeper.text(seen),
+            untestable=untestable,
+            refused=refused and untestable,
         )
+        if judgement.not_kept:
+            kept, place = self.keeper.keep(tuple(messages), place)
+            judgement = replace(judgement, messages=kept, place=place)
+        self.judgements.append(judgement)
 
     def reached(self, check_id: str) -> bool:
         """Say whether there is any judgement on the check yet."""

@@ -1,10 +1,21 @@
-"""A report as JUnit XML, which CI systems show: a suite for each era, a case for each check."""
+"""A report as JUnit XML, which CI systems show: a suite for each era, a case for each check.
+
+A `<failure>` is what makes the run nonconformant, and nothing else: CI that shows this file is red
+exactly if the command fails. A SHOULD that is not kept is therefore a case that passed, with all
+about it in a property `warning` and in `<system-out>`; with `--fail-on warning` it is a failure.
+It is not `<skipped>`: that says of a test that it was not made, and this one was.
+
+A case names a check, so that its history in CI survives a scenario that is renamed; every place
+where the check failed stands in its text.
+"""
 
 from pathlib import Path
 from xml.etree import ElementTree
 
 from banking_server.conformance import SUITE
 from banking_server.conformance.report.judgement import Judgement, Status
+from banking_server.conformance.report.not_exercised import in_one_line
+from banking_server.conformance.report.plain import message_line, plain
 from banking_server.conformance.report.report import Report
 from banking_server.conformance.target.era import Era
 
@@ -18,6 +29,7 @@ def write_junit(report: Report, path: Path) -> None:
         if not results:
             continue
         suite = ElementTree.SubElement(root, "testsuite", name=f"{side} {era}")
+        _add_properties(report, suite)
         for result in results:
             _add_case(report, suite, result)
         for count, tag in (
@@ -36,30 +48,68 @@ def write_junit(report: Report, path: Path) -> None:
     ElementTree.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
 
 
+def _add_properties(report: Report, suite: ElementTree.Element) -> None:
+    properties = ElementTree.SubElement(suite, "properties")
+    values = {"verdict": report.conclusion.verdict, "reason": report.conclusion.reason}
+    if report.not_exercised:
+        values["not exercised"] = in_one_line(report.not_exercised)
+    for name, value in values.items():
+        ElementTree.SubElement(properties, "property", name=name, value=_clean(report, value))
+
+
 def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> None:
     case = ElementTree.SubElement(
         suite, "testcase", classname=f"{report.run.side}.{result.era}", name=result.check.id
     )
+    # Of several failures some may be expected; those that are not stand first.
+    failed = [each for each in report.on_check(result) if each.not_kept]
+    failed.sort(key=lambda each: each.expected_failure)
     if result.status is Status.SUCCESS:
         return
-    message = _clean(report, f"expected {result.expected}; saw {result.seen}")
-    if result.expected_failure or result.status is Status.SKIPPED:
+    message = _clean(report, _sentence(result, len(failed)))
+    text = _clean(report, _in_full(failed)) if failed else ""
+    if result.status is Status.WARNING and report.fail_on != "warning":
+        properties = ElementTree.SubElement(case, "properties")
+        ElementTree.SubElement(properties, "property", name="warning", value=message)
+        ElementTree.SubElement(case, "system-out").text = f"WARNING: {message}\n{text}"
+    elif result.expected_failure or result.status is Status.SKIPPED:
         # If the target broke down, the check was not just left out: CI must see an error.
         broke = result.refused and not result.expected_failure
         ElementTree.SubElement(case, "error" if broke else "skipped", message=message)
-        return
-    failure = ElementTree.SubElement(case, "failure", message=message, type=result.status)
-    lines = [
-        *(f"{requirement.id}: {requirement.text}" for requirement in result.check.requirements),
-        f"change: {result.check.remedy}",
-        *report.wire_lines(result),
-    ]
-    failure.text = _clean(report, "\n".join(lines))
+    else:
+        failure = ElementTree.SubElement(case, "failure", message=message, type=result.status)
+        failure.text = text
+
+
+def _sentence(result: Judgement, places: int) -> str:
+    if result.status is Status.SKIPPED:
+        return result.seen
+    more = f" (and at {places - 1} more places)" if places > 1 else ""
+    return f"{_place(result)}: expected {result.expected}; saw {result.seen}{more}"
+
+
+def _in_full(failed: list[Judgement]) -> str:
+    check = failed[0].check
+    lines = [f"{requirement.id}: {requirement.text}" for requirement in check.requirements]
+    lines.append(f"change: {check.remedy}")
+    for each in failed:
+        mark = " (expected to fail)" if each.expected_failure else ""
+        lines += [
+            f"at {_place(each)}{mark}",
+            f"  expected {each.expected}",
+            f"  saw {each.seen}",
+            *(
+                f"  {'->' if message.sender == 'client' else '<-'} {message_line(message, 2000)}"
+                for message in each.messages
+            ),
+        ]
+    return "\n".join(lines)
+
+
+def _place(judgement: Judgement) -> str:
+    return "/".join(part for part in (judgement.scenario, judgement.step) if part) or "the run"
 
 
 def _clean(report: Report, text: str) -> str:
-    """Redact, and replace what XML cannot hold."""
-    return "".join(
-        char if char in "\t\n" or (char >= " " and not "\ud800" <= char <= "\udfff") else "�"
-        for char in report.redaction.text(text)
-    ).replace("\ufffe", "�").replace("\uffff", "�")  # fmt: skip
+    """Redact, and write out what XML cannot hold."""
+    return plain(report.redaction.text(text))

@@ -56,7 +56,7 @@ class Redaction:
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        self._values: set[str] = set()
+        self._values: frozenset[str] = frozenset()
         for value in values:
             self.add(value)
 
@@ -66,7 +66,8 @@ class Redaction:
         Very short values are left to their names: replacing every "1" would hide the report.
         """
         if len(value) >= _SHORTEST_LITERAL:
-            self._values.add(value)
+            # A new set, since another thread may be walking through this one.
+            self._values |= {value}
 
     def text(self, text: str) -> str:
         """Return `text` without the known secret values."""

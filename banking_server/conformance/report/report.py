@@ -1,6 +1,5 @@
-"""A finished run with its verdict: what `json`, `junit` and `summary` tell, each in its form."""
+"""A finished run with its verdict: what each form of report tells."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,10 +11,13 @@ from banking_server.conformance.report.expected_failures import (
     mark_expected,
     stale_entries,
 )
+from banking_server.conformance.report.groups import NotKept, Unseen, not_kept, unseen
 from banking_server.conformance.report.judgement import Judgement, collapse
+from banking_server.conformance.report.not_exercised import NotExercised, find_not_exercised
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.report.verdict import Conclusion, FailOn, conclude
+from banking_server.conformance.target.era import Era
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,8 @@ class Report:
     judgements: Sequence[Judgement]
     """Those of the run, the expected failures marked."""
     conclusion: Conclusion
+    fail_on: FailOn
+    """The mildest status that makes a run nonconformant."""
     stale: Sequence[ExpectedFailure]
     """Expected failures that passed."""
     expected: Sequence[ExpectedFailure]
@@ -63,6 +67,7 @@ class Report:
                 stale=stale,
                 fail_on=fail_on,
             ),
+            fail_on=fail_on,
             stale=stale,
             expected=expected,
             started=started,
@@ -75,21 +80,31 @@ class Report:
         """Every check once in each era: the worst judgement on it."""
         return collapse(self.judgements)
 
-    def wire_lines(self, result: Judgement, *, limit: int | None = None) -> list[str]:
-        """Return the wire messages behind a result, one line each, without secrets.
+    @cached_property
+    def not_exercised(self) -> tuple[NotExercised, ...]:
+        """The checks on which nothing was judged, with the reasons."""
+        return find_not_exercised(self.run.side, self.judgements)
 
-        Args:
-            result: One of the results.
-            limit: Shows only that many, the last ones, and cuts long ones short.
-        """
-        messages = list(result.messages)
-        lines: list[str] = []
-        if limit is not None and len(messages) > limit:
-            lines.append(f"({len(messages) - limit} earlier messages are in report.json)")
-            messages = messages[-limit:]
-        for message in messages:
-            shown = json.dumps(self.redaction.json(message.body), ensure_ascii=False)
-            arrow = "->" if message.sender == "client" else "<-"
-            cut = shown if limit is None or len(shown) <= 500 else shown[:500] + "…"
-            lines.append(f"{arrow} {cut}")
-        return lines
+    @cached_property
+    def not_kept(self) -> list[NotKept]:
+        """Every check that failed, with every place where it did, in the specification's order."""
+        return not_kept(
+            [each for result in self.results for each in self.on_check(result) if each.not_kept]
+        )
+
+    @cached_property
+    def unseen(self) -> list[Unseen]:
+        """The checks that could not be made, by the reason."""
+        return unseen(self.results)
+
+    def on_check(self, result: Judgement) -> list[Judgement]:
+        """Return every judgement on the check of a result, in its era."""
+        return self._by_check[result.check.id, result.era]
+
+    @cached_property
+    def _by_check(self) -> dict[tuple[str, Era], list[Judgement]]:
+        judgements: dict[tuple[str, Era], list[Judgement]] = {}
+        for judgement in self.judgements:
+            key = judgement.check.id, judgement.era
+            judgements.setdefault(key, []).append(judgement)
+        return judgements

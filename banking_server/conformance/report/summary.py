@@ -7,11 +7,14 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from banking_server.conformance.report.groups import Alike, NotKept, Unseen
 from banking_server.conformance.report.judgement import Judgement, Status
+from banking_server.conformance.report.not_exercised import in_one_line
+from banking_server.conformance.report.plain import message_line, message_lines, plain
 from banking_server.conformance.report.report import Report
 
-SHOWN_MESSAGES: Final = 12
-"""Wire messages that a failure shows on the terminal; report.json has all."""
+SHOWN_MESSAGES: Final = 6
+"""Wire messages that a failure shows if no member is at fault; report.json has all."""
 
 _COLOURS: Final = {
     Status.SUCCESS: "green",
@@ -26,33 +29,37 @@ _MARGIN: Final = " " * 11
 def print_summary(report: Report, console: Console, *, verbose: bool) -> None:
     """Print what came of a run; with `verbose` every check, and all messages of failures."""
     page = _Page(report, console)
-    # If nothing could be examined at all, one line says why for all checks.
-    for results in _alike(report.results) if report.run.spoken or verbose else ():
-        first = results[0]
-        passed = first.status is Status.SUCCESS
-        skipped = first.status is Status.SKIPPED and not first.untestable
-        if first.untestable:
-            page.untestable(results)
-        elif verbose or not (passed or skipped):
-            page.results(results, verbose=verbose)
+    if verbose:
+        for result in report.results:
+            if not (result.not_kept or result.untestable):
+                page.other(result)
+    # If nothing could be examined at all, the verdict says why for all checks.
+    if report.run.spoken or verbose:
+        for unseen in report.unseen:
+            page.unseen(unseen)
+    for group in report.not_kept:
+        page.not_kept(group, verbose=verbose)
     for problem in report.run.problems:
         page.line(f"note: {problem}", "yellow")
     reasons = {str(entry): entry.reason for entry in report.expected if entry.reason}
     for name, reason in reasons.items():
         page.line(f"expected failure {name}: {reason}", "dim")
-    page.line(_counts(report.results))
+    page.line(counts(report.results))
+    if report.not_exercised and report.run.spoken:
+        page.line(f"not exercised: {in_one_line(report.not_exercised)}")
     page.line(f"{report.conclusion.verdict}: {report.conclusion.reason}", "bold")
 
 
-def _counts(results: Sequence[Judgement]) -> str:
-    counts = Counter(result.status for result in results)
+def counts(results: Sequence[Judgement]) -> str:
+    """Return the numbers of results by status, in a line."""
+    by_status = Counter(result.status for result in results)
     untestable = sum(result.untestable for result in results)
     expected = sum(result.expected_failure for result in results)
     return (
         f"{len(results)} results on {len({result.check.id for result in results})} checks: "
-        f"{counts[Status.SUCCESS]} passed, {counts[Status.FAILURE]} failed, "
-        f"{counts[Status.WARNING]} warnings, {untestable} not testable, "
-        f"{counts[Status.SKIPPED] - untestable} not applicable"
+        f"{by_status[Status.SUCCESS]} passed, {by_status[Status.FAILURE]} failed, "
+        f"{by_status[Status.WARNING]} warnings, {untestable} not testable, "
+        f"{by_status[Status.SKIPPED] - untestable} not applicable"
         + (f"; {expected} of them expected to fail" if expected else "")
     )
 
@@ -65,53 +72,70 @@ class _Page:
         self._console = console
 
     def line(self, text: str, style: str = "") -> None:
-        self._print(Text(self._report.redaction.text(text), style=style))
+        self._print(Text(plain(self._report.redaction.text(text)), style=style))
 
-    def untestable(self, results: Sequence[Judgement]) -> None:
+    def unseen(self, unseen: Unseen) -> None:
         """Print checks that are untestable for one reason."""
         head = Text(f"{'UNTESTABLE':<10} ", style="yellow")
-        seen = results[0].seen.removeprefix("Not testable: ")
-        head.append(self._report.redaction.text(seen))
+        head.append(plain(self._report.redaction.text(unseen.reason)))
         self._print(head)
-        eras: dict[str, list[str]] = {}
-        for result in results:
-            mark = " (expected)" if result.expected_failure else ""
-            eras.setdefault(result.check.id + mark, []).append(result.era)
-        for check, where in eras.items():
-            self.line(f"{_MARGIN}{check}  {', '.join(where)}", "dim")
+        for check, eras, expected in unseen.checks:
+            mark = " (expected)" if expected else ""
+            self.line(f"{_MARGIN}{check.id}{mark}  {', '.join(eras)}", "dim")
 
-    def results(self, results: Sequence[Judgement], *, verbose: bool) -> None:
-        """Print results that differ in nothing but the era."""
-        result = results[0]
-        where = "/".join(part for part in (result.scenario, result.step) if part)
-        eras = ", ".join(each.era for each in results)
-        head = Text(f"{result.status!s:<10} ", style=_COLOURS[result.status])
-        head.append(result.check.id, style="bold")
-        head.append(f"  {eras}  {where}" + ("  (expected)" if result.expected_failure else ""))
-        self._print(head)
-        if result.status is Status.SUCCESS:
-            return
+    def other(self, result: Judgement) -> None:
+        """Print a check that was kept, or does not apply."""
+        made = len(self._report.on_check(result))
+        often = f"  {made} times" if made > 1 else ""
+        self._head(result.status, result.check.id, result.era + often)
         if result.status is Status.SKIPPED:
             self.line(f"{_MARGIN}{result.seen}", "dim")
-            return
-        for requirement in result.check.requirements:
+
+    def not_kept(self, group: NotKept, *, verbose: bool) -> None:
+        """Print a check that failed, and every place where it did."""
+        self._head(group.status, group.check.id, group.eras)
+        for requirement in group.check.requirements:
             self.line(f"{_MARGIN}{requirement.id}  {requirement.text}")
-        self.line(f"{_MARGIN}expected  {result.expected}")
-        self.line(f"{_MARGIN}seen      {result.seen}")
-        self.line(f"{_MARGIN}change    {result.check.remedy}")
-        limit = None if verbose else SHOWN_MESSAGES
-        for line in self._report.wire_lines(result, limit=limit):
-            self.line(f"{_MARGIN}{line}", "dim")
+        self.line(f"{_MARGIN}change    {group.check.remedy}")
+        for number, place in enumerate(group.places, 1):
+            of = f"{number} of {len(group.places)}" if len(group.places) > 1 else "at"
+            mark = "  (expected)" if place.first.expected_failure else ""
+            self.line(f"{of:>10} {place.place}  {place.eras}{mark}", "bold")
+            self.line(f"{_MARGIN}expected  {place.first.expected}")
+            self.line(f"{_MARGIN}seen      {place.first.seen}")
+            # The messages behind the others are often the same; report.json has them all.
+            if verbose:
+                self._all_messages(place)
+            elif number == 1:
+                self._messages(place)
+
+    def _messages(self, place: Alike) -> None:
+        at, messages = place.first.place, place.first.messages
+        if at is not None and at.message is not None:
+            sender = "the client" if at.message.sender == "client" else "the server"
+            self.line(f"{_MARGIN}{sender} sent, the part at fault marked with >", "dim")
+            for text, marked in message_lines(at.message, at):
+                self.line(f"{_MARGIN}{'> ' if marked else '  '}{text}", "" if marked else "dim")
+            return
+        if len(messages) > SHOWN_MESSAGES:
+            left_out = len(messages) - SHOWN_MESSAGES
+            self.line(f"{_MARGIN}({left_out} earlier messages are in report.json)", "dim")
+        for message in messages[-SHOWN_MESSAGES:]:
+            self.line(f"{_MARGIN}{_arrow(message.sender)} {message_line(message, 500)}", "dim")
+
+    def _all_messages(self, place: Alike) -> None:
+        for message in place.first.messages:
+            self.line(f"{_MARGIN}{_arrow(message.sender)} {message_line(message, 100_000)}", "dim")
+
+    def _head(self, status: Status, check_id: str, rest: str) -> None:
+        head = Text(f"{status!s:<10} ", style=_COLOURS[status])
+        head.append(check_id, style="bold")
+        head.append(f"  {rest}")
+        self._print(head)
 
     def _print(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True, highlight=False)
 
 
-def _alike(results: Sequence[Judgement]) -> list[list[Judgement]]:
-    """Group what would be told in the same words, in the order of the first of each."""
-    groups: dict[tuple[object, ...], list[Judgement]] = {}
-    for result in results:
-        words: tuple[object, ...] = (result.check.id, result.status, result.expected, result.seen)
-        key = (result.seen,) if result.untestable else words
-        groups.setdefault(key, []).append(result)
-    return list(groups.values())
+def _arrow(sender: str) -> str:
+    return "->" if sender == "client" else "<-"

@@ -5,8 +5,7 @@
    other are SKIPPED.
 2. `error` if an entry of the expected failures passes: take it off the list.
 3. `nonconformant` if any check is a FAILURE, or with `--fail-on warning` a WARNING.
-4. `error` if a check of a MUST could not be made because the target crashed, hung, or stopped
-   talking.
+4. `error` if a check could not be made because the target crashed, hung, or stopped talking.
 5. `inconclusive` if a check of a MUST was untestable for any other reason: the user gave no
    scenario file, a step did not produce what the file expects, a file does not allow the calls
    that the check needs, or a client does not print what it hands on. No evidence is never a pass.
@@ -15,6 +14,7 @@
 FAILURE and WARNING come from the sentence's own keyword, MUST or SHOULD. Failures that the file of
 expected failures lists do not count in 3, 4 and 5. A check that does not apply (SKIPPED, not
 untestable) never counts: no other era, no settings advertised, no question asked, no secret named.
+It is named beside the verdict, as what was not exercised (`report.not_exercised`).
 """
 
 from collections.abc import Sequence
@@ -80,24 +80,16 @@ def conclude(
     failed = {judgement.check.id for judgement in judgements if judgement.status in failing}
     if failed:
         return Conclusion(Verdict.NONCONFORMANT, f"failed: {', '.join(sorted(failed))}")
+    refused = [judgement for judgement in judgements if judgement.refused]
+    if refused:
+        return _not_made(Verdict.ERROR, refused, "")
     unseen = [
         judgement
         for judgement in judgements
         if judgement.untestable and judgement.check.level is Level.MUST
     ]
-    refused = [judgement for judgement in unseen if judgement.refused]
     if unseen:
-        first = (refused or unseen)[0]
-        count = len({judgement.check.id for judgement in unseen})
-        return Conclusion(
-            Verdict.ERROR if refused else Verdict.INCONCLUSIVE,
-            (
-                f"1 check of a MUST could not be made: {first.check.id}. {first.seen}"
-                if count == 1
-                else f"{count} checks of a MUST could not be made, {first.check.id} for one. "
-                f"{first.seen}"
-            ),
-        )
+        return _not_made(Verdict.INCONCLUSIVE, unseen, " of a MUST")
     if not any(judgement.status is Status.SUCCESS for judgement in judgements):
         return Conclusion(Verdict.INCONCLUSIVE, "no check found anything to judge")
     warned = {judgement.check.id for judgement in judgements if judgement.status is Status.WARNING}
@@ -105,3 +97,16 @@ def conclude(
         kept = "1 SHOULD is not" if len(warned) == 1 else f"{len(warned)} SHOULDs are not"
         return Conclusion(Verdict.CONFORMANT, f"every MUST is kept; {kept}")
     return Conclusion(Verdict.CONFORMANT, "every check that applies passed")
+
+
+def _not_made(verdict: Verdict, unseen: Sequence[Judgement], which: str) -> Conclusion:
+    first, count = unseen[0], len({judgement.check.id for judgement in unseen})
+    reason = (
+        f"1 check{which} could not be made: {first.check.id}. {first.seen}"
+        if count == 1
+        else f"{count} checks{which} could not be made, {first.check.id} for one. {first.seen}"
+    )
+    others = len({judgement.seen for judgement in unseen}) - 1
+    if others:
+        reason += f" ({others} other {'reason' if others == 1 else 'reasons'})"
+    return Conclusion(verdict, reason)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from banking_server.conformance.report.judgement import Judge, Untestable
+from banking_server.conformance.report.keeping import Keeper
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.server.checks import CHECKS
@@ -44,7 +45,7 @@ def run_server(
     for scenario, era in _plan(scenarios, eras):
         name = scenario.name if scenario else PASSIVE
         progress(f"{name}, {era}")
-        judging = _Judging(run, scenario, Judge(name, era, chosen))
+        judging = _Judging(run, scenario, Judge(name, era, chosen, Keeper(redaction)))
         environment = scenario.environment if scenario else {}
         exercise = Exercise(
             replace(target, environment=environment), scenario, era, redaction, judging.observe

@@ -1,0 +1,181 @@
+"""What reports keep of the messages behind a failure: the place at fault, and no more than fits.
+
+A target may send as much as it likes. Whatever it sends, all that is kept of one run fits in
+`RUN_BYTES`, and secrets that are known are taken out before anything is cut.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from banking_server.conformance.message import WireMessage
+from banking_server.conformance.report.redaction import Redaction
+
+RUN_BYTES: Final = 16 * 1024 * 1024
+"""Bytes, as Python counts them about, that the messages of a whole run may take."""
+
+MESSAGE_BYTES: Final = 128 * 1024
+"""Bytes that one message may take."""
+
+MESSAGES: Final = 60
+"""Messages that are kept for one judgement: the last ones, and the one at fault."""
+
+TEXT: Final = 4000
+"""Characters of one text that are kept."""
+
+LEVELS: Final = 60
+"""Levels of nesting that are kept."""
+
+CUT: Final = "…"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A member of a message, by its JSON Pointer (RFC 6901).
+
+    The member may be missing: the place is then where it should be.
+    """
+
+    pointer: str
+    message: WireMessage | None = None
+    """None: the last message that has the member, or most of the way to it."""
+
+
+def parts_of(pointer: str) -> list[str]:
+    """Return the names and indexes of a JSON Pointer."""
+    return [part.replace("~1", "/").replace("~0", "~") for part in pointer.split("/")[1:]]
+
+
+def reached(pointer: str, value: Any) -> int:
+    """Return how many parts of a JSON Pointer lead somewhere in `value`."""
+    for number, part in enumerate(parts_of(pointer)):
+        if isinstance(value, dict) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isdecimal() and int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return number
+    return len(parts_of(pointer))
+
+
+def cut(text: str, length: int = TEXT) -> str:
+    """Return a text, cut if it is too long, and then with its length."""
+    return text if len(text) <= length else f"{text[:length]}{CUT} ({len(text):,} characters)"
+
+
+@dataclass
+class Keeper:
+    """Keeps the messages that show failures, all of them together within bounds."""
+
+    redaction: Redaction
+    left: int = RUN_BYTES
+    """Bytes that may still be kept."""
+    _kept: dict[int, tuple[WireMessage, WireMessage]] = field(
+        default_factory=dict[int, tuple[WireMessage, WireMessage]]
+    )
+    """Messages by identity, each with what is kept of it: several checks show the same ones."""
+
+    def text(self, text: str) -> str:
+        """Return what is kept of a sentence."""
+        return cut(self.redaction.text(text[: 16 * TEXT]))
+
+    def keep(
+        self, messages: Sequence[WireMessage], place: Place | None
+    ) -> tuple[tuple[WireMessage, ...], Place | None]:
+        """Return what is kept of the messages of one judgement, and the place in one of them."""
+        at_fault = _at_fault(messages, place)
+        chosen = list(messages[-MESSAGES:])
+        if at_fault is not None and not any(each is at_fault for each in chosen):
+            chosen[0] = at_fault
+        kept: list[WireMessage] = []
+        for message in chosen:
+            excerpt = self._excerpt(message)
+            if excerpt is None:
+                continue
+            kept.append(excerpt)
+            if message is at_fault and place is not None:
+                place = replace(place, message=excerpt)
+        return tuple(kept), place if place and any(m is place.message for m in kept) else None
+
+    def forget(self) -> None:
+        """Let go of the messages of a case: no later judgement shows them."""
+        self._kept.clear()
+
+    def _excerpt(self, message: WireMessage) -> WireMessage | None:
+        """Return what is kept of a message, or None if there is no room left."""
+        if (known := self._kept.get(id(message))) is not None:
+            return known[1]
+        if self.left <= 0:
+            return None
+        budget = _Budget(min(MESSAGE_BYTES, self.left))
+        shallow = _shallow(message.body, LEVELS, budget)
+        self.left -= budget.spent
+        excerpt = WireMessage(message.sender, _cut_texts(self.redaction.json(shallow)))
+        self._kept[id(message)] = message, excerpt
+        return excerpt
+
+
+def _at_fault(messages: Sequence[WireMessage], place: Place | None) -> WireMessage | None:
+    if place is None or not messages:
+        return None
+    if place.message is not None:
+        return place.message
+    best = messages[-1]
+    for message in messages:
+        if reached(place.pointer, message.body) >= reached(place.pointer, best.body):
+            best = message
+    return best
+
+
+@dataclass
+class _Budget:
+    limit: int
+    spent: int = 0
+
+    @property
+    def exhausted(self) -> bool:
+        return self.spent >= self.limit
+
+
+def _shallow(value: Any, levels: int, budget: _Budget) -> Any:
+    """Copy a value as far as the budget goes; texts stay whole here, but count as they are cut."""
+    match value:
+        case str():
+            budget.spent += 50 + min(len(value), TEXT)
+            return value
+        case dict() | list() if levels == 0:
+            return CUT
+        case dict():
+            budget.spent += 250
+            copy: dict[str, Any] = {}
+            for name, item in value.items():
+                if budget.exhausted:
+                    copy[CUT] = f"{len(value) - len(copy):,} more members"
+                    break
+                budget.spent += 50 + min(len(name), TEXT)
+                copy[name] = _shallow(item, levels - 1, budget)
+            return copy
+        case list():
+            budget.spent += 60
+            items: list[Any] = []
+            for item in value:
+                if budget.exhausted:
+                    items.append(f"{CUT} {len(value) - len(items):,} more items")
+                    break
+                budget.spent += 40
+                items.append(_shallow(item, levels - 1, budget))
+            return items
+        case _:
+            return value
+
+
+def _cut_texts(value: Any) -> Any:
+    match value:
+        case str():
+            return cut(value)
+        case dict():
+            return {cut(name): _cut_texts(item) for name, item in value.items()}
+        case list():
+            return [_cut_texts(item) for item in value]
+        case _:
+            return value

@@ -1,0 +1,102 @@
+"""A report as Markdown, short enough for the summary of a CI step: verdict, gaps, failures."""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from banking_server.conformance.report.groups import NotKept
+from banking_server.conformance.report.judgement import Status
+from banking_server.conformance.report.keeping import cut
+from banking_server.conformance.report.plain import plain
+from banking_server.conformance.report.report import Report
+from banking_server.conformance.report.summary import counts
+from banking_server.conformance.report.verdict import Verdict
+
+LENGTH: Final = 500_000
+"""Characters of the whole file. GitHub shows no summary of a step above 1 MiB."""
+
+SENTENCE: Final = 500
+"""Characters of one thing that was expected or seen."""
+
+_SIGNS: Final = {
+    Verdict.CONFORMANT: "✅",
+    Verdict.NONCONFORMANT: "❌",
+    Verdict.INCONCLUSIVE: "❔",
+    Verdict.ERROR: "⚠️",
+}
+_MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~@:-])")
+
+
+def write_markdown(report: Report, path: Path) -> None:
+    """Write the file, and the folders above it. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_markdown(report), encoding="utf-8")
+
+
+def _markdown(report: Report) -> str:
+    words = _Words(report)
+    verdict = report.conclusion.verdict
+    name = str(report.target.get("name") or report.run.side)
+    parts = [
+        f"## {_SIGNS[verdict]} {words.say(name)}: {verdict}",
+        words.say(report.conclusion.reason),
+        words.say(counts(report.results)),
+    ]
+    parts += _not_exercised(report, words)
+    notes = [f"- {words.say(problem)}" for problem in report.run.problems]
+    if notes:
+        parts.append("\n".join(["### Notes", "", *notes]))
+    for status, heading in ((Status.FAILURE, "Failures"), (Status.WARNING, "Warnings")):
+        groups = [group for group in report.not_kept if group.status is status]
+        if groups:
+            parts.append(f"### {heading}")
+            parts += [_failure(group, words) for group in groups]
+    text = ""
+    for number, part in enumerate(parts):
+        if len(text) + len(part) > LENGTH:
+            text += f"{len(parts) - number} more parts are in report.json.\n"
+            break
+        text += f"{part}\n\n"
+    return text
+
+
+def _not_exercised(report: Report, words: "_Words") -> list[str]:
+    if not report.not_exercised:
+        return ["Everything was exercised."]
+    lines = [
+        "### Not exercised",
+        "",
+        "| sentence | check | revision | why |",
+        "| --- | --- | --- | --- |",
+    ]
+    for each in report.not_exercised:
+        sentences = ", ".join(requirement.id for requirement in each.check.requirements)
+        row = (sentences, f"`{each.check.id}`", ", ".join(each.eras), words.say(each.reason))
+        lines.append(f"| {' | '.join(row)} |")
+    return ["\n".join(lines)]
+
+
+def _failure(group: NotKept, words: "_Words") -> str:
+    mark = " (expected to fail)" if group.expected else ""
+    lines = [f"#### `{group.check.id}`{mark}", ""]
+    lines += [
+        f"> **{requirement.id}** {words.say(requirement.text)}"
+        for requirement in group.check.requirements
+    ]
+    lines += ["", f"**Change:** {words.say(group.check.remedy)}", ""]
+    for place in group.places:
+        lines.append(f"- **{words.say(place.place)}** on {place.eras}")
+        lines.append(f"  - expected: {words.say(place.first.expected)}")
+        lines.append(f"  - seen: {words.say(place.first.seen)}")
+    return "\n".join(lines)
+
+
+class _Words:
+    """Texts as Markdown that shows them as they are: no secret, no markup of a target's."""
+
+    def __init__(self, report: Report) -> None:
+        self._redaction = report.redaction
+
+    def say(self, text: str) -> str:
+        shown = " ".join(plain(cut(self._redaction.text(text), SENTENCE)).split())
+        return _MARKUP.sub(r"\\\1", shown)
