@@ -12,12 +12,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import BaseModel
+from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance.formats import Mutants, Registry
+from banking_server.conformance.report.format import ReportJson
 from banking_server.conformance.requirements import (
     Requirement,
     Side,
@@ -30,10 +31,11 @@ from banking_server.conformance.specification import read_text
 
 COMMAND: Final = "python -m banking_server.conformance.publish"
 README: Final = "conformance/README.md"
-SCHEMAS: Final[Mapping[str, tuple[type[BaseModel], str]]] = {
+SCHEMAS: Final[Mapping[str, tuple[type, str]]] = {
     "checks": (Registry, "The registry of checks"),
     "mutants": (Mutants, "Deliberately wrong implementations"),
     "server-scenario": (ServerScenario, "Server scenario: how one server is exercised"),
+    "report": (ReportJson, "Report of one run of the conformance suite"),
 }
 """The name of each schema, what reads the files that it describes, and its title."""
 
@@ -161,8 +163,8 @@ def _in_order(value: Any, parent: str | None = None) -> Any:
     return {name: _in_order(value[name], name) for name in order}
 
 
-def _schema(name: str, model: type[BaseModel], title: str) -> str:
-    made = model.model_json_schema(schema_generator=_Schemas)
+def _schema(name: str, model: type, title: str) -> str:
+    made = TypeAdapter(model).json_schema(schema_generator=_Schemas)
     head = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": f"https://example.com/tool-chaining/{name}.schema.json",

@@ -3,12 +3,19 @@
 from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from banking_server import __version__
 from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance import SUITE
 from banking_server.conformance.message import Json
+from banking_server.conformance.report.format import (
+    CheckJson,
+    JudgementJson,
+    NotExercisedJson,
+    ReportJson,
+    TargetJson,
+)
 from banking_server.conformance.report.judgement import Judgement, Status
 from banking_server.conformance.report.not_exercised import NotExercised
 from banking_server.conformance.report.plain import as_json
@@ -19,12 +26,12 @@ from banking_server.conformance.target.era import Era
 def report_json(report: Report) -> Json:
     """Return report.json; its schema is in `specs/conformance/schemas`."""
     counts = Counter(result.status for result in report.results)
-    shown: Json = {
+    shown: ReportJson = {
         "schema_version": 2,
         "suite": {"name": SUITE, "version": __version__},
         "extension": IDENTIFIER,
         "side": report.run.side,
-        "target": report.target,
+        "target": cast(TargetJson, report.target),
         "spec_versions": list(report.run.spoken),
         "scenarios": list(report.scenarios),
         "started": _time(report.started),
@@ -73,7 +80,7 @@ def _write_outputs(report: Report, part: Path, scenario: str, era: Era) -> None:
         file.write_text(report.redaction.text(text), encoding="utf-8", errors="replace")
 
 
-def _not_exercised_json(each: NotExercised) -> Json:
+def _not_exercised_json(each: NotExercised) -> NotExercisedJson:
     return {
         "id": each.check.id,
         "requirements": [requirement.id for requirement in each.check.requirements],
@@ -83,7 +90,7 @@ def _not_exercised_json(each: NotExercised) -> Json:
     }
 
 
-def _result_json(report: Report, result: Judgement) -> Json:
+def _result_json(report: Report, result: Judgement) -> CheckJson:
     return {
         "id": result.check.id,
         "spec_version": result.era,
@@ -97,9 +104,9 @@ def _result_json(report: Report, result: Judgement) -> Json:
     }
 
 
-def _judgement_json(judgement: Judgement) -> Json:
+def _judgement_json(judgement: Judgement) -> JudgementJson:
     """Return what a judgement says; the worst one speaks for its check as well."""
-    shown: Json = {
+    shown: JudgementJson = {
         "status": judgement.status,
         "expected": judgement.expected,
         "seen": judgement.seen,
@@ -115,7 +122,9 @@ def _judgement_json(judgement: Judgement) -> Json:
     if judgement.expected_failure:
         shown["expected_failure"] = True
     if judgement.not_kept:
-        shown["messages"] = [message.to_json() for message in judgement.messages]
+        shown["messages"] = [
+            {"from": message.sender, "message": message.body} for message in judgement.messages
+        ]
     if (place := judgement.place) is not None:
         number = next(n for n, each in enumerate(judgement.messages) if each is place.message)
         shown["place"] = {"message": number, "pointer": place.pointer}

@@ -127,12 +127,13 @@ class Judge:
         if not self.wants(check_id):
             return
         check = load_checks()[check_id]
-        place = None
+        place: Place | None = None
         match judged:
-            case Finding(holds, expected, seen, own_messages, place):
+            case Finding(holds=holds, expected=expected, seen=seen):
                 failed = Status.FAILURE if check.level is Level.MUST else Status.WARNING
                 status = Status.SUCCESS if holds else failed
-                messages = messages if own_messages is None else own_messages
+                messages = messages if judged.messages is None else judged.messages
+                place = judged.place
             case Untestable(reason):
                 status, expected, seen = Status.SKIPPED, check.judges, f"Not testable: {reason}"
             case NotApplicable(reason):

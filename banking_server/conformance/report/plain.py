@@ -1,4 +1,4 @@
-"""Texts that a target sent, made fit to be shown: nothing in them moves a cursor or turns a line."""
+"""What a target sent, made fit to be shown: nothing in it moves a cursor or turns a line."""
 
 import json
 import re
