@@ -50,6 +50,7 @@ ONLY_IN: dict[str, set[str]] = {
     "starlette": {"server"},
     "uvicorn": {"server", "benchmark", "cli"},
     "openai": {"agent"},
+    "jinja2": {"conformance"},
     "rich": {"host", "cli", "conformance"},
     "typer": {"cli", "conformance"},
 }
