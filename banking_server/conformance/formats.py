@@ -4,14 +4,15 @@ Scenarios have models of their own, in `server.scenario` and `client.script`.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, WithJsonSchema, model_validator
 
 from banking_server.conformance.scenario_file import (
     BOTH_ERAS,
     Distinct,
     Eras,
+    Json,
     Kebab,
     Name,
     Several,
@@ -88,3 +89,69 @@ class Mutants(Strict):
     """`mutants.yaml`: the wrong implementations that prove each check."""
 
     mutants: Several[Mutant]
+
+
+class ValidReading(Strict):
+    """The directive is followed, unless a rule for clients ends the chain."""
+
+    status: Literal["valid"]
+    tool: Name
+    arguments: Json
+    """Compared as RFC 8785 writes them: numbers are doubles."""
+    alias: bool
+    """Whether the directive used the deprecated member `name`."""
+    title: Name | None = None
+    """Absent where the directive has no title, or one that is ignored."""
+
+
+class OtherReading(Strict):
+    """There is no directive, or none that can be followed."""
+
+    status: Literal["malformed", "absent"]
+
+
+class Vector(Strict):
+    """The `_meta` of a complete result of `tools/call`, and what a reader makes of it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["meta"]}, {"required": ["text"]}]}
+    )
+
+    id: Kebab
+    description: Name
+    meta: Annotated[Json | None, WithJsonSchema({"type": ["object", "null"]})] = None
+    """The value of `_meta`; null: the result has none."""
+    text: Name | None = None
+    """The JSON text of `_meta`, byte for byte: for what a parser may lose."""
+    reading: Annotated[ValidReading | OtherReading, Field(discriminator="status")]
+    emittable: bool
+    """A server that keeps every MUST and every SHOULD on the form of a directive may send it."""
+    requirements: SeveralDistinct[SentenceId]
+    parser: Literal["duplicates", "surrogates"] | None = None
+    """For readers with certain parsers alone. `duplicates`: one that can tell that a name stands
+    twice; `surrogates`: one that does not refuse the whole text for half a character."""
+
+    @model_validator(mode="after")
+    def _meta_or_text(self) -> Self:
+        if len(self.model_fields_set & {"meta", "text"}) != 1:
+            raise ValueError(f"{self.id} has either meta or text")
+        return self
+
+
+class Pair(Strict):
+    """Two values of arguments, and whether they are the same call of a tool."""
+
+    description: Name
+    one: Json
+    other: Json
+    same: bool
+    """Whether RFC 8785 writes one text for both."""
+
+
+class Vectors(Strict):
+    """`directives.json`: what a reader makes of a directive, and when two calls are the same."""
+
+    schema_: Literal["schemas/directives.schema.json"] = Field(alias="$schema")
+    extension: Literal["com.example/tool-chaining"]
+    vectors: Several[Vector]
+    pairs: Several[Pair]

@@ -17,7 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from banking_server.chaining.directive import IDENTIFIER
-from banking_server.conformance.formats import Mutants, Registry
+from banking_server.conformance.formats import Mutants, Registry, Vectors
 from banking_server.conformance.report.format import ReportJson
 from banking_server.conformance.requirements import (
     Requirement,
@@ -33,6 +33,7 @@ COMMAND: Final = "python -m banking_server.conformance.publish"
 README: Final = "conformance/README.md"
 SCHEMAS: Final[Mapping[str, tuple[type, str]]] = {
     "checks": (Registry, "The registry of checks"),
+    "directives": (Vectors, "Directive vectors"),
     "mutants": (Mutants, "Deliberately wrong implementations"),
     "server-scenario": (ServerScenario, "Server scenario: how one server is exercised"),
     "report": (ReportJson, "Report of one run of the conformance suite"),
@@ -144,6 +145,7 @@ class _Schemas(GenerateJsonSchema):
 
 _FIRST: Final = ("description", "type", "required", "additionalProperties", "properties", "items")
 _LAST: Final = ("if", "then", "examples", "$defs")
+_LEFT_OUT: Final = ("title", "discriminator")
 
 
 def _in_order(value: Any, parent: str | None = None) -> Any:
@@ -156,7 +158,7 @@ def _in_order(value: Any, parent: str | None = None) -> Any:
         return value
     if parent in ("properties", "patternProperties", "$defs"):
         return {name: _in_order(part) for name, part in value.items()}
-    middle = [name for name in value if name not in (*_FIRST, *_LAST, "title")]
+    middle = [name for name in value if name not in (*_FIRST, *_LAST, *_LEFT_OUT)]
     if value.get("additionalProperties") is True:
         del value["additionalProperties"]
     order = [name for name in (*_FIRST, *middle, *_LAST) if name in value]

@@ -9,11 +9,12 @@ _INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
 
 
 def identity(value: Any) -> str:
-    """Return one text for all values that are the same JSON.
+    """Return one text for all values for which RFC 8785 writes one text.
 
-    A number is its value (`1` is `1.0`), `true` is not a number, members have no order and the
-    items of a list have one. `NaN`, which some writers of JSON produce, is itself. Any depth will
-    do. Raises TypeError if it is not a JSON value.
+    A number is the double next to it (`1` is `1.0`, and 2^53 is 2^53 + 1), `true` is not a number,
+    members have no order and the items of a list have one. What RFC 8785 cannot write is itself: a
+    number that no double can hold, half a character. Any depth will do. Raises TypeError if it is
+    not a JSON value.
     """
     text: list[str] = []
     # What is still to be written, the next on top: values, and text that is ready. Not recursive,
@@ -35,13 +36,21 @@ def identity(value: Any) -> str:
                 for name in sorted(item, key=str, reverse=True):
                     left += [(True, ","), (False, item[name]), (True, f"{json.dumps(str(name))}:")]
                 left.append((True, "{"))
-            case float() if item.is_integer():
-                text.append(str(int(item)))
-            case None | bool() | int() | float() | str():
+            case None | bool() | str():
                 text.append(json.dumps(item))
+            case int() | float():
+                text.append(_number(item))
             case _:
                 raise TypeError(f"{type(item).__name__} is not a JSON value")
     return "".join(text)
+
+
+def _number(number: float) -> str:
+    try:
+        double = float(number)
+    except OverflowError:
+        return str(number)
+    return str(double + 0.0)  # -0.0 becomes 0.0.
 
 
 def same(one: Any, other: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,3 +60,40 @@ def code_blocks(markdown: str, language: str) -> list[str]:
 def normative_section(markdown: str) -> str:
     """The text under `## Specification`, up to the next heading of that level."""
     return markdown.split("\n## Specification\n")[1].split("\n## ")[0]
+
+
+class Twice(Exception):
+    """A member name stands twice."""
+
+
+def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(dict(members)) < len(members):
+        raise Twice
+    return dict(members)
+
+
+def strictly_read(text: str) -> Any:
+    """Read JSON as I-JSON has it, numbers as doubles. Raises Twice if a name stands twice."""
+    return json.loads(text, object_pairs_hook=_once, parse_int=float)
+
+
+def writable(value: Any) -> bool:
+    """Whether RFC 8785 can write a value: no number that is no double, no lone surrogate."""
+    if isinstance(value, dict):
+        return all(writable(part) for member in value.items() for part in member)
+    if isinstance(value, list):
+        return all(map(writable, value))
+    if isinstance(value, str):
+        return not any("\ud800" <= character <= "\udfff" for character in value)
+    return isinstance(value, bool | None) or abs(value) < 2**1024
+
+
+def numbers(text: str) -> list[Decimal]:
+    """Every number of a JSON text, as it is written there."""
+    found: list[Decimal] = []
+    json.loads(
+        text,
+        parse_float=lambda n: found.append(Decimal(n)),
+        parse_int=lambda n: found.append(Decimal(n)),
+    )
+    return found
