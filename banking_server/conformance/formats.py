@@ -73,6 +73,28 @@ class Registry(Strict):
         return self
 
 
+class TestedSentence(Strict):
+    """A sentence, and what tests it."""
+
+    id: SentenceId
+    check: CheckId | SeveralDistinct[CheckId]
+    text: Name
+
+
+class UntestedSentence(NotTested):
+    """A sentence that no check tests."""
+
+    text: Name
+
+
+class Requirements(Strict):
+    """`requirements.yaml`, which is made from the text and the registry."""
+
+    extension: Literal["com.example/tool-chaining"]
+    spec: Literal["tool-chaining.md"]
+    requirements: Several[TestedSentence | UntestedSentence]
+
+
 class Mutant(Strict):
     """A deliberately wrong implementation."""
 

@@ -17,7 +17,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from banking_server.chaining.directive import IDENTIFIER
-from banking_server.conformance.formats import Mutants, Registry, Vectors
+from banking_server.conformance.formats import Mutants, Registry, Requirements, Vectors
 from banking_server.conformance.report.format import ReportJson
 from banking_server.conformance.requirements import (
     Requirement,
@@ -36,6 +36,7 @@ SCHEMAS: Final[Mapping[str, tuple[type, str]]] = {
     "directives": (Vectors, "Directive vectors"),
     "mutants": (Mutants, "Deliberately wrong implementations"),
     "server-scenario": (ServerScenario, "Server scenario: how one server is exercised"),
+    "requirements": (Requirements, "Each sentence, and what tests it"),
     "report": (ReportJson, "Report of one run of the conformance suite"),
 }
 """The name of each schema, what reads the files that it describes, and its title."""
