@@ -7,20 +7,67 @@ import contextlib
 import os
 import signal
 import subprocess
-import tempfile
+import threading
+import time
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Final, Self
 
-STOP_SECONDS = 1.0
+STOP_SECONDS: Final = 1.0
 """Seconds that a program may take to stop by itself once its input has ended."""
 
-OUTPUT_BYTES = 64 * 1024
-"""Bytes of captured output that are kept: the last ones, where errors stand."""
+OUTPUT_BYTES: Final = 1024 * 1024
+"""Bytes of captured output that are kept: the last ones, where errors and results stand."""
+
+FLOOD_BYTES: Final = 64 * 1024 * 1024
+"""Bytes of captured output after which a program is slowed down."""
 
 
 class CannotStart(Exception):
     """The program could not be started; the message says why."""
+
+
+class _Tail:
+    """The end of what a program writes to a pipe, which is read as it comes."""
+
+    def __init__(self, pipe: IO[bytes]) -> None:
+        self._pipe = pipe
+        self._kept = bytearray()
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        count = 0
+        with contextlib.suppress(OSError, ValueError):
+            while chunk := os.read(self._pipe.fileno(), 64 * 1024):
+                with self._lock:
+                    self._kept += chunk
+                    del self._kept[:-OUTPUT_BYTES]
+                count += len(chunk)
+                if count > FLOOD_BYTES:
+                    time.sleep(0.01)
+
+    def text(self) -> str:
+        """Return what is kept so far."""
+        with self._lock:
+            return self._kept.decode("utf-8", "replace")
+
+    def forget(self) -> None:
+        """Keep only what comes from now on."""
+        with self._lock:
+            self._kept.clear()
+
+    def settle(self) -> None:
+        """Wait for what a program that has ended wrote last."""
+        self._thread.join(STOP_SECONDS)
+
+    def close(self) -> None:
+        """Read no more."""
+        self.settle()
+        # A process that fled its group may hold the pipe; its reader then ends with this one.
+        if not self._thread.is_alive():
+            self._pipe.close()
 
 
 class ChildProcess:
@@ -37,37 +84,31 @@ class ChildProcess:
         interactive: bool,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        self._files = contextlib.ExitStack()
-        self._errors: IO[bytes] = self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-        self._output: IO[bytes] | None = (
-            None if interactive else self._files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-        )
         try:
             self._process = subprocess.Popen(  # noqa: S603 - running it is what the user asked for
                 list(command),
                 stdin=subprocess.PIPE if interactive else subprocess.DEVNULL,
-                stdout=subprocess.PIPE if self._output is None else self._output,
-                stderr=self._errors,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 env={**os.environ, **(environment or {})},
                 start_new_session=True,
             )
         except OSError as error:
-            self._files.close()
             raise CannotStart(f"cannot start {command[0]!r}: {error.strerror or error}") from error
+        with _lock:
+            _running.add(self)
+        self._output = None if interactive else _Tail(_pipe(self._process.stdout))
+        self._errors = _Tail(_pipe(self._process.stderr))
 
     @property
     def input(self) -> IO[bytes]:
         """Its standard input. Raises RuntimeError if it is not interactive."""
-        if self._process.stdin is None:
-            raise RuntimeError("this program was started without pipes")
-        return self._process.stdin
+        return _pipe(self._process.stdin)
 
     @property
     def output(self) -> IO[bytes]:
-        """Its standard output. Raises RuntimeError if it is not interactive."""
-        if self._process.stdout is None:
-            raise RuntimeError("this program was started without pipes")
-        return self._process.stdout
+        """Its standard output, for a caller who started it as interactive."""
+        return _pipe(self._process.stdout)
 
     def wait(self, seconds: float) -> int | None:
         """Return its exit code, or None if it still runs after `seconds`."""
@@ -78,11 +119,20 @@ class ChildProcess:
 
     def captured_output(self) -> str:
         """Return the end of what it printed; empty if it is interactive."""
-        return "" if self._output is None else _tail(self._output)
+        return "" if self._output is None else self._captured(self._output)
 
     def captured_errors(self) -> str:
         """Return the end of what it wrote to its standard error."""
-        return _tail(self._errors)
+        return self._captured(self._errors)
+
+    def forget_errors(self) -> None:
+        """Keep of its standard error only what comes from now on."""
+        self._errors.forget()
+
+    def _captured(self, tail: _Tail) -> str:
+        if self._process.poll() is not None:
+            tail.settle()
+        return tail.text()
 
     def stop(self) -> None:
         """Stop it, and its whole process group with it."""
@@ -90,10 +140,11 @@ class ChildProcess:
             with contextlib.suppress(OSError):  # It has gone already, and left input unread.
                 self._process.stdin.close()
             self.wait(STOP_SECONDS)
-        self._kill_group()
+        self.kill()
         self._process.wait()
 
-    def _kill_group(self) -> None:
+    def kill(self) -> None:
+        """End it and its whole process group at once."""
         with contextlib.suppress(ProcessLookupError, PermissionError):  # Nobody is left in it.
             os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -107,13 +158,28 @@ class ChildProcess:
         traceback: TracebackType | None,
     ) -> None:
         self.stop()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-        self._files.close()
+        self._errors.close()
+        if self._output is not None:
+            self._output.close()
+        else:
+            self.output.close()
+        with _lock:
+            _running.discard(self)
 
 
-def _tail(file: IO[bytes]) -> str:
-    # The child writes at an offset that it shares with this file, so nothing here may seek.
-    size = os.fstat(file.fileno()).st_size
-    start = max(0, size - OUTPUT_BYTES)
-    return os.pread(file.fileno(), size - start, start).decode("utf-8", "replace")
+def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+    if pipe is None:
+        raise RuntimeError("this program was started without this pipe")
+    return pipe
+
+
+_lock = threading.Lock()
+_running: set[ChildProcess] = set()
+
+
+def kill_all() -> None:
+    """End every program that is running, whichever thread waits for it."""
+    with _lock:
+        running = list(_running)
+    for process in running:
+        process.kill()
