@@ -32,6 +32,8 @@ class CheckRow(Strict):
     """The sentences that it tests."""
     needs: Name | None = None
     """What a run has to bring for it, as `needs` explains it. Absent: nothing."""
+    at: Annotated[str, Field(pattern="^/")] | None = None
+    """The member that a failure is about, as a JSON Pointer into a message: reports mark it."""
     judges: Name
     """What it compares, in one sentence."""
     remedy: Name

@@ -57,6 +57,8 @@ class Check:
 
     id: str
     requirements: tuple[Requirement, ...]
+    at: str | None
+    """The member that a failure is about, as a JSON Pointer, if it always is the same."""
     judges: str
     """What it compares, in one sentence."""
     remedy: str
@@ -134,6 +136,7 @@ def load_checks() -> Mapping[str, Check]:
                 requirements=tuple(
                     other for other in load_requirements() if check_id in other.checks
                 ),
+                at=row.at,
                 judges=row.judges,
                 remedy=row.remedy,
                 needs=row.needs,

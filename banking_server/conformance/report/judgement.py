@@ -133,7 +133,7 @@ class Judge:
                 failed = Status.FAILURE if check.level is Level.MUST else Status.WARNING
                 status = Status.SUCCESS if holds else failed
                 messages = messages if judged.messages is None else judged.messages
-                place = judged.place
+                place = judged.place or (Place(check.at) if check.at else None)
             case Untestable(reason):
                 status, expected, seen = Status.SKIPPED, check.judges, f"Not testable: {reason}"
             case NotApplicable(reason):

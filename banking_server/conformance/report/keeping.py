@@ -38,7 +38,7 @@ class Place:
 
     pointer: str
     message: WireMessage | None = None
-    """None: the last message that has the member, or most of the way to it."""
+    """None: the last message that has the first member on the way: `params`, say, or `result`."""
 
 
 def parts_of(pointer: str) -> list[str]:
@@ -120,11 +120,8 @@ def _at_fault(messages: Sequence[WireMessage], place: Place | None) -> WireMessa
         return None
     if place.message is not None:
         return place.message
-    best = messages[-1]
-    for message in messages:
-        if reached(place.pointer, message.body) >= reached(place.pointer, best.body):
-            best = message
-    return best
+    likely = [each for each in messages if reached(place.pointer, each.body)]
+    return likely[-1] if likely else None
 
 
 @dataclass
