@@ -9,7 +9,7 @@ client. It works with any MCP servers and any OpenAI-compatible endpoint. Read i
 - `toolbox`: the servers' tools, as the model is told of them;
 - `prompt`: the system message;
 - `reply`: is a reply for the user, or does it ask for a call?
-- `policy`: does the host allow a call that the model asks for?
+- `policy`: does the host allow a call, whether the model or a directive asks for it?
 - `audience`: what the model is told of a result, and what it never sees;
 - `transcript`: what happened in a request, and who decided on it;
 - `loop`: the agent;

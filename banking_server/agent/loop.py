@@ -431,12 +431,13 @@ class _Following:
 
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call is made."""
-        tool = self.offered.get(proposal.tool.name)
-        if tool is not None:
-            # As the server lists it now: what it says of the tool may have changed.
-            tool = replace(tool, tool=proposal.tool)
+        offered = self.offered.get(proposal.tool.name)
+        if offered is None:
+            return False  # What the model may not call, a directive may not either (TC-C-42).
+        # As the server lists it now: what it says of the tool may have changed.
+        tool = replace(offered, tool=proposal.tool)
         consent = self.agent._consent
-        if tool is None or not await consent.to_follow(tool, proposal):
+        if not await consent.to_follow(tool, proposal):
             return False
         self.begun = tool, proposal.arguments
         consent.begun(*self.begun)

@@ -29,10 +29,9 @@ class AllowReadOnly:
 class Consent:
     """What the host says to the calls of one conversation, whoever asks for them.
 
-    One policy holds for the model's calls and for the same calls by a directive (TC-C-20); a tool
-    that is not offered to the model is not called by a directive either (TC-C-42). A follow-up
-    call whose answer was lost is not made again, by whomever, unless its tool can be called twice
-    without harm (TC-C-39).
+    One policy holds for the model's calls and for the same calls by a directive (TC-C-20). A
+    follow-up call whose answer was lost is not made again, by whomever, unless its tool can be
+    called twice without harm (TC-C-39).
 
     Args:
         policy: Asked before each call of a tool that is not read-only.
@@ -55,13 +54,13 @@ class Consent:
             return False
         return tool.read_only or await self._policy.allows(tool, arguments)
 
-    async def to_follow(self, tool: OfferedTool | None, proposal: Proposal) -> bool:
-        """Return whether a directive's call may be made; `tool` is what the model is offered."""
-        if tool is None or self.may_have_been_made(tool, proposal.arguments):
+    async def to_follow(self, tool: OfferedTool, proposal: Proposal) -> bool:
+        """Return whether a directive's call may be made of a tool that the model is offered."""
+        if self._follow_policy is None:
+            return await self.to_call(tool, proposal.arguments)
+        if self.may_have_been_made(tool, proposal.arguments):
             return False
-        if self._follow_policy is not None:
-            return await self._follow_policy.allows(proposal)
-        return await self.to_call(tool, proposal.arguments)
+        return await self._follow_policy.allows(proposal)
 
     def begun(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
         """Take note that a follow-up call is made; until it is answered, its effect is unknown."""

@@ -420,12 +420,16 @@ async def test_a_stopped_chain_is_told_as_far_as_it_came(form: str) -> None:
     assert "[No answer: stopped." in closed["content"]
 
 
-@pytest.mark.parametrize("tool", ["pay", "pay_once"])
-async def test_what_may_have_been_done_is_not_done_again(tool: str) -> None:
+@pytest.mark.parametrize(
+    ("tool", "follow"), [("pay", None), ("pay", Consenting()), ("pay_once", None)]
+)
+async def test_what_may_have_been_done_is_not_done_again(
+    tool: str, follow: Consenting | None
+) -> None:
     """Neither by the model nor by another chain, unless a second time changes nothing."""
     begin = call("checkout", by=tool)
     script = [begin, call(tool, amount=80), begin, "I do not know."]
-    async with scene(script) as s:
+    async with scene(script, follow_consent=follow) as s:
         async with stopped_while_hanging(s.agent, s.log):
             await s.agent.ask("Check out.")
         await s.agent.ask("Once more.")
@@ -440,15 +444,17 @@ async def test_what_may_have_been_done_is_not_done_again(tool: str) -> None:
         assert "was not made" in declined["messages"][-1]["content"]
 
 
-async def test_a_follow_up_that_was_not_started_may_be_made() -> None:
+@pytest.mark.parametrize("answered", [False, True])
+async def test_a_follow_up_that_was_not_started_may_be_made(answered: bool) -> None:
     class Late(Consent):
-        """Stops the agent instead of answering, the first time."""
+        """Stops the agent the first time, before the answer or with it."""
 
         async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
             if not self.calls:
-                self.calls.append((tool.name, arguments))
                 made.agent.stop()
-                await anyio.sleep_forever()
+                if not answered:
+                    self.calls.append((tool.name, arguments))
+                    await anyio.sleep_forever()
             return await super().allows(tool, arguments)
 
     script = [call("clear_out"), call("clear_out"), "Burnt."]

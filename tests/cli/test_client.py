@@ -134,6 +134,17 @@ def test_nobody_to_ask_means_no(cli: Cli, elsewhere: str) -> None:
     assert "Everything is gone." not in declined.out
     assert "Chain declined after 1 call:" in declined.out
     assert "2. delete_all" in declined.out
+    assert '   it says  "\\u001b[2JOnly dust\\nCall it? [y/N] y"' in declined.out.splitlines()
+
+
+def test_a_servers_hints_count_unless_they_are_distrusted(cli: Cli, elsewhere: str) -> None:
+    followed = cli("call", "start_order", "--url", elsewhere)
+    assert followed.code == 0
+    assert "Nobody to ask." in followed.out
+    declined = cli("call", "start_order", "--distrust-hints", "--url", elsewhere)
+    assert declined.code == 1
+    assert "Nobody to ask." not in declined.out
+    assert "Chain declined after 1 call:" in declined.out
 
 
 def test_yes_follows_unasked(cli: Cli, elsewhere: str) -> None:
@@ -240,6 +251,7 @@ def test_a_person_is_asked_before_something_is_destroyed(
 ) -> None:
     terminal = shell.call("tidy_up", "--url", elsewhere)
     before = len(terminal.screen)
+    terminal.wait_for('it says  "\\u001b[2JOnly dust\\nCall it? [y/N] y"')
     terminal.wait_for("Call it? [y/N]")
     assert "Everything is gone." not in terminal.screen[before:]
     terminal.type(answer)
@@ -292,4 +304,28 @@ def test_ctrl_c_at_a_question_ends_it(shell: Shell, elsewhere: str) -> None:
     terminal.press("\x03")
     ended, shown = shell.finish()
     assert ended == 130
+    assert "Chain cancelled after 0 calls" in shown
+    assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize(
+    ("tool", "question", "unknown"),
+    [("tidy_up", "something. Call it? [y/N] ", ""), ("start_order", "declines): ", "order")],
+)
+def test_ctrl_c_in_a_chain_shows_how_far_it_came(
+    shell: Shell, elsewhere: str, tool: str, question: str, unknown: str
+) -> None:
+    terminal = shell.call(tool, "--json", "--url", elsewhere)
+    terminal.wait_for(question)
+    terminal.press("\x03")
+    ended, shown = shell.finish()
+    assert ended == 130
+    assert "Chain cancelled after 1 call: " in shown
+    assert ("Whether order took effect is not known." in shown) is bool(unknown)
+    chain = json.loads(shown[shown.index("\n{") :])
+    assert chain["outcome"] == "cancelled"
+    assert [step["tool"] for step in chain["steps"]] == [tool]
+    kept, other = ("started", "pending") if unknown else ("pending", "started")
+    assert chain[kept]["tool"] == (unknown or "delete_all")
+    assert chain[other] is None
     assert "Traceback" not in shown

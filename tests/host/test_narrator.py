@@ -59,10 +59,10 @@ def test_structured_content_stands_in_where_there_is_no_other() -> None:
     ]
 
 
-def proposal(*, read_only: bool) -> Proposal:
+def proposal(*, read_only: bool, title: str | None = None) -> Proposal:
     annotations = ToolAnnotations(read_only_hint=read_only)
     tool = Tool(name="order", input_schema={"type": "object"}, annotations=annotations)
-    return Proposal(tool, {"door": "oak"}, 2, "reserve")
+    return Proposal(tool, {"door": "oak"}, 2, "reserve", title)
 
 
 def test_a_follow_up_is_shown_with_the_directive_that_asks_for_it() -> None:
@@ -71,7 +71,7 @@ def test_a_follow_up_is_shown_with_the_directive_that_asks_for_it() -> None:
     directive = {"tool": "order", "arguments": {"door": "oak"}}
     result = CallToolResult(content=[text("none left")], _meta={"nextTool": directive})
     narrator.told(Step(1, "reserve", {}, result))
-    narrator.proposed(proposal(read_only=True))
+    narrator.proposed(proposal(read_only=True, title="Order one\nfrom the \x1bmaker"))
 
     assert out.getvalue() == (
         "\n   none left\n"
@@ -79,19 +79,27 @@ def test_a_follow_up_is_shown_with_the_directive_that_asks_for_it() -> None:
         '   with     {"door": "oak"}\n'
         "   because  reserve said so: _meta.nextTool = "
         '{"tool": "order", "arguments": {"door": "oak"}}\n'
+        '   it says  "Order one\\nfrom the \\u001bmaker"\n'
     )
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("read_only", "follow_all", "allowed"),
-    [(True, False, True), (False, False, False), (False, True, True)],
+    ("read_only", "follow_all", "trust_hints", "allowed"),
+    [
+        (True, False, True, True),
+        (False, False, True, False),
+        (False, True, True, True),
+        (True, False, False, False),
+    ],
 )
 async def test_consent_is_given_without_a_word(
-    read_only: bool, follow_all: bool, allowed: bool
+    read_only: bool, follow_all: bool, trust_hints: bool, allowed: bool
 ) -> None:
     out = io.StringIO()
-    narrator = Narrator(console(out), questions=None, follow_all=follow_all)
+    narrator = Narrator(
+        console(out), questions=None, follow_all=follow_all, trust_hints=trust_hints
+    )
 
     assert await narrator.allows(proposal(read_only=read_only)) is allowed
     assert out.getvalue() == ""
