@@ -45,7 +45,13 @@ for name in ("URL", "SCENARIO", "HEADER"):
     if side == "client" and value(name):
         mistake(f"input `{name.lower()}`: is for servers only, and `side` is `client`")
 report = value("REPORT")
-words = [side, "--output-dir", report, "--junit", str(Path(report, "junit.xml"))]
+words = [side, "--output-dir", report]
+for option, file in (
+    ("--junit", "junit.xml"),
+    ("--html", "report.html"),
+    ("--markdown", "summary.md"),
+):
+    words += [option, str(Path(report, file))]
 for option in ("URL", "EXPECTED_FAILURES", "FAIL_ON"):
     if chosen := value(option):
         words += [f"--{option.lower().replace('_', '-')}", chosen]

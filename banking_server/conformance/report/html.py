@@ -4,19 +4,21 @@ The template shows what is prepared here. Everything that a target sent is text 
 escapes it, and the file's own policy allows no script, should that ever fail.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from banking_server import __version__
 from banking_server.conformance import SUITE
 from banking_server.conformance.message import WireMessage
 from banking_server.conformance.report.groups import Alike, NotKept
 from banking_server.conformance.report.judgement import Judgement, Status
-from banking_server.conformance.report.keeping import Place, cut
+from banking_server.conformance.report.keeping import CUT, Place, cut
 from banking_server.conformance.report.plain import (
     Line,
     message_line,
@@ -38,6 +40,7 @@ OTHER_MESSAGES: Final = 20
 PLACES: Final = 40
 """Places of one check that are shown with their messages; the rest in words."""
 
+_CODE: Final = re.compile("`([^`]+)`")
 _HEADLINES: Final = {
     Verdict.CONFORMANT: "is conformant",
     Verdict.NONCONFORMANT: "is not conformant",
@@ -109,6 +112,10 @@ class _Page:
         """Return a text without secrets, without what cannot be seen, and not too long."""
         return plain(cut(self._report.redaction.text(str(text)), SENTENCE))
 
+    def words(self, text: str) -> Markup:
+        """Return a sentence of the suite's, in which `…` is code."""
+        return Markup(_CODE.sub(r"<code>\1</code>", escape(self.say(text))))  # noqa: S704 - escaped
+
     @property
     def name(self) -> str:
         """What the target is called."""
@@ -143,6 +150,18 @@ class _Page:
             ("passed", by_status[Status.SUCCESS], "passed"),
             ("skipped", by_status[Status.SKIPPED] - untestable, "not applicable"),
         ]
+
+    @property
+    def gaps(self) -> str:
+        """The sentences that were not exercised, without the reasons."""
+        sentences = {
+            requirement.id
+            for each in self._report.not_exercised
+            for requirement in each.check.requirements
+        }
+        shown = [sentence.id for sentence in load_requirements() if sentence.id in sentences]
+        more = len(shown) - 12
+        return ", ".join(shown[:12]) + (f" and {more} more" if more > 0 else "")
 
     @property
     def exercised(self) -> list[str]:
@@ -199,7 +218,10 @@ class _Page:
     def _lines(self, message: WireMessage | None, at: Place | None) -> list[Line]:
         if message is None:
             return []
-        return [(cut(text, SENTENCE), marked) for text, marked in message_lines(message, at)]
+        return [
+            (text if len(text) <= SENTENCE else text[:SENTENCE] + CUT, marked)
+            for text, marked in message_lines(message, at)
+        ]
 
     @property
     def rows(self) -> list[_Row]:

@@ -1,6 +1,7 @@
 """A report as Markdown, short enough for the summary of a CI step: verdict, gaps, failures."""
 
 import re
+from html import escape
 from pathlib import Path
 from typing import Final
 
@@ -24,7 +25,7 @@ _SIGNS: Final = {
     Verdict.INCONCLUSIVE: "❔",
     Verdict.ERROR: "⚠️",
 }
-_MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#+!|~@:-])")
+_MARKUP: Final = re.compile(r"([\\`*_{}\[\]#!|~$])")
 
 
 def write_markdown(report: Report, path: Path) -> None:
@@ -99,4 +100,4 @@ class _Words:
 
     def say(self, text: str) -> str:
         shown = " ".join(plain(cut(self._redaction.text(text), SENTENCE)).split())
-        return _MARKUP.sub(r"\\\1", shown)
+        return escape(_MARKUP.sub(r"\\\1", shown), quote=False)

@@ -1,0 +1,157 @@
+"""The client under test as a program: started for each run, or once for many (`--one-process`).
+
+What a run is told, and how it ends, is the same either way.
+"""
+
+import contextlib
+import json
+import queue
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+from banking_server.conformance.client.evidence import ClientEnd
+from banking_server.conformance.target.child_process import OUTPUT_BYTES, ChildProcess
+
+SCENARIO: Final = "MCP_CONFORMANCE_SCENARIO"
+PROTOCOL_VERSION: Final = "MCP_CONFORMANCE_PROTOCOL_VERSION"
+CONTEXT: Final = "MCP_CONFORMANCE_CONTEXT"
+"""The variables that tell a client of a run, as the official suite names them."""
+
+RUNS: Final = "MCP_CONFORMANCE_RUNS"
+"""`stdin` in it tells a client to read runs from its standard input, one a line."""
+
+QUEUED_LINES: Final = 8
+"""Lines that wait to be read; a client that floods its output is slowed down, not followed."""
+
+
+class RunClient(Protocol):
+    """Runs the client under test once."""
+
+    def __call__(self, url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
+        """Run it against the mock server at `url`. Raises CannotStart."""
+        ...
+
+
+def command_runner(command: Sequence[str]) -> RunClient:
+    """Return how to run a client that is a command: the URL becomes its last argument."""
+
+    def run(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
+        with ChildProcess([*command, url], interactive=False, environment=environment) as process:
+            exit_code = process.wait(timeout)
+            process.stop()
+            return ClientEnd(exit_code, process.captured_output(), process.captured_errors())
+
+    return run
+
+
+class OneProcess:
+    """Runs a client that takes several runs: a process for each run that is under way.
+
+    A process that crashes or hangs ends its run only; another is started for the next one.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+
+    def __call__(self, url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
+        """Have the run made by a process that is idle, or by a new one. Raises CannotStart."""
+        worker = self._worker()
+        told = {
+            "scenario": environment[SCENARIO],
+            "protocolVersion": environment[PROTOCOL_VERSION],
+            "context": json.loads(environment[CONTEXT]),
+            "url": url,
+        }
+        try:
+            end = worker.run(told, timeout)
+        except BaseException:
+            worker.close()
+            raise
+        if end.exit_code == 0:
+            self._idle.put(worker)
+        else:
+            worker.close()
+        return end
+
+    def _worker(self) -> "_Worker":
+        with contextlib.suppress(queue.Empty):
+            while True:
+                worker = self._idle.get_nowait()
+                if not worker.ended:
+                    return worker
+                worker.close()
+        return _Worker(self._command)
+
+    def close(self) -> None:
+        """Stop every process."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._idle.get_nowait().close()
+
+
+class _Worker:
+    """One process that reads a run a line, and answers each with a line."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = ChildProcess(command, interactive=True, environment={RUNS: "stdin"})
+        self._lines: queue.Queue[bytes | None] = queue.Queue(QUEUED_LINES)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended by itself since its last run."""
+        return self._process.wait(0) is not None
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while line := self._process.output.readline(OUTPUT_BYTES):
+                self._lines.put(line)
+        self._lines.put(None)
+
+    def run(self, told: Mapping[str, object], timeout: float) -> ClientEnd:
+        self._process.forget_errors()
+        try:
+            self._process.input.write(json.dumps(told).encode() + b"\n")
+            self._process.input.flush()
+        except OSError:
+            return self._gone("")
+        deadline = time.monotonic() + timeout
+        noise = ""
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                return ClientEnd(None, noise, self._process.captured_errors())
+            if line is None:
+                return self._gone(noise)
+            text = line.decode("utf-8", "replace")
+            noise = (noise + text)[-OUTPUT_BYTES:]
+            if _is_object(text):
+                return ClientEnd(0, noise, self._process.captured_errors())
+
+    def _gone(self, noise: str) -> ClientEnd:
+        """Say how the process ended in the middle of a run: never well, whatever its exit code."""
+        code = self._process.wait(1.0)
+        errors = self._process.captured_errors()
+        if not code:
+            errors += f"\nit {'closed its output' if code is None else 'exited'} before the answer"
+        return ClientEnd(code or 1, noise, errors)
+
+    def close(self) -> None:
+        with self._process:
+            self._process.stop()
+            while self._reader.is_alive():
+                # It may wait for room in the queue.
+                with contextlib.suppress(queue.Empty):
+                    self._lines.get(timeout=0.05)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False

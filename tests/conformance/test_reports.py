@@ -1,0 +1,158 @@
+"""What reports hold, in every form: each failure, what was not exercised, nothing that runs."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from .server_mutants import SERVER_MUTANTS
+from .small_server import SmallServer
+from .support import SHOP, Ended, serving, suite
+
+UNKNOWN = "tool-chaining-server-no-unknown-members"
+ONE_STEP = """
+name: one
+description: One step that may be repeated and followed, and nothing else.
+steps:
+  - id: order
+    call: place_order
+    arguments: {sku: chair, quantity: 500}
+    repeatable: true
+    follow: true
+"""
+
+
+class Reports:
+    """One run, told in every form."""
+
+    def __init__(self, folder: Path, server: SmallServer, *arguments: object) -> None:
+        self.folder = folder
+        files = [
+            *("--output-dir", folder, "--junit", folder / "junit.xml"),
+            *("--html", folder / "report.html", "--markdown", folder / "summary.md"),
+        ]
+        with serving(server) as url:
+            self.run: Ended = suite("server", "--url", url, *files, *arguments)
+
+    @property
+    def report(self) -> dict[str, Any]:
+        report: dict[str, Any] = json.loads(self.text("report.json"))
+        return report
+
+    @property
+    def junit(self) -> ElementTree.Element:
+        return ElementTree.fromstring(self.text("junit.xml"))
+
+    def text(self, name: str) -> str:
+        return (self.folder / name).read_text(encoding="utf-8")
+
+    def forms(self) -> dict[str, str]:
+        checks = "".join(path.read_text() for path in self.folder.glob("*/checks.json"))
+        files = ("report.json", "junit.xml", "report.html", "summary.md")
+        return {"terminal": self.run.output, "checks": checks} | {f: self.text(f) for f in files}
+
+
+class WrongInTwoSteps(SmallServer):
+    """Each of two steps has an unknown member, with another name."""
+
+    def attach(self, result: Any, directive: Any, request: Any) -> None:
+        super().attach(result, directive, request)
+        if request.params["name"] in ("place_order", "pick_colour"):
+            directive[f"x-{request.params['name']}"] = True
+
+
+def test_every_failure_is_told_in_every_form(tmp_path: Path) -> None:
+    reports = Reports(tmp_path, WrongInTwoSteps(), "--scenario", SHOP, "--fail-on", "warning")
+    assert reports.run.code == 1
+    for form, text in reports.forms().items():
+        for seen in ("x-place_order", "x-pick_colour"):
+            assert f"also {seen}" in text.replace("\\", ""), form
+    for check in reports.report["checks"]:
+        if check["id"] == UNKNOWN:
+            failed = [each for each in check["judgements"] if each["status"] == "WARNING"]
+            assert len({each["step"] for each in failed}) == 2
+            assert all(each["place"]["pointer"] == "/result/_meta/nextTool" for each in failed)
+            at_fault = [each["messages"][each["place"]["message"]] for each in failed]
+            assert all("nextTool" in each["message"]["result"]["_meta"] for each in at_fault)
+
+
+def test_a_verdict_names_what_was_not_exercised(tmp_path: Path) -> None:
+    path = tmp_path / "one.yaml"
+    path.write_text(ONE_STEP)
+    reports = Reports(tmp_path, SmallServer(), "--scenario", path)
+    assert reports.run.code == 0, reports.run.output
+    *_, gaps, verdict = reports.run.output.splitlines()
+    assert verdict.startswith("conformant: ")
+    assert re.match(r"not exercised: .*TC-S-08.*", gaps)
+    for sentence in ("TC-S-08", "TC-S-18", "TC-S-22"):
+        assert sentence in gaps
+        assert sentence in reports.text("report.html").partition("<main")[0]
+        assert sentence in reports.text("summary.md")
+        (noted,) = {
+            each.get("value")
+            for each in reports.junit.iter("property")
+            if each.get("name") == "not exercised"
+        }
+        assert sentence in (noted or "")
+        (row,) = [
+            each for each in reports.report["not_exercised"] if sentence in each["requirements"]
+        ]
+        assert row["reason"]
+
+
+def test_what_was_not_asked_for_was_not_exercised() -> None:
+    with serving(SmallServer()) as url:
+        run = suite("server", "--url", url, "--scenario", SHOP, "--check", UNKNOWN)
+    assert run.code == 0
+    assert "it was not asked for" in run.output.splitlines()[-2]
+
+
+def test_a_warning_is_no_failure_in_junit_unless_asked(tmp_path: Path) -> None:
+    server = SERVER_MUTANTS["words-come-first"]
+    reports = Reports(tmp_path, server(), "--scenario", SHOP)
+    assert reports.run.code == 0
+    assert {suite.get("failures") for suite in reports.junit} == {"0"}
+    warnings = [each for each in reports.junit.iter("property") if each.get("name") == "warning"]
+    assert warnings
+    reports = Reports(tmp_path, server(), "--scenario", SHOP, "--fail-on", "warning")
+    assert reports.run.code == 1
+    assert len(reports.junit.findall("testsuite/testcase/failure")) == len(warnings)
+
+
+HOSTILE = (
+    "</script></pre><script>window.hit=1</script><img src=x onerror='window.hit=1'>\u202e\x1b[31m"
+)
+
+
+class Hostile(SmallServer):
+    """Whatever it says is meant to break out of a report, or to fill it."""
+
+    def attach(self, result: Any, directive: Any, request: Any) -> None:
+        super().attach(result, directive, request)
+        directive["tool"] = HOSTILE
+        directive[HOSTILE] = ["x" * 100_000, float("nan"), "\ud800", "hunter2-hunter2"]
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Reports:
+    folder = tmp_path_factory.mktemp("hostile")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SHOP_TOKEN", "hunter2-hunter2")
+        return Reports(folder, Hostile(), "--scenario", SHOP, "--header", "X-Token=SHOP_TOKEN")
+
+
+def test_what_a_target_sends_stays_text(hostile: Reports) -> None:
+    assert hostile.run.code == 1
+    forms = hostile.forms()
+    for form, text in forms.items():
+        assert "\x1b" not in text, form
+        assert "hunter2" not in text, form
+    for form in ("terminal", "report.html", "summary.md"):
+        assert "\u202e" not in forms[form], form
+        assert "<script" not in forms[form] or form == "terminal", form
+    assert len(forms["report.html"]) < 1_000_000
+    json.loads(forms["report.json"], parse_constant=lambda name: pytest.fail(name))
+    assert "window.hit" in forms["report.html"]
