@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from .node_project import MODULES, missing, node
-from .test_reports import HOSTILE, Hostile, Reports
 from .support import SHOP
+from .test_reports import HOSTILE, Hostile, Reports
 
 INSTALLED = shutil.which("chromium") or shutil.which("google-chrome")
 LACKING: str | None = "playwright is not installed: pip install 'banking-server[browser]'"

@@ -112,8 +112,14 @@ class _Page:
     def _messages(self, place: Alike) -> None:
         at, messages = place.first.place, place.first.messages
         if at is not None and at.message is not None:
-            sender = "the client" if at.message.sender == "client" else "the server"
-            self.line(f"{_MARGIN}{sender} sent, the part at fault marked with >", "dim")
+            for message in messages:
+                is_request = "method" in message.body and message is not at.message
+                if is_request and message.body.get("id") == at.message.body.get("id"):
+                    line = message_line(message, 160)
+                    self.line(f"{_MARGIN}{_arrow(message.sender)} {line}", "dim")
+            self.line(
+                f"{_MARGIN}{_arrow(at.message.sender)} the part at fault marked with >", "dim"
+            )
             for text, marked in message_lines(at.message, at):
                 self.line(f"{_MARGIN}{'> ' if marked else '  '}{text}", "" if marked else "dim")
             return
