@@ -70,7 +70,8 @@ def load(path: Path, model: type[M]) -> M:
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
-        raise ScenarioError(f"{path}: {place or 'the file'}: {_mistake(first)}") from error
+        mistake = f"{place}: {_mistake(first)}" if place else _mistake(first)
+        raise ScenarioError(f"{path}: {mistake}") from error
 
 
 _BOUNDS: Final = {

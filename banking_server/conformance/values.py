@@ -77,4 +77,6 @@ def shown(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False)
     except RecursionError:
         return "a value that is nested too deeply to be shown"
-    return text if len(text) <= 300 else text[:300] + "…"
+    text = text if len(text) <= 300 else text[:300] + "…"
+    # Half of a pair of surrogates can be sent, but neither printed nor written.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,8 +1,12 @@
 """Secrets never reach a report: neither the console, nor a file, nor an error message."""
 
+import json
+import math
 import re
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
+from urllib.parse import quote, quote_plus
 
 REDACTED: Final = "[redacted]"
 
@@ -16,6 +20,22 @@ _KEY_WORDS: Final = frozenset({"access", "api", "private", "secret", "signing", 
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PROTOCOL_MEMBERS: Final = frozenset({"progressToken"})
 _SHORTEST_LITERAL: Final = 4
+
+
+def spellings(secret: str) -> frozenset[str]:
+    """Return the texts in which a secret can stand: as it is, in JSON, in a URL, in Base64.
+
+    Empty for a very short secret: it stands everywhere by chance.
+    """
+    if len(secret) < _SHORTEST_LITERAL:
+        return frozenset()
+    raw = secret.encode("utf-8", "surrogatepass")
+    found = {secret, quote(raw), quote(raw, safe=""), quote_plus(raw)}
+    found |= {coded(raw).decode().rstrip("=") for coded in (b64encode, urlsafe_b64encode)}
+    for ascii_only in (True, False):
+        once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
+        found |= {once, json.dumps(once, ensure_ascii=ascii_only)[1:-1]}
+    return frozenset(found)
 
 
 def is_secret_name(name: str) -> bool:
@@ -65,15 +85,15 @@ class Redaction:
 
         Very short values are left to their names: replacing every "1" would hide the report.
         """
-        if len(value) >= _SHORTEST_LITERAL:
-            # A new set, since another thread may be walking through this one.
-            self._values |= {value}
+        # A new set, since another thread may be walking through this one.
+        self._values = self._values | spellings(value)
 
     def text(self, text: str) -> str:
         """Return `text` without the known secret values."""
         for value in sorted(self._values, key=len, reverse=True):
             text = text.replace(value, REDACTED)
-        return text
+        # Half of a pair of surrogates can be sent, but neither printed nor written.
+        return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
     def json(self, value: Any) -> Any:
         """Return a JSON value without secrets."""
@@ -89,6 +109,10 @@ class Redaction:
             return [self.json(item) for item in value]
         if isinstance(value, str):
             return self.text(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            # A number can be a secret, too; and what no double holds is no JSON.
+            text = self.text(str(value))
+            return value if text == str(value) and math.isfinite(value) else text
         return value
 
 

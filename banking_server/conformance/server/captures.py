@@ -1,31 +1,11 @@
-"""Values that a scenario keeps from results, and puts in the place of `${name}`."""
+"""Values that a scenario keeps from results."""
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from banking_server.conformance.message import Json
 from banking_server.conformance.server.scenario import Capture
 from banking_server.conformance.values import at_pointer
-
-_REFERENCE: Final = re.compile(r"\$\{([A-Za-z][A-Za-z0-9_]*)\}")
-
-
-def filled(value: Any, values: Mapping[str, Any]) -> Any:
-    """Return `value` with captured values in the place of `${name}`, wherever it stands in it.
-
-    A text that is nothing but `${name}` becomes the value itself, whatever its type.
-    """
-    if isinstance(value, dict):
-        return {key: filled(item, values) for key, item in value.items()}
-    if isinstance(value, list):
-        return [filled(item, values) for item in value]
-    if isinstance(value, str):
-        whole = _REFERENCE.fullmatch(value)
-        if whole is not None and whole[1] in values:
-            return values[whole[1]]
-        return _REFERENCE.sub(lambda match: str(values.get(match[1], match[0])), value)
-    return value
 
 
 def captured(capture: Capture, result: Json) -> Any:

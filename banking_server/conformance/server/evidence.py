@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance.message import Json, WireMessage
 from banking_server.conformance.report.judgement import NotApplicable, Untestable
-from banking_server.conformance.server.reading import SeenDirective, directive_of, ended_alike
+from banking_server.conformance.server.reading import PARTS, SeenDirective, directive_of
 from banking_server.conformance.target.connection import ToolCall
 from banking_server.conformance.target.era import Era
 
@@ -57,6 +57,11 @@ class Greeting(Evidence):
 class OtherResults(Evidence):
     """Every result of a method other than `tools/call`."""
 
+    methods: Sequence[str]
+    """The method of each."""
+    with_directive: Sequence[WireMessage]
+    """Those that carry a directive."""
+
     unseen = Untestable("the server answered nothing besides tools/call")
     calls_tools = False
 
@@ -81,10 +86,19 @@ class ResultWithDirective(Evidence):
     """Its content items."""
     declared: bool
     """Whether the client that made the call had declared the extension."""
+    structured: Json
+    """Its structured content; empty if it has none."""
+    output_schema: Json
+    """That of the tool which was called; empty if it has none."""
     target: Json | None
-    """The tool that the directive names, as `tools/list` has it; None if it is not there."""
+    """The tool that the directive names, as `tools/list` has it for this caller right afterwards;
+    None if it is not there."""
     listed: Sequence[str]
-    """The names of all tools in `tools/list`."""
+    """The names of all tools in that list."""
+    more: str | None = None
+    """Why that list was not read to its end, or None if it was."""
+    intermediary: bool = False
+    """Whether the server is an intermediary, as the scenario says."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +112,19 @@ class ResultInWords(Evidence):
 
 
 @dataclass(frozen=True)
+class PassedOn(Evidence):
+    """A result of an intermediary that followed the chain of the call by itself."""
+
+    directive: SeenDirective | None
+    content: Sequence[Json]
+    structured: Json
+
+    unseen = NotApplicable(
+        "no step says `followed: true`, as one of an intermediary that follows directives does"
+    )
+
+
+@dataclass(frozen=True)
 class DirectiveBesideSecrets(Evidence):
     """A directive, and the values that it must not hold."""
 
@@ -106,58 +133,90 @@ class DirectiveBesideSecrets(Evidence):
     """Each secret by a name that may be shown."""
 
     unseen = NotApplicable(
-        "the scenario names no secret; a `capture` with `secret: true` would exercise this"
+        "the scenario names no secret; `secret: true` on one of its values would exercise this"
     )
 
 
 @dataclass(frozen=True)
 class Repetition(Evidence):
-    """A call that was made twice, the second time in a way that must not change how it ends."""
+    """A call that was made again, in a way that must not change how it ends."""
 
     first: ToolCall
+    """The call that it is compared with."""
     again: ToolCall
-    elsewhere: bool
-    """Whether the second took another connection, where the server may keep another state."""
+    what: str
+    """What was different about it."""
+    differs: frozenset[str]
+    """The parts in which it ended differently every time, while the call that it is compared with
+    ended alike every time."""
 
-    unseen = NEEDS_REPEATING
-
-    @property
-    def alike(self) -> bool:
-        """Whether both calls ended alike."""
-        return ended_alike(self.first, self.again)
+    unseen: ClassVar[Untestable | NotApplicable] = NEEDS_REPEATING
+    compared: ClassVar[frozenset[str]] = frozenset({"refusal", "tool", "arguments"})
+    """The parts that must be alike."""
 
     @property
     def has_directive(self) -> bool:
-        """Whether the first call ended in a directive."""
+        """Whether the call that it is compared with ended in a directive."""
         return directive_of(self.first.final) is not None
 
 
 class RepeatedUnchanged(Repetition):
     """The same call again."""
 
+    compared = frozenset({"tool"})
+
 
 class RepeatedUndeclared(Repetition):
     """Again as a client that did not declare the extension."""
 
 
-class RepeatedWithLaterSettings(Repetition):
-    """Again as a client whose settings are of a later version."""
+class RepeatedWithEmptySettings(Repetition):
+    """Again as a client whose settings are `{}`."""
+
+
+class RepeatedWithLaterVersion(Repetition):
+    """Again as a client whose settings have a later version."""
+
+    compared = frozenset({"refusal", "tool", "arguments", "words"})
+
+
+class RepeatedWithUnknownSettings(RepeatedWithLaterVersion):
+    """Again as a client whose settings have members that nobody knows."""
+
+
+class RepeatedWithMalformedSettings(RepeatedWithLaterVersion):
+    """Again as a client whose settings are malformed; compared with one that did not declare."""
+
+
+class RepeatedInExperimental(RepeatedWithLaterVersion):
+    """Again as a client that declares the extension under `experimental`."""
+
+    unseen = NotApplicable(
+        "no call told a client that declared the extension from one that did not"
+    )
 
 
 class RepeatedWithProvenance(Repetition):
     """Again with provenance."""
 
+    compared = PARTS
+
 
 class RepeatedWithMalformedProvenance(Repetition):
     """Again with malformed provenance."""
 
+    compared = PARTS
+
 
 @dataclass(frozen=True)
 class Refusal(Evidence):
-    """A call that was refused, and the same call as part of a chain."""
+    """A call that was refused to one caller and succeeded for another, and the refused one again
+    as part of a chain."""
 
     alone: ToolCall
     chained: ToolCall
+    claim: str
+    """What the call said of its chain."""
 
     unseen = NotApplicable(
         "the scenario names no call that is refused; a step with `refused: true` would "
@@ -186,11 +245,17 @@ OF_REPEATING: Kinds = (
     RepeatedUnchanged,
     RepeatedUndeclared,
     ResultInWords,
-    RepeatedWithLaterSettings,
+    RepeatedWithEmptySettings,
+    RepeatedWithLaterVersion,
+    RepeatedWithUnknownSettings,
+    RepeatedWithMalformedSettings,
     RepeatedWithProvenance,
     RepeatedWithMalformedProvenance,
 )
-"""What repeating a step shows, in the order in which it is done."""
+"""What repeating a step shows."""
+
+OF_PROVENANCE: Kinds = (RepeatedWithProvenance, RepeatedWithMalformedProvenance)
+"""What repeating a follow-up call shows."""
 
 
 @dataclass(frozen=True)

@@ -1,73 +1,79 @@
 """Plays one scenario in one era, and reports what the server did. It judges nothing."""
 
-import json
+import os
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from banking_server.chaining.directive import IDENTIFIER, SETTINGS
 from banking_server.conformance.message import Json, WireMessage
 from banking_server.conformance.report.redaction import Redaction
-from banking_server.conformance.server.captures import captured, filled
+from banking_server.conformance.server.connections import Calling, Connections
 from banking_server.conformance.server.evidence import (
+    OF_PROVENANCE,
     OF_REPEATING,
     DirectiveBesideSecrets,
     Evidence,
     FollowedChain,
     Greeting,
     InterimResult,
-    Kinds,
     Missing,
     Observation,
     OtherResults,
+    PassedOn,
     Problem,
     Refusal,
-    RepeatedUnchanged,
-    RepeatedUndeclared,
-    RepeatedWithLaterSettings,
-    RepeatedWithMalformedProvenance,
-    RepeatedWithProvenance,
-    Repetition,
     ResultInWords,
     ResultWithDirective,
 )
+from banking_server.conformance.server.expectation import unmet
 from banking_server.conformance.server.reading import (
+    carries_directive,
+    content_of,
     directive_of,
     ending,
-    is_error,
     is_refused,
     key_of,
+    structured_content_of,
 )
-from banking_server.conformance.server.scenario import (
-    Capture,
-    FollowUp,
-    ServerScenario,
-    Step,
-    StepExpectation,
+from banking_server.conformance.server.references import filled
+from banking_server.conformance.server.repeating import CONFIRMING, Repeating
+from banking_server.conformance.server.scenario import Capture, FollowUp, ServerScenario, Step
+from banking_server.conformance.server.values import Values, given_values, headers_of
+from banking_server.conformance.server.variants import (
+    PLAIN,
+    Absent,
+    Variant,
+    in_chain,
+    provenance,
+    variants_of,
+    variants_of_malformed_provenance,
 )
-from banking_server.conformance.target.channel import Target, TargetFailure
-from banking_server.conformance.target.connection import Connection, Profile, ToolCall, connect
+from banking_server.conformance.target.channel import Target
+from banking_server.conformance.target.connection import Profile, Reply, ToolCall
 from banking_server.conformance.target.era import Era
-from banking_server.conformance.values import same, shown
+from banking_server.conformance.values import identity
 
 FOLLOW_UPS: Final = 10
 """Follow-up calls that are made at most, if the scenario sets no limit."""
 
-LATER_SETTINGS: Final = {"version": 2, "since": "a later version", "options": {"level": 2}}
 
-MALFORMED_PROVENANCE: Final[tuple[Any, ...]] = (
-    "no object",
-    {"chainId": "", "level": 0},
-    {"chainId": 7, "level": "2", "previousTool": ["no", "name"]},
-)
+@dataclass(frozen=True)
+class Made:
+    """A call that succeeded, and who made it."""
+
+    call: ToolCall
+    who: str
+    """The caller, with everything that went along and may say who calls."""
+    provenance: Any = Absent.ABSENT
 
 
 class Exercise:
     """One scenario in one era; without a scenario it does only what calls no tool.
 
-    Every piece of evidence goes to `observe` as soon as there is one.
+    Every piece of evidence goes to `observe` as soon as there is one. Raises ScenarioError if a
+    variable of the environment that the scenario names is not set.
     """
 
     def __init__(
@@ -78,35 +84,41 @@ class Exercise:
         redaction: Redaction,
         observe: Callable[[Observation], None],
     ) -> None:
-        self._target = target
         self._scenario = scenario
         self._era = era
-        self._redaction = redaction
         self._observe = observe
-        self._greeting: Sequence[WireMessage] = ()
-        self._connections: dict[str, Connection] = {}
+        self._values = Values(redaction)
+        for name, value in target.headers.items():
+            self._values.keep_secret(f"header {name}", value.removeprefix("Bearer "))
+        headers: dict[str, Mapping[str, str]] = {}
+        if scenario is not None:
+            for name, value in given_values(scenario, os.environ).items():
+                self._values.give(name, value, secret=scenario.values[name].is_secret)
+            for caller in scenario.callers:
+                headers[caller] = headers_of(scenario, caller, os.environ) if target.url else {}
+                for name, value in headers[caller].items():
+                    shown = f"header {name} of {caller}"
+                    self._values.keep_secret(shown, value.removeprefix("Bearer "))
+        self._connections = Connections(target, headers, scenario, era, self._values, self._problem)
         self._tools: dict[str, Json] = {}
-        self._values: dict[str, Any] = {}
-        """What the steps captured."""
-        self._set_up_values: dict[str, dict[str, Any]] = {}
-        """What the set-up captured, for each connection by its key."""
-        self._secrets: dict[str, str] = {
-            f"header {name}": value.removeprefix("Bearer ")
-            for name, value in target.headers.items()
-        }
+        """The tools as they were listed at first."""
         self._results: list[ResultWithDirective] = []
-
-    # Connections
+        self._made: list[Made] = []
+        self._methods: list[str] = []
+        """The methods besides `tools/call` that were answered."""
+        self._strays: list[WireMessage] = []
+        """Their results that carry a directive."""
 
     def open(self) -> None:
         """Open the era. Raises TargetFailure if the server does not speak it."""
-        connection = connect(self._target, self._era, Profile())
-        self._connections[self._key(Profile())] = connection
-        self._greeting = connection.greeting.messages if connection.greeting else ()
+        connection = self._connections.first()
+        greeting = connection.greeting
+        if greeting is not None:
+            self._note("server/discover" if self._era is Era.MODERN else "initialize", greeting)
         self._observe(
             Greeting(
                 "greeting",
-                self._greeting,
+                greeting.messages if greeting else (),
                 self._era,
                 connection.server_capabilities,
                 connection.server_info,
@@ -114,85 +126,56 @@ class Exercise:
         )
 
     def close(self) -> None:
-        """Close every connection."""
-        for connection in self._connections.values():
-            connection.close()
-
-    def _connection(self, profile: Profile) -> Connection:
-        """Return a connection for `profile`: one for all if requests carry the capabilities."""
-        key = self._key(profile)
-        if key not in self._connections:
-            self._connections[key] = connect(self._target, self._era, profile)
-        if key not in self._set_up_values:
-            self._set_up(self._connections[key], profile)
-        return self._connections[key]
-
-    def _key(self, profile: Profile) -> str:
-        return "" if self._era is Era.MODERN else json.dumps(profile.capabilities())
-
-    def _known(self, profile: Profile) -> dict[str, Any]:
-        """Return every value that may stand in the place of a `${name}` for this profile."""
-        return {**self._values, **self._set_up_values[self._key(profile)]}
-
-    def _set_up(self, connection: Connection, of: Profile) -> None:
-        """Make the set-up steps of the scenario, which are not judged."""
-        captured_here = self._set_up_values[self._key(of)] = {}
-        for step in self._scenario.setup if self._scenario else ():
-            values = self._known(of)
-            call = connection.call_tool(
-                step.call,
-                filled(step.arguments, values),
-                meta=filled(step.meta, values),
-                answers=step.elicitation or (),
-                profile=Profile(elicitation=step.elicitation is not None),
-            )
-            captured_here |= self._captured(step.capture, call, step.id)
-            unmet = _unmet(step.expect, call, self._known(of))
-            if unmet is not None:
-                raise TargetFailure(f"set-up step {step.id}: {unmet}")
-
-    def _list_tools(self, connection: Connection) -> list[WireMessage]:
-        tools, messages = connection.list_tools()
-        self._tools = {str(tool.get("name")): tool for tool in tools}
-        return messages
-
-    def _tool(self, name: str) -> Json | None:
-        """Find a tool in the server's list, which is read again if the tool is not there."""
-        if name not in self._tools:
-            self._list_tools(self._connection(Profile()))
-        return self._tools.get(name)
+        """Tell of the results that belong to no step, and close every connection."""
+        if self._methods:
+            self._observe(OtherResults("", self._strays, self._methods, self._strays))
+        self._connections.close()
 
     # Steps
 
     def play(self) -> None:
         """Make every step of the scenario. Raises TargetFailure."""
         # Tools may be listed only after the set-up, which comes with the connection.
-        connection = self._connection(Profile())
-        listing = self._list_tools(connection)
-        self._observe(OtherResults("greeting", [*self._greeting, *listing]))
+        connection = self._connections.to(Calling())
+        listing = connection.list_tools()
+        for page in listing.replies:
+            self._note("tools/list", page)
+        self._tools = listing.tools
+        if self._era is Era.LEGACY:
+            self._note("ping", connection.request("ping", {}))
         if self._scenario is None:
             return
         for step in self._scenario.steps:
             if step.wait_seconds is not None:
                 time.sleep(step.wait_seconds)
             self._play(step)
-        if self._secrets:
+        if self._values.secrets:
             for result in self._results:
                 self._observe(
                     DirectiveBesideSecrets(
-                        result.step, result.messages, result.directive, self._secrets
+                        result.step, result.messages, result.directive, self._values.secrets
                     )
                 )
 
     def _play(self, step: Step) -> None:
-        profile = Profile(elicitation=step.elicitation is not None)
-        call = self._make(step, profile)
-        self._values |= self._captured(step.capture, call, step.id)
-        self._look_at(call, step.id, declared=True)
-        unmet = _unmet(step.expect, call, self._known(profile))
-        if unmet is not None:
-            self._miss(step, call, unmet)
+        calling = Calling(Profile(elicitation=step.elicitation is not None), step.caller)
+        call = self._make(step, calling)
+        self._capture(step.capture, call, step.id)
+        self._look_at(call, step.id, calling)
+        fault = unmet(step.expect, call, self._known(calling))
+        if fault is not None:
+            self._miss(step, call, fault)
             return
+        if step.followed:
+            self._observe(
+                PassedOn(
+                    step.id,
+                    call.final.messages,
+                    directive_of(call.final),
+                    content_of(call.final),
+                    structured_content_of(call.final),
+                )
+            )
         if step.refused:
             self._claim_a_chain(step, call)
         elif step.repeatable:
@@ -200,129 +183,189 @@ class Exercise:
         if step.follow is not None:
             self._follow(step, call)
 
-    def _make(self, step: Step, profile: Profile, provenance: Any = None) -> ToolCall:
-        connection = self._connection(profile)
-        values = self._known(profile)
-        meta = filled(step.meta, values)
-        if provenance is not None:
-            meta = {**meta, IDENTIFIER: provenance}
-        return connection.call_tool(
+    def _known(self, calling: Calling) -> dict[str, Any]:
+        return self._connections.known(calling)
+
+    def _make(self, step: Step, calling: Calling, claimed: Any = Absent.ABSENT) -> ToolCall:
+        call = self._connections.call(
+            calling,
             step.call,
-            filled(step.arguments, values),
-            meta=meta,
-            answers=step.elicitation or (),
-            profile=profile,
+            filled(step.arguments, self._known(calling)),
+            meta=step.meta,
+            elicitation=step.elicitation,
+            provenance=claimed,
         )
+        self._remember(call, calling, step.meta, claimed)
+        return call
 
-    def _captured(
-        self, captures: Mapping[str, Capture], call: ToolCall, step: str
-    ) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for name, capture in captures.items():
-            value = captured(capture, call.final.result or {})
-            if value is None:
-                self._problem(f"step {step}: nothing to capture as {name!r}: {ending(call)}")
-                continue
-            values[name] = value
-            if capture.secret:
-                self._secrets[name] = str(value)
-                self._redaction.add(str(value))
-        return values
+    def _remember(self, call: ToolCall, calling: Calling, meta: Json, claimed: Any) -> None:
+        """Keep a call that succeeded: it shows for whom it does."""
+        if is_refused(call):
+            return
+        self._made.append(Made(call, self._who(calling, meta), claimed))
 
-    def _look_at(self, call: ToolCall, step: str, *, declared: bool) -> None:
+    def _who(self, calling: Calling, meta: Json) -> str:
+        return identity([calling.caller, filled(meta, self._known(calling))])
+
+    def _capture(self, captures: Mapping[str, Capture], call: ToolCall, place: str) -> None:
+        found, absent = self._values.captured(captures, call)
+        for name in absent:
+            self._problem(f"step {place}: nothing to capture as {name!r}: {ending(call)}")
+        self._values.named |= found
+
+    def _look_at(
+        self, call: ToolCall, step: str, calling: Calling, *, declared: bool = True
+    ) -> None:
         """Report what one call shows by itself."""
         for interim in call.replies[:-1]:
             self._observe(InterimResult(step, interim.messages, directive_of(interim)))
         seen = directive_of(call.final)
         if seen is None:
             return
-        content = (call.final.result or {}).get("content")
-        items = [
-            item
-            for item in (content if isinstance(content, list) else ())
-            if isinstance(item, dict)
-        ]
-        target = None if seen.tool is None else self._tool(seen.tool)
+        items = content_of(call.final)
+        structured = structured_content_of(call.final)
+        output_schema = self._tools.get(call.tool, {}).get("outputSchema")
+        tools, more = self._listed(calling, seen.tool)
         messages = call.final.messages
         result = ResultWithDirective(
-            step, messages, seen, items, declared, target, sorted(self._tools)
+            step=step,
+            messages=messages,
+            directive=seen,
+            content=items,
+            declared=declared,
+            structured=structured,
+            output_schema=output_schema if isinstance(output_schema, dict) else {},
+            target=tools.get(seen.tool or ""),
+            listed=sorted(tools),
+            more=more,
+            intermediary=self._scenario is not None and self._scenario.intermediary,
         )
         self._results.append(result)
         self._observe(result)
         if not declared:
             self._observe(ResultInWords(step, messages, seen, items))
 
+    def _listed(self, calling: Calling, tool: str | None) -> tuple[Mapping[str, Json], str | None]:
+        """Read the list again, now and as this caller, up to a tool that was just named."""
+        if tool is None:
+            return {}, None
+        listing = self._connections.to(calling).list_tools(until=tool, profile=calling.profile)
+        for page in listing.replies:
+            self._note("tools/list", page)
+        return listing.tools, listing.more
+
+    def _note(self, method: str, reply: Reply) -> None:
+        """Notice a reply to another method than `tools/call`."""
+        if reply.result is None:
+            return
+        self._methods.append(method)
+        if carries_directive(reply.result):
+            self._strays += reply.messages
+
     # What a step does not bring
 
     def _problem(self, sentence: str) -> None:
         self._observe(Problem(sentence))
 
-    def _miss(self, step: Step, call: ToolCall, unmet: str) -> None:
+    def _miss(self, step: Step, call: ToolCall, fault: str) -> None:
         """Report that a step did not come to what it was meant to show."""
-        self._problem(f"step {step.id}: {unmet}")
+        self._problem(f"step {step.id}: {fault}")
         missed: list[type[Evidence]] = []
         wanted = step.expect.next_tool
         if directive_of(call.final) is None and wanted not in (None, "any", "none"):
             missed.append(ResultWithDirective)
+        if step.followed:
+            missed.append(PassedOn)
         if step.refused:
             missed.append(Refusal)
         elif step.repeatable:
             missed += OF_REPEATING
         if step.follow is not None:
             missed.append(FollowedChain)
-        self._observe(Missing(step.id, missed, unmet, call.final.messages))
+        self._observe(Missing(step.id, missed, fault, call.final.messages))
 
     # Repeating a call
 
     def _repeat(self, step: Step, first: ToolCall) -> None:
         """Make a step's call again in every way that must not change how it ends."""
-        profile = Profile(elicitation=step.elicitation is not None)
-        unchanged = self._again(RepeatedUnchanged, step, first, profile)
-        if not unchanged.alike:
-            others: Kinds = [kind for kind in OF_REPEATING if kind is not RepeatedUnchanged]
-            reason = "the server answers the very same call differently every time"
-            self._observe(Missing(step.id, others, reason))
+        elicitation = step.elicitation is not None
+
+        def make(variant: Variant, second: bool) -> ToolCall:
+            profile = variant.profile(elicitation=elicitation)
+            calling = Calling(profile, step.caller, second)
+            call = self._make(step, calling, variant.provenance)
+            if variant.settings is None or variant.settings == {}:
+                looked.append((call, calling, variant.declared))
+            return call
+
+        looked: list[tuple[ToolCall, Calling, bool]] = []
+        repeating = Repeating(step.id, self._era, first, make, self._observe)
+        repeating.all(variants_of(self._era, step.call))
+        for call, calling, declared in looked:
+            self._look_at(call, step.id, calling, declared=declared)
+        undeclared = repeating.undeclared
+        if undeclared is None or directive_of(first.final) is None:
             return
-        undeclared = replace(profile, settings=None)
-        again = self._again(RepeatedUndeclared, step, first, undeclared).again
-        self._look_at(again, step.id, declared=False)
-        if directive_of(first.final) is not None and directive_of(again.final) is None:
+        if directive_of(undeclared.final) is None:
             reason = "a client that did not declare got no directive"
             self._observe(Missing(step.id, [ResultInWords], reason))
-        later = replace(profile, settings=LATER_SETTINGS)
-        self._again(RepeatedWithLaterSettings, step, first, later)
-        provenance = _provenance(str(uuid.uuid4()), 2, step.call)
-        self._again(RepeatedWithProvenance, step, first, profile, provenance)
-        for malformed in MALFORMED_PROVENANCE:
-            self._again(RepeatedWithMalformedProvenance, step, first, profile, malformed)
 
-    def _again(
-        self,
-        kind: type[Repetition],
-        step: Step,
-        first: ToolCall,
-        profile: Profile,
-        provenance: Any = None,
-    ) -> Repetition:
-        again = self._make(step, profile, provenance)
-        # On 2025-11-25 another declaration takes another connection, with perhaps another state.
-        elsewhere = self._era is Era.LEGACY and profile.settings != SETTINGS
-        messages = [*first.final.messages, *again.final.messages]
-        repetition = kind(step.id, messages, first, again, elsewhere)
-        self._observe(repetition)
-        return repetition
+    # A call that is refused
 
     def _claim_a_chain(self, step: Step, alone: ToolCall) -> None:
         """Repeat a refused call, now claiming to be part of a chain."""
         if not is_refused(alone):
-            self._problem(f"step {step.id}: expected a refusal, saw {ending(alone)}")
+            reason = f"expected a refusal, saw {ending(alone)}"
+            self._problem(f"step {step.id}: {reason}")
+            self._observe(Missing(step.id, [Refusal], reason, alone.final.messages))
             return
-        last = self._results[-1].directive.tool if self._results else None
-        provenance = _provenance(str(uuid.uuid4()), 2, last or step.call)
-        profile = Profile(elicitation=step.elicitation is not None)
-        chained = self._make(step, profile, provenance)
+        calling = Calling(Profile(elicitation=step.elicitation is not None), step.caller)
+        who = self._who(calling, step.meta)
+        key = key_of(alone.tool, alone.arguments)
+        allowed = [
+            made
+            for made in self._made
+            if key_of(made.call.tool, made.call.arguments) == key and made.who != who
+        ]
+        if not allowed:
+            reason = (
+                "the very same call, with the same arguments, was not seen to succeed for anybody "
+                "else before, so its refusal may be any error; let a caller make it who may"
+            )
+            self._observe(Missing(step.id, [Refusal], reason, alone.final.messages))
+            return
+        for claim in self._claims(step, allowed):
+            self._claim(step, calling, alone, claim)
+
+    def _claims(self, step: Step, allowed: Sequence[Made]) -> Iterator[Json]:
+        """Yield what a stranger could say of a chain: first what its own follow-up call said."""
+        own = [made.provenance for made in allowed if isinstance(made.provenance, dict)]
+        chains = [
+            made.provenance
+            for made in self._made
+            if isinstance(made.provenance, dict) and made.provenance.get("previousTool")
+        ]
+        real = (own or chains)[-1:]
+        yield from real
+        for claimed in real:
+            yield provenance(str(uuid.uuid4()), claimed["level"], claimed["previousTool"])
+            yield provenance(claimed["chainId"], claimed["level"] + 1, step.call)
+            yield {"chainId": claimed["chainId"], "level": 1}
+        yield provenance(str(uuid.uuid4()), 2, step.call)
+
+    def _claim(self, step: Step, calling: Calling, alone: ToolCall, claimed: Json) -> None:
+        """Make a refused call with provenance; a call that is let in is confirmed."""
+        chained = self._make(step, calling, claimed)
         messages = [*alone.final.messages, *chained.final.messages]
-        self._observe(Refusal(step.id, messages, alone, chained))
+        if not is_refused(chained):
+            for which in CONFIRMING:
+                expected = which == "P"
+                again = self._make(step, calling, Absent.ABSENT if expected else claimed)
+                if is_refused(again) != expected:
+                    reason = f"the call is refused now and then by itself: {ending(again)}"
+                    self._observe(Missing(step.id, [Refusal], reason, messages))
+                    return
+        self._observe(Refusal(step.id, messages, alone, chained, str(claimed)))
 
     # Following a chain
 
@@ -336,55 +379,60 @@ class Exercise:
             if seen is None or seen.tool is None or seen.arguments is None:
                 break
             made = [key_of(call.tool, call.arguments) for call in calls]
-            if seen.key in made or self._tool(seen.tool) is None:
+            calling = Calling(Profile(elicitation=follow_up.elicitation is not None), step.caller)
+            if seen.key in made or seen.tool not in self._listed(calling, seen.tool)[0]:
                 break
-            provenance = _provenance(chain_id, len(calls) + 1, calls[-1].tool)
-            profile = Profile(elicitation=follow_up.elicitation is not None)
-            call = self._connection(profile).call_tool(
-                seen.tool,
-                seen.arguments,
-                meta={IDENTIFIER: provenance},
-                answers=follow_up.elicitation or (),
-                profile=profile,
-            )
+            claimed = provenance(chain_id, len(calls) + 1, calls[-1].tool)
+            call = self._follow_up(follow_up, calling, seen.tool, seen.arguments, claimed)
             calls.append(call)
             messages += call.final.messages
             place = f"{step.id}, call {len(calls)}"
-            self._values |= self._captured(follow_up.capture, call, place)
-            self._look_at(call, place, declared=True)
-            unmet = _unmet(follow_up.expect, call, self._known(profile))
-            if unmet is not None:
-                self._problem(f"step {place}: {unmet}")
-                self._observe(Missing(place, [FollowedChain], unmet, messages))
+            self._capture(follow_up.capture, call, place)
+            self._look_at(call, place, calling)
+            if follow_up.repeatable:
+                self._repeat_follow_up(place, follow_up, calling, call, claimed)
+            fault = unmet(follow_up.expect, call, self._known(calling))
+            failed = is_refused(call) and directive_of(call.final) is None
+            if fault is None and failed and follow_up.expect.is_error is None:
+                fault = f"a follow-up call that did not succeed shows no chain: {ending(call)}"
+            if fault is not None:
+                self._problem(f"step {place}: {fault}")
+                self._observe(Missing(place, [FollowedChain], fault, messages))
                 return
         last = directive_of(calls[-1].final)
         if last is None or last.key is not None:
             # A malformed directive leads nowhere, and is judged by itself.
             self._observe(FollowedChain(step.id, messages, calls))
 
+    def _follow_up(
+        self, follow_up: FollowUp, calling: Calling, tool: str, arguments: Json, claimed: Any
+    ) -> ToolCall:
+        call = self._connections.call(
+            calling,
+            tool,
+            arguments,
+            meta=follow_up.meta,
+            elicitation=follow_up.elicitation,
+            provenance=claimed,
+        )
+        self._remember(call, calling, follow_up.meta, claimed)
+        return call
 
-def _provenance(chain_id: str, level: int, previous_tool: str) -> Json:
-    return {"chainId": chain_id, "level": level, "previousTool": previous_tool}
+    def _repeat_follow_up(
+        self, place: str, follow_up: FollowUp, calling: Calling, chained: ToolCall, claimed: Json
+    ) -> None:
+        """Make a follow-up call again, without provenance and with it."""
 
+        def make(variant: Variant, second: bool) -> ToolCall:
+            return self._follow_up(
+                follow_up, calling, chained.tool, chained.arguments, variant.provenance
+            )
 
-def _unmet(expect: StepExpectation, call: ToolCall, values: Mapping[str, Any]) -> str | None:
-    """Say what the scenario expected of a call and did not get; None if it got everything."""
-    seen = directive_of(call.final)
-    wanted = expect.next_tool
-    if wanted is not None and wanted != "any":
-        names = [wanted] if isinstance(wanted, str) else wanted
-        if ("none" if seen is None else seen.tool) not in names:
-            return f"expected nextTool {' or '.join(names)}, saw {ending(call)}"
-    if expect.is_error is not None and (
-        call.final.error is not None or is_error(call) != expect.is_error
-    ):
-        return f"expected isError {str(expect.is_error).lower()}, saw {ending(call)}"
-    if expect.arguments is not None and seen is not None:
-        arguments = seen.arguments or {}
-        for name, value in filled(expect.arguments, values).items():
-            if name not in arguments or not same(arguments[name], value):
-                return (
-                    f"expected the directive's argument {name!r} to be {shown(value)}, "
-                    f"saw {shown(seen.value)}"
-                )
-    return None
+        first = make(PLAIN, False)
+        if is_refused(first):
+            reason = f"without provenance the call ends in {ending(first)}"
+            self._observe(Missing(place, OF_PROVENANCE, reason, first.final.messages))
+            return
+        Repeating(place, self._era, first, make, self._observe).all(
+            [PLAIN, in_chain(claimed), *variants_of_malformed_provenance(chained.tool)]
+        )

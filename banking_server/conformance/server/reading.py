@@ -1,12 +1,14 @@
 """What the suite reads from a reply: the directive, and how the call ended."""
 
+import json
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from banking_server.chaining.directive import META_KEY
+from banking_server.chaining.directive import IDENTIFIER, META_KEY
 from banking_server.conformance.message import Json
 from banking_server.conformance.target.connection import Reply, ToolCall
-from banking_server.conformance.values import identity, shown
+from banking_server.conformance.values import identity, same, shown
 
 CallKey = tuple[str, str]
 """What makes one call the same as another: the tool, and what its arguments come to."""
@@ -22,6 +24,8 @@ class SeenDirective:
     """A directive as a server sent it, well-formed or not."""
 
     value: Any
+    faults: tuple[str, ...] = ()
+    """What in it is not I-JSON."""
 
     @property
     def tool(self) -> str | None:
@@ -58,7 +62,7 @@ def directive_of(reply: Reply) -> SeenDirective | None:
     result = reply.result
     if result is None or not carries_directive(result):
         return None
-    return SeenDirective(result["_meta"][META_KEY])
+    return SeenDirective(result["_meta"][META_KEY], reply.faults)
 
 
 def is_error(call: ToolCall) -> bool:
@@ -89,11 +93,101 @@ def how_refused(call: ToolCall) -> tuple[object, bool]:
     return None if call.final.error is None else call.final.error.get("code"), is_error(call)
 
 
-def ended_alike(one: ToolCall, other: ToolCall) -> bool:
-    """Return whether two calls ended alike, as far as the specification is concerned."""
-    return _comparable(one) == _comparable(other)
+def content_of(reply: Reply) -> list[Json]:
+    """Return the content items of a result."""
+    content = (reply.result or {}).get("content")
+    return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
 
 
-def _comparable(call: ToolCall) -> tuple[object, ...]:
-    seen = directive_of(call.final)
-    return how_refused(call), None if seen is None else seen.key or identity(seen.value)
+def structured_content_of(reply: Reply) -> Json:
+    """Return the structured content of a result; empty if it has none."""
+    structured = (reply.result or {}).get("structuredContent")
+    return structured if isinstance(structured, dict) else {}
+
+
+# The words: a content item that says what the directive says, for whoever does not read it.
+
+
+def is_marked(item: Json) -> bool:
+    """Return whether a content item has the mark of the words."""
+    meta = item.get("_meta")
+    mark = meta.get(IDENTIFIER) if isinstance(meta, dict) else None
+    return isinstance(mark, dict) and mark.get("describes") == META_KEY
+
+
+def is_for_assistant(item: Json) -> bool:
+    """Return whether a content item is a text for the model alone."""
+    annotations = item.get("annotations")
+    audience = annotations.get("audience") if isinstance(annotations, dict) else None
+    return item.get("type") == "text" and audience == ["assistant"]
+
+
+def objects_in(text: str) -> Iterator[tuple[Any, str]]:
+    """Yield every JSON object that stands somewhere in a text, and what follows it."""
+    decoder = json.JSONDecoder()
+    start = text.find("{")
+    while start >= 0:
+        try:
+            found, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            start = text.find("{", start + 1)
+            continue
+        yield found, text[end:]
+        start = text.find("{", end)
+
+
+def words_of(items: Sequence[Json], seen: SeenDirective | None) -> list[Json]:
+    """Return the items that word the directive: by their mark, or because they say it all."""
+    return [item for item in items if is_marked(item) or _says_it_all(item, seen)]
+
+
+def _says_it_all(item: Json, seen: SeenDirective | None) -> bool:
+    text = item.get("text")
+    return (
+        seen is not None
+        and seen.tool is not None
+        and is_for_assistant(item)
+        and isinstance(text, str)
+        and seen.tool in text
+        and any(same(found, seen.arguments) for found, _ in objects_in(text))
+    )
+
+
+# How one call ended, in parts that can be compared.
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a call ended. What words the directive is a part of its own, and not of the content."""
+
+    refusal: tuple[object, bool]
+    tool: str | None
+    """The tool that the directive names; one text for all malformed directives that are alike."""
+    arguments: str | None
+    content: str
+    words: bool
+    """Whether the directive is also said in words, or as `nextStep`."""
+
+    def differing(self, other: "Ending", parts: Collection[str]) -> frozenset[str]:
+        """Return those of `parts` in which another ending differs."""
+        return frozenset(part for part in parts if getattr(self, part) != getattr(other, part))
+
+
+PARTS: Final = frozenset({"refusal", "tool", "arguments", "content", "words"})
+
+
+def ending_of(call: ToolCall) -> Ending:
+    """Return how a call ended."""
+    reply = call.final
+    seen = directive_of(reply)
+    items, structured = content_of(reply), dict(structured_content_of(reply))
+    words = words_of(items, seen)
+    has_next_step = seen is not None and structured.pop("nextStep", None) is not None
+    key = None if seen is None else seen.key
+    return Ending(
+        refusal=how_refused(call),
+        tool=None if seen is None else key[0] if key else f"malformed: {identity(seen.value)}",
+        arguments=key[1] if key else None,
+        content=identity([[item for item in items if item not in words], structured]),
+        words=bool(words) or has_next_step,
+    )

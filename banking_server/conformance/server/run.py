@@ -82,6 +82,7 @@ class _Judging:
         self._run = run
         self._scenario = scenario
         self._judge = judge
+        self._seen: set[type[Evidence]] = set()
 
     def observe(self, observation: Observation) -> None:
         """Judge a piece of evidence, or note what is missing."""
@@ -90,7 +91,7 @@ class _Judging:
                 self._run.problems.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
             case Missing(step, kinds, reason, messages):
                 for check in CHECKS.values():
-                    if check.on in kinds:
+                    if not set(check.on).isdisjoint(kinds):
                         self._judge.record(
                             check.id, Untestable(reason), step=step, messages=messages
                         )
@@ -106,8 +107,9 @@ class _Judging:
         self._run.version = self._run.version or (version if isinstance(version, str) else None)
 
     def _have_judged(self, evidence: Evidence) -> None:
+        self._seen.add(type(evidence))
         for check in CHECKS.values():
-            if check.on is not type(evidence) or not self._judge.wants(check.id):
+            if type(evidence) not in check.on or not self._judge.wants(check.id):
                 continue
             judged = check.judge(evidence)
             for one in judged if isinstance(judged, Sequence) else [judged]:
@@ -124,7 +126,11 @@ class _Judging:
             unseen = check.unseen
             if failure is not None:
                 unseen = Untestable(failure)
-            elif self._scenario is None and check.on.calls_tools:
+            elif self._scenario is None and check.on[0].calls_tools:
                 unseen = Untestable("no scenario file says how this server is exercised")
+            elif isinstance(unseen, Untestable) and not self._seen.isdisjoint(check.on):
+                unseen = Untestable(
+                    "what came holds nothing to compare: no directive, or a malformed one"
+                )
             self._judge.record(check.id, unseen, refused=failure is not None)
         self._run.judgements += self._judge.judgements

@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -20,9 +20,36 @@ from banking_server.conformance.scenario_file import (
     Strict,
     load,
 )
+from banking_server.conformance.server.references import references
 from banking_server.conformance.target.elicitation import ElicitationAnswer
 
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+
+
+class Value(Strict):
+    """A value that the file gives a name; `${name}` stands for it in every step."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["value"]}, {"required": ["environment"]}]}
+    )
+
+    value: Any = None
+    environment: Name | None = None
+    """The environment variable that holds the value, read when the suite starts."""
+    secret: bool | None = None
+    """No directive may contain the value, and reports redact it. Absent: so it is with a value
+    from the environment, and not with one that stands in the file."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if ("value" in self.model_fields_set) == (self.environment is not None):
+            raise ValueError("give either value or environment")
+        return self
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether no directive and no report may hold it."""
+        return self.environment is not None if self.secret is None else self.secret
 
 
 class Capture(Strict):
@@ -69,6 +96,10 @@ class StepExpectation(Strict):
 class FollowUp(Strict):
     """One follow-up call that may be made."""
 
+    meta: Json = Field(default_factory=dict)
+    """Members of the request's _meta, besides those of the protocol and of the scenario."""
+    repeatable: bool = False
+    """This call may be made again, without provenance and with it."""
     elicitation: Several[ElicitationAnswer] | None = None
     capture: Mapping[VariableName, Capture] = Field(default_factory=dict)
     expect: StepExpectation = StepExpectation()
@@ -93,13 +124,15 @@ class Step(Strict):
     description: str = ""
     wait_seconds: Annotated[float, Field(gt=0, le=60)] | None = None
     """Wait before the call, for servers where something has to expire."""
+    caller: Kebab | None = None
+    """Who calls: a name under `callers`. Absent: the scenario's own caller."""
     call: Name
     """Name of the tool."""
     arguments: Json = Field(default_factory=dict)
-    """A whole value "${name}" is replaced by the captured value with its type, ${name} inside a
-    longer text by its text."""
+    """A whole value "${name}" is replaced by the value of that name with its type, ${name} inside
+    a longer text by its text."""
     meta: Json = Field(default_factory=dict)
-    """Members of the request's _meta, besides those of the protocol."""
+    """Members of the request's _meta, besides those of the protocol and of the caller."""
     elicitation: Several[ElicitationAnswer] | None = None
     """Answers to the elicitations of this call, in order. A step with this member is sent by a
     client that declares form elicitation, a step without it by one that does not."""
@@ -109,9 +142,12 @@ class Step(Strict):
     repeatable: bool = False
     """The call may be made again, in the same state, as often as checks need it: unchanged, as a
     client that did not declare the extension, with provenance, with malformed provenance, with
-    settings from a later version."""
+    settings from a later version. A difference is confirmed by more such calls."""
     refused: Literal[True] | None = None
-    """The server refuses this caller this call (isError or a JSON-RPC error). Needs repeatable."""
+    """The server refuses this caller this call (isError, a JSON-RPC error, or HTTP 401 or 403).
+    Needs repeatable. Another caller has to have made the very same call before, with success."""
+    followed: Literal[True] | None = None
+    """This server is an intermediary that follows the directive of this call by itself."""
     follow: Literal[True] | Several[FollowUp] | None = None
     """The directive's target may be called. true: follow to the end of the chain, at most ten
     calls. A list: one entry for each follow-up call; no more calls are made than entries."""
@@ -125,6 +161,19 @@ class Step(Strict):
         return self
 
 
+class Caller(Strict):
+    """Somebody else who calls; nothing of what the scenario says of its own caller holds here."""
+
+    meta: Json = Field(default_factory=dict)
+    """Members of _meta that go with every request."""
+    headers: Mapping[str, Name] = Field(default_factory=dict)
+    """With a URL: for each HTTP header, the environment variable that holds its value."""
+    environment: Mapping[str, str] = Field(default_factory=dict)
+    """Where the suite starts the server: variables that it is started with for this caller."""
+    setup: tuple[Step, ...] = ()
+    """Steps called first on every connection of this caller."""
+
+
 class ServerScenario(Strict):
     """How one server is exercised."""
 
@@ -135,17 +184,94 @@ class ServerScenario(Strict):
     environment: Mapping[str, str] = Field(default_factory=dict)
     """Environment variables that the server needs for this scenario. Set where the suite starts the
     server; with a URL, whoever starts the server sets them."""
+    intermediary: bool = False
+    """The server passes on the tools of other servers, and may rename them."""
+    values: Mapping[VariableName, Value] = Field(default_factory=dict)
+    """Values under names, such as credentials from the environment."""
+    meta: Json = Field(default_factory=dict)
+    """Members of _meta that go with every request of the scenario's own caller. One whose
+    `${name}` is captured in the set-up goes with every request after that."""
+    callers: Mapping[Kebab, Caller] = Field(default_factory=dict)
+    """Others who call, such as a stranger, each by a name."""
     setup: tuple[Step, ...] = ()
     """Steps called first on every connection, such as signing in. Nothing is judged on them."""
     steps: Several[Step]
 
     @model_validator(mode="after")
     def _distinct_steps(self) -> Self:
-        ids = [step.id for step in (*self.setup, *self.steps)]
+        setups = [self.setup, *(caller.setup for caller in self.callers.values())]
+        ids = [step.id for steps in (*setups, self.steps) for step in steps]
         repeated = sorted({step_id for step_id in ids if ids.count(step_id) > 1})
         if repeated:
             raise ValueError(f"two steps have the id {repeated[0]!r}")
         return self
+
+    @model_validator(mode="after")
+    def _known_callers(self) -> Self:
+        for step in self.steps:
+            if step.caller is not None and step.caller not in self.callers:
+                raise ValueError(
+                    f"step {step.id}: there is no caller {step.caller!r}; "
+                    f"there are {', '.join(self.callers) or 'none'} under callers"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _known_names(self) -> Self:
+        """Every `${name}` stands for something that is there by then."""
+        given = set(self.values)
+        own = _names_of_setup(self.setup, given)
+        _check_names("meta", self.meta, own)
+        others = {}
+        for name, caller in self.callers.items():
+            others[name] = _names_of_setup(caller.setup, given)
+            _check_names(f"caller {name}: meta", caller.meta, others[name])
+        captured: set[str] = set()
+        for step in self.steps:
+            known = captured | (own if step.caller is None else others[step.caller])
+            captured |= _check_step(step, known)
+        return self
+
+    def caller(self, name: str | None) -> Caller:
+        """Return a caller by name; without one that of the scenario itself."""
+        if name is not None:
+            return self.callers[name]
+        return Caller(meta=self.meta, setup=self.setup)
+
+
+def _names_of_setup(setup: Iterable[Step], given: set[str]) -> set[str]:
+    known = set(given)
+    for step in setup:
+        known |= _check_step(step, known)
+    return known
+
+
+def _check_step(step: Step, known: set[str]) -> set[str]:
+    """Check the names in a step, and return those that it captures. Raises ValueError."""
+    place = f"step {step.id}"
+    for part in (step.arguments, step.meta, _answers(step)):
+        _check_names(place, part, known)
+    captured = set(step.capture)
+    _check_names(place, step.expect.arguments, known | captured)
+    for number, entry in enumerate(step.follow if isinstance(step.follow, tuple) else (), start=2):
+        for part in (entry.meta, _answers(entry)):
+            _check_names(f"{place}, call {number}", part, known | captured)
+        captured |= set(entry.capture)
+        _check_names(f"{place}, call {number}", entry.expect.arguments, known | captured)
+    return captured
+
+
+def _answers(step: Step | FollowUp) -> list[Any]:
+    return [answer.model_dump(exclude_unset=True) for answer in step.elicitation or ()]
+
+
+def _check_names(place: str, value: Any, known: set[str]) -> None:
+    for name in references(value):
+        if name not in known:
+            raise ValueError(
+                f"{place}: nothing is called ${{{name}}} here; "
+                f"known are {', '.join(sorted(known)) or 'no names'}"
+            )
 
 
 def load_server_scenario(path: Path) -> ServerScenario:

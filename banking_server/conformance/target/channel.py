@@ -6,9 +6,19 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from banking_server.conformance.message import METHOD_NOT_FOUND, Json, WireMessage
+from banking_server.conformance.target.i_json import directive_faults
 
-MESSAGE_BYTES: Final = 16 * 1024 * 1024
+MESSAGE_BYTES: Final = 4 * 1024 * 1024
 """The longest message that is read, in bytes. A longer one ends the run."""
+
+PARSED_BYTES: Final = 16 * 1024 * 1024
+"""About how much memory one message may take once it is read. A bigger one ends the run."""
+
+KEPT_BYTES: Final = 16 * 1024 * 1024
+"""About how much memory the messages of a run may take that are kept for its report."""
+
+KEPT_EACH: Final = 100
+"""Messages that are kept for one request; a server may send many more meanwhile."""
 
 LEVELS: Final = 400
 """The deepest nesting that is read. A deeper message ends the run: Python cannot walk any depth."""
@@ -16,6 +26,28 @@ LEVELS: Final = 400
 
 class TargetFailure(Exception):
     """The server under test did not cooperate: it crashed, hung, or spoke something else."""
+
+
+class NotLetIn(TargetFailure):
+    """The server answered with HTTP 401 or 403, before MCP."""
+
+    def __init__(self, reason: str, status: int) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+@dataclass
+class Room:
+    """How much may still be kept: what a server sends is its own choice, and has no end."""
+
+    left: int = KEPT_BYTES
+
+    def takes(self, size: int) -> bool:
+        """Take `size` bytes, if there is room for them."""
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
 
 
 @dataclass(frozen=True)
@@ -29,6 +61,8 @@ class Target:
     """Variables set for `command`, besides those of the suite's own environment."""
     timeout: float = 30.0
     """Seconds that one reply may take."""
+    room: "Room" = field(default_factory=lambda: Room())
+    """For the messages that are kept, of all connections together."""
 
 
 Ask = Callable[[str, Json], Json]
@@ -42,7 +76,7 @@ class Unanswerable(Exception):
 class Channel(Protocol):
     """Carries messages of one connection, and records them."""
 
-    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Json:
+    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> "Received":
         """Send a request and return the response to it, answering the server's requests meanwhile.
 
         `input_schema` is that of the tool which the request calls, if it calls one: it can name
@@ -63,28 +97,59 @@ class Channel(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Received:
+    """A message of the server, as it was read."""
+
+    body: Json
+    size: int
+    """About how much memory it takes, in bytes."""
+    faults: tuple[str, ...] = ()
+    """What in its directive is not I-JSON."""
+
+
 @dataclass
 class Record:
-    """The messages of a connection, in order."""
+    """The messages of one exchange, in order: a request, and what came until its response."""
 
+    room: Room
     messages: list[WireMessage] = field(default_factory=list[WireMessage])
+    _left_out: int = 0
+
+    def begin(self) -> None:
+        """Begin a new exchange."""
+        self.messages = []
+        self._left_out = 0
 
     def sent(self, body: Json) -> None:
         """Note a message of the suite."""
-        self.messages.append(WireMessage("client", body))
+        if len(self.messages) < KEPT_EACH:
+            self.messages.append(WireMessage("client", body))
 
-    def received(self, body: Json) -> None:
-        """Note a message of the server."""
-        self.messages.append(WireMessage("server", body))
+    def received(self, body: Json, size: int = 0, *, response: bool = False) -> None:
+        """Note a message of the server; what there is no room for is counted only."""
+        if (response or len(self.messages) < KEPT_EACH) and self.room.takes(size):
+            self.messages.append(WireMessage("server", body))
+            return
+        if self._left_out:
+            self.messages.pop()
+        self._left_out += 1
+        note = {"leftOut": f"{self._left_out} messages that there was no room for"}
+        self.messages.append(WireMessage("server", note))
 
 
-def parsed(text: str | bytes) -> Json | None:
+def read(text: str | bytes) -> Received | None:
     """Return the JSON object that `text` holds, or None if it holds something else.
 
-    Raises TargetFailure if it is nested too deeply.
+    Raises TargetFailure if it is nested too deeply, or would take too much memory.
     """
+    size = _cost(text)
+    if size > PARSED_BYTES:
+        raise TargetFailure(
+            f"the server sent a message that takes more than {PARSED_BYTES} bytes once it is read"
+        )
     try:
-        message = json.loads(text)
+        message = json.loads(text, parse_int=_whole)
     except ValueError:
         return None
     except RecursionError:
@@ -98,8 +163,26 @@ def parsed(text: str | bytes) -> Json | None:
             for part in (value.values() if isinstance(value, dict) else value)
         ]
         if not level:
-            return message if isinstance(message, dict) else None
+            if not isinstance(message, dict):
+                return None
+            return Received(message, size, directive_faults(text))
     raise _too_deep()
+
+
+def _cost(text: str | bytes) -> int:
+    """Return about how many bytes the value of a JSON text takes in Python."""
+    if isinstance(text, bytes):
+        brackets, members, items = text.count(b"{"), text.count(b":"), text.count(b",")
+        brackets += text.count(b"[")
+    else:
+        brackets, members, items = text.count("{"), text.count(":"), text.count(",")
+        brackets += text.count("[")
+    return len(text) + 64 * brackets + 160 * members + 40 * items
+
+
+def _whole(digits: str) -> int | float:
+    """Read a whole number. Python reads no more than 4300 digits; no double holds so many."""
+    return int(digits) if len(digits) <= 4300 else float(digits)
 
 
 def _too_deep() -> TargetFailure:

@@ -5,9 +5,9 @@ No client library stands in between: what is recorded and judged is what the ser
 server asks meanwhile, and returns every message of it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from banking_server import __version__
 from banking_server.chaining.directive import IDENTIFIER, SETTINGS
@@ -36,6 +36,9 @@ CLIENT_INFO: Final = {"name": "tool-chaining-conformance", "version": __version_
 PAGES: Final = 100
 """Pages of `tools/list` that are read at most."""
 
+LISTED_BYTES: Final = 16 * 1024 * 1024
+"""About how much memory the pages of `tools/list` may take together."""
+
 ROUNDS: Final = 10
 """Rounds of questions in one call at most, as SDKs have it."""
 
@@ -44,8 +47,10 @@ ROUNDS: Final = 10
 class Profile:
     """What the suite says it can do, in the part of a client."""
 
-    settings: Mapping[str, Any] | None = field(default_factory=lambda: SETTINGS)
+    settings: Any = field(default_factory=lambda: SETTINGS)
     """What it declares for the tool-chaining extension; None: it does not declare it."""
+    place: Literal["extensions", "experimental"] = "extensions"
+    """Where it declares it; the second exists on 2025-11-25 only."""
     elicitation: bool = False
     """Whether questions can be put to the user."""
 
@@ -55,7 +60,7 @@ class Profile:
         if self.elicitation:
             capabilities["elicitation"] = {"form": {}}
         if self.settings is not None:
-            capabilities["extensions"] = {IDENTIFIER: dict(self.settings)}
+            capabilities[self.place] = {IDENTIFIER: self.settings}
         return capabilities
 
 
@@ -66,7 +71,11 @@ class Reply:
     result: Json | None
     error: Json | None
     messages: tuple[WireMessage, ...]
-    """Everything that was exchanged for it, the request first."""
+    """What was exchanged for it, the request first."""
+    size: int = 0
+    """About how much memory the response takes, in bytes."""
+    faults: tuple[str, ...] = ()
+    """What in its directive is not I-JSON."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,18 @@ class ToolCall:
         return self.replies[-1]
 
 
+@dataclass(frozen=True)
+class Listing:
+    """The tools of a server, or as many of them as were read."""
+
+    tools: dict[str, Json]
+    """Each by its name."""
+    replies: tuple[Reply, ...]
+    """One for each page."""
+    more: str | None = None
+    """Why the list was not read to its end, or None if it was."""
+
+
 class Connection:
     """A connection to the server in one era, opened by `connect`."""
 
@@ -98,6 +119,8 @@ class Connection:
         """The revision that was negotiated."""
         self.server_info: Json = {}
         self.server_capabilities: Json = {}
+        self.standing_meta: Json = {}
+        """Members of `_meta` that go with every request."""
         self.greeting: Reply | None = None
         """The reply to `server/discover` or `initialize`."""
 
@@ -116,9 +139,9 @@ class Connection:
         Raises TargetFailure.
         """
         self._next_id += 1
-        start = len(self._record.messages)
+        self._record.begin()
         message: Json = {"jsonrpc": "2.0", "id": self._next_id, "method": method}
-        all_meta = dict(meta or {})
+        all_meta = {**self.standing_meta, **(meta or {})}
         if self.era is Era.MODERN:
             all_meta |= {
                 PROTOCOL_VERSION_KEY: self.version,
@@ -127,12 +150,14 @@ class Connection:
             }
         message["params"] = {**params, "_meta": all_meta} if all_meta else params
         schema = self._input_schemas.get(params["name"]) if method == "tools/call" else None
-        response = self._channel.request(message, answer or Answers(), input_schema=schema)
-        result, error = response.get("result"), response.get("error")
+        received = self._channel.request(message, answer or Answers(), input_schema=schema)
+        result, error = received.body.get("result"), received.body.get("error")
         return Reply(
             result if isinstance(result, dict) else None,
             error if isinstance(error, dict) else None,
-            tuple(self._record.messages[start:]),
+            tuple(self._record.messages),
+            received.size,
+            received.faults,
         )
 
     def greet(self) -> None:
@@ -169,25 +194,35 @@ class Connection:
         capabilities = result.get("capabilities")
         self.server_capabilities = capabilities if isinstance(capabilities, dict) else {}
 
-    def list_tools(self) -> tuple[list[Json], list[WireMessage]]:
-        """Return all tools over all pages, with the messages. Raises TargetFailure."""
-        tools: list[Json] = []
-        messages: list[WireMessage] = []
+    def list_tools(self, *, until: str | None = None, profile: Profile | None = None) -> Listing:
+        """List the tools over all pages, or up to the tool `until`. Raises TargetFailure."""
+        tools: dict[str, Json] = {}
+        replies: list[Reply] = []
+        size = 0
         cursor: str | None = None
         seen: set[str] = set()
-        for _ in range(PAGES):
-            reply = self.request("tools/list", {} if cursor is None else {"cursor": cursor})
-            messages += reply.messages
+        while True:
+            reply = self.request(
+                "tools/list", {} if cursor is None else {"cursor": cursor}, profile=profile
+            )
+            replies.append(reply)
             page = (reply.result or {}).get("tools")
             if not isinstance(page, list):
                 raise TargetFailure(f"tools/list: {_why(reply, 'holds no list of tools')}")
-            tools += [tool for tool in page if isinstance(tool, dict)]
+            tools |= {str(tool.get("name")): tool for tool in page if isinstance(tool, dict)}
+            size += reply.size
             cursor = (reply.result or {}).get("nextCursor")
+            more = None
+            if until is not None and until in tools:
+                break
             if not isinstance(cursor, str) or cursor in seen:
                 break
             seen.add(cursor)
-        self._input_schemas = {str(tool.get("name")): tool.get("inputSchema") for tool in tools}
-        return tools, messages
+            if len(replies) == PAGES or size > LISTED_BYTES:
+                more = f"tools/list goes on after {len(replies)} pages and {len(tools)} tools"
+                break
+        self._input_schemas |= {name: tool.get("inputSchema") for name, tool in tools.items()}
+        return Listing(tools, tuple(replies), more)
 
     def call_tool(
         self,
@@ -230,15 +265,27 @@ def _why(reply: Reply, fault: str) -> str:
     return f"the reply {fault}"
 
 
-def connect(target: Target, era: Era, profile: Profile) -> Connection:
+def connect(
+    target: Target, era: Era, profile: Profile, *, meta: Json | None = None, greet: bool = True
+) -> Connection:
     """Connect to `target` in `era`; the caller closes the connection.
+
+    Args:
+        target: The server.
+        era: The era to open.
+        profile: What the suite says it can do.
+        meta: Members of `_meta` that go with every request.
+        greet: Whether `server/discover` is asked; `initialize` always is.
 
     Raises:
         TargetFailure: No connection, or the server does not speak this era.
     """
-    record = Record()
+    record = Record(target.room)
     channel: Channel = Http(target, record) if target.url else Stdio(target, record)
     connection = Connection(channel, record, era, profile)
+    connection.standing_meta = meta or {}
+    if era is Era.MODERN and not greet:
+        return connection
     try:
         connection.greet()
     except BaseException:

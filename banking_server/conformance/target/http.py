@@ -14,10 +14,12 @@ from banking_server.conformance.message import Json
 from banking_server.conformance.target.channel import (
     MESSAGE_BYTES,
     Ask,
+    NotLetIn,
+    Received,
     Record,
     Target,
     TargetFailure,
-    parsed,
+    read,
     response_to,
 )
 from banking_server.conformance.target.headers import mirrored
@@ -45,14 +47,19 @@ class Http:
         self._answer: Ask | None = None
 
     def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
-        headers = {"accept": f"application/json, {EVENT_STREAM}", **more}
+        # Compressed, a few bytes could be any number of bytes.
+        headers = {
+            "accept": f"application/json, {EVENT_STREAM}",
+            "accept-encoding": "identity",
+            **more,
+        }
         if self._session is not None:
             headers["mcp-session-id"] = self._session
         if self._version is not None:
             headers["mcp-protocol-version"] = self._version
         return headers
 
-    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Json:
+    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Received:
         """Send a request and return the response to it, answering the server's requests meanwhile.
 
         Raises TargetFailure.
@@ -68,13 +75,14 @@ class Http:
                 if method == "initialize":
                     self._session = response.headers.get("mcp-session-id")
                 for received in _messages(response, time.monotonic() + self._target.timeout):
-                    self._record.received(received)
-                    if "method" in received:
-                        if "id" in received:
-                            self._post(response_to(received, answer))
-                    elif received.get("id") in (message["id"], None):
-                        # A request that was rejected before its id was read is answered with null.
+                    body = received.body
+                    # A request that was rejected before its id was read is answered with null.
+                    ends = "method" not in body and body.get("id") in (message["id"], None)
+                    self._record.received(body, received.size, response=ends)
+                    if ends:
                         return received
+                    if "method" in body and "id" in body:
+                        self._post(response_to(body, answer))
         except httpx2.TimeoutException as error:
             raise TargetFailure(
                 f"no reply to {method} within {self._target.timeout:g} s"
@@ -85,13 +93,20 @@ class Http:
         self._record.received({"notJsonRpc": f"{status} without a JSON-RPC response"})
         if response.is_redirect:
             status += f" (a redirect to {response.headers.get('location')}; not followed)"
-        raise TargetFailure(f"{method} was answered with {status} and no JSON-RPC response")
+        reason = f"{method} was answered with {status} and no JSON-RPC response"
+        if response.status_code in (401, 403):
+            raise NotLetIn(reason, response.status_code)
+        raise TargetFailure(reason)
 
     def _post(self, message: Json) -> None:
         self._record.sent(message)
         headers = self._headers({"content-type": "application/json"})
         try:
-            self._client.post(self._url, content=json.dumps(message), headers=headers)
+            # What the server answers is of no use, and may have no end.
+            with self._client.stream(
+                "POST", self._url, content=json.dumps(message), headers=headers
+            ):
+                pass
         except httpx2.HTTPError as error:
             raise TargetFailure(f"posting to {self._url} failed: {error}") from error
 
@@ -120,29 +135,34 @@ class Http:
             if response.status_code != 200:
                 return
             for text in _events(response, deadline=float("inf")):
-                message = parsed(text)
-                if message is not None and "method" in message:
-                    self._record.received(message)
-                    if "id" in message and self._answer is not None:
-                        self._post(response_to(message, self._answer))
+                received = read(text)
+                if received is not None and "method" in received.body:
+                    self._record.received(received.body, received.size)
+                    if "id" in received.body and self._answer is not None:
+                        self._post(response_to(received.body, self._answer))
 
     def close(self) -> None:
         """End the session, and close the connections."""
         if self._session is not None:
-            with contextlib.suppress(httpx2.HTTPError):
-                self._client.delete(self._url, headers=self._headers({}))
+            with (
+                contextlib.suppress(httpx2.HTTPError),
+                self._client.stream("DELETE", self._url, headers=self._headers({})),
+            ):
+                pass
         self._client.close()
 
 
-def _messages(response: httpx2.Response, deadline: float) -> Iterator[Json]:
+def _messages(response: httpx2.Response, deadline: float) -> Iterator[Received]:
     """Yield the JSON-RPC messages of a response body, whether it is JSON or an event stream."""
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise TargetFailure("the server compressed its reply, which the suite does not accept")
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     streamed = kind == EVENT_STREAM
     texts = _events(response, deadline) if streamed else iter([_body(response, deadline)])
     for text in texts:
-        message = parsed(text)
-        if message is not None and message.get("jsonrpc") == "2.0":
-            yield message
+        received = read(text)
+        if received is not None and received.body.get("jsonrpc") == "2.0":
+            yield received
 
 
 def _body(response: httpx2.Response, deadline: float) -> str:

@@ -11,16 +11,20 @@ from banking_server.conformance.message import Json
 from banking_server.conformance.target.channel import (
     MESSAGE_BYTES,
     Ask,
+    Received,
     Record,
     Target,
     TargetFailure,
-    parsed,
+    read,
     response_to,
 )
 from banking_server.conformance.target.child_process import CannotStart, ChildProcess
 
-QUEUED_LINES: Final = 1000
+QUEUED_LINES: Final = 1
 """Lines that wait to be read; a server that floods its output is slowed down, not followed."""
+
+UNREAD_ANSWERS: Final = 1000
+"""Messages that wait for the server to read them. One that asks and does not read ends the run."""
 
 NOISE: Final = 20
 """Lines that are not JSON objects and are kept to be shown."""
@@ -39,7 +43,7 @@ class Stdio:
         except CannotStart as error:
             raise TargetFailure(str(error)) from error
         self._lines: queue.Queue[bytes | None] = queue.Queue(QUEUED_LINES)
-        self._outbox: queue.Queue[bytes | None] = queue.Queue()
+        self._outbox: queue.Queue[bytes | None] = queue.Queue(UNREAD_ANSWERS)
         # A thread each, since a server that does not read, or does not write, blocks its pipe.
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._writer = threading.Thread(target=self._write, daemon=True)
@@ -60,9 +64,14 @@ class Stdio:
 
     def _send(self, message: Json) -> None:
         self._record.sent(message)
-        self._outbox.put(json.dumps(message).encode() + b"\n")
+        try:
+            self._outbox.put_nowait(json.dumps(message).encode() + b"\n")
+        except queue.Full:
+            raise TargetFailure(
+                f"the server did not read {UNREAD_ANSWERS} messages, and went on asking"
+            ) from None
 
-    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Json:
+    def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Received:
         """Send a request and return the response to it, answering the server's requests meanwhile.
 
         Raises TargetFailure.
@@ -88,18 +97,19 @@ class Stdio:
                 raise TargetFailure(
                     f"the server {how} instead of answering {message['method']}{self._last_words()}"
                 )
-            received = parsed(line)
+            received = read(line)
             if received is None:
                 noise += 1
                 if noise <= NOISE:
                     self._record.received({"notJson": line[:500].decode("utf-8", "replace")})
                 continue
-            self._record.received(received)
-            if "method" in received:
-                if "id" in received:
-                    self._send(response_to(received, answer))
-            elif received.get("id") == message["id"]:
+            body = received.body
+            ends = "method" not in body and body.get("id") == message["id"]
+            self._record.received(body, received.size, response=ends)
+            if ends:
                 return received
+            if "method" in body and "id" in body:
+                self._send(response_to(body, answer))
 
     def _last_words(self) -> str:
         lines = self._process.captured_errors().strip().splitlines()
@@ -114,7 +124,10 @@ class Stdio:
 
     def close(self) -> None:
         """Stop the server, and everything that it started."""
-        self._outbox.put(None)
+        with contextlib.suppress(
+            queue.Full
+        ):  # A server that does not read is stopped all the same.
+            self._outbox.put_nowait(None)
         self._writer.join(1.0)
         with self._process:
             self._process.stop()

@@ -1,10 +1,19 @@
 """What a directive looks like, and where it may stand."""
 
+import unicodedata
+from typing import Final
+
 from banking_server.chaining.directive import META_KEY
-from banking_server.conformance.report.judgement import Finding
+from banking_server.conformance.report.judgement import Finding, NotApplicable
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import InterimResult, ResultWithDirective
 from banking_server.conformance.values import shown
+
+TITLE_LENGTH: Final = 200
+"""Characters of a title at most."""
+
+NOT_PLAIN: Final = frozenset({"Cc", "Zl", "Zp"})
+"""Categories of characters that end a line, or control a terminal."""
 
 
 @check("tool-chaining-server-directive-well-formed", on=ResultWithDirective)
@@ -44,11 +53,43 @@ def no_unknown_members(result: ResultWithDirective) -> Finding | None:
     value = result.directive.value
     if not isinstance(value, dict):
         return None
-    unknown = sorted(value.keys() - {"tool", "arguments", "name"})
+    unknown = sorted(value.keys() - {"tool", "arguments", "title", "name"})
     return Finding(
         not unknown,
-        expected="no members besides `tool` and `arguments`",
+        expected="no members besides `tool`, `arguments` and `title`",
         seen=f"also {', '.join(unknown)}" if unknown else _shown(result),
+    )
+
+
+@check("tool-chaining-server-directive-i-json", on=ResultWithDirective)
+def directive_i_json(result: ResultWithDirective) -> Finding:
+    """Every parser reads the same from a directive, and nothing gets lost on the way."""
+    faults = result.directive.faults
+    return Finding(
+        not faults,
+        expected="I-JSON, with no number but those that RFC 8785 writes with the same value",
+        seen="; ".join(faults) or "such a directive",
+    )
+
+
+@check(
+    "tool-chaining-server-title-plain",
+    on=ResultWithDirective,
+    unseen=NotApplicable("no directive has a title"),
+)
+def title_plain(result: ResultWithDirective) -> Finding | None:
+    """The title, where there is one, is a short plain text on one line."""
+    value = result.directive.value
+    if not isinstance(value, dict) or "title" not in value:
+        return None
+    title = value["title"]
+    return Finding(
+        isinstance(title, str)
+        and 1 <= len(title) <= TITLE_LENGTH
+        and not any(unicodedata.category(each) in NOT_PLAIN for each in title),
+        expected=f"a text of 1 to {TITLE_LENGTH} characters on one line",
+        seen=f"title: {shown(title)}"
+        + (f", of {len(title)} characters" if isinstance(title, str) else ""),
     )
 
 

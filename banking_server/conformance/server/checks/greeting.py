@@ -6,7 +6,6 @@ from banking_server.chaining.directive import IDENTIFIER, META_KEY
 from banking_server.conformance.report.judgement import Finding, NotApplicable
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import Greeting, OtherResults
-from banking_server.conformance.server.reading import carries_directive
 from banking_server.conformance.specification import schema_of
 from banking_server.conformance.values import shown
 
@@ -52,12 +51,12 @@ def settings_valid(greeting: Greeting) -> Sequence[Finding]:
 @check("tool-chaining-server-no-directive-on-other-methods", on=OtherResults)
 def no_directive_on_other_methods(results: OtherResults) -> Finding:
     """Only results of `tools/call` carry directives."""
-    wrong = [
-        message for message in results.messages if carries_directive(message.body.get("result"))
-    ]
+    wrong = results.with_directive
+    methods = ", ".join(dict.fromkeys(results.methods))
     return Finding(
         not wrong,
         expected=f"no _meta.{META_KEY} on results other than that of tools/call",
-        seen=f"{len(wrong)} such results with one" if wrong else "none",
-        messages=wrong or results.messages,
+        seen=f"{sum(message.sender == 'server' for message in wrong)} such results with one"
+        if wrong
+        else f"none on {len(results.methods)} results of {methods}",
     )

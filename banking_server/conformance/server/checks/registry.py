@@ -18,8 +18,8 @@ class ServerCheck:
     """One check of servers, as code; what it is for stands in `specs/conformance/checks.yaml`."""
 
     id: str
-    on: type[Evidence]
-    """The kind of evidence that it judges, and no other."""
+    on: tuple[type[Evidence], ...]
+    """The kinds of evidence that it judges, and no other."""
     unseen: Untestable | NotApplicable
     """What to say if a run brought no such evidence, or none that concerns it."""
     judge: Callable[[Any], Said]
@@ -30,9 +30,13 @@ CHECKS: Final[dict[str, ServerCheck]] = {}
 
 
 def check(
-    check_id: str, *, on: type[E], unseen: Untestable | NotApplicable | None = None
+    check_id: str,
+    *,
+    on: type[E] | tuple[type[E], ...],
+    unseen: Untestable | NotApplicable | None = None,
 ) -> Callable[[Callable[[E], Said]], Callable[[E], Said]]:
-    """Register a function as the check `check_id`, to be called with each evidence of type `on`.
+    """Register a function as the check `check_id`, to be called with each evidence of type `on`,
+    or of these types.
 
     `unseen` takes the place of what the type of evidence itself says if there is none.
     """
@@ -40,7 +44,8 @@ def check(
     def register(judge: Callable[[E], Said]) -> Callable[[E], Said]:
         if check_id in CHECKS:
             raise ValueError(f"{check_id} is registered twice")
-        CHECKS[check_id] = ServerCheck(check_id, on, unseen or on.unseen, judge)
+        kinds = on if isinstance(on, tuple) else (on,)
+        CHECKS[check_id] = ServerCheck(check_id, kinds, unseen or kinds[0].unseen, judge)
         return judge
 
     return register

@@ -1,58 +1,102 @@
 """A call made again, in ways that must not change how it ends."""
 
-from banking_server.conformance.report.judgement import Finding, Untestable
+from typing import Final
+
+from banking_server.conformance.report.judgement import Finding
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import (
+    RepeatedInExperimental,
     RepeatedUnchanged,
     RepeatedUndeclared,
-    RepeatedWithLaterSettings,
+    RepeatedWithEmptySettings,
+    RepeatedWithLaterVersion,
     RepeatedWithMalformedProvenance,
+    RepeatedWithMalformedSettings,
     RepeatedWithProvenance,
+    RepeatedWithUnknownSettings,
     Repetition,
 )
-from banking_server.conformance.server.reading import ending, how_refused
+from banking_server.conformance.server.reading import content_of, ending
+from banking_server.conformance.values import shown
 
 
 @check("tool-chaining-server-same-input-same-directive", on=RepeatedUnchanged)
-def same_input_same_directive(repetition: RepeatedUnchanged) -> Finding | Untestable | None:
-    """The same call brings the same directive."""
-    return _ends_alike(repetition)
+def same_input_same_directive(repetition: RepeatedUnchanged) -> Finding | None:
+    """The same call names the same tool."""
+    return _with_directive(repetition)
 
 
-@check("tool-chaining-server-emits-to-undeclared-client", on=RepeatedUndeclared)
-def emits_to_undeclared_client(repetition: RepeatedUndeclared) -> Finding | Untestable | None:
+@check(
+    "tool-chaining-server-emits-to-undeclared-client",
+    on=(RepeatedUndeclared, RepeatedWithEmptySettings),
+)
+def emits_to_undeclared_client(repetition: Repetition) -> Finding | None:
     """A directive is for every client, declared or not."""
-    return _ends_alike(repetition)
+    return _with_directive(repetition)
 
 
-@check("tool-chaining-server-ignores-unknown-settings", on=RepeatedWithLaterSettings)
-def ignores_unknown_settings(
-    repetition: RepeatedWithLaterSettings,
-) -> Finding | Untestable | None:
+@check("tool-chaining-server-accepts-later-version", on=RepeatedWithLaterVersion)
+def accepts_later_version(repetition: RepeatedWithLaterVersion) -> Finding | None:
     """A client of a later version is served like any other."""
-    return _ends_alike(repetition)
+    return _with_directive(repetition)
+
+
+@check("tool-chaining-server-ignores-unknown-settings", on=RepeatedWithUnknownSettings)
+def ignores_unknown_settings(repetition: RepeatedWithUnknownSettings) -> Finding | None:
+    """A client whose settings say more is served like any other."""
+    return _with_directive(repetition)
+
+
+@check("tool-chaining-server-malformed-settings-absent", on=RepeatedWithMalformedSettings)
+def malformed_settings_absent(repetition: RepeatedWithMalformedSettings) -> Finding | None:
+    """A client whose settings are malformed is served like one that did not declare."""
+    return _with_directive(repetition)
+
+
+@check("tool-chaining-server-reads-experimental", on=RepeatedInExperimental)
+def reads_experimental(repetition: RepeatedInExperimental) -> Finding | None:
+    """On 2025-11-25 a declaration counts in either place."""
+    return _with_directive(repetition)
 
 
 @check("tool-chaining-server-provenance-changes-nothing", on=RepeatedWithProvenance)
-def provenance_changes_nothing(repetition: RepeatedWithProvenance) -> Finding | Untestable | None:
+def provenance_changes_nothing(repetition: RepeatedWithProvenance) -> Finding:
     """What a client says of its chain has no effect."""
-    return _ends_alike(repetition)
+    return _alike(repetition)
 
 
 @check("tool-chaining-server-ignores-malformed-provenance", on=RepeatedWithMalformedProvenance)
-def ignores_malformed_provenance(
-    repetition: RepeatedWithMalformedProvenance,
-) -> Finding | Untestable | None:
+def ignores_malformed_provenance(repetition: RepeatedWithMalformedProvenance) -> Finding:
     """Malformed provenance is not an error."""
-    return _ends_alike(repetition)
+    return _alike(repetition)
 
 
-def _ends_alike(repetition: Repetition) -> Finding | Untestable | None:
-    first, again = repetition.first, repetition.again
-    if repetition.alike and not repetition.has_directive:
+def _with_directive(repetition: Repetition) -> Finding | None:
+    if not repetition.has_directive and not repetition.differs:
         return None  # Two calls without a directive show nothing.
-    if repetition.elsewhere and how_refused(first) != how_refused(again):
-        return Untestable(f"on a separate connection the call ended differently: {ending(again)}")
+    return _alike(repetition)
+
+
+PART_NAMES: Final = {
+    "refusal": "whether it is an error",
+    "tool": "the tool that is named",
+    "arguments": "the arguments of the directive",
+    "content": "what the result says",
+    "words": "whether the directive is also said in words",
+}
+
+
+def _alike(repetition: Repetition) -> Finding:
+    first, again, differs = repetition.first, repetition.again, repetition.differs
+    if not differs:
+        what = f"the same {repetition.what}: {ending(first)}"
+        return Finding(True, expected=what, seen=ending(again))
+    parts = ", ".join(PART_NAMES[part] for part in PART_NAMES if part in differs)
+    content = "content" in differs or "words" in differs
     return Finding(
-        repetition.alike, expected=f"the same as before: {ending(first)}", seen=ending(again)
+        False,
+        expected=f"the same {repetition.what}: {ending(first)}"
+        + (f" and content {shown(content_of(first.final))}" if content else ""),
+        seen=f"every time something else in {parts}: {ending(again)}"
+        + (f" and content {shown(content_of(again.final))}" if content else ""),
     )

@@ -1,29 +1,53 @@
 """The call that a directive asks for: the tool, its arguments, and what must not be in them."""
 
-import json
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from jsonschema.validators import Draft202012Validator, validator_for
 from referencing import Registry
 
 from banking_server.conformance.message import Json
-from banking_server.conformance.report.judgement import Finding, NotApplicable
+from banking_server.conformance.report.judgement import Finding, NotApplicable, Untestable
+from banking_server.conformance.report.redaction import spellings
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import DirectiveBesideSecrets, ResultWithDirective
 from banking_server.conformance.values import shown
 
 
 @check("tool-chaining-server-names-listed-tool", on=ResultWithDirective)
-def names_listed_tool(result: ResultWithDirective) -> Finding | None:
-    """The tool is in the server's own list."""
+def names_listed_tool(result: ResultWithDirective) -> Finding | Untestable | None:
+    """The tool is in the server's own list, for this caller and right afterwards."""
+    return _is_listed(result)
+
+
+@check(
+    "tool-chaining-server-intermediary-renames",
+    on=ResultWithDirective,
+    unseen=NotApplicable("no scenario says `intermediary: true`"),
+)
+def intermediary_renames(result: ResultWithDirective) -> Finding | Untestable | None:
+    """An intermediary names the tool as its own list does."""
+    return _is_listed(result) if result.intermediary else None
+
+
+def _is_listed(result: ResultWithDirective) -> Finding | Untestable | None:
     if result.directive.tool is None:
         return None
+    if result.target is None and result.more is not None:
+        return Untestable(
+            f"{result.more}, none of them {result.directive.tool}; no more of it is read"
+        )
+    client = "a client that declared" if result.declared else "one that did not declare"
+    named = ", ".join(result.listed[:NAMES]) + (", …" if len(result.listed) > NAMES else "")
     return Finding(
         result.target is not None,
-        expected=f"a tool of tools/list: {', '.join(result.listed)}",
+        expected=f"a tool of tools/list, as it was read right afterwards as {client}: {named}",
         seen=result.directive.tool,
     )
+
+
+NAMES: Final = 30
+"""Names of a list that are shown."""
 
 
 @check("tool-chaining-server-names-visible-tool", on=ResultWithDirective)
@@ -141,10 +165,32 @@ def _first_fault(schema: Json, arguments: Json) -> str | None:
 @check("tool-chaining-server-no-secret-in-arguments", on=DirectiveBesideSecrets)
 def no_secret_in_arguments(seen: DirectiveBesideSecrets) -> Finding:
     """No secret travels in a directive, which others get to see."""
-    text = json.dumps(seen.directive.value, ensure_ascii=False)
-    held = [name for name, secret in seen.secrets.items() if secret in text]
+    held = [
+        name for name, secret in seen.secrets.items() if holds_secret(seen.directive.value, secret)
+    ]
     return Finding(
         not held,
         expected="none of the values that the scenario calls secret",
         seen=f"the value of {', '.join(held)}" if held else "none",
     )
+
+
+def holds_secret(value: Any, secret: str) -> bool:
+    """Return whether a JSON value holds a secret: in a text or a name, as it is or encoded.
+
+    A very short secret has to be a whole value: as a part, "1" would be found anywhere.
+    """
+    match value:
+        case dict():
+            return any(
+                holds_secret(name, secret) or holds_secret(item, secret)
+                for name, item in value.items()
+            )
+        case list():
+            return any(holds_secret(item, secret) for item in value)
+        case str():
+            return value == secret or any(each in value for each in spellings(secret))
+        case bool() | None:
+            return False
+        case _:
+            return str(value) == secret

@@ -1,22 +1,32 @@
 """The directive in words, for a client that does not know the extension, and what stands beside."""
 
-import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Final
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY
 from banking_server.conformance.message import Json
-from banking_server.conformance.report.judgement import Finding, NotApplicable
+from banking_server.conformance.report.judgement import Finding, NotApplicable, Untestable
 from banking_server.conformance.server.checks.registry import check
-from banking_server.conformance.server.evidence import ResultInWords, ResultWithDirective
-from banking_server.conformance.server.reading import SeenDirective
+from banking_server.conformance.server.evidence import PassedOn, ResultInWords, ResultWithDirective
+from banking_server.conformance.server.reading import (
+    SeenDirective,
+    is_for_assistant,
+    is_marked,
+    objects_in,
+    words_of,
+)
 from banking_server.conformance.values import same, shown
+
+NEXT_STEP: Final = "nextStep"
+"""The member of structured content that repeats the next step."""
+
+MALFORMED: Final = Untestable("the directive is malformed, so there is nothing to put in words")
 
 
 @check("tool-chaining-server-content-without-directive", on=ResultWithDirective)
 def content_without_directive(result: ResultWithDirective) -> Finding:
     """The content says something to a client that knows nothing of directives."""
-    others = len(result.content) - len(_wordings(result))
+    others = len(result.content) - len(words_of(result.content, result.directive))
     return Finding(
         others > 0,
         expected="at least one content item besides the one that words the directive",
@@ -29,7 +39,7 @@ def no_extra_text_for_declared_client(result: ResultWithDirective) -> Finding | 
     """A client that follows directives by itself gets none in words."""
     if not result.declared or result.directive.key is None:
         return None
-    wordings = len(_wordings(result))
+    wordings = len(words_of(result.content, result.directive))
     return Finding(
         not wordings,
         expected="no item that words the directive, since this client declared the extension",
@@ -38,16 +48,16 @@ def no_extra_text_for_declared_client(result: ResultWithDirective) -> Finding | 
 
 
 @check("tool-chaining-server-names-next-tool-in-text", on=ResultInWords)
-def names_next_tool_in_text(result: ResultInWords) -> Finding | None:
-    """The last item tells a model to make the call."""
+def names_next_tool_in_text(result: ResultInWords) -> Finding | Untestable:
+    """The last item tells a model which call comes next."""
     seen = result.directive
     if seen.key is None:
-        return None
+        return MALFORMED
     last = result.content[-1] if result.content else {}
     return Finding(
-        _words_fully(last, seen),
+        _words_end_with_arguments(last, seen),
         expected='a last item of type text with annotations.audience ["assistant"] that names '
-        f"{seen.tool} and holds its arguments as one JSON object: {shown(seen.arguments)}",
+        f"{seen.tool} and ends with its arguments as one JSON object: {shown(seen.arguments)}",
         seen=f"the last item: {shown(last)}",
     )
 
@@ -63,50 +73,80 @@ def marks_next_tool_text(result: ResultInWords) -> Sequence[Finding]:
         return []
     return [
         Finding(
-            _is_marked(item),
+            is_marked(item),
             expected=f'_meta: {{"{IDENTIFIER}": {{"describes": "{META_KEY}"}}}} on that item',
             seen=f"_meta: {shown(item.get('_meta'))}",
         )
-        for item in _wordings(result)
+        for item in words_of(result.content, result.directive)
     ]
 
 
-def _wordings(result: ResultWithDirective | ResultInWords) -> list[Json]:
-    """Return the items that word the directive: by their mark, or because they say it all."""
-    return [
-        item for item in result.content if _is_marked(item) or _words_fully(item, result.directive)
-    ]
-
-
-def _is_marked(item: Json) -> bool:
-    meta = item.get("_meta")
-    mark = meta.get(IDENTIFIER) if isinstance(meta, dict) else None
-    return isinstance(mark, dict) and mark.get("describes") == META_KEY
-
-
-def _words_fully(item: Json, seen: SeenDirective) -> bool:
-    annotations = item.get("annotations")
-    audience = annotations.get("audience") if isinstance(annotations, dict) else None
-    text = item.get("text")
-    return (
-        item.get("type") == "text"
-        and audience == ["assistant"]
-        and isinstance(text, str)
-        and seen.tool is not None
-        and seen.tool in text
-        and any(same(found, seen.arguments) for found in _objects_in(text))
+@check(
+    "tool-chaining-server-next-step-equals-directive",
+    on=ResultWithDirective,
+    unseen=NotApplicable("no structured content has a nextStep beside a directive"),
+)
+def next_step_equals_directive(result: ResultWithDirective) -> Finding | None:
+    """The next step in structured content is that of the directive, and nothing needs it."""
+    seen = result.directive
+    if NEXT_STEP not in result.structured or seen.key is None:
+        return None
+    step = result.structured[NEXT_STEP]
+    required = result.output_schema.get("required")
+    is_required = isinstance(required, list) and NEXT_STEP in required
+    alike = (
+        isinstance(step, dict)
+        and step.get("tool") == seen.tool
+        and same(step.get("arguments", {}), seen.arguments)
+    )
+    return Finding(
+        alike and not is_required,
+        expected=f"{NEXT_STEP} with tool {shown(seen.tool)} and arguments {shown(seen.arguments)}, "
+        "which the output schema does not require",
+        seen=shown(step) + (", which the output schema requires" if is_required else ""),
     )
 
 
-def _objects_in(text: str) -> Iterator[Any]:
-    """Yield every JSON object that stands somewhere in a text."""
-    decoder = json.JSONDecoder()
-    start = text.find("{")
-    while start >= 0:
-        try:
-            found, end = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
-            start = text.find("{", start + 1)
-            continue
-        yield found
-        start = text.find("{", end)
+@check(
+    "tool-chaining-server-no-next-step-for-declared-client",
+    on=ResultWithDirective,
+    unseen=NotApplicable("no structured content has a nextStep beside a directive"),
+)
+def no_next_step_for_declared_client(result: ResultWithDirective) -> Finding | None:
+    """A client that follows directives by itself gets none in structured content."""
+    has_one = NEXT_STEP in result.structured
+    if not result.declared or result.directive.key is None:
+        return None
+    return Finding(
+        not has_one,
+        expected=f"no {NEXT_STEP} in structuredContent, since this client declared the extension",
+        seen=f"{NEXT_STEP}: {shown(result.structured[NEXT_STEP])}" if has_one else "none",
+    )
+
+
+@check("tool-chaining-server-intermediary-removes-directive", on=PassedOn)
+def intermediary_removes_directive(result: PassedOn) -> Finding:
+    """Whoever followed a directive leaves nothing of it for others to follow again."""
+    left = [
+        *(["the directive"] if result.directive is not None else []),
+        *(["its words"] if words_of(result.content, result.directive) else []),
+        *([NEXT_STEP] if NEXT_STEP in result.structured else []),
+    ]
+    return Finding(
+        not left,
+        expected="neither the directive nor its words, since this server followed it",
+        seen=", ".join(left) or "neither",
+    )
+
+
+def _words_end_with_arguments(item: Json, seen: SeenDirective) -> bool:
+    text = item.get("text")
+    return (
+        is_for_assistant(item)
+        and isinstance(text, str)
+        and seen.tool is not None
+        and seen.tool in text
+        and any(
+            same(found, seen.arguments) and not rest.strip() for found, rest in objects_in(text)
+        )
+    )

@@ -1,0 +1,37 @@
+"""What stands in the place of `${name}` in a scenario."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+_REFERENCE: Final = re.compile(r"\$\{([^{}]*)\}")
+
+
+def references(value: Any) -> Iterator[str]:
+    """Yield the name of each `${name}`, wherever it stands in `value`."""
+    if isinstance(value, dict):
+        for item in value.values():
+            yield from references(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from references(item)
+    elif isinstance(value, str):
+        yield from _REFERENCE.findall(value)
+
+
+def filled(value: Any, values: Mapping[str, Any]) -> Any:
+    """Return `value` with known values in the place of `${name}`, wherever it stands in it.
+
+    A text that is nothing but `${name}` becomes the value itself, whatever its type. A name that
+    is not known, as it could not be captured, stays as it is.
+    """
+    if isinstance(value, dict):
+        return {key: filled(item, values) for key, item in value.items()}
+    if isinstance(value, list):
+        return [filled(item, values) for item in value]
+    if isinstance(value, str):
+        whole = _REFERENCE.fullmatch(value)
+        if whole is not None and whole[1] in values:
+            return values[whole[1]]
+        return _REFERENCE.sub(lambda match: str(values.get(match[1], match[0])), value)
+    return value

@@ -1,0 +1,77 @@
+"""The values that stand under names while a scenario is played, and which of them are secret."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from banking_server.conformance.report.redaction import Redaction
+from banking_server.conformance.scenario_file import ScenarioError
+from banking_server.conformance.server.captures import captured
+from banking_server.conformance.server.scenario import Capture, ServerScenario
+from banking_server.conformance.target.connection import ToolCall
+
+
+def given_values(scenario: ServerScenario, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values that a scenario begins with, by name.
+
+    Raises ScenarioError if a variable that it names is not set.
+    """
+    values: dict[str, Any] = {}
+    for name, value in scenario.values.items():
+        if value.environment is None:
+            values[name] = value.value
+        else:
+            values[name] = _variable(environment, value.environment, f"{scenario.name}: {name}")
+    return values
+
+
+def headers_of(
+    scenario: ServerScenario, caller: str, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """Return the headers of a caller. Raises ScenarioError if a variable is not set."""
+    return {
+        header: _variable(environment, variable, f"{scenario.name}: caller {caller}: {header}")
+        for header, variable in scenario.callers[caller].headers.items()
+    }
+
+
+def _variable(environment: Mapping[str, str], name: str, place: str) -> str:
+    if not environment.get(name):
+        raise ScenarioError(f"scenario {place}: the environment variable {name} is not set")
+    return environment[name]
+
+
+class Values:
+    """What is known so far."""
+
+    def __init__(self, redaction: Redaction) -> None:
+        self._redaction = redaction
+        self.named: dict[str, Any] = {}
+        self.secrets: dict[str, str] = {}
+        """Each secret by a name that may be shown."""
+
+    def give(self, name: str, value: Any, *, secret: bool) -> None:
+        """Put a value under a name."""
+        self.named[name] = value
+        if secret:
+            self.keep_secret(name, value)
+
+    def keep_secret(self, name: str, value: Any) -> None:
+        """Let no report show a value, and no directive hold it."""
+        self.secrets[name] = str(value)
+        self._redaction.add(str(value))
+
+    def captured(
+        self, captures: Mapping[str, Capture], call: ToolCall
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Return what a result holds of `captures`, and the names of what it does not hold."""
+        found: dict[str, Any] = {}
+        absent: list[str] = []
+        for name, capture in captures.items():
+            value = captured(capture, call.final.result or {})
+            if value is None:
+                absent.append(name)
+                continue
+            found[name] = value
+            if capture.secret:
+                self.keep_secret(name, value)
+        return found, absent

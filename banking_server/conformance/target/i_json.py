@@ -1,0 +1,89 @@
+"""Is a directive I-JSON (RFC 7493), with no number that RFC 8785 would change?
+
+A parser hides what this is about, such as a name that stands twice. So the message is read once
+more, as text.
+"""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+from banking_server.chaining.directive import META_KEY
+
+_PLACE: Final = ("result", "_meta", META_KEY)
+
+
+class _Number(str):
+    """A number as it is written."""
+
+
+class _Members(list[tuple[str, Any]]):
+    """The members of an object, in order; a name may stand twice."""
+
+
+def directive_faults(text: str | bytes) -> tuple[str, ...]:
+    """Say what in the directive of a response is not I-JSON; nothing if it has no directive.
+
+    `text` is a message that can be parsed.
+    """
+    quoted = f'"{META_KEY}"'
+    if not (quoted.encode() in text if isinstance(text, bytes) else quoted in text):
+        return ()
+    value = json.loads(
+        text,
+        object_pairs_hook=_Members,
+        parse_int=_Number,
+        parse_float=_Number,
+        parse_constant=_Number,
+    )
+    for name in _PLACE:
+        found = [item for key, item in value if key == name] if isinstance(value, _Members) else []
+        if not found:
+            return ()
+        value = found[-1]
+    return tuple(dict.fromkeys(_faults(value)))
+
+
+def _faults(value: Any) -> Iterator[str]:
+    if isinstance(value, _Members):
+        names = [name for name, _ in value]
+        for name in dict.fromkeys(names):
+            if names.count(name) > 1:
+                yield f"the name {json.dumps(name)} stands {names.count(name)} times in one object"
+        for name, item in value:
+            yield from _in_text(name)
+            yield from _faults(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _faults(item)
+    elif isinstance(value, _Number):
+        if not _is_kept(value):
+            shown = value if len(value) <= 40 else value[:40] + "…"
+            yield f"the number {shown}, which RFC 8785 writes as {_as_double(value)}"
+    elif isinstance(value, str):
+        yield from _in_text(value)
+
+
+def _is_kept(number: str) -> bool:
+    """Return whether RFC 8785, which knows doubles only, writes a number with the same value."""
+    try:
+        return Decimal(number) == Decimal(repr(float(number)))
+    except InvalidOperation:
+        return False
+
+
+def _as_double(number: str) -> str:
+    double = float(number)
+    return (
+        "nothing: no double holds it" if double in (float("inf"), -float("inf")) else repr(double)
+    )
+
+
+def _in_text(text: str) -> Iterator[str]:
+    for character in text:
+        point = ord(character)
+        if 0xD800 <= point <= 0xDFFF:
+            yield f"a lone surrogate, U+{point:04X}"
+        elif point & 0xFFFE == 0xFFFE or 0xFDD0 <= point <= 0xFDEF:
+            yield f"a code point that is no character, U+{point:04X}"
