@@ -3,9 +3,16 @@
 Which check each one fails stands in `specs/conformance/mutants.yaml`.
 """
 
-from .small_server import ID, Refusal, SmallServer
+import json
+from urllib.parse import quote
+
+from .small_proxy import SmallProxy
+from .small_server import ID, SESSION, Refusal, SmallServer
 
 SERVER_MUTANTS = {}
+PHRASE = 'open "sesame" \\ now'
+BIG = 9007199254740993
+NOTIFY = {"tool": "notify_team", "arguments": {"order": "1"}}
 
 
 def mutant(name):
@@ -39,7 +46,21 @@ sends("names-app-tool", {"tool": "app_view", "arguments": {"order": "1"}})
 sends("argument-missing", {"tool": "notify_team", "arguments": {}})
 sends("argument-of-wrong-type", {"tool": "notify_team", "arguments": {"order": 1}})
 sends("argument-undeclared", {"tool": "notify_team", "arguments": {"order": "1", "urgent": True}})
-sends("secret-in-arguments", {"tool": "notify_team", "arguments": {"order": "1 (hunter2-secret)"}})
+sends("secret-in-arguments", {"tool": "notify_team", "arguments": {"order": f"1 ({SESSION})"}})
+sends("secret-of-the-caller", {"tool": "notify_team", "arguments": {"order": PHRASE}})
+sends(
+    "secret-inside-json",
+    {"tool": "notify_team", "arguments": {"order": json.dumps({"phrase": PHRASE})}},
+)
+sends(
+    "secret-in-a-url",
+    {"tool": "notify_team", "arguments": {"order": f"https://example.com/?p={quote(PHRASE)}"}},
+)
+sends("title-is-a-number", {**NOTIFY, "title": 7})
+sends("title-too-long", {**NOTIFY, "title": "x" * 201})
+sends("title-of-two-lines", {**NOTIFY, "title": "Notify\nthe team"})
+sends("half-a-surrogate-pair", {"tool": "notify_team", "arguments": {"order": "\ud83d"}})
+sends("number-no-double-holds", {"tool": "notify_team", "arguments": {"order": "1", "price": BIG}})
 
 
 @mutant("settings-version-zero")
@@ -51,7 +72,7 @@ class SettingsVersionZero(SmallServer):
 @mutant("refuses-unknown-settings")
 class RefusesUnknownSettings(SmallServer):
     def attach(self, result, directive, request):
-        if request.capabilities.get("extensions", {}).get(ID) in (None, {"version": 1}):
+        if not request.declared or set(request.settings) <= {"version"}:
             super().attach(result, directive, request)
 
 
@@ -119,6 +140,138 @@ class DirectiveOnToolsList(SmallServer):
         return {**super().list_tools(request), "_meta": {"nextTool": self.colour_directive()}}
 
 
+@mutant("directive-on-later-list")
+class DirectiveOnLaterList(SmallServer):
+    def list_tools(self, request):
+        page = super().list_tools(request)
+        return {**page, "_meta": {"nextTool": NOTIFY}} if self.calls > 2 else page
+
+
+@mutant("directive-on-ping")
+class DirectiveOnPing(SmallServer):
+    only_in = "2025-11-25"
+
+    def ping(self):
+        return {"_meta": {"nextTool": NOTIFY}}
+
+
+@mutant("lists-for-declared-only")
+class ListsForDeclaredOnly(SmallServer):
+    def listed(self, request):
+        return [tool for tool in self.tools if request.declared or tool["name"] != "ask_manager"]
+
+
+@mutant("gone-when-named")
+class GoneWhenNamed(SmallServer):
+    coloured = False
+
+    def colour_directive(self):
+        self.coloured = True
+        return NOTIFY
+
+    def listed(self, request):
+        gone = "notify_team" if self.coloured else None
+        return [tool for tool in self.tools if tool["name"] != gone]
+
+
+@mutant("name-twice")
+class NameTwice(SmallServer):
+    def written(self, message):
+        return super().written(message).replace('{"order": "1"}', '{"order": "2", "order": "1"}')
+
+
+@mutant("number-beyond-doubles")
+class NumberBeyondDoubles(SmallServer):
+    def colour_directive(self):
+        return {"tool": "notify_team", "arguments": {"order": "1", "price": 1e308}}
+
+    def written(self, message):
+        return super().written(message).replace("1e+308", "1e400")
+
+
+@mutant("words-do-not-end-with-arguments")
+class WordsDoNotEndWithArguments(SmallServer):
+    def in_words(self, directive):
+        words = super().in_words(directive)
+        return {**words, "text": f"{words['text']}, and no other."}
+
+
+@mutant("next-step-differs")
+class NextStepDiffers(SmallServer):
+    def next_step(self, directive):
+        return {"tool": directive["tool"], "arguments": {}}
+
+
+@mutant("next-step-required")
+class NextStepRequired(SmallServer):
+    def listed(self, request):
+        return [
+            {**tool, "outputSchema": {**tool["outputSchema"], "required": ["said", "nextStep"]}}
+            for tool in self.tools
+        ]
+
+
+@mutant("next-step-for-declared-client")
+class NextStepForDeclaredClient(SmallServer):
+    def attach(self, result, directive, request):
+        super().attach(result, directive, request)
+        result["structuredContent"]["nextStep"] = self.next_step(directive)
+
+
+@mutant("no-directive-for-empty-settings")
+class NoDirectiveForEmptySettings(SmallServer):
+    def attach(self, result, directive, request):
+        if request.settings != {}:
+            super().attach(result, directive, request)
+
+
+@mutant("words-for-empty-settings")
+class WordsForEmptySettings(SmallServer):
+    def attach(self, result, directive, request):
+        super().attach(result, directive, request)
+        if request.settings == {}:
+            result["content"].append(self.in_words(directive))
+
+
+@mutant("refuses-later-version")
+class RefusesLaterVersion(SmallServer):
+    def call(self, request):
+        if (request.settings or {}).get("version", 1) != 1 and request.declared:
+            raise Refusal(-32602, "Unknown version")
+        return super().call(request)
+
+
+@mutant("words-for-later-version")
+class WordsForLaterVersion(SmallServer):
+    def attach(self, result, directive, request):
+        super().attach(result, directive, request)
+        if request.declared and request.settings.get("version", 1) > 1:
+            self.attach_words(result, directive)
+
+
+@mutant("takes-malformed-settings")
+class TakesMalformedSettings(SmallServer):
+    def attach(self, result, directive, request):
+        result["_meta"] = {"nextTool": directive}
+        if request.settings is None:
+            self.attach_words(result, directive)
+
+
+@mutant("refuses-malformed-settings")
+class RefusesMalformedSettings(SmallServer):
+    def call(self, request):
+        if request.settings is not None and not request.declared:
+            raise Refusal(-32602, "Malformed settings")
+        return super().call(request)
+
+
+@mutant("reads-extensions-only")
+class ReadsExtensionsOnly(SmallServer):
+    def call(self, request):
+        request.capabilities = {**request.capabilities, "experimental": {}}
+        return super().call(request)
+
+
 @mutant("no-content-of-its-own")
 class NoContentOfItsOwn(SmallServer):
     def attach(self, result, directive, request):
@@ -128,23 +281,42 @@ class NoContentOfItsOwn(SmallServer):
 
 @mutant("chain-opens-doors")
 class ChainOpensDoors(SmallServer):
-    def refund(self, request):
-        return self.says("Refunded.") if request.provenance else super().refund(request)
+    def lets_in(self, request):
+        return request.provenance is not None or super().lets_in(request)
+
+
+@mutant("previous-tool-opens-doors")
+class PreviousToolOpensDoors(SmallServer):
+    def lets_in(self, request):
+        shown = request.provenance if isinstance(request.provenance, dict) else {}
+        return shown.get("previousTool") == "ask_manager" or super().lets_in(request)
+
+
+@mutant("chain-id-opens-doors")
+class ChainIdOpensDoors(SmallServer):
+    def __init__(self):
+        super().__init__()
+        self.authorized = set()
+
+    def lets_in(self, request):
+        shown = request.provenance if isinstance(request.provenance, dict) else {}
+        if super().lets_in(request):
+            self.authorized.add(str(shown.get("chainId")))
+            return True
+        return shown.get("chainId") in self.authorized
 
 
 @mutant("cycle")
 class Cycle(SmallServer):
-    def run(self, name, arguments, request):
-        if name == "notify_team":
-            return self.says("Asking again."), self.directive("ask_manager", arguments)
-        return super().run(name, arguments, request)
+    def notify_team(self, arguments, request):
+        return self.says("Asking again."), self.directive("ask_manager", arguments)
 
 
 @mutant("chain-of-eight")
 class ChainOfEight(SmallServer):
     def run(self, name, arguments, request):
         level = int(arguments.get("reason") or 0) + 1
-        if name != "ask_manager" or level > 5:
+        if name != "ask_manager" or level > 5 or "chair" not in arguments["order"]:
             return super().run(name, arguments, request)
         onward = {"order": arguments["order"], "reason": str(level)}
         return self.says("Escalated."), {"tool": "ask_manager", "arguments": onward}
@@ -154,23 +326,98 @@ class ChainOfEight(SmallServer):
 class DifferentEveryTime(SmallServer):
     def place_order(self, arguments, request):
         result, directive = super().place_order(arguments, request)
-        if directive is not None:
-            directive["arguments"]["order"] += f" #{self.calls}"
+        if directive is not None and self.calls % 2:
+            directive["tool"] = "notify_team"
         return result, directive
+
+
+def is_follow_up(request):
+    """Return whether a call has well-formed provenance of a follow-up call."""
+    shown = request.provenance if isinstance(request.provenance, dict) else {}
+    return shown.get("level", 1) != 1 and isinstance(shown.get("previousTool"), str)
 
 
 @mutant("provenance-ends-chain")
 class ProvenanceEndsChain(SmallServer):
     def place_order(self, arguments, request):
         result, directive = super().place_order(arguments, request)
-        shown = request.provenance if isinstance(request.provenance, dict) else {}
-        return result, None if shown.get("level") == 2 else directive
+        return result, None if is_follow_up(request) else directive
 
 
-@mutant("rejects-malformed-provenance")
-class RejectsMalformedProvenance(SmallServer):
+@mutant("provenance-changes-words")
+class ProvenanceChangesWords(SmallServer):
+    def place_order(self, arguments, request):
+        result, directive = super().place_order(arguments, request)
+        if is_follow_up(request):
+            result = self.says("A manager has agreed already.")
+        return result, directive
+
+
+@mutant("provenance-changes-follow-up")
+class ProvenanceChangesFollowUp(SmallServer):
+    def notify_team(self, arguments, request):
+        if is_follow_up(request):
+            return self.says("The team knows already."), None
+        return super().notify_team(arguments, request)
+
+
+@mutant("refuses-follow-up")
+class RefusesFollowUp(SmallServer):
+    def notify_team(self, arguments, request):
+        if is_follow_up(request):
+            return {**self.says("Only people may do this."), "isError": True}, None
+        return super().notify_team(arguments, request)
+
+
+def refuses_provenance(name, is_wrong):
+    """Register a server for which provenance that is malformed in one way is an error."""
+
     def call(self, request):
-        shown = request.provenance or {"chainId": "none"}
-        if not isinstance(shown, dict) or not isinstance(shown.get("chainId"), str):
+        if ID in request.meta and is_wrong(request.meta[ID]):
             raise Refusal(-32602, "Malformed provenance")
-        return super().call(request)
+        return SmallServer.call(self, request)
+
+    SERVER_MUTANTS[name] = type(name, (SmallServer,), {"call": call})
+
+
+def member(name):
+    return lambda shown: isinstance(shown, dict) and name(shown)
+
+
+refuses_provenance("rejects-malformed-provenance", lambda shown: isinstance(shown, str))
+refuses_provenance("rejects-null-provenance", lambda shown: shown is None)
+refuses_provenance(
+    "rejects-long-chain-id", member(lambda shown: len(str(shown.get("chainId"))) > 128)
+)
+refuses_provenance(
+    "rejects-missing-previous-tool",
+    member(lambda shown: shown.get("level") == 2 and "previousTool" not in shown),
+)
+refuses_provenance(
+    "rejects-null-previous-tool",
+    member(lambda shown: "previousTool" in shown and shown["previousTool"] is None),
+)
+refuses_provenance(
+    "rejects-previous-tool-at-level-1",
+    member(lambda shown: shown.get("level") == 1 and "previousTool" in shown),
+)
+
+
+@mutant("renames-all-but-directives")
+class RenamesAllButDirectives(SmallProxy):
+    def rename_directive(self, directive):
+        return directive
+
+
+@mutant("followed-directive-stays")
+class FollowedDirectiveStays(SmallProxy):
+    def merged(self, first, last):
+        directive = self.rename_directive(first["_meta"]["nextTool"])
+        return {**super().merged(first, last), "_meta": {"nextTool": directive}}
+
+
+@mutant("words-of-followed-directive-stay")
+class WordsOfFollowedDirectiveStay(SmallProxy):
+    def merged(self, first, last):
+        content = [*first["content"], *last["content"]]
+        return {**super().merged(first, last), "content": content}

@@ -13,15 +13,28 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 ID = "com.example/tool-chaining"
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 META = "io.modelcontextprotocol/"
+SESSION = "s-4711-alice"
 FORM = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
 
 
 def tool(name, required=(), optional=(), **more):
     properties = {key: {"type": "string"} for key in (*required, *optional)}
-    if "quantity" in properties:
-        properties["quantity"] = {"type": "integer"}
+    for number in ("quantity", "price"):
+        if number in properties:
+            properties[number] = {"type": "integer" if number == "quantity" else "number"}
     schema = {"type": "object", "properties": properties, "required": list(required)}
-    return {"name": name, "inputSchema": schema, "annotations": {"readOnlyHint": True}, **more}
+    output = {
+        "type": "object",
+        "properties": {"said": {"type": "string"}, "nextStep": {"type": "object"}},
+        "required": ["said"],
+    }
+    return {
+        "name": name,
+        "inputSchema": schema,
+        "outputSchema": output,
+        "annotations": {"readOnlyHint": True},
+        **more,
+    }
 
 
 class Refusal(Exception):
@@ -47,9 +60,18 @@ class Request:
         """Legacy: puts a question to the client and returns its answer."""
 
     @property
+    def settings(self):
+        """What the client declared; None if nothing."""
+        for key in ("extensions",) if self.modern else ("extensions", "experimental"):
+            place = self.capabilities.get(key) or {}
+            if ID in place:
+                return place[ID]
+        return None
+
+    @property
     def declared(self):
-        places = [self.capabilities.get(key) or {} for key in ("extensions", "experimental")]
-        return any(ID in place for place in places)
+        version = self.settings.get("version", 1) if isinstance(self.settings, dict) else 0
+        return isinstance(version, int) and version >= 1
 
     @property
     def provenance(self):
@@ -60,15 +82,16 @@ class SmallServer:
     """A shop: large orders go to a manager, who has the team notified."""
 
     tools = (
-        tool("login", ["user"]),
+        tool("login", ["user", "phrase"]),
         tool("place_order", ["sku", "quantity"]),
         tool("ask_manager", ["order"], ["reason"]),
-        tool("notify_team", ["order"]),
+        tool("notify_team", ["order"], ["price"]),
         tool("pick_colour", ["sku"]),
-        tool("refund", ["order"]),
         tool("app_view", ["order"], _meta={"ui": {"visibility": ["app"]}}),
     )
     page_size = 3
+    scenario = "shop.yaml"
+    """The file that says how it is exercised."""
 
     def __init__(self):
         self.calls = 0
@@ -100,6 +123,8 @@ class SmallServer:
             return self.discover()
         if request.method == "initialize":
             return self.initialize()
+        if request.method == "ping" and not request.modern:
+            return self.ping()
         if request.method == "tools/list":
             return self.list_tools(request)
         if request.method == "tools/call":
@@ -108,6 +133,13 @@ class SmallServer:
 
     def settings(self):
         return {"version": 1}
+
+    def ping(self):
+        return {}
+
+    def written(self, message):
+        """Return a message as it goes on the wire."""
+        return json.dumps(message)
 
     def discover(self):
         return {
@@ -127,10 +159,14 @@ class SmallServer:
 
     def list_tools(self, request):
         start = int(request.params.get("cursor") or 0)
-        page = {"tools": list(self.tools[start : start + self.page_size])}
-        if start + self.page_size < len(self.tools):
+        tools = self.listed(request)
+        page = {"tools": list(tools[start : start + self.page_size])}
+        if start + self.page_size < len(tools):
             page["nextCursor"] = str(start + self.page_size)
         return {**page, "ttlMs": 0, "cacheScope": "private"} if request.modern else page
+
+    def listed(self, request):
+        return self.tools
 
     # Tools
 
@@ -148,17 +184,17 @@ class SmallServer:
     def run(self, name, arguments, request):
         """Run a tool; return its result and its directive, if it has one."""
         if name == "login":
-            return self.says("Your password is hunter2-secret."), None
+            return self.says(f"Your session is {SESSION}."), None
         if name == "place_order":
             return self.place_order(arguments, request)
         if name == "ask_manager":
             return self.says("The manager was asked."), self.directive("notify_team", arguments)
         if name == "notify_team":
-            return self.says("The team knows."), None
+            if not self.lets_in(request):
+                return {**self.says("Please sign in first."), "isError": True}, None
+            return self.notify_team(arguments, request)
         if name == "pick_colour":
             return self.says(f"It will be {self.answer(request)}."), self.colour_directive()
-        if name == "refund":
-            return self.refund(request), None
         raise Refusal(-32602, f"Unknown tool: {name}")
 
     def place_order(self, arguments, request):
@@ -167,28 +203,40 @@ class SmallServer:
         order = f"{arguments['quantity']} x {arguments['sku']}"
         return self.says("A manager has to agree."), self.directive("ask_manager", {"order": order})
 
+    def notify_team(self, arguments, request):
+        return self.says("The team knows."), None
+
+    def lets_in(self, request):
+        """Return whether the caller has signed in."""
+        return request.meta.get("session") == SESSION
+
     def directive(self, name, arguments):
-        return {"tool": name, "arguments": {"order": arguments["order"]}}
+        title = "A manager has to look at it"
+        return {"tool": name, "arguments": {"order": arguments["order"]}, "title": title}
 
     def colour_directive(self):
         """The directive of a step that is neither repeated nor followed."""
         return {"tool": "notify_team", "arguments": {"order": "1"}}
 
-    def refund(self, request):
-        return {**self.says("You may not."), "isError": True}
-
     def says(self, text):
-        return {"content": [{"type": "text", "text": text}]}
+        return {"content": [{"type": "text", "text": text}], "structuredContent": {"said": text}}
 
     def attach(self, result, directive, request):
         result["_meta"] = {"nextTool": directive}
         if not request.declared:
-            result["content"].append(self.in_words(directive))
+            self.attach_words(result, directive)
+
+    def attach_words(self, result, directive):
+        result["content"].append(self.in_words(directive))
+        result["structuredContent"]["nextStep"] = self.next_step(directive)
+
+    def next_step(self, directive):
+        return {"tool": directive["tool"], "arguments": directive["arguments"]}
 
     def in_words(self, directive):
         return {
             "type": "text",
-            "text": f"Next: {directive['tool']} with {json.dumps(directive['arguments'])}, once.",
+            "text": f"Next: {directive['tool']}, once, with {json.dumps(directive['arguments'])}",
             "annotations": {"audience": ["assistant"]},
             "_meta": {ID: {"describes": "nextTool"}},
         }
@@ -221,7 +269,7 @@ def serve_stdio(server):
     state = {}
 
     def send(message):
-        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.write(server.written(message) + "\n")
         sys.stdout.flush()
 
     def ask(params):
@@ -263,7 +311,7 @@ def http_server(server, required_header=None):
                 return self.plain(202)
             if self.streaming:
                 return self.event(answer)
-            data = json.dumps(answer).encode()
+            data = server.written(answer).encode()
             self.send_response(200)
             if session:
                 self.send_header("mcp-session-id", session)
@@ -291,7 +339,9 @@ def http_server(server, required_header=None):
             return box.wait()
 
         def event(self, message):
-            self.wfile.write(f": comment\nevent: message\ndata: {json.dumps(message)}\n\n".encode())
+            self.wfile.write(
+                f": comment\nevent: message\ndata: {server.written(message)}\n\n".encode()
+            )
             self.wfile.flush()
 
         def do_GET(self):

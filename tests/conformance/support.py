@@ -43,8 +43,9 @@ def scripts() -> tuple[ClientScript, ...]:
 
 
 @cache
-def shop() -> ServerScenario:
-    return load_server_scenario(SHOP)
+def scenario_of(kind: type[SmallServer]) -> ServerScenario:
+    """Return how a server of this kind is exercised."""
+    return load_server_scenario(HERE / kind.scenario)
 
 
 def all_checks(side: Any) -> frozenset[str]:
@@ -67,7 +68,7 @@ def examine_server(
     with serving(kind()) as url:
         return run_server(
             Target(url=url, timeout=20),
-            [shop()] if scenarios is None else scenarios,
+            [scenario_of(kind)] if scenarios is None else scenarios,
             eras,
             all_checks("server"),
             Redaction(),

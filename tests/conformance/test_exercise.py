@@ -18,9 +18,10 @@ description: The order is what the set-up captured.
 setup:
   - id: sign-in
     call: login
-    arguments: {user: alice}
+    arguments: {user: alice, phrase: x}
     capture:
-      password: {text: 'password is (\\S+)\\.'}
+      password: {text: 'session is (\\S+)\\.'}
+meta: {session: "${password}"}
 steps:
   - id: ask
     call: ask_manager

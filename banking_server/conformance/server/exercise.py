@@ -66,7 +66,8 @@ class Made:
     call: ToolCall
     who: str
     """The caller, with everything that went along and may say who calls."""
-    provenance: Any = Absent.ABSENT
+    chain: Json | None = None
+    """Its provenance, if it was a follow-up call."""
 
 
 class Exercise:
@@ -195,14 +196,16 @@ class Exercise:
             elicitation=step.elicitation,
             provenance=claimed,
         )
-        self._remember(call, calling, step.meta, claimed)
+        self._remember(call, calling, step.meta)
         return call
 
-    def _remember(self, call: ToolCall, calling: Calling, meta: Json, claimed: Any) -> None:
+    def _remember(
+        self, call: ToolCall, calling: Calling, meta: Json, chain: Json | None = None
+    ) -> None:
         """Keep a call that succeeded: it shows for whom it does."""
         if is_refused(call):
             return
-        self._made.append(Made(call, self._who(calling, meta), claimed))
+        self._made.append(Made(call, self._who(calling, meta), chain))
 
     def _who(self, calling: Calling, meta: Json) -> str:
         return identity([calling.caller, filled(meta, self._known(calling))])
@@ -339,12 +342,8 @@ class Exercise:
 
     def _claims(self, step: Step, allowed: Sequence[Made]) -> Iterator[Json]:
         """Yield what a stranger could say of a chain: first what its own follow-up call said."""
-        own = [made.provenance for made in allowed if isinstance(made.provenance, dict)]
-        chains = [
-            made.provenance
-            for made in self._made
-            if isinstance(made.provenance, dict) and made.provenance.get("previousTool")
-        ]
+        own = [made.chain for made in allowed if made.chain is not None]
+        chains = [made.chain for made in self._made if made.chain is not None]
         real = (own or chains)[-1:]
         yield from real
         for claimed in real:
@@ -384,6 +383,7 @@ class Exercise:
                 break
             claimed = provenance(chain_id, len(calls) + 1, calls[-1].tool)
             call = self._follow_up(follow_up, calling, seen.tool, seen.arguments, claimed)
+            self._remember(call, calling, follow_up.meta, claimed)
             calls.append(call)
             messages += call.final.messages
             place = f"{step.id}, call {len(calls)}"
@@ -407,7 +407,7 @@ class Exercise:
     def _follow_up(
         self, follow_up: FollowUp, calling: Calling, tool: str, arguments: Json, claimed: Any
     ) -> ToolCall:
-        call = self._connections.call(
+        return self._connections.call(
             calling,
             tool,
             arguments,
@@ -415,8 +415,6 @@ class Exercise:
             elicitation=follow_up.elicitation,
             provenance=claimed,
         )
-        self._remember(call, calling, follow_up.meta, claimed)
-        return call
 
     def _repeat_follow_up(
         self, place: str, follow_up: FollowUp, calling: Calling, chained: ToolCall, claimed: Json
@@ -424,9 +422,11 @@ class Exercise:
         """Make a follow-up call again, without provenance and with it."""
 
         def make(variant: Variant, second: bool) -> ToolCall:
-            return self._follow_up(
+            call = self._follow_up(
                 follow_up, calling, chained.tool, chained.arguments, variant.provenance
             )
+            self._remember(call, calling, follow_up.meta)
+            return call
 
         first = make(PLAIN, False)
         if is_refused(first):
