@@ -46,12 +46,12 @@ class Bank:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._port}/mcp"
 
-    def token(self) -> str:
-        """Return a token for the first demo customer."""
+    def token(self, customer: str = "CUST001") -> str:
+        """Return a token for a demo customer."""
         with mock.patch.dict(os.environ, self._environment):
             settings = load_settings()
         return Tokens.of(settings, load_keys(settings)).mint(
-            "CUST001",
+            customer,
             ["bank:read", "bank:transfer"],
             now=datetime.now(UTC),
             lifetime=timedelta(hours=1),

@@ -36,6 +36,12 @@ SERVER_COMMAND = [sys.executable, str(HERE / "small_server.py")]
 CLIENT_COMMAND = [sys.executable, str(HERE / "small_client.py")]
 UNTESTABLE = "UNTESTABLE"
 
+OF_INTERMEDIARIES = {
+    "tool-chaining-server-intermediary-renames",
+    "tool-chaining-server-intermediary-removes-directive",
+}
+"""Checks that do not apply to a server with tools of its own."""
+
 
 @cache
 def scripts() -> tuple[ClientScript, ...]:
@@ -113,6 +119,11 @@ class Ended:
         assert self.output, self.errors
         report: dict[str, Any] = json.loads(self.output)
         return report
+
+    @property
+    def skipped(self) -> set[str]:
+        """The ids of the checks that do not apply."""
+        return {check["id"] for check in self.report["checks"] if check["status"] == "SKIPPED"}
 
     @property
     def statuses(self) -> set[str]:

@@ -56,7 +56,8 @@ def test_a_conforming_server_over_stdio() -> None:
     assert report["verdict"] == "conformant"
     assert report["spec_versions"] == ["2026-07-28", "2025-11-25"]
     assert report["target"] == {"command": SERVER_COMMAND, "name": "shop", "version": "1"}
-    assert run.statuses == {"SUCCESS"}
+    assert run.statuses == {"SUCCESS", "SKIPPED"}
+    assert run.skipped == OF_INTERMEDIARIES
     assert not list(schema("report").iter_errors(report))
 
 

@@ -67,7 +67,7 @@ def streaming(server: SmallServer, chunks: Chunks) -> Iterator[str]:
 
 class SaysSeparators(SmallServer):
     def says(self, text: str) -> Any:
-        return {"content": [{"type": "text", "text": SAID}]}
+        return super().says(SAID)
 
 
 def plain(message: bytes) -> Iterator[bytes]:
@@ -157,7 +157,7 @@ steps:
     call: place_order
     arguments: {sku: chair, quantity: 500}
     repeatable: true
-    follow: true
+    follow: [{}]
 """
 
 
@@ -236,8 +236,7 @@ def test_many_events_may_be_longer_than_one_message(monkeypatch: pytest.MonkeyPa
         yield from plain(message)
 
     with opened(chunks, timeout=15) as connection:
-        tools, _ = connection.list_tools()
-    assert tools
+        assert connection.list_tools().tools
 
 
 def test_a_message_that_is_nested_too_deeply_is_a_failure_of_the_server() -> None:

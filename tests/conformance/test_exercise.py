@@ -50,4 +50,4 @@ def test_a_chain_that_leads_back_to_a_call_with_a_captured_value(
     era: Era, captured: ServerScenario
 ) -> None:
     run = examine_server(SERVER_MUTANTS["cycle"], [era], [captured])
-    assert statuses(run.judgements)[NO_CYCLE] == "FAILURE"
+    assert statuses(run.judgements)[NO_CYCLE] == "WARNING"

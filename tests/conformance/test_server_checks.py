@@ -44,7 +44,8 @@ def test_one_search_finds_a_check(check_id: str) -> None:
 def test_checks_of_one_kind_of_evidence_need_the_same() -> None:
     needs: dict[type, set[str | None]] = {}
     for each in CHECKS.values():
-        needs.setdefault(each.on, set()).add(load_checks()[each.id].needs)
+        for kind in each.on:
+            needs.setdefault(kind, set()).add(load_checks()[each.id].needs)
     assert {on.__name__: need for on, need in needs.items() if len(need) > 1} == {}
 
 
@@ -147,7 +148,18 @@ MISFITS = [
 def judged(schema: Any, arguments: Any) -> Finding:
     directive = SeenDirective({"tool": "x", "arguments": arguments})
     target = {"name": "x", "inputSchema": schema}
-    found = arguments_valid(ResultWithDirective("step", (), directive, (), True, target, ["x"]))
+    result = ResultWithDirective(
+        step="step",
+        messages=(),
+        directive=directive,
+        content=(),
+        declared=True,
+        structured={},
+        output_schema={},
+        target=target,
+        listed=["x"],
+    )
+    found = arguments_valid(result)
     assert isinstance(found, Finding)
     return found
 

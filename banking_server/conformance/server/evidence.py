@@ -97,8 +97,15 @@ class ResultWithDirective(Evidence):
     """The names of all tools in that list."""
     more: str | None = None
     """Why that list was not read to its end, or None if it was."""
-    intermediary: bool = False
-    """Whether the server is an intermediary, as the scenario says."""
+
+
+@dataclass(frozen=True)
+class DirectiveOfIntermediary(Evidence):
+    """A directive that a server passed on which may rename tools, as the scenario says."""
+
+    result: ResultWithDirective
+
+    unseen = NotApplicable("no scenario with `intermediary: true` brought a directive")
 
 
 @dataclass(frozen=True)

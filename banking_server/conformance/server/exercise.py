@@ -14,6 +14,7 @@ from banking_server.conformance.server.evidence import (
     OF_PROVENANCE,
     OF_REPEATING,
     DirectiveBesideSecrets,
+    DirectiveOfIntermediary,
     Evidence,
     FollowedChain,
     Greeting,
@@ -109,6 +110,7 @@ class Exercise:
         """The methods besides `tools/call` that were answered."""
         self._strays: list[WireMessage] = []
         """Their results that carry a directive."""
+        self._finished = False
 
     def open(self) -> None:
         """Open the era. Raises TargetFailure if the server does not speak it."""
@@ -128,7 +130,7 @@ class Exercise:
 
     def close(self) -> None:
         """Tell of the results that belong to no step, and close every connection."""
-        if self._methods:
+        if self._finished or self._strays:
             self._observe(OtherResults("", self._strays, self._methods, self._strays))
         self._connections.close()
 
@@ -144,12 +146,11 @@ class Exercise:
         self._tools = listing.tools
         if self._era is Era.LEGACY:
             self._note("ping", connection.request("ping", {}))
-        if self._scenario is None:
-            return
-        for step in self._scenario.steps:
+        for step in self._scenario.steps if self._scenario is not None else ():
             if step.wait_seconds is not None:
                 time.sleep(step.wait_seconds)
             self._play(step)
+        self._finished = True
         if self._values.secrets:
             for result in self._results:
                 self._observe(
@@ -241,10 +242,11 @@ class Exercise:
             target=tools.get(seen.tool or ""),
             listed=sorted(tools),
             more=more,
-            intermediary=self._scenario is not None and self._scenario.intermediary,
         )
         self._results.append(result)
         self._observe(result)
+        if self._scenario is not None and self._scenario.intermediary:
+            self._observe(DirectiveOfIntermediary(step, messages, result))
         if not declared:
             self._observe(ResultInWords(step, messages, seen, items))
 

@@ -64,7 +64,8 @@ UNDECLARED: Final = Variant(
 )
 _LATER: Final = {"version": 2}
 _UNKNOWN: Final = {"version": 1, "since": "a later version", "options": {"level": 2}}
-_MALFORMED_SETTINGS: Final[Sequence[Any]] = ({"version": 0}, {"version": "1"}, [])
+# Always an object: MCP itself refuses a client whose capabilities hold anything else.
+_MALFORMED_SETTINGS: Final[Sequence[Any]] = ({"version": 0}, {"version": "1"}, {"version": 1.5})
 
 
 def variants_of(era: Era, tool: str) -> list[Variant]:

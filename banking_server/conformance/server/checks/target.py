@@ -10,7 +10,11 @@ from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import Finding, NotApplicable, Untestable
 from banking_server.conformance.report.redaction import spellings
 from banking_server.conformance.server.checks.registry import check
-from banking_server.conformance.server.evidence import DirectiveBesideSecrets, ResultWithDirective
+from banking_server.conformance.server.evidence import (
+    DirectiveBesideSecrets,
+    DirectiveOfIntermediary,
+    ResultWithDirective,
+)
 from banking_server.conformance.values import shown
 
 
@@ -20,14 +24,10 @@ def names_listed_tool(result: ResultWithDirective) -> Finding | Untestable | Non
     return _is_listed(result)
 
 
-@check(
-    "tool-chaining-server-intermediary-renames",
-    on=ResultWithDirective,
-    unseen=NotApplicable("no scenario says `intermediary: true`"),
-)
-def intermediary_renames(result: ResultWithDirective) -> Finding | Untestable | None:
+@check("tool-chaining-server-intermediary-renames", on=DirectiveOfIntermediary)
+def intermediary_renames(passed_on: DirectiveOfIntermediary) -> Finding | Untestable | None:
     """An intermediary names the tool as its own list does."""
-    return _is_listed(result) if result.intermediary else None
+    return _is_listed(passed_on.result)
 
 
 def _is_listed(result: ResultWithDirective) -> Finding | Untestable | None:
