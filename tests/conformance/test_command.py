@@ -22,6 +22,7 @@ from .small_server import SmallServer, http_server
 from .support import (
     CLIENT_COMMAND,
     HERE,
+    OF_INTERMEDIARIES,
     SERVER_COMMAND,
     SHOP,
     UNTESTABLE,
