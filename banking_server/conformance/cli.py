@@ -9,7 +9,8 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,8 +26,11 @@ from banking_server.conformance.requirements import Side, checks_of, load_checks
 from banking_server.conformance.target.era import Era
 
 if TYPE_CHECKING:
+    from banking_server.conformance.client.script import ClientScript
     from banking_server.conformance.report.expected_failures import ExpectedFailure
+    from banking_server.conformance.report.redaction import Redaction
     from banking_server.conformance.report.report import Report
+    from banking_server.conformance.report.trace import Trace
     from banking_server.conformance.server.scenario import ServerScenario
 
 USAGE_ERROR = 2
@@ -62,6 +66,7 @@ class RunOptions:
         float,
         typer.Option(min=0.1, help="Seconds to wait for one reply, or for one run of a client."),
     ] = 30.0
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="Runs that are under way at a time.")] = 1
     expected_failures: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="YAML file that lists what is known to fail."),
@@ -88,6 +93,10 @@ class RunOptions:
     markdown: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a short report for the summary of a CI step."),
+    ] = None
+    trace: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every wire message of every run, as JSON lines."),
     ] = None
     verbose: Annotated[
         bool,
@@ -125,11 +134,27 @@ class RunOptions:
         except ExpectedFailuresError as error:
             raise UsageError(str(error)) from error
 
+    @contextmanager
+    def tracing(self, redaction: "Redaction") -> "Iterator[Trace | None]":
+        """Open the trace while the block lasts, if one is asked for. Raises OSError."""
+        from banking_server.conformance.report.trace import Trace
+
+        if self.trace is None:
+            yield None
+            return
+        with closing(Trace(self.trace, redaction)) as trace:
+            yield trace
+
     def make_room(self) -> None:
         """Make the folders of the reports. Raises UsageError if a report cannot be written."""
         if self.output_dir is not None:
             _make_writable("--output-dir", self.output_dir, self.output_dir)
-        files = {"--junit": self.junit, "--html": self.html, "--markdown": self.markdown}
+        files = {
+            "--junit": self.junit,
+            "--html": self.html,
+            "--markdown": self.markdown,
+            "--trace": self.trace,
+        }
         for option, file in files.items():
             if file is not None:
                 _make_writable(option, file, file.parent)
@@ -261,13 +286,34 @@ def server(
 
 @app.command()
 @with_run_options
-def client(command: Command = None, *, options: RunOptions) -> None:
+def client(
+    command: Command = None,
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Run only the cases of this script; repeatable."),
+    ] = None,
+    case: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Run only this case; repeatable."),
+    ] = None,
+    one_process: Annotated[
+        bool,
+        typer.Option(
+            "--one-process", help="The program takes several runs, from its standard input."
+        ),
+    ] = False,
+    *,
+    options: RunOptions,
+) -> None:
     """Judge a client, started as -- COMMAND URL once for each case.
 
     MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_PROTOCOL_VERSION and MCP_CONFORMANCE_CONTEXT tell
-    it what to do: the context is JSON with the tool to call first and its arguments.
+    it what to do: the context is JSON with the tool to call first and its arguments. With
+    --one-process it is started as -- COMMAND, MCP_CONFORMANCE_RUNS is `stdin`, and each line that
+    it reads is one case, which it answers with a line.
     """
-    from banking_server.conformance.client.run import command_runner, run_client
+    from banking_server.conformance.client.programs import OneProcess, command_runner
+    from banking_server.conformance.client.run import run_client
     from banking_server.conformance.client.script import load_client_scripts
     from banking_server.conformance.report.redaction import Redaction, shown_command
     from banking_server.conformance.report.report import Report
@@ -275,19 +321,30 @@ def client(command: Command = None, *, options: RunOptions) -> None:
     if not command:
         raise UsageError("give the client as -- COMMAND; the mock server's URL is appended to it")
     scripts = load_client_scripts()
-    names = [script.scenario for script in scripts]
-    expected = options.expected("client", names)
+    expected = options.expected("client", [script.scenario for script in scripts])
     chosen = options.chosen("client")
+    only = _cases(scripts, scenario or (), case or ())
+    redaction = Redaction()
     options.make_room()
     started = datetime.now(UTC)
-    run = run_client(
-        command_runner(command),
-        scripts,
-        options.eras,
-        chosen,
-        options.timeout,
-        _progress(options),
-    )
+    programs = closing(OneProcess(command)) if one_process else nullcontext(command_runner(command))
+    with options.tracing(redaction) as trace, programs as run_once:
+        run = run_client(
+            run_once,
+            scripts,
+            options.eras,
+            chosen,
+            options.timeout,
+            _progress(options),
+            only=only,
+            jobs=options.jobs,
+            trace=trace,
+        )
+    names = [
+        script.scenario
+        for script in scripts
+        if only is None or any(name.startswith(f"{script.scenario}/") for name in only)
+    ]
     _tell(
         Report.on(
             run,
@@ -296,7 +353,7 @@ def client(command: Command = None, *, options: RunOptions) -> None:
             expected=expected,
             fail_on=options.fail_on,
             started=started,
-            redaction=Redaction(),
+            redaction=redaction,
         ),
         options,
     )
@@ -386,6 +443,42 @@ def _scenarios(paths: Sequence[Path]) -> "list[ServerScenario]":
         return [load_server_scenario(path) for path in paths]
     except ScenarioError as error:
         raise UsageError(str(error)) from error
+
+
+def _cases(
+    scripts: "Sequence[ClientScript]", scenarios: Sequence[str], cases: Sequence[str]
+) -> frozenset[str] | None:
+    """Return the cases that are asked for, as `scenario/case`; None if no choice is made.
+
+    A case may be given with its scenario or without. Raises UsageError for a name that is unknown.
+    """
+    if not scenarios and not cases:
+        return None
+    known = {script.scenario: [case.name for case in script.cases] for script in scripts}
+    for name in scenarios:
+        if name not in known:
+            raise UsageError(_unknown("scenario", name, known))
+    chosen = {f"{name}/{case}" for name in scenarios for case in known[name]}
+    narrowed: set[str] = set()
+    every = {f"{name}/{case}" for name in known for case in known[name]}
+    for name in cases:
+        meant = {each for each in every if name in (each, each.partition("/")[2])}
+        if not meant:
+            names = every if "/" in name else {each.partition("/")[2] for each in every}
+            raise UsageError(_unknown("case", name, names))
+        if scenarios and not (meant := {each for each in meant if each in chosen}):
+            raise UsageError(f"no case {name!r} in {', '.join(scenarios)}")
+        narrowed |= meant
+    return frozenset(narrowed if cases else chosen)
+
+
+def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, sorted(known), n=3, cutoff=0.5)
+    return f"no {what} {name!r}; " + (
+        f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+    )
 
 
 def _header(text: str) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """Several runs at a time, told of in the order of the plan: nothing depends on which ends first."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
@@ -9,7 +9,7 @@ from banking_server.conformance.target.child_process import kill_all
 T = TypeVar("T")
 
 
-def in_order(tasks: Sequence[Callable[[], T]], jobs: int) -> Iterator[T]:
+def in_order(tasks: Sequence[Callable[[], T]], jobs: int) -> Generator[T, None, None]:
     """Yield what each task returns, in the order of the tasks; `jobs` of them run at a time.
 
     What a task raises is raised here. Programs that others are running are then ended.

@@ -4,6 +4,7 @@ A target may send as much as it likes. Whatever it sends, all that is kept of on
 `RUN_BYTES`, and secrets that are known are taken out before anything is cut.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -132,6 +133,11 @@ class _Budget:
     @property
     def exhausted(self) -> bool:
         return self.spent >= self.limit
+
+
+def shallow(value: Any) -> Any:
+    """Return a copy of a value that is nested no deeper than can be walked through."""
+    return _shallow(value, LEVELS, _Budget(sys.maxsize))
 
 
 def _shallow(value: Any, levels: int, budget: _Budget) -> Any:

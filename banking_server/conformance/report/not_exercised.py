@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from banking_server.conformance.report.judgement import Judgement, Status, collapse
-from banking_server.conformance.requirements import Check, Requirement, Side, checks_of
+from banking_server.conformance.requirements import Check, Side, checks_of
 from banking_server.conformance.target.era import Era
 
 
@@ -44,17 +44,61 @@ def find_not_exercised(side: Side, judgements: Sequence[Judgement]) -> tuple[Not
     return tuple(found)
 
 
+@dataclass(frozen=True)
+class Gap:
+    """Checks that were not exercised for one reason, in the same revisions."""
+
+    checks: tuple[Check, ...]
+    eras: tuple[Era, ...]
+    """Empty: in every revision in which they can be made."""
+    reason: str
+    untestable: bool
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The ids of what the checks test."""
+        return tuple(dict.fromkeys(one.id for check in self.checks for one in check.requirements))
+
+    @property
+    def everything_on(self) -> Era | None:
+        """The revision of which nothing at all was exercised, if there is such a one."""
+        if len(self.eras) != 1:
+            return None
+        (era,) = self.eras
+        all_of_it = [check for check in checks_of(self.checks[0].side) if era in check.eras]
+        return era if len(self.checks) == len(all_of_it) else None
+
+
+def gaps(all_of_it: Sequence[NotExercised]) -> list[Gap]:
+    """Put together what has one reason; what concerns a whole revision comes last."""
+    groups: dict[tuple[str, bool, tuple[Era, ...]], list[Check]] = {}
+    whole = {
+        (each.reason, era)
+        for each in all_of_it
+        for era in each.eras
+        if sum(era in other.eras and other.reason == each.reason for other in all_of_it)
+        == sum(era in check.eras for check in checks_of(each.check.side))
+    }
+    for each in all_of_it:
+        # A whole revision is one gap, also for checks that can be made in no other.
+        is_whole = len(each.eras) == 1 and (each.reason, each.eras[0]) in whole
+        eras = each.eras if is_whole or not each.everywhere else ()
+        groups.setdefault((each.reason, each.untestable, eras), []).append(each.check)
+    found = [
+        Gap(tuple(checks), eras, reason, untestable)
+        for (reason, untestable, eras), checks in groups.items()
+    ]
+    return sorted(found, key=lambda gap: gap.everything_on is not None)
+
+
 def in_one_line(all_of_it: Sequence[NotExercised]) -> str:
     """Return the sentences that were not exercised, those with one reason together."""
-    groups: dict[tuple[str, tuple[Era, ...]], list[Requirement]] = {}
-    for each in all_of_it:
-        reason = "not testable, as said above" if each.untestable else each.reason
-        eras = () if each.everywhere else each.eras
-        sentences = groups.setdefault((reason, eras), [])
-        sentences += [one for one in each.check.requirements if one not in sentences]
-    return "; ".join(
-        f"{', '.join(sentence.id for sentence in sentences)} ("
-        + "".join(f"{era}: " for era in eras[:1])
-        + f"{reason})"
-        for (reason, eras), sentences in groups.items()
-    )
+    return "; ".join(_in_words(gap) for gap in gaps(all_of_it))
+
+
+def _in_words(gap: Gap) -> str:
+    reason = "not testable, as said above" if gap.untestable else gap.reason
+    if (era := gap.everything_on) is not None:
+        return f"everything on {era} ({reason})"
+    where = f" on {gap.eras[0]}" if gap.eras else ""
+    return f"{', '.join(gap.sentences)}{where} ({reason})"

@@ -13,7 +13,12 @@ from banking_server.conformance.report.expected_failures import (
 )
 from banking_server.conformance.report.groups import NotKept, Unseen, not_kept, unseen
 from banking_server.conformance.report.judgement import Judgement, collapse
-from banking_server.conformance.report.not_exercised import NotExercised, find_not_exercised
+from banking_server.conformance.report.not_exercised import (
+    Gap,
+    NotExercised,
+    find_not_exercised,
+    gaps,
+)
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.report.verdict import Conclusion, FailOn, conclude
@@ -96,6 +101,11 @@ class Report:
     def unseen(self) -> list[Unseen]:
         """The checks that could not be made, by the reason."""
         return unseen(self.results)
+
+    @cached_property
+    def gaps(self) -> list[Gap]:
+        """The same for people: what has one reason is put together."""
+        return gaps(self.not_exercised)
 
     def on_check(self, result: Judgement) -> list[Judgement]:
         """Return every judgement on the check of a result, in its era."""
