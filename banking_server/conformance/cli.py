@@ -240,6 +240,8 @@ def server(
 
     if (url is None) == (not command):
         raise UsageError("give either --url URL or -- COMMAND")
+    if options.jobs > 1 and url is not None:
+        raise UsageError("--jobs goes with -- COMMAND: a server that is running has one state")
     if header and url is None:
         raise UsageError("--header goes with --url: a server over stdio gets no headers")
     if url is not None and urlsplit(url).scheme not in ("http", "https"):
@@ -260,14 +262,17 @@ def server(
     chosen = options.chosen("server")
     options.make_room()
     started = datetime.now(UTC)
-    run = run_server(
-        Target(url=url, command=command or (), headers=headers, timeout=options.timeout),
-        scenarios,
-        options.eras,
-        chosen,
-        redaction,
-        _progress(options),
-    )
+    with options.tracing(redaction) as trace:
+        run = run_server(
+            Target(url=url, command=command or (), headers=headers, timeout=options.timeout),
+            scenarios,
+            options.eras,
+            chosen,
+            redaction,
+            _progress(options),
+            jobs=options.jobs,
+            trace=trace,
+        )
     _tell(
         Report.on(
             run,

@@ -1,48 +1,41 @@
 """Judges a client: runs it against the mock server, case by case, and looks at what it did."""
 
+import contextlib
+import functools
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
 
 from banking_server.conformance.client.checks import judge_check
 from banking_server.conformance.client.checks.provenance import chain_ids
-from banking_server.conformance.client.evidence import CaseRun, ClientEnd
+from banking_server.conformance.client.evidence import CaseRun
 from banking_server.conformance.client.mock_server import Log, MockServer
+from banking_server.conformance.client.programs import (
+    CONTEXT,
+    PROTOCOL_VERSION,
+    SCENARIO,
+    RunClient,
+)
 from banking_server.conformance.client.script import Case, ClientScript, ScriptCheck
+from banking_server.conformance.jobs import in_order
 from banking_server.conformance.message import CLIENT_INFO_KEY, Json
 from banking_server.conformance.report.judgement import Judge, Untestable
 from banking_server.conformance.report.keeping import Keeper
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import ClientOutput, Run
-from banking_server.conformance.requirements import checks_of
-from banking_server.conformance.target.child_process import ChildProcess
+from banking_server.conformance.report.trace import Trace
+from banking_server.conformance.requirements import checks_of, load_checks
 from banking_server.conformance.target.era import Era
 
 PATIENCE: Final = 2
 """Runs in a row that may exceed their time before the rest is left out."""
 
+SHOWN_OUTPUT: Final = 16 * 1024
+"""Characters of what a client printed in one run that reports keep: the last ones."""
+
 Progress = Callable[[str], None]
 """Is told which case is under way."""
-
-
-class RunClient(Protocol):
-    """Runs the client under test once."""
-
-    def __call__(self, url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
-        """Run it against the mock server at `url`. Raises CannotStart."""
-        ...
-
-
-def command_runner(command: Sequence[str]) -> RunClient:
-    """Return how to run a client that is a command: the URL becomes its last argument."""
-
-    def run(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
-        with ChildProcess([*command, url], interactive=False, environment=environment) as process:
-            exit_code = process.wait(timeout)
-            process.stop()
-            return ClientEnd(exit_code, process.captured_output(), process.captured_errors())
-
-    return run
 
 
 def run_client(
@@ -52,72 +45,146 @@ def run_client(
     chosen: frozenset[str],
     timeout: float,
     progress: Progress,
+    *,
+    only: frozenset[str] | None = None,
+    jobs: int = 1,
+    trace: Trace | None = None,
 ) -> Run:
     """Run the client once for each case that a chosen check needs, and judge it.
 
+    Args:
+        run_once: Runs the client; up to `jobs` threads call it at a time.
+        scripts: What the mock server plays.
+        eras: The eras to play it in.
+        chosen: Ids of the checks to make.
+        timeout: Seconds that one run may take.
+        progress: Told of each run when it begins.
+        only: The cases to judge, as `scenario/case`; None: all.
+        jobs: How many runs are under way at a time; what comes of them does not depend on it.
+        trace: Takes every message of every run, in the order of the scripts.
+
     Raises CannotStart.
     """
-    examination = _Examination(run_once, timeout, progress)
+    examination = _Examination(run_once, timeout, progress, trace)
+    reached: set[str] = set()
     for era in eras:
-        examination.overdue = 0
-        for script in scripts:
-            judge = Judge(script.scenario, era, chosen, Keeper(Redaction()))
-            for case in script.cases:
-                checks = [
-                    check
-                    for check in case.checks
-                    if era in script.eras_of(case)
-                    and era in check.spec_versions
-                    and judge.wants(check.id)
-                ]
-                if checks:
-                    examination.play(script, case, checks, judge)
-            examination.run.judgements += judge.judgements
+        plan = [
+            (script, case, checks)
+            for script in scripts
+            for case in script.cases
+            if only is None or name_of(script, case) in only
+            if (checks := _checks(script, case, era, chosen))
+        ]
+        reached.update(check.id for _, _, checks in plan for check in checks)
+        examination.run_all(era, [(script, case) for script, case, _ in plan], jobs)
+        for script, case, checks in plan:
+            examination.judge(script, case, era, chosen, checks)
+        examination.forget()
     run = examination.run
     run.excuse_unspoken_eras()
-    _mark_unreached(run, eras, chosen)
+    _mark_unreached(run, eras, chosen if only is None else chosen & reached)
     return run
 
 
-class _Examination:
-    """The runs of one client, one after the other."""
+Planned = tuple[ClientScript, Case, Sequence[ScriptCheck]]
+"""A case that is judged, with its checks."""
 
-    def __init__(self, run_once: RunClient, timeout: float, progress: Progress) -> None:
+
+def name_of(script: ClientScript, case: Case) -> str:
+    """Return the name of a case among all: its scenario's, and its own."""
+    return f"{script.scenario}/{case.name}"
+
+
+class _Examination:
+    """The runs of one client, and what they come to in the order of the plan."""
+
+    def __init__(
+        self, run_once: RunClient, timeout: float, progress: Progress, trace: Trace | None
+    ) -> None:
         self.run = Run("client")
-        self.overdue = 0
+        self._overdue = 0
         """How many runs in a row exceeded their time."""
         self._run_once = run_once
         self._timeout = timeout
         self._progress = progress
+        self._trace = trace
+        self._keeper = Keeper(Redaction())
         self._chain_ids: dict[str, str] = {}
         """Every chain id that was seen, with the run it was first seen in."""
+        self._runs: dict[str, CaseRun] = {}
+        """Every run of the client in this era, by name."""
+        self._left: dict[str, str] = {}
+        """Why a run was not made, or came to nothing."""
 
-    def play(
-        self, script: ClientScript, case: Case, checks: Sequence[ScriptCheck], judge: Judge
-    ) -> None:
-        """Run the client in one case, unless that is known to be in vain, and judge it."""
-        era = judge.era
-        reason = self.run.unspoken.get(era)
-        if reason is None and self.overdue >= PATIENCE:
-            reason = f"the client did not end in time {PATIENCE} times in a row"
-        if reason is not None:
-            _leave(judge, case, checks, reason)
+    def run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]], jobs: int) -> None:
+        """Run the client in every case of a plan, as far as that is not known to be in vain.
+
+        What is known is what the runs before it in the plan showed, whichever ended first.
+        """
+        self._overdue = 0
+        tasks = [
+            functools.partial(self._run_unless_in_vain, script, case, era) for script, case in plan
+        ]
+        with contextlib.closing(in_order(tasks, jobs)) as case_runs:
+            for (script, case), case_run in zip(plan, case_runs, strict=True):
+                self._take(name_of(script, case), case, era, case_run)
+
+    def _in_vain(self, era: Era) -> str | None:
+        """Return why no further run is made in an era, or None if it is."""
+        if (reason := self.run.unspoken.get(era)) is not None:
+            return reason
+        if self._overdue >= PATIENCE:
+            return f"the client did not end in time {PATIENCE} times in a row"
+        return None
+
+    def _run_unless_in_vain(self, script: ClientScript, case: Case, era: Era) -> CaseRun | None:
+        if self._in_vain(era) is not None:
+            return None
+        self._progress(f"{name_of(script, case)}, {era}")
+        return self._run_case(script, case, era)
+
+    def _take(self, name: str, case: Case, era: Era, case_run: CaseRun | None) -> None:
+        """Note what came of a run."""
+        reason = self._in_vain(era)
+        if case_run is None or reason is not None:
+            self._left[name] = reason or "the run was not made"
             return
-        self._progress(f"{script.scenario}/{case.name}, {era}")
-        case_run = self._run_case(script, case, era)
         self._note(case_run)
         if not case_run.log.requests:
-            reason = _silence(case_run)
-            self.run.broke_off(case_run.name, era, reason)
-            _leave(judge, case, checks, reason)
+            self._left[name] = _silence(case_run)
+            self.run.broke_off(name, era, _silence(case_run))
             return
         self.run.spoke(era)
         if case_run.end.exit_code is None:
-            self.run.broke_off(case_run.name, era, str(case_run.end))
-        for check in checks:
-            _judge(case_run, check, judge)
-        for chain_id in chain_ids(case_run):
-            self._chain_ids.setdefault(chain_id, case_run.name)
+            self.run.broke_off(name, era, str(case_run.end))
+        self._runs[name] = case_run
+
+    def judge(
+        self,
+        script: ClientScript,
+        case: Case,
+        era: Era,
+        chosen: frozenset[str],
+        checks: Sequence[ScriptCheck],
+    ) -> None:
+        """Judge one case, once all cases of the era were run."""
+        judge = Judge(script.scenario, era, chosen, self._keeper)
+        name = name_of(script, case)
+        case_run = self._runs.get(name)
+        if case_run is None:
+            _leave(judge, case, checks, self._left[name])
+        else:
+            case_run = replace(case_run, earlier_chain_ids=dict(self._chain_ids))
+            for check in checks:
+                _judge(case_run, check, judge)
+            for chain_id in chain_ids(case_run):
+                self._chain_ids.setdefault(chain_id, name)
+        self._keeper.forget()
+        self.run.judgements += judge.judgements
+
+    def forget(self) -> None:
+        """Let go of the runs of an era, once all of it is judged."""
+        self._runs, self._left = {}, {}
 
     def _run_case(self, script: ClientScript, case: Case, era: Era) -> CaseRun:
         context: Json = {
@@ -131,7 +198,7 @@ class _Examination:
 
         def ran(url: str, log: Log, other: Log | None) -> CaseRun:
             end = self._run_once(url, _environment(script, era, context), self._timeout)
-            return CaseRun(script, case, era, log, other, end, dict(self._chain_ids))
+            return CaseRun(script, case, era, log, other, end, {})
 
         with MockServer(script, case, era, patience=self._timeout) as mock:
             if script.other_server is None:
@@ -145,10 +212,19 @@ class _Examination:
         run, end = self.run, case_run.end
         run.outputs.append(
             ClientOutput(
-                case_run.script.scenario, case_run.era, case_run.case.name, end.output, end.errors
+                case_run.script.scenario,
+                case_run.era,
+                case_run.case.name,
+                end.output[-SHOWN_OUTPUT:],
+                end.errors[-SHOWN_OUTPUT:],
             )
         )
-        self.overdue = self.overdue + 1 if end.exit_code is None else 0
+        if self._trace is not None:
+            place = case_run.script.scenario, case_run.case.name, case_run.era
+            self._trace.write(*place, case_run.log.messages)
+            if case_run.other is not None:
+                self._trace.write(*place, case_run.other.messages, server="other")
+        self._overdue = self._overdue + 1 if end.exit_code is None else 0
         for request in case_run.log.requests:
             meta = request.params.get("_meta")
             info = request.params.get("clientInfo") or (
@@ -158,12 +234,26 @@ class _Examination:
                 run.name, run.version = str(info.get("name")), str(info.get("version"))
 
 
+def _checks(
+    script: ClientScript, case: Case, era: Era, chosen: frozenset[str]
+) -> list[ScriptCheck]:
+    """Return the checks of a case that are chosen, and can be made in an era."""
+    return [
+        check
+        for check in case.checks
+        if check.id in chosen
+        and era in script.eras_of(case)
+        and era in check.spec_versions
+        and era in load_checks()[check.id].eras
+    ]
+
+
 def _environment(script: ClientScript, era: Era, context: Json) -> dict[str, str]:
     """Return what the client is told, in the variables that the official suite uses."""
     return {
-        "MCP_CONFORMANCE_SCENARIO": script.scenario,
-        "MCP_CONFORMANCE_PROTOCOL_VERSION": era,
-        "MCP_CONFORMANCE_CONTEXT": json.dumps(context),
+        SCENARIO: script.scenario,
+        PROTOCOL_VERSION: era,
+        CONTEXT: json.dumps(context),
     }
 
 

@@ -40,6 +40,9 @@ OTHER_MESSAGES: Final = 20
 PLACES: Final = 40
 """Places of one check that are shown with their messages; the rest in words."""
 
+GAPS: Final = 12
+"""Sentences not exercised that are named beside the verdict; all are named below it."""
+
 _CODE: Final = re.compile("`([^`]+)`")
 _HEADLINES: Final = {
     Verdict.CONFORMANT: "is conformant",
@@ -154,14 +157,12 @@ class _Page:
     @property
     def gaps(self) -> str:
         """The sentences that were not exercised, without the reasons."""
-        sentences = {
-            requirement.id
-            for each in self._report.not_exercised
-            for requirement in each.check.requirements
-        }
-        shown = [sentence.id for sentence in load_requirements() if sentence.id in sentences]
-        more = len(shown) - 12
-        return ", ".join(shown[:12]) + (f" and {more} more" if more > 0 else "")
+        found = self._report.gaps
+        whole = [f"everything on {gap.everything_on}" for gap in found if gap.everything_on]
+        parts = [gap.sentences for gap in found if not gap.everything_on]
+        named = list(dict.fromkeys(sentence for part in parts for sentence in part))
+        more = [f"{len(named) - GAPS} more"] if len(named) > GAPS else []
+        return ", ".join([*named[:GAPS], *more, *whole])
 
     @property
     def exercised(self) -> list[str]:

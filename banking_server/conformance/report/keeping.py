@@ -128,11 +128,20 @@ def _at_fault(messages: Sequence[WireMessage], place: Place | None) -> WireMessa
 @dataclass
 class _Budget:
     limit: int
+    text: int = TEXT
+    """Characters of one text that count."""
     spent: int = 0
 
     @property
     def exhausted(self) -> bool:
         return self.spent >= self.limit
+
+
+def cost(value: Any) -> int:
+    """Return how many bytes a value takes, as Python counts them about."""
+    budget = _Budget(sys.maxsize, text=sys.maxsize)
+    _shallow(value, LEVELS, budget)
+    return budget.spent
 
 
 def shallow(value: Any) -> Any:
@@ -144,7 +153,7 @@ def _shallow(value: Any, levels: int, budget: _Budget) -> Any:
     """Copy a value as far as the budget goes; texts stay whole here, but count as they are cut."""
     match value:
         case str():
-            budget.spent += 50 + min(len(value), TEXT)
+            budget.spent += 50 + min(len(value), budget.text)
             return value
         case dict() | list() if levels == 0:
             return CUT
@@ -155,7 +164,7 @@ def _shallow(value: Any, levels: int, budget: _Budget) -> Any:
                 if budget.exhausted:
                     copy[CUT] = f"{len(value) - len(copy):,} more members"
                     break
-                budget.spent += 50 + min(len(name), TEXT)
+                budget.spent += 50 + min(len(name), budget.text)
                 copy[name] = _shallow(item, levels - 1, budget)
             return copy
         case list():

@@ -64,16 +64,11 @@ def _markdown(report: Report) -> str:
 def _not_exercised(report: Report, words: "_Words") -> list[str]:
     if not report.not_exercised:
         return ["Everything was exercised."]
-    lines = [
-        "### Not exercised",
-        "",
-        "| sentence | check | revision | why |",
-        "| --- | --- | --- | --- |",
-    ]
-    for each in report.not_exercised:
-        sentences = ", ".join(requirement.id for requirement in each.check.requirements)
-        row = (sentences, f"`{each.check.id}`", ", ".join(each.eras), words.say(each.reason))
-        lines.append(f"| {' | '.join(row)} |")
+    lines = ["### Not exercised", "", "| sentences | revisions | why |", "| --- | --- | --- |"]
+    for gap in report.gaps:
+        sentences = "everything" if gap.everything_on else ", ".join(gap.sentences)
+        where = ", ".join(gap.eras) or "all"
+        lines.append(f"| {sentences} | {where} | {words.say(gap.reason)} |")
     return ["\n".join(lines)]
 
 

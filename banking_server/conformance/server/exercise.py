@@ -111,6 +111,8 @@ class Exercise:
         self._strays: list[WireMessage] = []
         """Their results that carry a directive."""
         self._finished = False
+        self.step = "greeting"
+        """What is being played: the id of a step, or what comes before all of them."""
 
     def open(self) -> None:
         """Open the era. Raises TargetFailure if the server does not speak it."""
@@ -149,6 +151,7 @@ class Exercise:
         for step in self._scenario.steps if self._scenario is not None else ():
             if step.wait_seconds is not None:
                 time.sleep(step.wait_seconds)
+            self.step = step.id
             self._play(step)
         self._finished = True
         if self._values.secrets:

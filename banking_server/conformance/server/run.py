@@ -1,15 +1,19 @@
 """Judges a server: plays every scenario in every era, and lets the checks judge what it did."""
 
 import contextlib
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from banking_server.conformance.report.judgement import Judge, Untestable
-from banking_server.conformance.report.keeping import Keeper
+from banking_server.conformance.jobs import in_order
+from banking_server.conformance.report.judgement import Judge, NotApplicable, Untestable
+from banking_server.conformance.report.keeping import RUN_BYTES, Keeper
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import Run
+from banking_server.conformance.report.trace import Heard, Trace
 from banking_server.conformance.server.checks import CHECKS
+from banking_server.conformance.server.checks.registry import ServerCheck
 from banking_server.conformance.server.evidence import (
     Evidence,
     Greeting,
@@ -19,7 +23,7 @@ from banking_server.conformance.server.evidence import (
 )
 from banking_server.conformance.server.exercise import Exercise
 from banking_server.conformance.server.scenario import ServerScenario
-from banking_server.conformance.target.channel import Target, TargetFailure
+from banking_server.conformance.target.channel import KEPT_BYTES, Room, Target, TargetFailure
 from banking_server.conformance.target.era import Era
 
 PASSIVE: Final = "passive"
@@ -36,30 +40,49 @@ def run_server(
     chosen: frozenset[str],
     redaction: Redaction,
     progress: Progress,
+    *,
+    jobs: int = 1,
+    trace: Trace | None = None,
 ) -> Run:
     """Play every scenario in every era, and judge what the server sends.
 
-    Without scenarios it does only what calls no tool.
+    Without scenarios it does only what calls no tool. Up to `jobs` scenarios and eras are played at
+    a time, which is for servers that are started here: each connection has a process of its own.
     """
     run = Run("server")
-    for scenario, era in _plan(scenarios, eras):
+    plan = _plan(scenarios, eras)
+
+    def play(scenario: ServerScenario | None, era: Era) -> _Judging:
         name = scenario.name if scenario else PASSIVE
         progress(f"{name}, {era}")
-        judging = _Judging(run, scenario, Judge(name, era, chosen, Keeper(redaction)))
-        environment = scenario.environment if scenario else {}
+        keeper = Keeper(redaction, RUN_BYTES // len(plan))
+        judging = _Judging(scenario, Judge(name, era, chosen, keeper))
+        heard = Heard(trace, name, era)
         exercise = Exercise(
-            replace(target, environment=environment), scenario, era, redaction, judging.observe
+            replace(
+                target,
+                environment=scenario.environment if scenario else {},
+                room=Room(KEPT_BYTES // len(plan)),
+                hear=lambda message: heard.note(exercise.step, message),
+            ),
+            scenario,
+            era,
+            redaction,
+            judging.observe,
         )
-        failure: str | None = None
-        with contextlib.closing(exercise):
+        with contextlib.closing(heard), contextlib.closing(exercise):
             try:
                 exercise.open()
                 exercise.play()
             except TargetFailure as stopped:
-                failure = str(stopped)
-        if failure is not None:
-            run.broke_off(name, era, failure)
-        judging.finish(failure)
+                judging.failure = str(stopped)
+        judging.finish()
+        return judging
+
+    tasks = [functools.partial(play, scenario, era) for scenario, era in plan]
+    with contextlib.closing(in_order(tasks, jobs)) as played:
+        for judging in played:
+            judging.report_to(run)
     run.excuse_unspoken_eras()
     return run
 
@@ -78,17 +101,20 @@ def _plan(
 class _Judging:
     """Has the checks judge what one exercise brings, as it comes."""
 
-    def __init__(self, run: Run, scenario: ServerScenario | None, judge: Judge) -> None:
-        self._run = run
+    def __init__(self, scenario: ServerScenario | None, judge: Judge) -> None:
         self._scenario = scenario
         self._judge = judge
         self._seen: set[type[Evidence]] = set()
+        self._greeting: Greeting | None = None
+        self._problems: list[str] = []
+        self.failure: str | None = None
+        """Why the exercise broke off."""
 
     def observe(self, observation: Observation) -> None:
         """Judge a piece of evidence, or note what is missing."""
         match observation:
             case Problem(sentence):
-                self._run.problems.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
+                self._problems.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
             case Missing(step, kinds, reason, messages):
                 for check in CHECKS.values():
                     if not set(check.on).isdisjoint(kinds):
@@ -97,14 +123,8 @@ class _Judging:
                         )
             case Evidence():
                 if isinstance(observation, Greeting):
-                    self._note_server(observation)
+                    self._greeting = observation
                 self._have_judged(observation)
-
-    def _note_server(self, greeting: Greeting) -> None:
-        self._run.spoke(greeting.era)
-        name, version = greeting.server_info.get("name"), greeting.server_info.get("version")
-        self._run.name = self._run.name or (name if isinstance(name, str) else None)
-        self._run.version = self._run.version or (version if isinstance(version, str) else None)
 
     def _have_judged(self, evidence: Evidence) -> None:
         self._seen.add(type(evidence))
@@ -118,19 +138,35 @@ class _Judging:
                         check.id, one, step=evidence.step, messages=evidence.messages
                     )
 
-    def finish(self, failure: str | None) -> None:
-        """Give a reason for each check that got no judgement; `failure` is why the run stopped."""
+    def finish(self) -> None:
+        """Give a reason for each check that was not judged, or not to the end."""
         for check in CHECKS.values():
-            if self._judge.reached(check.id) or not self._judge.wants(check.id):
+            if not self._judge.wants(check.id):
                 continue
-            unseen = check.unseen
-            if failure is not None:
-                unseen = Untestable(failure)
-            elif self._scenario is None and check.on[0].calls_tools:
-                unseen = Untestable("no scenario file says how this server is exercised")
-            elif isinstance(unseen, Untestable) and not self._seen.isdisjoint(check.on):
-                unseen = Untestable(
-                    "what came holds nothing to compare: no directive, or a malformed one"
-                )
-            self._judge.record(check.id, unseen, refused=failure is not None)
-        self._run.judgements += self._judge.judgements
+            reached = self._judge.reached(check.id)
+            if self.failure is not None and (check.on[0].calls_tools or not reached):
+                # Steps that were not played might have shown something else.
+                self._judge.record(check.id, Untestable(self.failure), refused=True)
+            elif not reached:
+                self._judge.record(check.id, self._why_unseen(check))
+
+    def _why_unseen(self, check: ServerCheck) -> Untestable | NotApplicable:
+        if self._scenario is None and check.on[0].calls_tools:
+            return Untestable("no scenario file says how this server is exercised")
+        if isinstance(check.unseen, Untestable) and not self._seen.isdisjoint(check.on):
+            return Untestable(
+                "what came holds nothing to compare: no directive, or a malformed one"
+            )
+        return check.unseen
+
+    def report_to(self, run: Run) -> None:
+        """Add what came of it to the run."""
+        if (greeting := self._greeting) is not None:
+            run.spoke(greeting.era)
+            name, version = greeting.server_info.get("name"), greeting.server_info.get("version")
+            run.name = run.name or (name if isinstance(name, str) else None)
+            run.version = run.version or (version if isinstance(version, str) else None)
+        run.problems += self._problems
+        if self.failure is not None:
+            run.broke_off(self._judge.scenario, self._judge.era, self.failure)
+        run.judgements += self._judge.judgements

@@ -280,7 +280,7 @@ def connect(
     Raises:
         TargetFailure: No connection, or the server does not speak this era.
     """
-    record = Record(target.room)
+    record = Record(target.room, target.hear)
     channel: Channel = Http(target, record) if target.url else Stdio(target, record)
     connection = Connection(channel, record, era, profile)
     connection.standing_meta = meta or {}
