@@ -32,7 +32,9 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """Of this project, what the modules of each room may import besides their own room."""
 
-WITHOUT_SDK = {"directive", "provenance", "values", "content", "effort", "arguments"}
+WITHOUT_SDK = {
+    *("directive", "negotiation", "provenance", "values", "content", "effort", "arguments"),
+}
 """The modules of `chaining/` that a port to another language is read from."""
 
 CONSTANTS = {"IDENTIFIER", "META_KEY", "SETTINGS"}

@@ -7,12 +7,13 @@ A tool result can say which tool must be called next, and with which arguments::
 A client follows it without asking a language model. The normative text is
 `specs/tool-chaining.md`; the docstrings here refer to its sentences by their ids (`TC-D-01`).
 
-Read in this order. The first six need no MCP SDK: read these six if you port the extension to
+Read in this order. The first seven need no MCP SDK: read these seven if you port the extension to
 another language.
 
 - `directive`: what is on the wire, and how to read it;
+- `negotiation`: who says that it implements the extension;
 - `provenance`: what a follow-up request says about the chain that it belongs to;
-- `values`: when two JSON values are the same, and what a pointer points to;
+- `values`: how RFC 8785 writes a value, when two are the same, and what a pointer points to;
 - `content`: whom a content item is for, and which tools are hidden from the model;
 - `effort`: how much work is it to check a value against a schema?
 - `arguments`: are arguments valid against an input schema?

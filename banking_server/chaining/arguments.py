@@ -59,6 +59,25 @@ def argument_problem(input_schema: dict[str, Any], arguments: dict[str, Any]) ->
         return _UNCHECKED
 
 
+_DECLARING: Final = frozenset(
+    {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
+    | {"patternProperties", "additionalProperties"}
+)
+"""What can declare an argument beside `properties`."""
+
+
+def undeclared_arguments(input_schema: dict[str, Any], arguments: dict[str, Any]) -> list[str]:
+    """Return the arguments that the tool does not know: misspelt, most likely (TC-S-15).
+
+    A schema can also declare arguments otherwise than by their names under `properties`. Such a
+    schema is taken to declare all of them.
+    """
+    if any(input_schema.get(keyword, False) is not False for keyword in _DECLARING):
+        return []
+    declared = input_schema.get("properties")
+    return [name for name in arguments if not isinstance(declared, dict) or name not in declared]
+
+
 @dataclass(frozen=True)
 class _Compiled:
     schema: Schema

@@ -2,15 +2,19 @@
 
 import inspect
 from collections.abc import Awaitable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from mcp_types import CallToolResult, ListToolsResult
 from pydantic import BaseModel, ValidationError
 
 from banking_server.chaining.content import on_the_wire
+from banking_server.chaining.negotiation import NEGOTIATED_FROM, has_declared
 
 Wire = BaseModel | Mapping[str, Any]
 """An MCP object: parsed JSON as on the wire, or a model that an SDK (any version) made of it."""
+
+
+_INTERIM: Final = ("input_required", "task")
 
 
 class ToolCaller(Protocol):
@@ -26,10 +30,13 @@ class ToolCaller(Protocol):
             async def list_tools(self, *, cursor):
                 return await self.request("tools/list", {"cursor": cursor} if cursor else {})
 
-    The chain need not know the protocol revision, nor whether the server advertised the extension:
-    it follows directives in the same way in all cases (TC-C-03). The client itself declares the
-    extension, when it connects (TC-C-02) or in each request (TC-C-01). If it does not, pass the
-    declaration in `meta` to `call_tool_with_chaining`.
+    One object stands for one server: one endpoint, and one principal in whose name every call is
+    made. All calls of a chain go through it, so that a follow-up call has the authorization of the
+    call before it, and reaches no other server (TC-C-07, TC-C-38).
+
+    The client itself declares the extension, when it connects (TC-C-02) or in each request
+    (TC-C-01). If it does not, pass the declaration in `meta` to `call_tool_with_chaining`. Whether
+    the server advertised it, `advertised` finds out.
     """
 
     def call_tool(
@@ -51,7 +58,8 @@ class ToolCaller(Protocol):
                 carries the provenance (TC-C-28).
 
         Return only after the server's questions (elicitation, sampling) are answered. An exception
-        or an interim result fails the chain. Return an `isError` result; do not raise it.
+        or an interim result fails the chain. Return an `isError` result; do not raise it. Do not
+        send the request again if its answer was lost (TC-C-39).
         """
         ...
 
@@ -59,10 +67,27 @@ class ToolCaller(Protocol):
         """Return one page of `tools/list`: the first one if `cursor` is None.
 
         The method may also have a parameter `cache_mode`, as `mcp.Client.list_tools` has. It is
-        then called with `cache_mode="refresh"` when the client's own cache must not be used
-        (TC-C-13). The parameter must be named in the signature: `**options` is not recognised.
+        then called with `cache_mode="refresh"`, since a `ToolCatalog` has to know how old a list is
+        (TC-C-43). The parameter must be named in the signature: `**options` is not recognised.
         """
         ...
+
+
+def advertised(client: ToolCaller) -> bool | None:
+    """Return whether the server said that it supports the extension; None if nobody can know.
+
+    `mcp.Client` and FastMCP's have `protocol_version` and `server_capabilities`; other clients may
+    have them too. Where they are missing or empty, no server was asked: a client of 2026-07-28 can
+    do without `server/discover`, and one that wraps another protocol stack may know no revision.
+    Such a server cannot be said to lack the extension, so that it is followed as on 2025-11-25,
+    where following needs no advertisement (TC-C-03, TC-C-50).
+    """
+    revision = getattr(client, "protocol_version", None)
+    capabilities = getattr(client, "server_capabilities", None)
+    if not isinstance(revision, str) or revision < NEGOTIATED_FROM:
+        return None
+    stated = on_the_wire(capabilities) if isinstance(capabilities, BaseModel) else capabilities
+    return has_declared(capabilities, revision) if stated else None
 
 
 def awaited(returned: Any, method: str) -> Awaitable[Any]:
@@ -76,16 +101,22 @@ def awaited(returned: Any, method: str) -> Awaitable[Any]:
 def tool_result(returned: Wire) -> CallToolResult:
     """Return what `ToolCaller.call_tool` returned as a result; an SDK result is returned unchanged.
 
-    Raises ValueError if it is not the complete result of a `tools/call`.
+    Raises ValueError if it is not the complete result of a `tools/call`. An interim one, which on
+    2025-11-25 has a member `task`, has no directive (TC-D-11), and a `resultType` that is not known
+    makes it no result at all.
     """
     if isinstance(returned, CallToolResult):
+        _refuse_incomplete(returned.result_type)
         return returned
     wire = _json(returned, "call_tool")
-    kind = wire.get("resultType", "complete")
-    if kind != "complete":
-        what = "an interim result" if isinstance(kind, str) else "no valid result"
-        raise ValueError(f"call_tool returned {what} (resultType {kind!r})")
+    _refuse_incomplete(wire.get("resultType", "task" if "task" in wire else "complete"))
     return _read(CallToolResult, wire, "call_tool")
+
+
+def _refuse_incomplete(kind: object) -> None:
+    if kind != "complete":
+        what = "an interim result" if kind in _INTERIM else "no valid result"
+        raise ValueError(f"call_tool returned {what} (resultType {kind!r})")
 
 
 def tool_list(returned: Wire) -> ListToolsResult:

@@ -1,62 +1,120 @@
 """The tools of one server, as a client sees them."""
 
 import inspect
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp_types import Tool
 
 from banking_server.chaining.caller import ToolCaller, awaited, tool_list
+from banking_server.chaining.content import on_the_wire
+from banking_server.chaining.values import same
 
 PAGE_LIMIT: Final = 100
 """Pages of `tools/list` that are read at most, so that an endless list cannot hang a chain."""
 
 
-class ToolCatalog:
-    """The tools that one connected server lists, on all pages (TC-C-12).
+@dataclass(frozen=True)
+class ToolList:
+    """What a server listed at one time, on all its pages (TC-C-12)."""
 
-    The list is fetched when it is first needed, and again when a name is not in it, since the
-    list may have changed (TC-C-13). Chains on the same connection can share one catalog.
+    tools: tuple[Tool, ...]
+    read_at: float
+    """When reading it began, by the clock of the catalog, in seconds."""
+    stale_at: float
+    """Until when it may be used: its `ttlMs`, the shortest of its pages. Without one, no longer."""
+
+    def find(self, name: str) -> Tool | None:
+        """Return the tool called `name`; None if there is none, or several different (TC-C-47)."""
+        found = [tool for tool in self.tools if tool.name == name]
+        return found[0] if found and all(same_tool(found[0], tool) for tool in found[1:]) else None
+
+
+class ToolCatalog:
+    """The tools that one connected server lists. Chains on the same connection can share it.
+
+    A list is read when it is first needed, and kept for as long as its `ttlMs` says; a list that
+    says nothing, as on revision 2025-11-25, is read again for each directive. So a list that is
+    kept has a `ttlMs`, and the server need not tell when it changes. If the host nevertheless hears
+    `notifications/tools/list_changed`, to which it can listen on revision 2026-07-28, it calls
+    `changed` (TC-C-43)::
+
+        async with client.listen(tools_list_changed=True) as events:
+            async for _ in events:
+                catalog.changed()
+
+    The client's own cache is never used, since nobody else knows how old its answers are.
+    `clock` returns seconds that never go back.
     """
 
-    def __init__(self, client: ToolCaller) -> None:
+    def __init__(self, client: ToolCaller, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
-        self._tools: dict[str, Tool] | None = None
+        self._clock = clock
+        self._kept: ToolList | None = None
+        self._changed_at = clock()
+
+    def now(self) -> float:
+        """Return the time by the catalog's clock."""
+        return self._clock()
+
+    def changed(self) -> None:
+        """Use no list any more whose reading began before now."""
+        self._changed_at = self._clock()
+        self._kept = None
 
     async def list(self) -> list[Tool]:
-        """Return all tools in the server's order.
+        """Return all tools in the server's order; of several with one name, the first.
 
         Raises what the client's `list_tools` raises, and ValueError if it returns no tool list.
         """
-        tools = await self._fetch() if self._tools is None else self._tools
-        return [*tools.values()]
+        first: dict[str, Tool] = {}
+        for tool in (await self.for_directive(self.now())).tools:
+            first.setdefault(tool.name, tool)
+        return [*first.values()]
 
-    async def find(self, name: str) -> Tool | None:
-        """Return the tool called `name`, or None if the server lists no such tool.
+    async def for_directive(self, arrived: float) -> ToolList:
+        """Return a list that may be used for a directive that arrived at `arrived`.
 
-        Raises as `list` does.
+        It can have been read before; then `read_at` is earlier. Raises as `list` does.
         """
-        tools = await self._fetch() if self._tools is None else self._tools
-        if name not in tools:
-            # Even a list that was fetched just now can have come from the client's own cache.
-            tools = await self._fetch(fresh=True)
-        return tools.get(name)
+        kept = self._kept
+        if kept is not None and (kept.read_at >= arrived or arrived < kept.stale_at):
+            return kept
+        return await self.read()
 
-    async def _fetch(self, *, fresh: bool = False) -> dict[str, Tool]:
+    async def read(self) -> ToolList:
+        """Read the list from the server, and keep it. Raises as `list` does."""
         list_tools: Any = self._client.list_tools
-        options = {"cache_mode": "refresh"} if fresh and _takes_cache_mode(list_tools) else {}
-        tools: dict[str, Tool] = {}
+        options = {"cache_mode": "refresh"} if _takes_cache_mode(list_tools) else {}
+        read_at = self._clock()
+        tools: list[Tool] = []
+        fresh_ms: list[int] = []
         cursor: str | None = None
         seen: set[str] = set()
         for _ in range(PAGE_LIMIT):
             page = tool_list(await awaited(list_tools(cursor=cursor, **options), "list_tools"))
-            for tool in page.tools:
-                tools.setdefault(tool.name, tool)
+            tools += page.tools
+            fresh_ms.append(page.ttl_ms if "ttl_ms" in page.model_fields_set else 0)
             cursor = page.next_cursor
             if cursor is None or cursor in seen:
                 break
             seen.add(cursor)
-        self._tools = tools
-        return tools
+        read = ToolList(tuple(tools), read_at, read_at + min(fresh_ms) / 1000)
+        if read_at >= self._changed_at:
+            self._kept = read
+        return read
+
+
+def same_tool(one: Tool | None, other: Tool | None) -> bool:
+    """Return whether two tools are defined alike, to the last hint."""
+    if one is None or other is None:
+        return one is other
+    try:
+        return same(on_the_wire(one), on_the_wire(other))
+    except RecursionError:
+        return False  # Nested too deeply to tell.
 
 
 def _takes_cache_mode(list_tools: Any) -> bool:

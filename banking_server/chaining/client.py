@@ -8,6 +8,15 @@ The client is an `mcp.Client`, or any other object with its two methods `call_to
 `list_tools`: see `ToolCaller`. A function wraps the client, because the SDK shows ordinary results
 to no client extension. Connect with `mcp.Client(..., extensions=[CLIENT_EXTENSION])` to declare the
 extension to the server.
+
+**Never twice.** Each call of a chain is one `call_tool` of the client, and none is repeated here:
+where its answer is lost, the chain fails, and says that nobody knows whether the call took effect
+(TC-C-39). Neither does `mcp.Client` send a request again whose answer it lost: a stream that breaks
+off is resumed where the server can do that (a GET with `Last-Event-ID`, which calls nothing), and
+otherwise, as with a session that has expired, the call raises. It sends a request again only where
+the server refused the first one before it acted: after 401 or 403 with more authorization, after a
+header mismatch with new headers, and in the rounds of a question to the user. All that is one call
+(TC-C-11). A client of your own must do no more.
 """
 
 import inspect
@@ -19,10 +28,11 @@ from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
+from mcp_types import Tool
 
 from banking_server.chaining.arguments import argument_problem
-from banking_server.chaining.caller import ToolCaller, awaited, tool_result
-from banking_server.chaining.catalog import ToolCatalog
+from banking_server.chaining.caller import ToolCaller, advertised, awaited, tool_result
+from banking_server.chaining.catalog import ToolCatalog, same_tool
 from banking_server.chaining.consent import ConsentPolicy, FollowNonDestructive, Proposal
 from banking_server.chaining.content import hidden_from_model
 from banking_server.chaining.directive import (
@@ -112,7 +122,8 @@ async def call_tool_with_chaining(
         total_timeout: Seconds that the whole chain may take, questions to the user included.
         on_step: Told of each step as soon as its result is there.
         on_proposal: Told of each follow-up call that can be made, before consent is asked for.
-        meta: Further members for the `_meta` of every `tools/call`.
+        meta: Further members for the `_meta` of every `tools/call`. A `progressToken` goes with
+            the first one only.
         follow_unadvertised: Follow directives on revision 2026-07-28 even if the server did not
             advertise the extension (TC-C-03). The user or the host decides that.
         stop: Something that can end the chain from outside.
@@ -152,6 +163,14 @@ async def call_tool_with_chaining(
     return chain.cancelled()
 
 
+@dataclass(frozen=True)
+class _End:
+    """Why a chain ends before its next call."""
+
+    outcome: Outcome
+    detail: str
+
+
 @dataclass
 class _Chain:
     """One chain under way."""
@@ -168,7 +187,9 @@ class _Chain:
     stop: ChainStop
     chain_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     steps: list[Step] = field(default_factory=list[Step])
-    made: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    made: set[tuple[str, str] | None] = field(default_factory=set[tuple[str, str] | None])
+    arrived: float = 0
+    """When the last result arrived, by the clock of the catalog."""
     pending: Directive | None = None
     started: Directive | None = None
     doing: str = "the beginning"
@@ -185,9 +206,9 @@ class _Chain:
                 return self.ended(Outcome.MALFORMED_DIRECTIVE, reading.reason)
             directive, alias = reading.directive, reading.deprecated_alias
             self.doing = f"the check before the call of {directive.tool!r}"
-            obstacle = await self._obstacle(directive)
-            if obstacle is not None:
-                return obstacle
+            end = await self._obstacle(directive)
+            if end is not None:
+                return self.ended(end.outcome, end.detail)
 
     async def _call(self, directive: Directive, alias: bool) -> Reading:
         self.doing = f"the call of {directive.tool!r} (call {len(self.steps) + 1})"
@@ -206,7 +227,10 @@ class _Chain:
             read_timeout_seconds=self.call_timeout,
             meta={**self.meta, **provenance.to_wire()},
         )
+        # The token was given out for the first call (TC-C-46).
+        self.meta = {key: value for key, value in self.meta.items() if key != "progressToken"}
         result = tool_result(await awaited(returned, "call_tool"))
+        self.arrived = self.catalog.now()
         step = Step(
             provenance.level,
             directive.tool,
@@ -223,30 +247,55 @@ class _Chain:
         await _tell(self.on_step, step)
         return reading
 
-    async def _obstacle(self, directive: Directive) -> ChainResult | None:
-        """Return how the chain ends before `directive` is followed, or None if it goes on."""
+    async def _obstacle(self, directive: Directive) -> _End | None:
+        """Return how the chain ends before `directive` is followed, or None if it goes on.
+
+        The rows of the table of outcomes are gone through from the limit on (TC-C-27). A list of
+        tools that was read before the directive arrived is read once more if a check fails, and the
+        tool is checked again unless it is still the same (TC-C-13): nobody is asked twice about one
+        thing.
+        """
         if len(self.steps) >= self.limit:
-            return self.ended(
+            return _End(
                 Outcome.LIMIT_REACHED,
                 f"{len(self.steps)} calls were made, which is the limit; "
                 f"{directive.tool!r} was not called",
             )
         with anyio.fail_after(self.call_timeout):
-            tool = await self.catalog.find(directive.tool)
+            tools = await self.catalog.for_directive(self.arrived)
+        tool = tools.find(directive.tool)
+        end = await self._failed_check(directive, tool)
+        if end is None or tools.read_at >= self.arrived:
+            return end
+        with anyio.fail_after(self.call_timeout):
+            newer = (await self.catalog.read()).find(directive.tool)
+        return end if same_tool(newer, tool) else await self._failed_check(directive, newer)
+
+    async def _failed_check(self, directive: Directive, tool: Tool | None) -> _End | None:
+        """Return how the chain ends if `tool` is what the server lists under the name."""
         if tool is None:
-            return self.ended(Outcome.UNKNOWN_TOOL, f"the server lists no tool {directive.tool!r}")
+            return _End(
+                Outcome.UNKNOWN_TOOL,
+                f"the server lists no tool {directive.tool!r}, or several different ones",
+            )
         problem = argument_problem(tool.input_schema, directive.arguments)
         if problem is not None:
-            return self.ended(
+            return _End(
                 Outcome.INVALID_ARGUMENTS, f"the directive to {directive.tool!r}: {problem}"
             )
         if _call_key(directive) in self.made:
-            return self.ended(
+            return _End(
                 Outcome.CYCLE,
                 f"{directive.tool!r} was already called with the same arguments in this chain",
             )
         if hidden_from_model(tool.meta):
-            return self.ended(Outcome.DECLINED, f"{tool.name!r} is not meant for the model to call")
+            return _End(Outcome.DECLINED, f"{tool.name!r} is not meant for the model to call")
+        if not self.follow_unadvertised and advertised(self.client) is False:
+            return _End(
+                Outcome.DECLINED,
+                "the server does not say that it supports tool chaining, and following it all the "
+                "same was not allowed",
+            )
         proposal = Proposal(
             tool,
             directive.arguments,
@@ -256,9 +305,7 @@ class _Chain:
         )
         await _tell(self.on_proposal, proposal)
         if not await self.consent.allows(proposal):
-            return self.ended(
-                Outcome.DECLINED, f"the host did not consent to the call of {tool.name!r}"
-            )
+            return _End(Outcome.DECLINED, f"the host did not consent to the call of {tool.name!r}")
         return None
 
     def cancelled(self) -> ChainResult:
@@ -285,5 +332,12 @@ async def _tell(listener: Callable[[_News], Awaitable[None] | None] | None, news
         await told
 
 
-def _call_key(directive: Directive) -> tuple[str, str]:
-    return directive.tool, canonical(directive.arguments)
+def _call_key(directive: Directive) -> tuple[str, str] | None:
+    """Return what two equal calls have in common (TC-C-17); None for arguments like no others.
+
+    Only a first call can have those: a directive that RFC 8785 cannot write is malformed.
+    """
+    try:
+        return directive.tool, canonical(directive.arguments)
+    except (ValueError, RecursionError):
+        return None

@@ -6,6 +6,9 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from banking_server.chaining.effort import TooMuch, size
+from banking_server.chaining.values import canonical
+
 IDENTIFIER: Final = "com.example/tool-chaining"
 """The extension's identifier. It is provisional, since `com.example` belongs to nobody: once the
 extension has a home, it is replaced here and nowhere else."""
@@ -93,25 +96,34 @@ def read_directive(meta: object) -> Reading:
 
     `meta` is the result's `_meta` as parsed from JSON, or None if the result has none. The result
     must be the complete result of a `tools/call`: nowhere else is there a directive (TC-D-11).
+
+    Python's parsers keep the last of two members with one name and say nothing, so that TC-D-17
+    binds only whoever parses JSON in another way; and integers of any length are read exactly, but
+    compared as the doubles that they are to other readers (TC-D-19).
     """
     if not isinstance(meta, Mapping) or META_KEY not in meta:
         return Absent()
     value = meta[META_KEY]
     if not isinstance(value, Mapping):
         return Malformed(f"{META_KEY} must be an object")
-    if not has_title(value):
+    if not is_title(value.get("title")):
         value = {name: member for name, member in value.items() if name != "title"}
     try:
         directive = Directive.model_validate(value)
+        size(value)
+        canonical(dict(value))
     except ValidationError as error:
         return Malformed(_explain(error))
+    except ValueError as error:
+        return Malformed(f"{META_KEY} cannot be written as RFC 8785 has it: {error}")
+    except TooMuch:
+        pass  # Well-formed for all we know. Its arguments are too much to be checked (TC-C-16).
     return Found(directive, deprecated_alias="name" in value)
 
 
-def has_title(value: Mapping[str, Any]) -> bool:
-    """Return whether a directive has a title that is one; any other is ignored (TC-D-20)."""
-    title = value.get("title")
-    return isinstance(title, str) and 1 <= len(title) <= MAX_TITLE
+def is_title(value: object) -> bool:
+    """Return whether the `title` of a directive is one; any other is ignored (TC-D-20)."""
+    return isinstance(value, str) and 1 <= len(value) <= MAX_TITLE
 
 
 def _explain(error: ValidationError) -> str:

@@ -21,6 +21,9 @@ LIMIT: Final = 50_000
 MAX_DEPTH: Final = 128
 """How deep a value may be nested, and how deep its check."""
 
+MAX_SIZE: Final = 100_000
+"""Of how many values, members of members included, a value may consist."""
+
 MAX_PATTERNS: Final = 50
 """Regular expressions in one schema; each takes up to ten milliseconds to compile."""
 
@@ -54,11 +57,11 @@ class Schema:
             raise TooMuch
 
     def allows_for(self, value: Any, *, linear: bool) -> None:
-        """Raise `TooMuch` if checking `value` takes more than `LIMIT` steps.
+        """Raise `TooMuch` if `value` is too large, or checking it takes more than `LIMIT` steps.
 
         `linear` says that no regular expression of the schema backtracks.
         """
-        steps = _size(value) * self._size
+        steps = size(value) * self._size
         if steps > LIMIT or self._refers or self._patterns:
             _Walk(self, linear).visit(self._document, value, 0)
 
@@ -186,11 +189,16 @@ class _Walk:
             raise TooMuch
 
 
-def _size(value: Any) -> int:
-    """Return of how many values a value consists. Raises `TooMuch` if it is nested too deeply."""
+def size(value: Any) -> int:
+    """Return of how many values a value consists.
+
+    Raises `TooMuch` for more than `MAX_SIZE`, and if the value is nested too deeply.
+    """
     size, level = 1, [value] if isinstance(value, dict | list) else []
     for _ in range(MAX_DEPTH):
         size += sum(map(len, level))
+        if size > MAX_SIZE:
+            break
         level = [
             member
             for outer in level

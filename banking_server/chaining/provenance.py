@@ -6,9 +6,16 @@ and worthless as a permission (TC-S-23).
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from banking_server.chaining.directive import IDENTIFIER
@@ -24,11 +31,23 @@ class Provenance(BaseModel):
     chain_id: str = Field(min_length=1, max_length=128)
     """The same for every call of one chain, and for no other chain."""
 
-    level: int = Field(ge=1, le=2**31 - 1)
+    level: int = Field(ge=1)
     """The number of the call in the chain; the first is 1."""
 
     previous_tool: str | None = Field(default=None, min_length=1)
-    """The tool whose result carried the directive to this call; None for the first call."""
+    """The tool whose result carried the directive to this call; None for the first call only."""
+
+    @field_validator("level", mode="before")
+    @classmethod
+    def _whole(cls, value: Any) -> Any:
+        """Take `2.0` for the integer that it is in JSON."""
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
+    @model_validator(mode="after")
+    def _led_here(self) -> Self:
+        if (self.level == 1) != (self.previous_tool is None):
+            raise ValueError("the calls after the first have a previousTool, and only they")
+        return self
 
     def to_wire(self) -> dict[str, Any]:
         """Return the member of a request's `_meta` that carries the provenance."""
@@ -43,7 +62,10 @@ def read_provenance(meta: object) -> Provenance | None:
     """
     if not isinstance(meta, Mapping) or IDENTIFIER not in meta:
         return None
+    wire = meta[IDENTIFIER]
+    if isinstance(wire, Mapping) and wire.get("previousTool", "") is None:
+        return None  # Absent is one thing, null another.
     try:
-        return Provenance.model_validate(meta[IDENTIFIER], by_alias=True, by_name=False)
+        return Provenance.model_validate(wire, by_alias=True, by_name=False)
     except ValidationError:
         return None

@@ -2,9 +2,10 @@
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
+from unicodedata import category
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.extension import Extension
@@ -13,37 +14,46 @@ from mcp_types import (
     Annotations,
     CallToolRequestParams,
     CallToolResult,
-    InputRequiredResult,
     TextContent,
 )
+from pydantic import BaseModel
 
-from banking_server.chaining.arguments import argument_problem
+from banking_server.chaining.arguments import argument_problem, undeclared_arguments
+from banking_server.chaining.content import hidden_from_model, on_the_wire, words_a_directive
 from banking_server.chaining.directive import (
     IDENTIFIER,
+    MAX_TITLE,
     META_KEY,
     SETTINGS,
     Absent,
     Directive,
     Found,
     Malformed,
+    is_title,
     read_directive,
 )
+from banking_server.chaining.negotiation import has_declared
+from banking_server.chaining.values import keeps_its_value
 
 logger = logging.getLogger(__name__)
 
-_ResultT = TypeVar("_ResultT", CallToolResult, InputRequiredResult)
-
 
 def with_next_tool(
-    result: CallToolResult, tool: str, arguments: Mapping[str, Any] | None = None
+    result: CallToolResult,
+    tool: str,
+    arguments: Mapping[str, Any] | None = None,
+    *,
+    title: str | None = None,
 ) -> CallToolResult:
     """Return `result` with the directive to call `tool` next, with exactly `arguments`::
 
         return with_next_tool(result, "request_agent_handoff", {"reason": reason})
 
-    Raises ValueError if `tool` is empty.
+    `title` tells the user why, in plain text of at most 200 characters on one line.
+
+    Raises ValueError if `tool` is empty, or `title` is empty or too long.
     """
-    directive = Directive(tool=tool, arguments=dict(arguments or {}))
+    directive = Directive(tool=tool, arguments=dict(arguments or {}), title=title)
     return result.model_copy(
         update={"meta": {**(result.meta or {}), META_KEY: directive.to_wire()}}
     )
@@ -55,28 +65,23 @@ def client_declared(ctx: ServerRequestContext[Any, Any]) -> bool:
     This is only a hint: a client of 2025-11-25 over stateless HTTP may have declared it, but the
     server cannot know.
     """
-    capabilities = ctx.session.client_capabilities
-    if capabilities is None:
-        return False
-    return any(
-        IDENTIFIER in (declared or {})
-        for declared in (capabilities.extensions, capabilities.experimental)
-    )
+    return has_declared(ctx.session.client_capabilities, ctx.protocol_version)
 
 
 def in_words(directive: Directive) -> TextContent:
     """Return the directive in words, for the model of a client that does not follow directives.
 
-    The item is marked in its `_meta`, so that a client that does follow can leave it out (TC-S-04
-    to TC-S-06).
+    It suggests, since to a model it is what somebody else wrote. It ends with the arguments as
+    JSON, so that no value is read as part of the sentence (TC-S-04, TC-S-06). It is marked in its
+    `_meta`, so that a client that does follow can leave it out (TC-S-05).
     """
+    tool = json.dumps(directive.tool, ensure_ascii=False)
     arguments = json.dumps(directive.arguments, ensure_ascii=False)
     return TextContent(
         type="text",
         text=(
-            f"Next step, decided by this server: call the tool {directive.tool!r} once, with "
-            f"exactly these arguments: {arguments}. If the result of that call already follows "
-            "here, the client has made it: do not call it again."
+            "Next step suggested by this server: unless the result of that call already follows "
+            f"here, call the tool {tool} once, with exactly these arguments: {arguments}"
         ),
         annotations=Annotations(audience=["assistant"]),
         _meta={IDENTIFIER: {"describes": META_KEY}},
@@ -99,11 +104,12 @@ class ToolChaining(Extension):
         mcp = MCPServer("bank", extensions=[chaining])
         chaining.bind(mcp)
 
-    It is a bug in the server if a directive names a tool that the server does not list, or
-    arguments that the tool does not accept. It is then logged as an error and dropped, and the rest
-    of the result goes out (TC-S-12, TC-S-14). Directives go to every client, whether or not it
-    declared the extension (TC-S-03); a client that did not is also told the next step in words that
-    a model can act on.
+    It is a bug in the server if a directive is not fit to be sent: its tool is not listed or is
+    hidden from models, its arguments are not accepted or not known, its form is wrong, or it stands
+    on a result without other content. It is then logged as an error and dropped, and the rest of
+    the result goes out (TC-S-08, TC-S-10 to TC-S-17, TC-S-26, TC-S-27). Directives go to every
+    client, whether or not it declared the extension (TC-S-03); a client that did not is also told
+    the next step in words that a model can act on.
     """
 
     identifier = IDENTIFIER
@@ -135,20 +141,19 @@ class ToolChaining(Extension):
         if self._server is None:
             raise RuntimeError("ToolChaining.bind(mcp) was not called after MCPServer(...)")
         result = await call_next(ctx)
-        if not isinstance(result, CallToolResult | InputRequiredResult):
+        # Another extension can have answered with JSON, or with a result of its own.
+        meta = result.get("_meta") if isinstance(result, dict) else getattr(result, "meta", None)
+        reading = read_directive(meta)
+        if result is None or meta is None or isinstance(reading, Absent):
             return result
-        reading = read_directive(result.meta)
-        if isinstance(reading, Absent):
-            return result
-        if isinstance(result, InputRequiredResult):
-            return _dropped(params.name, result, "an interim result cannot name a next tool")
-        checked = await _check(reading, self._server)
+        checked = await _check(result, reading, meta[META_KEY], self._server)
+        kept = {key: member for key, member in meta.items() if key != META_KEY}
         if isinstance(checked, _Unfit):
-            return _dropped(params.name, result, checked.reason)
-        content = result.content if client_declared(ctx) else [*result.content, in_words(checked)]
+            logger.error("Dropped the directive of tool %r: %s", params.name, checked.reason)
+            return _changed(result, meta=kept or None)
         # Only the defined members of the directive go out (TC-S-11).
-        meta = {**(result.meta or {}), META_KEY: checked.to_wire()}
-        return result.model_copy(update={"content": content, "meta": meta})
+        words = [] if client_declared(ctx) else [in_words(checked)]
+        return _changed(result, meta={**kept, META_KEY: checked.to_wire()}, words=words)
 
     async def _advertise_on_initialize(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
@@ -167,35 +172,83 @@ class ToolChaining(Extension):
         return result
 
 
-async def _check(reading: Found | Malformed, server: MCPServer[Any]) -> Directive | _Unfit:
-    """Return the directive if it may be sent by this server."""
+_AnyResult = BaseModel | dict[str, Any]
+
+
+async def _check(
+    result: _AnyResult, reading: Found | Malformed, value: Any, server: MCPServer[Any]
+) -> Directive | _Unfit:
+    """Return the directive that `value` is read as, if this server may send it with `result`."""
+    if not _is_complete(result):
+        return _Unfit("an interim result cannot name a next tool")
     if isinstance(reading, Malformed):
         return _Unfit(reading.reason)
     if reading.deprecated_alias:
         return _Unfit("'name' is for reading only; a server sends 'tool'")
     directive = reading.directive
-    schema = await _input_schema(server, directive.tool)
-    if schema is None:
+    if not _is_line(value.get("title", "-")):
+        return _Unfit(f"the title must be plain text of 1 to {MAX_TITLE} characters on one line")
+    if all(words_a_directive(item) for item in _content(result)):
+        return _Unfit("the result has no other content, for people whose client ignores it")
+    tool = await _listed(server, directive.tool)
+    if tool is None:
         return _Unfit(f"this server lists no tool {directive.tool!r}")
+    schema, tool_meta = tool
+    if hidden_from_model(tool_meta):
+        return _Unfit(f"the tool {directive.tool!r} is not meant for the model to call")
     problem = argument_problem(schema, directive.arguments)
-    return directive if problem is None else _Unfit(problem)
+    if problem is not None:
+        return _Unfit(problem)
+    if undeclared := undeclared_arguments(schema, directive.arguments):
+        return _Unfit(f"the tool {directive.tool!r} has no argument {', '.join(undeclared)}")
+    if not keeps_its_value(directive.arguments):
+        return _Unfit("a number that other readers take for another one; send it as a string")
+    return directive
 
 
-async def _input_schema(server: MCPServer[Any], name: str) -> dict[str, Any] | None:
-    """Return the input schema of a tool as the server lists it now; None if it does not.
+def _is_complete(result: _AnyResult) -> bool:
+    if isinstance(result, dict):
+        absent = "task" if "task" in result else "complete"
+        return bool(result.get("resultType", absent) == "complete")
+    return isinstance(result, CallToolResult) and result.result_type == "complete"
+
+
+def _content(result: _AnyResult) -> list[Any]:
+    """Return the content of a complete result as JSON."""
+    if isinstance(result, CallToolResult):
+        return [on_the_wire(item) for item in result.content]
+    content = result.get("content") if isinstance(result, dict) else None
+    return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
+
+
+def _is_line(title: object) -> bool:
+    """Return whether a title is plain text on one line, and of the length that it may have."""
+    return is_title(title) and not any(
+        category(character) in ("Cc", "Zl", "Zp") for character in str(title)
+    )
+
+
+async def _listed(server: MCPServer[Any], name: str) -> tuple[dict[str, Any], object] | None:
+    """Return the input schema and the `_meta` of a tool that the server lists now, else None.
 
     The SDK makes its list anew each time it is asked for it. So the tool is looked up where the
     list is made from, unless the server makes a list of its own.
     """
     if type(server).list_tools is MCPServer.list_tools:
         tool = server._tool_manager.get_tool(name)
-        return None if tool is None else tool.parameters
+        return None if tool is None else (tool.parameters, tool.meta)
     tools = await server.list_tools()
-    return next((tool.input_schema for tool in tools if tool.name == name), None)
+    return next(((tool.input_schema, tool.meta) for tool in tools if tool.name == name), None)
 
 
-def _dropped(tool: str, result: _ResultT, why: str) -> _ResultT:
-    """Return the result without its directive, and log that the server has a bug."""
-    logger.error("Dropped the directive of tool %r: %s", tool, why)
-    kept = {key: item for key, item in (result.meta or {}).items() if key != META_KEY}
-    return result.model_copy(update={"meta": kept or None})
+def _changed(
+    result: _AnyResult, *, meta: dict[str, Any] | None, words: Sequence[TextContent] = ()
+) -> _AnyResult:
+    """Return the result with another `_meta`, and with the words after its content."""
+    if isinstance(result, dict):
+        others = {key: member for key, member in result.items() if key != "_meta"}
+        if words:
+            others["content"] = [*result["content"], *map(on_the_wire, words)]
+        return others if meta is None else {**others, "_meta": meta}
+    content = {"content": [*result.content, *words]} if isinstance(result, CallToolResult) else {}
+    return result.model_copy(update={"meta": meta, **content})

@@ -1,9 +1,11 @@
 """JSON values: when two are the same, whether one can be written, and what a pointer points to."""
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final
 
 _INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
@@ -11,28 +13,89 @@ _INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
 
 
 def canonical(value: Any) -> str:
-    """Return the value as a text. Two values have the same text exactly if they are the same JSON.
+    """Return the value as RFC 8785 writes it. Two values are the same JSON if their texts are.
 
-    Members are sorted, and numbers are compared by value: `1` and `1.0` are one number in JSON.
-    The text is for comparing and never leaves the process. Raises RecursionError if the value is
-    nested deeper than Python can follow.
+    Numbers are IEEE doubles: `1` and `1.0` are one number, and so are 2^53 and 2^53 + 1. Texts are
+    compared code point by code point, with no Unicode normalization.
+
+    Raises ValueError if RFC 8785 cannot write the value: a number that no double can hold, a text
+    that is not Unicode, or what is no JSON at all. Raises RecursionError if the value is nested
+    deeper than Python can follow.
     """
-    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"))
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, int | float):
+        return _number(value)
+    if isinstance(value, list):
+        return f"[{','.join(map(canonical, value))}]"
+    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+        # The order is that of UTF-16 code units, in which U+1F512 comes before U+FFFD.
+        names = sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
+        return f"{{{','.join(f'{_text(name)}:{canonical(value[name])}' for name in names)}}}"
+    raise ValueError(f"{type(value).__name__} is not a JSON value")
+
+
+def keeps_its_value(value: Any) -> bool:
+    """Return whether RFC 8785 writes each number of a value with the value that it has.
+
+    It does not for most integers beyond 2^53, which other readers take for a neighbour (TC-S-26).
+    Raises as `canonical`.
+    """
+    if isinstance(value, dict):
+        return all(map(keeps_its_value, value.values()))
+    if isinstance(value, list):
+        return all(map(keeps_its_value, value))
+    return (
+        not isinstance(value, int) or isinstance(value, bool) or Decimal(canonical(value)) == value
+    )
+
+
+def _text(value: str) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        # Its own message repeats the value.
+        raise ValueError("a text with half of a surrogate pair") from None
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _number(value: int | float) -> str:
+    """Return a number as ECMAScript writes it: the fewest digits that name the double."""
+    try:
+        double = float(value)
+    except OverflowError:
+        double = math.inf
+    if not math.isfinite(double):
+        raise ValueError("a number that no IEEE double can hold")
+    if double == 0:
+        return "0"  # -0 too
+    # Python has the same digits, and its own way to place the point.
+    mantissa, _, exponent = repr(abs(double)).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    leading = f"{whole}{fraction}".lstrip("0")
+    digits = leading.rstrip("0")
+    point = len(leading) - len(fraction) + int(exponent or 0)
+    sign = "-" if double < 0 else ""
+    if -6 < point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    if 0 < point <= 21:
+        fraction = digits[point:]
+        return f"{sign}{digits[:point].ljust(point, '0')}{'.' if fraction else ''}{fraction}"
+    fraction = digits[1:]
+    return f"{sign}{digits[0]}{'.' if fraction else ''}{fraction}e{point - 1:+d}"
 
 
 def same(one: Any, other: Any) -> bool:
-    """Return whether two values are the same JSON: `1` and `1.0` are, `1` and `true` are not."""
-    return canonical(one) == canonical(other)
+    """Return whether two values are the same JSON: `1` and `1.0` are, `1` and `true` are not.
 
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value
+    What RFC 8785 cannot write is the same as nothing. Raises RecursionError as `canonical` does.
+    """
+    try:
+        return canonical(one) == canonical(other)
+    except ValueError:
+        return False
 
 
 def is_json(value: Any) -> bool:

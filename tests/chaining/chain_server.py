@@ -29,7 +29,13 @@ from mcp.types import (
     ToolAnnotations,
 )
 
-from banking_server.chaining import META_KEY, ToolChaining, read_provenance
+from banking_server.chaining import (
+    IDENTIFIER,
+    META_KEY,
+    SETTINGS,
+    ToolChaining,
+    read_provenance,
+)
 
 READ_ONLY = ToolAnnotations(read_only_hint=True)
 ANY_OBJECT: dict[str, Any] = {"type": "object"}
@@ -173,7 +179,9 @@ def _answer(text: str, arguments: dict[str, Any]) -> CallToolResult:
 
 def scripted() -> Server[Any]:
     script = Script()
-    return Server("scripted", on_list_tools=script.list_tools, on_call_tool=script.call_tool)
+    server = Server("scripted", on_list_tools=script.list_tools, on_call_tool=script.call_tool)
+    server.extensions[IDENTIFIER] = SETTINGS  # for 2026-07-28; to the old era it says nothing
+    return server
 
 
 def checked() -> MCPServer[Any]:

@@ -1,4 +1,4 @@
-"""Arguments against a schema, and when two sets of them are the same."""
+"""Arguments against a schema."""
 
 import json
 import socket
@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from banking_server.chaining.arguments import argument_problem
-from banking_server.chaining.values import canonical
 
 from .support import PROPERTY
 from .test_directive import JSON
@@ -249,8 +248,6 @@ def test_nesting_without_end_is_a_problem_like_any_other() -> None:
 
     assert argument_problem(endless, deep) is not None
     assert argument_problem({"$ref": "#"}, {}) is not None
-    with pytest.raises(RecursionError):
-        canonical(deep)
 
 
 @pytest.mark.parametrize("digits", [17, 400, 5000])
@@ -419,50 +416,3 @@ KEYWORDS = st.sampled_from(
 @given(schema=st.dictionaries(KEYWORDS, JSON | st.dictionaries(KEYWORDS, JSON), max_size=3))
 def test_anything_under_a_keyword_gives_an_answer(schema: dict[str, Any]) -> None:
     argument_problem(schema, {"type": "x", "items": [1]})
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({}, {}),
-        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
-        ({"a": 1}, {"a": 1.0}),
-        ({"a": 0}, {"a": -0.0}),
-        ({"a": 10**20}, {"a": 1e20}),
-        ({"a": [{"b": 2.0, "c": None}]}, {"a": [{"c": None, "b": 2}]}),
-        ({"a": "é"}, {"a": "\u00e9"}),
-    ],
-)
-def test_the_same_arguments(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert canonical(one) == canonical(other)
-
-
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ({"a": 1}, {"a": "1"}),
-        ({"a": 1}, {"a": True}),
-        ({"a": 0}, {"a": False}),
-        ({"a": 0}, {"a": None}),
-        ({"a": None}, {}),
-        ({"a": [1, 2]}, {"a": [2, 1]}),
-        ({"a": []}, {"a": {}}),
-        ({"a": 1}, {"a": 1.5}),
-        ({"a": {"b": 1}}, {"a": {"b": 2}}),
-        ({"a": "é"}, {"a": "e\u0301"}),
-        ({'a":1,"b': 1}, {"a": 1, "b": 1}),
-    ],
-)
-def test_different_arguments(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert canonical(one) != canonical(other)
-
-
-@PROPERTY
-@given(arguments=st.dictionaries(st.text(), JSON, max_size=5), data=st.data())
-def test_order_and_a_trip_through_json_change_nothing(arguments: Any, data: st.DataObject) -> None:
-    items = data.draw(st.permutations(list(arguments.items())))
-    text = canonical(arguments)
-
-    assert canonical(dict(items)) == text
-    assert canonical(json.loads(json.dumps(arguments))) == text
-    assert canonical(json.loads(text)) == text

@@ -1,0 +1,194 @@
+"""How RFC 8785 writes a value, and when two values are the same."""
+
+import json
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from banking_server.chaining.values import canonical, keeps_its_value, same
+
+from .support import PROPERTY
+
+WRITABLE = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.mark.parametrize(
+    ("bits", "text"),
+    [
+        ("0000000000000000", "0"),
+        ("8000000000000000", "0"),
+        ("0000000000000001", "5e-324"),
+        ("8000000000000001", "-5e-324"),
+        ("7fefffffffffffff", "1.7976931348623157e+308"),
+        ("ffefffffffffffff", "-1.7976931348623157e+308"),
+        ("4340000000000000", "9007199254740992"),
+        ("c340000000000000", "-9007199254740992"),
+        ("4430000000000000", "295147905179352830000"),
+        ("44b52d02c7e14af5", "9.999999999999997e+22"),
+        ("44b52d02c7e14af6", "1e+23"),
+        ("44b52d02c7e14af7", "1.0000000000000001e+23"),
+        ("444b1ae4d6e2ef4e", "999999999999999700000"),
+        ("444b1ae4d6e2ef4f", "999999999999999900000"),
+        ("444b1ae4d6e2ef50", "1e+21"),
+        ("3eb0c6f7a0b5ed8c", "9.999999999999997e-7"),
+        ("3eb0c6f7a0b5ed8d", "0.000001"),
+        ("41b3de4355555553", "333333333.3333332"),
+        ("41b3de4355555554", "333333333.33333325"),
+        ("41b3de4355555555", "333333333.3333333"),
+        ("41b3de4355555556", "333333333.3333334"),
+        ("41b3de4355555557", "333333333.33333343"),
+        ("becbf647612f3696", "-0.0000033333333333333333"),
+        ("43143ff3c1cb0959", "1424953923781206.2"),
+    ],
+)
+def test_the_numbers_of_appendix_b(bits: str, text: str) -> None:
+    [double] = struct.unpack(">d", bytes.fromhex(bits))
+
+    assert canonical(double) == text
+    assert canonical(json.loads(text)) == text
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        float("nan"),
+        float("inf"),
+        -float("inf"),
+        json.loads("1e400"),
+        10**400,
+        -(10**400),
+        "\ud800",
+        "a\udc00b",
+        {"\ud800": 1},
+        {"a": ["\ud800"]},
+        {1: 2},
+        {"a": object()},
+    ],
+    ids=ascii,
+)
+def test_what_rfc_8785_cannot_write(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"number|surrogate|not a JSON value"):
+        canonical(value)
+    with pytest.raises(ValueError, match=r"number|surrogate|not a JSON value") as refused:
+        canonical([{"x": value}])
+    assert "\ud800" not in str(refused.value)
+    assert not same(value, value)
+
+
+def test_the_samples_of_the_rfc() -> None:
+    sample = json.loads(
+        r"""{"numbers": [333333333.33333329, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
+        "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/",
+        "literals": [null, true, false]}"""
+    )
+    assert canonical(sample) == (
+        r'{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],'
+        r'"string":"€$\u000f\nA\'B\"\\\\\"/"}'.replace(r"\'", "'")
+    )
+
+
+def test_members_are_sorted_by_utf_16_code_units() -> None:
+    names = ["\u20ac", "\r", "\ufb33", "1", "\U0001f600", "\u0080", "\u00f6"]
+
+    assert list(json.loads(canonical(dict.fromkeys(names)))) == [
+        "\r",
+        "1",
+        "\u0080",
+        "\u00f6",
+        "\u20ac",
+        "\U0001f600",
+        "\ufb33",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "keeps"),
+    [
+        (2**53, True),
+        (2**53 + 1, False),
+        (-(2**53) - 1, False),
+        (2**60, True),
+        (10**23, True),  # which no double is, and yet what is written for the nearest one
+        (10**23 + 1, False),
+        (0.1, True),
+        (True, True),
+        ("9007199254740993", True),
+        ({"a": [1, {"b": 2**53 + 1}]}, False),
+        ({"a": [1, {"b": 2**53 + 2}]}, True),
+    ],
+)
+def test_which_numbers_all_readers_read_alike(value: Any, keeps: bool) -> None:
+    assert keeps_its_value(value) is keeps
+
+
+def test_nesting_without_end_is_left_to_the_caller() -> None:
+    deep: Any = {}
+    for _ in range(50_000):
+        deep = {"a": deep}
+
+    with pytest.raises(RecursionError):
+        canonical(deep)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({}, {}),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ({"a": 1}, {"a": 1.0}),
+        ({"a": 0}, {"a": -0.0}),
+        ({"a": 10**20}, {"a": 1e20}),
+        ({"a": 2**53}, {"a": 2**53 + 1}),
+        ({"a": 1e-7}, {"a": 0.0000001}),
+        ({"a": [{"b": 2.0, "c": None}]}, {"a": [{"c": None, "b": 2}]}),
+        ({"a": "é"}, {"a": "\u00e9"}),
+    ],
+)
+def test_the_same_arguments(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert canonical(one) == canonical(other)
+    assert same(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": 1}, {"a": "1"}),
+        ({"a": 1}, {"a": True}),
+        ({"a": 0}, {"a": False}),
+        ({"a": 0}, {"a": None}),
+        ({"a": None}, {}),
+        ({"a": [1, 2]}, {"a": [2, 1]}),
+        ({"a": []}, {"a": {}}),
+        ({"a": 1}, {"a": 1.5}),
+        ({"a": {"b": 1}}, {"a": {"b": 2}}),
+        ({"a": "é"}, {"a": "e\u0301"}),
+        ({'a":1,"b': 1}, {"a": 1, "b": 1}),
+        ({"__proto__": 1}, {}),
+        ({"a": [True]}, {"a": [1]}),
+    ],
+)
+def test_different_arguments(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert canonical(one) != canonical(other)
+    assert not same(one, other)
+
+
+@PROPERTY
+@given(arguments=st.dictionaries(st.text(), WRITABLE, max_size=5), data=st.data())
+def test_order_and_a_trip_through_json_change_nothing(arguments: Any, data: st.DataObject) -> None:
+    items = data.draw(st.permutations(list(arguments.items())))
+    text = canonical(arguments)
+
+    assert canonical(dict(items)) == text
+    assert canonical(json.loads(json.dumps(arguments))) == text
+    assert canonical(json.loads(text)) == text
