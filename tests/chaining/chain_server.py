@@ -19,8 +19,10 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
+    ContentBlock,
     ElicitRequest,
     ElicitRequestFormParams,
+    ImageContent,
     InputRequiredResult,
     ListToolsResult,
     PaginatedRequestParams,
@@ -85,6 +87,13 @@ SECOND_PAGE = [
     _tool("destroy", annotations=ToolAnnotations(destructive_hint=True)),
     _tool("erase", annotations=ToolAnnotations(read_only_hint=False, destructive_hint=True)),
 ]
+
+
+ITEMS: dict[str, ContentBlock] = {
+    "text": TextContent(type="text", text="one"),
+    "words": TextContent(type="text", text="x", _meta={IDENTIFIER: {"describes": META_KEY}}),
+    "image": ImageContent(type="image", data="AAAA", mime_type="image/png"),
+}
 
 
 class Script:
@@ -190,20 +199,33 @@ def checked() -> MCPServer[Any]:
     chaining.bind(mcp)
 
     @mcp.tool(annotations=READ_ONLY)
-    async def emit(directive: Any = None, error: bool = False, bare: bool = False) -> Any:
+    async def emit(
+        directive: Any = None,
+        error: bool = False,
+        bare: bool = False,
+        content: list[str] | None = None,
+    ) -> Any:
         """Return a result with this directive, whatever it is, or with none."""
         meta: dict[str, Any] = {} if bare else {"kept": {"by": "server"}}
         if directive is not None:
             meta[META_KEY] = directive["value"]
-        content = [TextContent(type="text", text="one"), TextContent(type="text", text="two")]
+        items = [TextContent(type="text", text="one"), TextContent(type="text", text="two")]
         return CallToolResult(
-            content=content, structured_content={"n": 1}, is_error=error, _meta=meta or None
+            content=items if content is None else [ITEMS[kind] for kind in content],
+            structured_content={"n": 1},
+            is_error=error,
+            _meta=meta or None,
         )
 
     @mcp.tool(annotations=READ_ONLY)
     async def target(reason: str, urgency: int = 0) -> str:
         """Take what a directive names."""
         return f"target: {reason}"
+
+    @mcp.tool(annotations=READ_ONLY, meta={"ui": {"visibility": ["app"]}})
+    async def for_people() -> str:
+        """Take a click."""
+        return "clicked"
 
     @mcp.tool(annotations=READ_ONLY)
     async def interim() -> Any:

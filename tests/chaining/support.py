@@ -140,18 +140,22 @@ class FakeClient:
         self,
         tools: list[Tool] | Callable[[str | None], ListToolsResult],
         answer: Callable[[str, dict[str, Any]], CallToolResult | Awaitable[CallToolResult]],
+        *,
+        ttl_ms: int | None = None,
     ) -> None:
         self.tools = tools
+        self.ttl = {} if ttl_ms is None else {"ttl_ms": ttl_ms}
         self.answer = answer
         self.lists: list[tuple[str | None, str]] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.metas: list[Any] = []
         self.timeouts: list[float | None] = []
 
     async def list_tools(self, *, cursor: str | None = None, cache_mode: str = "use") -> Any:
         self.lists.append((cursor, cache_mode))
         if callable(self.tools):
             return self.tools(cursor)
-        return ListToolsResult(tools=self.tools)
+        return ListToolsResult(tools=self.tools, **self.ttl)
 
     async def call_tool(
         self,
@@ -162,6 +166,7 @@ class FakeClient:
         meta: Any = None,
     ) -> CallToolResult:
         self.calls.append((name, arguments or {}))
+        self.metas.append(meta)
         self.timeouts.append(read_timeout_seconds)
         answer = self.answer(name, arguments or {})
         return answer if isinstance(answer, CallToolResult) else await answer

@@ -119,6 +119,26 @@ async def test_every_rule_holds_for_a_plain_object(directive: Any, outcome: Outc
     assert len(shop.calls) == 1
 
 
+async def test_a_progress_token_goes_with_the_first_call_only() -> None:
+    shop = Shop(
+        reserve=saying("x", {"tool": "order", "arguments": {"door": 1}}), order=saying("done")
+    )
+    mine = {"progressToken": 7, "trace": "t"}
+    await call_tool_with_chaining(shop, "reserve", meta=mine)
+
+    assert [meta.get("progressToken") for meta in shop.metas] == [7, None]
+    assert [meta["trace"] for meta in shop.metas] == ["t", "t"]
+    assert "progressToken" not in shop.metas[1]
+    assert mine == {"progressToken": 7, "trace": "t"}
+
+
+async def test_the_first_call_may_have_arguments_that_no_directive_can() -> None:
+    shop = Shop(reserve=saying("x", {"tool": "order", "arguments": {"door": 1}}), order=saying("y"))
+    chain = await call_tool_with_chaining(shop, "reserve", {"door": float("inf")})
+
+    assert chain.outcome is Outcome.COMPLETED
+
+
 async def test_a_directive_to_null_is_malformed_here_too() -> None:
     shop = Shop(reserve={"content": [], "_meta": {"nextTool": None}})
     chain = await call_tool_with_chaining(shop, "reserve")
@@ -165,6 +185,13 @@ async def test_a_result_of_the_sdk_stays_the_object_that_it_is() -> None:
         ({"content": "S3CRET"}, "no valid result: content"),
         ({}, "no valid result: content"),
         ({**saying("x", {"tool": "order"}), "resultType": "task"}, "interim result"),
+        ({**saying("x", {"tool": "order"}), "task": {"taskId": "t"}}, "interim result"),
+        ({**saying("x", {"tool": "order"}), "resultType": "later"}, "no valid result"),
+        ({**saying("x", {"tool": "order"}), "resultType": None}, "no valid result"),
+        (
+            CallToolResult(content=[], _meta={"nextTool": {"tool": "order"}}, result_type="later"),
+            "no valid result (resultType 'later')",
+        ),
         (InputRequiredResult(request_state="s"), "interim result"),
     ],
 )
@@ -211,14 +238,14 @@ def without_cache(client: FakeClient) -> Any:
 
 
 @pytest.mark.parametrize("replaced", [without_cache, without_signature])
-async def test_a_client_without_a_cache_is_asked_once_more_all_the_same(
+async def test_a_client_without_a_cache_is_asked_plainly(
     replaced: Callable[[FakeClient], Any],
 ) -> None:
     client = FakeClient([tool("a")], lambda *_: CallToolResult(content=[]))
     client.list_tools = replaced(client)  # type: ignore[method-assign]
 
-    assert await ToolCatalog(client).find("b") is None
-    assert len(client.lists) == 2
+    assert [found.name for found in await ToolCatalog(client).list()] == ["a"]
+    assert client.lists == [(None, "use")]
 
 
 class Broken(Shop):

@@ -1,4 +1,4 @@
-"""One server's tools: all pages, listed once, and once more on a miss."""
+"""One server's tools: all pages, how long a list is good, and when it is read once more."""
 
 from typing import Any
 
@@ -6,11 +6,14 @@ import anyio
 import pytest
 from mcp.server import Server
 from mcp.server.caching import CacheHint
-from mcp.types import ListToolsResult
+from mcp.types import CallToolResult, ListToolsResult, Tool
 
 from banking_server.chaining import (
+    IDENTIFIER,
+    SETTINGS,
     ChainFailed,
     Outcome,
+    Proposal,
     ToolCatalog,
     call_tool_with_chaining,
 )
@@ -22,69 +25,134 @@ from .support import FakeClient, connect, never, result, tool
 pytestmark = pytest.mark.anyio
 
 
-def catalog_of(client: FakeClient) -> ToolCatalog:
-    return ToolCatalog(client)
+class Clock:
+    """Seconds that go on only when a test says so."""
+
+    def __init__(self) -> None:
+        self.seconds = 100.0
+
+    def __call__(self) -> float:
+        return self.seconds
 
 
-def pages(*names_and_next: tuple[list[str], str | None]) -> Any:
+async def found(catalog: ToolCatalog, name: str) -> Tool | None:
+    return (await catalog.for_directive(catalog.now())).find(name)
+
+
+def pages(*names_and_next: tuple[list[str], str | None], ttls: dict[str, int] | None = None) -> Any:
     """Lists whose pages are numbered by their cursors: None, then "1", "2", ..."""
 
     def page(cursor: str | None) -> ListToolsResult:
         names, following = names_and_next[int(cursor or 0)]
-        return ListToolsResult(tools=[tool(name) for name in names], next_cursor=following)
+        ttl = {} if ttls is None else {"ttl_ms": ttls[names[0]]}
+        tools = [tool(name) for name in names]
+        return ListToolsResult(tools=tools, next_cursor=following, **ttl)
 
     return page
 
 
-async def test_listed_once_however_often_it_is_asked() -> None:
+async def test_nothing_is_listed_before_it_is_asked_for() -> None:
     client = FakeClient([tool("a"), tool("b")], lambda *_: result())
-    catalog = catalog_of(client)
+    catalog = ToolCatalog(client)
 
     assert client.lists == []
-    for name in ("a", "b", "a"):
-        found = await catalog.find(name)
-        assert found is not None
-        assert found.name == name
-    assert client.lists == [(None, "use")]
+    assert await found(catalog, "b") is not None
+    assert await found(catalog, "c") is None
+    # Never from the client's own cache, of which nobody knows how old its answers are.
+    assert {mode for _, mode in client.lists} == {"refresh"}
+
+
+async def test_a_list_is_kept_for_as_long_as_it_says() -> None:
+    client = FakeClient([tool("a")], lambda *_: result(), ttl_ms=2000)
+    clock = Clock()
+    catalog = ToolCatalog(client, clock=clock)
+
+    for seconds, lists in [(100.0, 1), (101.0, 1), (101.9, 1), (102.0, 2), (103.9, 2), (104.5, 3)]:
+        clock.seconds = seconds
+        assert await found(catalog, "a") is not None
+        assert [t.name for t in await catalog.list()] == ["a"]
+        assert len(client.lists) == lists
+
+
+async def test_the_page_that_is_stale_first_decides() -> None:
+    listed = pages((["a"], "1"), (["b"], None), ttls={"a": 9000, "b": 1000})
+    client = FakeClient(listed, lambda *_: result())
+    clock = Clock()
+    catalog = ToolCatalog(client, clock=clock)
+
+    for seconds, lists in [(100.0, 2), (100.9, 2), (101.0, 4)]:
+        clock.seconds = seconds
+        assert await found(catalog, "b") is not None
+        assert len(client.lists) == lists
+
+
+@pytest.mark.parametrize("ttl_ms", [None, 0])
+async def test_a_list_that_may_not_be_kept_is_good_for_one_directive(ttl_ms: int | None) -> None:
+    client = FakeClient([tool("a")], lambda *_: result(), ttl_ms=ttl_ms)
+    clock = Clock()
+    catalog = ToolCatalog(client, clock=clock)
+
+    first = await catalog.for_directive(99.0)
+    clock.seconds = 101.0
+    assert await catalog.for_directive(100.0) is first
+    assert await catalog.for_directive(100.5) is not first
+    assert len(client.lists) == 2
+
+
+async def test_a_list_that_has_changed_is_not_used() -> None:
+    client = FakeClient([tool("a")], lambda *_: result(), ttl_ms=3_600_000)
+    clock = Clock()
+    catalog = ToolCatalog(client, clock=clock)
+    await found(catalog, "a")
+
+    catalog.changed()
+    await found(catalog, "a")
+    await found(catalog, "a")
+    assert len(client.lists) == 2
+
+    # What was being read when the change was told is used once, and not kept.
+    def told_meanwhile(_: str | None) -> ListToolsResult:
+        clock.seconds += 1
+        catalog.changed()
+        return ListToolsResult(tools=[], ttl_ms=3_600_000)
+
+    client.tools = told_meanwhile
+    catalog.changed()
+    await found(catalog, "a")
+    await found(catalog, "a")
+    assert len(client.lists) == 4
 
 
 async def test_all_pages_are_read() -> None:
     client = FakeClient(pages((["a"], "1"), (["b"], "2"), (["c"], None)), lambda *_: result())
-    catalog = catalog_of(client)
+    tools = await ToolCatalog(client).read()
 
-    for name in ("c", "b", "a"):
-        assert await catalog.find(name) is not None
+    assert [tools.find(name) is not None for name in "abcd"] == [True, True, True, False]
     assert [cursor for cursor, _ in client.lists] == [None, "1", "2"]
 
 
-async def test_refreshed_once_on_each_miss() -> None:
-    client = FakeClient([tool("a")], lambda *_: result())
-    catalog = catalog_of(client)
+@pytest.mark.parametrize(
+    ("twins", "known"),
+    [
+        ([tool("a"), tool("a")], True),
+        ([tool("a", description="one"), tool("a", description="two")], False),
+        ([tool("a", inputSchema={"const": 1}), tool("a", inputSchema={"const": True})], False),
+        ([tool("a"), tool("a"), tool("a", annotations={"destructiveHint": True})], False),
+        ([tool("a"), tool("A")], True),
+    ],
+    ids=["equal", "description", "schema", "hints", "case"],
+)
+async def test_a_name_with_several_tools_names_none(twins: list[Tool], known: bool) -> None:
+    catalog = ToolCatalog(FakeClient(twins, lambda *_: result()))
 
-    await catalog.find("a")
-    assert await catalog.find("b") is None
-    assert client.lists == [(None, "use"), (None, "refresh")]
-    client.tools = [tool("b")]
-    assert await catalog.find("b") is not None
-    assert client.lists == [(None, "use"), (None, "refresh"), (None, "refresh")]
-    # The refreshed list has replaced the old one.
-    assert await catalog.find("b") is not None
-    assert len(client.lists) == 3
-    assert await catalog.find("a") is None
-
-
-async def test_the_first_of_two_tools_with_one_name_counts() -> None:
-    twice = [tool("a", description="one"), tool("a", description="two")]
-    found = await catalog_of(FakeClient(twice, lambda *_: result())).find("a")
-
-    assert found is not None
-    assert found.description == "one"
+    assert (await found(catalog, "a") is not None) is known
+    assert [t.name for t in await catalog.list()] == list(dict.fromkeys(t.name for t in twins))
 
 
 async def test_a_paginator_that_goes_in_circles_is_left() -> None:
     client = FakeClient(pages((["a"], "1"), (["b"], "2"), (["c"], "1")), lambda *_: result())
 
-    assert await catalog_of(client).find("c") is not None
+    assert await found(ToolCatalog(client), "c") is not None
     assert [cursor for cursor, _ in client.lists] == [None, "1", "2"]
 
 
@@ -94,12 +162,11 @@ async def test_a_paginator_without_end_is_left() -> None:
         return ListToolsResult(tools=[tool(f"t{number}")], next_cursor=str(number + 1))
 
     client = FakeClient(endless, lambda *_: result())
-    catalog = catalog_of(client)
+    tools = await ToolCatalog(client).read()
 
-    assert await catalog.find(f"t{PAGE_LIMIT - 1}") is not None
+    assert tools.find(f"t{PAGE_LIMIT - 1}") is not None
+    assert tools.find(f"t{PAGE_LIMIT}") is None
     assert len(client.lists) == PAGE_LIMIT
-    assert await catalog.find(f"t{PAGE_LIMIT}") is None
-    assert len(client.lists) == 2 * PAGE_LIMIT
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -116,6 +183,7 @@ async def test_a_real_server_whose_pages_never_end(mode: str) -> None:
         return result("x", nextTool={"tool": "nowhere"})
 
     server: Server[Any] = Server("endless", on_list_tools=list_tools, on_call_tool=call_tool)
+    server.extensions[IDENTIFIER] = SETTINGS
     with anyio.fail_after(60):
         async with connect(server, "memory", mode) as peer:
             chain = await call_tool_with_chaining(peer.client, "t0")
@@ -143,12 +211,17 @@ async def test_a_miss_is_looked_up_past_the_clients_own_cache(mode: str) -> None
         on_call_tool=call_tool,
         cache_hints={"tools/list": CacheHint(ttl_ms=3_600_000, scope="private")},
     )
+    server.extensions[IDENTIFIER] = SETTINGS
     async with connect(server, "memory", mode) as peer:
         await peer.client.list_tools()
         chain = await call_tool_with_chaining(peer.client, "first")
 
     assert chain.outcome is Outcome.COMPLETED
     assert [step.tool for step in chain.steps] == ["first", "late"]
+
+
+def a_names_b(name: str, _: Any) -> CallToolResult:
+    return result(name, **({"nextTool": {"tool": "b"}} if name == "a" else {}))
 
 
 async def test_a_chain_lists_only_when_there_is_something_to_look_up() -> None:
@@ -159,16 +232,81 @@ async def test_a_chain_lists_only_when_there_is_something_to_look_up() -> None:
 
 
 async def test_a_catalog_can_be_shared_between_chains() -> None:
-    client = FakeClient(
-        [tool("b")],
-        lambda name, _: result(name, **({"nextTool": {"tool": "b"}} if name == "a" else {})),
-    )
-    catalog = catalog_of(client)
+    client = FakeClient([tool("b")], a_names_b, ttl_ms=3_600_000)
+    catalog = ToolCatalog(client)
     for _ in range(3):
         chain = await call_tool_with_chaining(client, "a", catalog=catalog)
         assert chain.outcome is Outcome.COMPLETED
 
-    assert client.lists == [(None, "use")]
+    assert len(client.lists) == 1
+
+
+NONE: dict[str, Any] = {"type": "object", "required": ["reason"]}
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "outcome"),
+    [
+        ([], [tool("b")], "completed"),
+        ([tool("b", inputSchema=NONE)], [tool("b")], "completed"),
+        ([tool("b", annotations={"destructiveHint": True})], [tool("b")], "completed"),
+        ([tool("b", _meta={"ui": {"visibility": ["app"]}})], [tool("b")], "completed"),
+        ([tool("b", description="1"), tool("b", description="2")], [tool("b")], "completed"),
+        ([tool("b", inputSchema=NONE)], [], "unknown_tool"),
+        ([], [tool("b", inputSchema=NONE)], "invalid_arguments"),
+        ([tool("b", inputSchema=NONE)], [tool("b", annotations=None)], "declined"),
+        ([], [], "unknown_tool"),
+    ],
+)
+async def test_what_fails_by_an_older_list_is_checked_by_a_new_one(
+    before: list[Tool], now: list[Tool], outcome: str
+) -> None:
+    client = FakeClient(before, a_names_b, ttl_ms=3_600_000)
+    catalog = ToolCatalog(client)
+    await catalog.list()
+    client.tools = now
+    chain = await call_tool_with_chaining(client, "a", catalog=catalog)
+
+    assert chain.outcome == outcome
+    assert len(client.lists) == 2
+
+
+async def test_a_list_that_was_read_for_the_directive_is_not_read_again() -> None:
+    client = FakeClient([tool("c")], a_names_b, ttl_ms=3_600_000)
+    chain = await call_tool_with_chaining(client, "a")
+
+    assert chain.outcome is Outcome.UNKNOWN_TOOL
+    assert len(client.lists) == 1
+
+
+async def test_nobody_is_asked_twice_about_one_tool() -> None:
+    asked: list[Proposal] = []
+
+    class Refusing:
+        async def allows(self, proposal: Proposal) -> bool:
+            asked.append(proposal)
+            return False
+
+    client = FakeClient([tool("b")], a_names_b, ttl_ms=3_600_000)
+    catalog = ToolCatalog(client)
+    await catalog.list()
+    chain = await call_tool_with_chaining(client, "a", catalog=catalog, consent=Refusing())
+
+    assert chain.outcome is Outcome.DECLINED
+    assert (len(asked), len(client.lists)) == (1, 2)
+
+
+async def test_a_stale_list_lets_nothing_through() -> None:
+    client = FakeClient([tool("b")], a_names_b, ttl_ms=1000)
+    clock = Clock()
+    catalog = ToolCatalog(client, clock=clock)
+    await catalog.list()
+    client.tools = [tool("b", annotations={"destructiveHint": True})]
+    clock.seconds += 1
+
+    chain = await call_tool_with_chaining(client, "a", catalog=catalog)
+
+    assert chain.outcome is Outcome.DECLINED
 
 
 async def test_a_list_that_fails_hides_nothing() -> None:

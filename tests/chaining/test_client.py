@@ -369,7 +369,7 @@ async def test_a_policy_that_raises_fails_the_chain_and_hides_nothing(peer: Peer
 async def test_cancelled_between_two_calls_it_makes_no_other(peer: Peer) -> None:
     # With the list at hand, nothing between the two calls has to wait for the server.
     catalog = ToolCatalog(peer.client)
-    await catalog.find("echo")
+    await catalog.list()
     with anyio.CancelScope() as scope:
         await call_tool_with_chaining(
             peer.client,

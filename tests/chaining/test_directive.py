@@ -19,6 +19,7 @@ from banking_server.chaining import (
     read_directive,
     with_next_tool,
 )
+from banking_server.chaining.arguments import argument_problem
 
 from .support import PROPERTY
 
@@ -104,6 +105,51 @@ def test_malformed(value: object, place: str) -> None:
     assert reading.reason.startswith(place)
 
 
+@pytest.mark.parametrize("title", ["x", "x" * 200, "\U0001f512" * 200, " ", "two\nlines"])
+def test_a_title_is_read(title: str) -> None:
+    reading = read_directive({META_KEY: {"tool": "t", "title": title}})
+
+    assert reading == Found(Directive(tool="t", title=title), deprecated_alias=False)
+
+
+@pytest.mark.parametrize("title", ["", "x" * 201, None, 5, ["x"], {"x": 1}, float("inf")])
+def test_a_title_that_is_none_is_ignored(title: Any) -> None:
+    reading = read_directive({META_KEY: {"tool": "t", "arguments": {"a": 1}, "title": title}})
+
+    assert reading == Found(Directive(tool="t", arguments={"a": 1}), deprecated_alias=False)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 10**400, "S3CRET\ud800"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        lambda value: {"tool": "t", "arguments": {"a": [{"b": value}]}},
+        lambda value: {"tool": "t", "title": "x", "since": value},
+    ],
+    ids=["arguments", "elsewhere"],
+)
+def test_what_rfc_8785_cannot_write_is_malformed(value: Any, place: Any) -> None:
+    reading = read_directive({META_KEY: place(value)})
+
+    assert isinstance(reading, Malformed)
+    assert "RFC 8785" in reading.reason
+    assert "S3CRET" not in reading.reason
+
+
+def test_half_of_a_surrogate_pair_in_a_name_is_malformed() -> None:
+    for value in ({"tool": "\ud800"}, {"tool": "t", "arguments": {"\ud800": 1}}):
+        assert isinstance(read_directive({META_KEY: value}), Malformed)
+
+
+def test_more_arguments_than_can_be_checked_are_left_to_that_check() -> None:
+    arguments = {"a": [*range(100_001)]}
+
+    reading = read_directive({META_KEY: {"tool": "t", "arguments": arguments}})
+
+    assert isinstance(reading, Found)
+    assert argument_problem({}, arguments) is not None
+
+
 def test_alias_conflict_says_so() -> None:
     reading = read_directive({META_KEY: {"tool": "t", "name": "T"}})
 
@@ -181,19 +227,25 @@ def test_nesting_without_end_is_read_without_an_exception() -> None:
     arguments=st.dictionaries(
         st.text(),
         st.recursive(
-            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+            st.none()
+            | st.booleans()
+            | st.integers()
+            | st.floats(allow_nan=False, allow_infinity=False)
+            | st.text(),
             lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner),
             max_leaves=8,
         ),
         max_size=4,
     ),
+    title=st.none() | st.text(min_size=1, max_size=200),
 )
-def test_round_trip(tool: str, arguments: dict[str, Any]) -> None:
-    directive = Directive(tool=tool, arguments=arguments)
+def test_round_trip(tool: str, arguments: dict[str, Any], title: str | None) -> None:
+    directive = Directive(tool=tool, arguments=arguments, title=title)
 
     wire = json.loads(json.dumps({META_KEY: directive.to_wire()}))
 
-    assert wire == {META_KEY: {"tool": tool, "arguments": arguments}}
+    titled = {} if title is None else {"title": title}
+    assert wire == {META_KEY: {"tool": tool, "arguments": arguments, **titled}}
     assert read_directive(wire) == Found(directive, deprecated_alias=False)
 
 
@@ -223,6 +275,15 @@ def test_with_next_tool_without_arguments_writes_the_empty_object() -> None:
     after = with_next_tool(CallToolResult(content=[]), "handoff")
 
     assert after.meta == {META_KEY: {"tool": "handoff", "arguments": {}}}
+
+
+def test_with_next_tool_takes_a_title() -> None:
+    after = with_next_tool(CallToolResult(content=[]), "handoff", title="Ask an agent")
+
+    assert after.meta == {META_KEY: {"tool": "handoff", "arguments": {}, "title": "Ask an agent"}}
+    for title in ("", "x" * 201):
+        with pytest.raises(ValidationError):
+            with_next_tool(CallToolResult(content=[]), "handoff", title=title)
 
 
 def test_with_next_tool_copies_the_arguments() -> None:

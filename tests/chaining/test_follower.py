@@ -13,6 +13,7 @@ from banking_server.chaining import (
     IDENTIFIER,
     META_KEY,
     ChainFailed,
+    FollowNonDestructive,
     Outcome,
     Step,
     call_tool_with_chaining,
@@ -214,6 +215,54 @@ async def test_what_is_followed_without_asking(visibility: str, annotations: str
     follows = shown(kind) and harmless(kind)
     assert chain.outcome is (Outcome.COMPLETED if follows else Outcome.DECLINED)
     assert len(client.calls) == (2 if follows else 1)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("annotations", ANNOTATIONS)
+async def test_hints_of_a_server_that_is_not_trusted_allow_nothing(annotations: str) -> None:
+    client = FakeClient(
+        [tool("b", annotations=ANNOTATIONS[annotations])],
+        lambda name, _: result(**({META_KEY: {"tool": "b"}} if name == "a" else {})),
+    )
+    chain = await call_tool_with_chaining(client, "a", consent=FollowNonDestructive(trusted=False))
+
+    assert chain.outcome is Outcome.DECLINED
+    assert len(client.calls) == 1
+
+
+HOSTILE = [
+    ({"properties": {"a": {"pattern": "^(a+)+$"}}}, {"a": "a" * 40 + "!"}),
+    ({"properties": {"a": {"pattern": r"^(a+)+\1$"}}}, {"a": "a" * 5000 + "!"}),
+    (
+        {
+            "$defs": {"d0": {}}
+            | {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n - 1}"}] * 2} for n in range(1, 40)},
+            "$ref": "#/$defs/d39",
+        },
+        {},
+    ),
+    (
+        {"properties": {"a": {"uniqueItems": True, "minItems": 20_001}}},
+        {"a": [{"n": n, "m": [n]} for n in range(20_000)]},
+    ),
+    ({}, {"a": [{"n": [n]} for n in range(100_000)]}),
+    ({}, {"a": list(range(1_000_000))}),
+]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("number", range(len(HOSTILE)))
+async def test_a_hostile_schema_ends_the_chain_and_holds_nobody_up(number: int) -> None:
+    """Without bounds, most of these outlive `total_timeout`, which cannot fire meanwhile."""
+    schema, arguments = HOSTILE[number]
+    client = FakeClient(
+        [tool("b", inputSchema={"type": "object", **schema})],
+        lambda *_: result(**{META_KEY: {"tool": "b", "arguments": arguments}}),
+    )
+    chain = await call_tool_with_chaining(client, "a", total_timeout=60)
+
+    assert chain.outcome is Outcome.INVALID_ARGUMENTS
+    assert len(client.calls) == 1
 
 
 @pytest.mark.anyio

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -53,6 +54,22 @@ BAD = [
     pytest.param({"tool": "Target", "arguments": {"reason": "x"}}, "'Target'", id="other-case"),
     pytest.param({"tool": "target"}, "'reason' is a required property", id="missing-argument"),
     pytest.param({"tool": "target", "arguments": {"reason": 5}}, "arguments.reason", id="type"),
+    pytest.param(
+        {"tool": "target", "arguments": {"reason": "x", "urgent": "S3CRET"}},
+        "no argument urgent",
+        id="undeclared-argument",
+    ),
+    pytest.param({"tool": "for_people"}, "not meant for the model", id="hidden-tool"),
+    *(
+        pytest.param({**GOOD, "title": title}, "title", id=f"title-{n}")
+        for n, title in enumerate(["", "x" * 201, 5, None, "two\nlines", "\x1b[2J", "a\u2028b"])
+    ),
+    *(
+        pytest.param(
+            {"tool": "target", "arguments": {"reason": "x", "urgency": n}}, "number", id=str(n)
+        )
+        for n in (2**53 + 1, 2**60, 10**400)
+    ),
     pytest.param(
         {"tool": "target", "arguments": {"reason": "S3CRET", "urgency": "S3CRET"}},
         "arguments.urgency",
@@ -107,10 +124,11 @@ async def test_any_other_client_gets_the_directive_and_the_words(undeclared: Pee
     assert words.annotations is not None
     assert words.annotations.audience == ["assistant"]
     assert words.meta == {IDENTIFIER: {"describes": META_KEY}}
-    assert "'target'" in words.text
-    said = words.text[words.text.index("{") : words.text.rindex("}") + 1]
-    assert json.loads(said) == GOOD["arguments"]
-    assert "do not call it again" in words.text
+    arguments = json.dumps(GOOD["arguments"], ensure_ascii=False)
+    assert words.text == (
+        "Next step suggested by this server: unless the result of that call already follows here, "
+        f'call the tool "target" once, with exactly these arguments: {arguments}'
+    )
 
 
 @pytest.mark.parametrize(
@@ -158,6 +176,77 @@ async def test_a_bad_directive_is_dropped_and_logged(
     assert "'emit'" in message
     assert says in message
     assert "S3CRET" not in message
+
+
+async def test_a_title_goes_out_and_not_into_the_words(undeclared: Peer) -> None:
+    titled = {**GOOD, "title": "Ask an agent — größer"}
+    result = await emit(undeclared, titled)
+
+    assert (result.meta or {})[META_KEY] == titled
+    assert "Ask an agent" not in " ".join(texts(result))
+
+
+@pytest.mark.parametrize("undeclared", IN_MEMORY, indirect=True, ids="-".join)
+@pytest.mark.parametrize(
+    "content", [[], ["words"], ["words", "words"], ["words", "text"], ["image"]]
+)
+async def test_a_directive_needs_content_besides_its_words(
+    undeclared: Peer, content: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    result = await emit(undeclared, GOOD, content=content)
+
+    sent = META_KEY in (result.meta or {})
+    assert sent is ("text" in content or "image" in content)
+    assert len(result.content) == len(content) + (1 if sent else 0)
+    assert len(errors(caplog)) == (0 if sent else 1)
+
+
+TEXT = {"type": "text", "text": "one"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"),
+    [
+        ({"content": [TEXT], "_meta": {META_KEY: GOOD, "by": 1}, "more": {"x": 1}}, True),
+        ({"content": [TEXT], "resultType": "complete", "_meta": {META_KEY: GOOD}}, True),
+        ({"content": [], "_meta": {META_KEY: GOOD}}, False),
+        ({"content": [TEXT], "_meta": {META_KEY: {"tool": "nowhere"}, "by": 1}}, False),
+        ({"content": [TEXT], "resultType": "task", "_meta": {META_KEY: GOOD}}, False),
+        ({"task": {"taskId": "t"}, "_meta": {META_KEY: GOOD}}, False),
+        ({"content": [TEXT]}, None),
+        ({"content": [TEXT], "_meta": "x"}, None),
+    ],
+)
+async def test_what_another_extension_answers_is_checked_too(
+    answer: Any, kept: bool | None
+) -> None:
+    chaining = ToolChaining()
+    mcp: MCPServer[Any] = MCPServer("two", extensions=[chaining])
+    chaining.bind(mcp)
+    mcp.add_tool(target)
+    session = SimpleNamespace(client_capabilities=None)
+    context: Any = SimpleNamespace(protocol_version="2026-07-28", session=session)
+
+    async def call_next(_: Any) -> Any:
+        return answer
+
+    params = CallToolRequestParams(name="emit")
+    went_out: Any = await chaining.intercept_tool_call(params, context, call_next)
+
+    if kept is None:
+        assert went_out is answer
+        return
+    assert (META_KEY in went_out.get("_meta", {})) is kept
+    others = {key: value for key, value in answer.items() if key not in ("_meta", "content")}
+    assert {**went_out, **others} == went_out
+    assert ("by" in went_out.get("_meta", {})) is ("by" in answer["_meta"])
+    said = went_out.get("content", [])
+    assert len(said) == len(answer.get("content", [])) + (1 if kept else 0)
+
+
+async def target(reason: str, urgency: int = 0) -> str:
+    """Take what a directive names."""
+    return reason
 
 
 async def test_nobody_is_told_a_bad_directive_in_words(undeclared: Peer) -> None:
@@ -223,7 +312,7 @@ async def test_the_words_stay_where_the_directive_was_not_followed(undeclared: P
     )
 
     assert len(chain.content) == 3
-    assert "'target'" in chain.content[-1].text  # type: ignore[union-attr]
+    assert '"target"' in chain.content[-1].text  # type: ignore[union-attr]
 
 
 async def test_the_list_is_the_live_one(caplog: pytest.LogCaptureFixture) -> None:
@@ -254,8 +343,11 @@ async def test_over_stateless_http_a_client_of_the_old_era_cannot_be_known(mode:
     assert len(result.content) == (3 if mode == "legacy" else 2)
 
 
+@pytest.mark.parametrize("settings", [{"version": 1}, {"version": 2}, {"version": 0}], ids=str)
 @pytest.mark.parametrize("place", ["extensions", "experimental", "elsewhere"])
-async def test_a_declaration_counts_in_both_places_of_the_old_era(place: str) -> None:
+async def test_a_declaration_counts_in_both_places_of_the_old_era(
+    place: str, settings: dict[str, Any]
+) -> None:
     async def ask(method: str, **params: Any) -> dict[str, Any]:
         message = {"jsonrpc": "2.0", "id": method, "method": method, "params": params}
         await write.send(SessionMessage(jsonrpc_message_adapter.validate_python(message)))
@@ -268,7 +360,7 @@ async def test_a_declaration_counts_in_both_places_of_the_old_era(place: str) ->
             welcome = await ask(
                 "initialize",
                 protocolVersion="2025-11-25",
-                capabilities={place: {IDENTIFIER: {"version": 1}}},
+                capabilities={place: {IDENTIFIER: settings}},
                 clientInfo={"name": "raw", "version": "0"},
             )
             ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
@@ -278,7 +370,8 @@ async def test_a_declaration_counts_in_both_places_of_the_old_era(place: str) ->
     for member in ("extensions", "experimental"):
         assert welcome["capabilities"][member][IDENTIFIER] == SETTINGS
     assert result["_meta"][META_KEY] == GOOD
-    assert len(result["content"]) == (3 if place == "elsewhere" else 2)
+    declared = place != "elsewhere" and settings["version"] > 0
+    assert len(result["content"]) == (2 if declared else 3)
 
 
 @pytest.mark.parametrize("mode", MODES)

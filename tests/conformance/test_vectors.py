@@ -7,7 +7,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp import Client
 from mcp.server import MCPServer
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult, TextContent, Tool
 
 from banking_server.chaining import (
     CLIENT_EXTENSION,
@@ -65,10 +65,22 @@ def by_client_half(meta: dict[str, Any] | None) -> dict[str, Any]:
     }
 
 
+class Anything(MCPServer[Any]):
+    """Lists the tool that a directive names, which takes anything: only the form is looked at."""
+
+    named: str | None = None
+
+    async def list_tools(self) -> list[Tool]:
+        schema = {"type": "object", "additionalProperties": True}
+        more = [] if self.named is None else [Tool(name=self.named, input_schema=schema)]
+        return [*await super().list_tools(), *more]
+
+
 async def sent_by_server_half(vector: dict[str, Any]) -> Any:
     """Let a server return the vector's `_meta`; return the directive that goes out, or None."""
     chaining = ToolChaining()
-    mcp = MCPServer("vectors", extensions=[chaining])
+    mcp = Anything("vectors", extensions=[chaining])
+    mcp.named = vector["reading"].get("tool")
     chaining.bind(mcp)
     meta = meta_of(vector)
 
@@ -76,10 +88,6 @@ async def sent_by_server_half(vector: dict[str, Any]) -> Any:
     async def emit() -> CallToolResult:
         return CallToolResult(content=[TextContent(type="text", text="Here.")], _meta=meta)
 
-    # The tool that it names takes anything: only the form of the directive is looked at.
-    named = vector["reading"].get("tool")
-    if named is not None:
-        mcp.add_tool(lambda: "anything", name=named)
     async with Client(mcp, extensions=[CLIENT_EXTENSION]) as client:
         result = await client.call_tool("emit", {})
     return (result.meta or {}).get(META_KEY)
@@ -99,8 +107,13 @@ async def test_all_three_read_a_vector_alike(vector: dict[str, Any]) -> None:
     if reading["status"] != "valid" or reading["alias"]:
         assert sent is None
         return
-    # What a directive does not have is left out on the way; nothing else changes.
+    value = (meta or {})[META_KEY]
+    defined = {name: value[name] for name in ("tool", "arguments", "title") if name in value}
+    # Members that a directive does not have are left out on the way. For a title or a number that
+    # may be read and not be sent, the whole directive is; but of a number that is too small, the
+    # parser has made 0 before the server half can see it.
+    if not vector["emittable"] and value == defined and vector["id"] != "number-too-small":
+        assert sent is None
+        return
     assert meets("emittedDirective", sent)
-    assert same([sent["tool"], sent["arguments"]], [reading["tool"], reading["arguments"]])
-    if vector["emittable"]:
-        assert sent.get("title") == reading.get("title")
+    assert same(sent, {"arguments": {}, **defined})
