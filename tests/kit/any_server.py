@@ -8,19 +8,25 @@ import sys
 from typing import Annotated, Any, Literal
 
 from mcp.server.elicitation import AcceptedElicitation
+from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
 from mcp.types import Annotations, CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field, WithJsonSchema
 
-from banking_server.chaining import ToolChaining, with_next_tool
+from banking_server.chaining import IDENTIFIER, SETTINGS, with_next_tool
 
-ADVERTISED = "--unadvertised" not in sys.argv
 
-chaining = ToolChaining()
-mcp = MCPServer("anything", extensions=[chaining] if ADVERTISED else [])
-if ADVERTISED:
-    chaining.bind(mcp)
+class Unchecked(Extension):
+    """Advertises the extension, and sends whatever directives there are."""
+
+    identifier = IDENTIFIER
+
+    def settings(self) -> dict[str, Any]:
+        return SETTINGS
+
+
+mcp = MCPServer("anything", extensions=[] if "--unadvertised" in sys.argv else [Unchecked()])
 harmless = ToolAnnotations(destructive_hint=False)
 
 

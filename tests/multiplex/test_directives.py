@@ -41,7 +41,7 @@ async def test_a_directive_stops_the_sequence_and_becomes_the_whole_calls(
         result = await multiplex(me, *LOCKED_STEPS)
     assert next_tool(result) == TO_AN_AGENT
     # This client follows no directives, so its model is told in words.
-    assert "Next step, decided by this server" in words(result, "assistant")
+    assert "Next step suggested by this server" in words(result, "assistant")
     assert HANDOFF in words(result, "assistant")
     assert not result.is_error
     assert structured(result)["status"] == "stopped"

@@ -127,7 +127,9 @@ NO_PROVENANCE: list[dict[str, Any]] = [
     {IDENTIFIER: {"chainId": 5, "level": 1}},
     provenance(level="2"),
     provenance(level=0),
-    provenance(level=10**30),
+    provenance(level=1),  # of a first call, which no tool led to
+    provenance(previousTool=None),
+    {IDENTIFIER: {"chainId": "chain-1", "level": 2}},
     provenance(chainId=""),
     provenance(chainId="x" * 1_000_000),
 ]
@@ -139,6 +141,13 @@ async def test_what_is_not_provenance_is_left_out(world: World, meta: dict[str, 
         assert not (await customer.call(ACCOUNTS, meta=meta)).is_error
     (event,) = world.events()
     assert event["chain_id"] is None
+
+
+async def test_a_level_beyond_all_measure_is_left_out(world: World) -> None:
+    async with world.customer() as customer:
+        assert not (await customer.call(ACCOUNTS, meta=provenance(level=10**30))).is_error
+    (event,) = world.events()
+    assert (event["chain_id"], event["chain_level"]) == ("chain-1", None)
 
 
 async def test_what_a_client_says_of_its_chain_is_made_safe_and_cut(world: World) -> None:
