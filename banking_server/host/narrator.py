@@ -72,7 +72,7 @@ class Narrator:
         )
         if proposal.title is not None:
             # As JSON, so that no line break of the server's can look like a line of ours.
-            say(self._out, f"it says  {compact(proposal.title)}", indent=3)
+            say(self._out, f"the server says: {compact(proposal.title)}", indent=3)
 
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call may be made; this can ask the person."""

@@ -420,6 +420,30 @@ async def test_a_stopped_chain_is_told_as_far_as_it_came(form: str) -> None:
     assert "[No answer: stopped." in closed["content"]
 
 
+async def test_a_follow_up_that_ran_out_of_time_may_have_been_made() -> None:
+    """The words of a server that was not told of the extension would have the model pay again."""
+
+    class Impatient(Client):
+        async def call_tool(self, name: str, *args: Any, **kwargs: Any) -> Any:
+            if name == "pay":
+                kwargs["read_timeout_seconds"] = 0.05
+            return await super().call_tool(name, *args, **kwargs)
+
+    shop, log = fresh_shop()
+    script = [call("checkout", by="pay"), call("pay", amount=80), "It may have been paid."]
+    with scripted_model(script) as model:
+        async with Endpoint(settings(model.url)) as endpoint, Impatient(shop) as client:
+            toolbox = await Toolbox.gather({"shop": client})
+            run = await Agent(endpoint, toolbox, consent=Consent(True)).ask("Check out.")
+    assert run.answer == "It may have been paid."
+    assert [tool for tool, _ in log.calls] == ["checkout", "pay"]
+    told = model.requests[1]["messages"][-1]["content"]
+    assert "Result of checkout:\n80 EUR" in told
+    assert "That call was started, and whether it took effect is not known" in told
+    assert "it is not made twice" in model.last_message()
+    assert "Next step" not in model.told
+
+
 @pytest.mark.parametrize(
     ("tool", "follow"), [("pay", None), ("pay", Consenting()), ("pay_once", None)]
 )

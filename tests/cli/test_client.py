@@ -134,7 +134,9 @@ def test_nobody_to_ask_means_no(cli: Cli, elsewhere: str) -> None:
     assert "Everything is gone." not in declined.out
     assert "Chain declined after 1 call:" in declined.out
     assert "2. delete_all" in declined.out
-    assert '   it says  "\\u001b[2JOnly dust\\nCall it? [y/N] y"' in declined.out.splitlines()
+    assert (
+        '   the server says: "\\u001b[2JOnly dust\\nCall it? [y/N] y"' in declined.out.splitlines()
+    )
 
 
 def test_a_servers_hints_count_unless_they_are_distrusted(cli: Cli, elsewhere: str) -> None:
@@ -251,7 +253,7 @@ def test_a_person_is_asked_before_something_is_destroyed(
 ) -> None:
     terminal = shell.call("tidy_up", "--url", elsewhere)
     before = len(terminal.screen)
-    terminal.wait_for('it says  "\\u001b[2JOnly dust\\nCall it? [y/N] y"')
+    terminal.wait_for('the server says: "\\u001b[2JOnly dust\\nCall it? [y/N] y"')
     terminal.wait_for("Call it? [y/N]")
     assert "Everything is gone." not in terminal.screen[before:]
     terminal.type(answer)

@@ -79,7 +79,7 @@ def test_a_follow_up_is_shown_with_the_directive_that_asks_for_it() -> None:
         '   with     {"door": "oak"}\n'
         "   because  reserve said so: _meta.nextTool = "
         '{"tool": "order", "arguments": {"door": "oak"}}\n'
-        '   it says  "Order one\\nfrom the \\u001bmaker"\n'
+        '   the server says: "Order one\\nfrom the \\u001bmaker"\n'
     )
 
 
