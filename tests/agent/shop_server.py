@@ -225,5 +225,20 @@ def fresh_shop() -> tuple[MCPServer[Any], Log]:
     return shop, log
 
 
+def unadvertised() -> MCPServer[Any]:
+    """Return a server that sends directives and does not advertise the extension."""
+    mcp: MCPServer[Any] = MCPServer("silent")
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def begin() -> CallToolResult:
+        return with_next_tool(CallToolResult(content=[text("begun")]), "go_on", {})
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def go_on() -> str:
+        return "gone on"
+
+    return mcp
+
+
 if __name__ == "__main__":
     build(Log(Path(sys.argv[1]))).run("stdio")

@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 from mcp import Client
+from mcp.server.mcpserver import MCPServer
 
 from banking_server.agent import Terminal, chat
 from banking_server.chaining import CLIENT_EXTENSION, Proposal, Step
 
 from ..kit.model import Script, ScriptedModel, call, error, scripted_model
-from .shop_server import SECRET, Log, fresh_shop
+from .shop_server import SECRET, Log, fresh_shop, unadvertised
 from .support import settings
 
 Line = str | type[BaseException] | Callable[[], str]
@@ -59,17 +60,26 @@ def converse(
     lines: Sequence[Line],
     refuses: Collection[str] = (),
     trust_hints: bool = True,
+    follow_unadvertised: bool = False,
+    server: MCPServer[Any] | None = None,
     **more: Any,
 ) -> tuple[str, ScriptedModel, Log]:
     (shop, log), user = fresh_shop(), User(lines, refuses)
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Mapping[str, Client]]:
-        async with Client(shop, extensions=[CLIENT_EXTENSION]) as client:
+        async with Client(server or shop, extensions=[CLIENT_EXTENSION]) as client:
             yield {"shop": client}
 
     with scripted_model(script) as model:
-        chat(settings(model.url, **more), connect, user.terminal(), user, trust_hints=trust_hints)
+        chat(
+            settings(model.url, **more),
+            connect,
+            user.terminal(),
+            user,
+            trust_hints=trust_hints,
+            follow_unadvertised=follow_unadvertised,
+        )
     return user.screen, model, log
 
 
@@ -133,6 +143,18 @@ def test_hints_decide_nothing_where_they_are_distrusted() -> None:
     )
     assert "Call price?" in screen
     assert log.calls == []
+
+
+@pytest.mark.parametrize("follow", [True, False])
+def test_a_server_that_does_not_advertise_is_followed_if_the_user_says_so(follow: bool) -> None:
+    screen, model, _ = converse(
+        [call("begin"), "So be it."],
+        ["Begin."],
+        follow_unadvertised=follow,
+        server=unadvertised(),
+    )
+    assert ("TOLD gone on" in screen) is follow
+    assert ("was not made" in model.last_message()) is not follow
 
 
 def test_what_is_for_the_user_alone_is_shown_to_them() -> None:
