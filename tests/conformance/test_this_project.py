@@ -1,6 +1,5 @@
 """This project's own server and client pass everything, over stdio and HTTP, in both eras."""
 
-import asyncio
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,8 +12,8 @@ from banking_server.conformance.server.scenario import load_server_scenario
 from banking_server.conformance.target.era import Era
 from banking_server.packaged import packaged
 
+from . import project_client
 from .bank_process import COMMAND, Bank
-from .project_client import follow
 from .support import HERE, OF_INTERMEDIARIES, Ended, all_checks, scripts, statuses, suite
 
 UNUSED = {*OF_INTERMEDIARIES, "tool-chaining-server-next-step-equals-directive"}
@@ -65,7 +64,7 @@ def test_the_server_whose_transfers_expire(tmp_path: Path) -> None:
 @pytest.mark.parametrize("era", Era)
 def test_the_client(era: Era) -> None:
     def run_once(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
-        return ClientEnd(0, asyncio.run(follow(url, environment)), "")
+        return ClientEnd(0, project_client.run_once(url, environment), "")
 
     run = run_client(run_once, scripts(), [era], all_checks("client"), 30, lambda what: None)
     judged = statuses(run.judgements)

@@ -138,7 +138,8 @@ class _Worker:
         code = self._process.wait(1.0)
         errors = self._process.captured_errors()
         if not code:
-            errors += f"\nit {'closed its output' if code is None else 'exited'} before the answer"
+            how = "closed its output" if code is None else "exited"
+            errors = f"it {how} before it answered\n{errors}"
         return ClientEnd(code or 1, noise, errors)
 
     def close(self) -> None:

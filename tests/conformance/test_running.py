@@ -1,0 +1,279 @@
+"""How runs are made: side by side, chosen, in one process, traced; crashes and floods."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from banking_server.conformance.client.script import load_client_scripts
+
+from .small_server import SmallServer
+from .support import CLIENT_COMMAND, HERE, SERVER_COMMAND, SHOP, UNTESTABLE, Ended, serving, suite
+from .test_reports import ONE_STEP
+
+MODERN = ("--spec-version", "2026-07-28")
+FOLLOW = ("client", *MODERN, "--scenario", "follow")
+CASES = next(len(each.cases) for each in load_client_scripts() if each.scenario == "follow")
+
+ANY_CLIENT = f"""
+import json, os, sys, time
+from pathlib import Path
+sys.path.insert(0, {str(HERE)!r})
+import small_client
+folder = Path(sys.argv[1])
+
+def run(told):
+    before(told)
+    environment = {{
+        "MCP_CONFORMANCE_PROTOCOL_VERSION": told["protocolVersion"],
+        "MCP_CONFORMANCE_CONTEXT": json.dumps(told["context"]),
+    }}
+    code, output, errors = small_client.run(small_client.SmallClient, told["url"], environment)
+    assert code == 0, errors
+    return output.splitlines()[-1]
+
+def before(told):
+    (folder / f"{{told['context']['case']}}.{{os.getpid()}}").touch()
+
+"""
+ONE_RUN = """
+print(run({
+    "url": sys.argv[-1],
+    "protocolVersion": os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"],
+    "context": json.loads(os.environ["MCP_CONFORMANCE_CONTEXT"]),
+}))
+"""
+MANY_RUNS = """
+assert os.environ["MCP_CONFORMANCE_RUNS"] == "stdin"
+for line in sys.stdin:
+    print("some noise")
+    print(run(json.loads(line)), flush=True)
+"""
+
+
+def client(folder: Path, *parts: str) -> list[str]:
+    """A program that notes in a folder which case it runs, and in which process."""
+    script = folder / "client.py"
+    script.write_text(ANY_CLIENT + "".join(parts))
+    noted = folder / "noted"
+    noted.mkdir()
+    return [sys.executable, str(script), str(noted)]
+
+
+def noted(folder: Path) -> list[list[str]]:
+    return [path.name.split(".") for path in (folder / "noted").iterdir()]
+
+
+def judged(run: Ended) -> list[tuple[str, ...]]:
+    return [
+        (check["id"], each["scenario"], each.get("step", ""), each["status"], each["expected"])
+        for check in run.report["checks"]
+        for each in check["judgements"]
+    ]
+
+
+# Side by side
+
+
+WAITS_FOR_ANOTHER = """
+def before(told):
+    (folder / f"{told['context']['case']}.{os.getpid()}").touch()
+    end = time.monotonic() + 20
+    while len(list(folder.iterdir())) < 2:
+        assert time.monotonic() < end, "no other run was under way"
+        time.sleep(0.01)
+"""
+
+
+def test_two_clients_run_side_by_side_and_are_told_of_in_one_order(tmp_path: Path) -> None:
+    both = suite(
+        *FOLLOW, "--json", "--jobs", 2, "--", *client(tmp_path, WAITS_FOR_ANOTHER, ONE_RUN)
+    )
+    assert both.code == 0, both.output
+    one = suite(*FOLLOW, "--json", "--", *CLIENT_COMMAND)
+    assert judged(both) == judged(one)
+
+
+def test_two_servers_run_side_by_side_and_are_told_of_in_one_order(tmp_path: Path) -> None:
+    server = tmp_path / "server.py"
+    noted = tmp_path / "noted"
+    noted.mkdir()
+    server.write_text(
+        "import runpy, sys, time, os\nfrom pathlib import Path\n"
+        f"folder = Path({str(noted)!r})\n(folder / str(os.getpid())).touch()\n"
+        "end = time.monotonic() + 20\n"
+        "while len(list(folder.iterdir())) < 2 and time.monotonic() < end: time.sleep(0.01)\n"
+        "assert time.monotonic() < end\n"
+        f"runpy.run_path({SERVER_COMMAND[1]!r}, run_name='__main__')\n"
+    )
+    arguments = ("server", "--scenario", SHOP, "--json")
+    both = suite(*arguments, "--jobs", 2, "--", sys.executable, server)
+    assert both.code == 0, both.output
+    assert judged(both) == judged(suite(*arguments, "--", *SERVER_COMMAND))
+
+
+# In one process
+
+
+def test_a_client_takes_several_runs_in_one_process(tmp_path: Path) -> None:
+    run = suite(*FOLLOW, "--one-process", "--json", "--", *client(tmp_path, MANY_RUNS))
+    assert run.code == 0, run.output
+    cases, processes = zip(*noted(tmp_path), strict=True)
+    assert len(cases) == CASES
+    assert len(set(processes)) == 1
+    assert judged(run) == judged(suite(*FOLLOW, "--json", "--", *CLIENT_COMMAND))
+
+
+CRASHES_ONCE = """
+def before(told):
+    (folder / f"{told['context']['case']}.{os.getpid()}").touch()
+    if told["context"]["case"] == "error-result":
+        print("out of luck", file=sys.stderr)
+        sys.exit(0)
+"""
+
+
+def test_a_crash_is_an_error_of_that_run_alone(tmp_path: Path) -> None:
+    run = suite(
+        *FOLLOW, "--one-process", "--json", "--", *client(tmp_path, CRASHES_ONCE, MANY_RUNS)
+    )
+    assert run.code == 3
+    assert "out of luck" in run.output
+    cases, processes = zip(*noted(tmp_path), strict=True)
+    assert len(cases) == CASES
+    assert len(set(processes)) == 2
+    for _, _, step, status, _ in judged(run):
+        assert status == ("SKIPPED" if step == "error-result" else "SUCCESS")
+
+
+# Chosen
+
+
+def test_one_case_alone(tmp_path: Path) -> None:
+    arguments = ("client", *MODERN, "--case", "follow/error-result", "--json")
+    run = suite(*arguments, "--", *client(tmp_path, ONE_RUN))
+    assert run.code == 0, run.output
+    assert [case for case, _ in noted(tmp_path)] == ["error-result"]
+    assert run.report["scenarios"] == ["follow"]
+    assert "it was not asked for" in {each["reason"] for each in run.report["not_exercised"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--scenario", "folow"], "no scenario 'folow'; did you mean follow"),
+        (["--case", "eror-result"], "no case 'eror-result'; did you mean error-result"),
+        (["--case", "follow/eror-result"], "did you mean follow/error-result"),
+        (["--case", "error-result", "--scenario", "pages"], "no case 'error-result' in pages"),
+        (["--jobs", "0"], "Invalid value for '--jobs'"),
+    ],
+)
+def test_a_choice_that_cannot_be_made(arguments: list[str], complaint: str) -> None:
+    run = suite("client", *arguments, "--", "never-started")
+    assert run.code == 2
+    assert complaint in run.errors
+
+
+def test_one_server_that_is_running_is_judged_by_one_job() -> None:
+    run = suite("server", "--url", "http://127.0.0.1:1/mcp", "--jobs", "2")
+    assert run.code == 2
+    assert "--jobs goes with -- COMMAND" in run.errors
+
+
+# Traced
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_a_trace_has_every_message_of_a_run_that_passes(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    run = suite(*FOLLOW, "--trace", path, "--", *CLIENT_COMMAND)
+    assert run.code == 0, run.output
+    trace = lines(path)
+    assert len({line["step"] for line in trace}) == CASES
+    assert {line["from"] for line in trace} == {"client", "server"}
+    for line in trace:
+        assert (line["scenario"], line["spec_version"]) == ("follow", MODERN[1])
+        assert line["message"]["jsonrpc"] == "2.0"
+
+
+def test_a_trace_has_no_secret_not_even_in_the_message_that_brought_it(tmp_path: Path) -> None:
+    path = tmp_path / "trace.jsonl"
+    with serving(SmallServer()) as url:
+        run = suite("server", "--url", url, "--scenario", SHOP, "--trace", path)
+    assert run.code == 0, run.output
+    trace = lines(path)
+    assert {line["spec_version"] for line in trace} == {"2026-07-28", "2025-11-25"}
+    assert {"greeting", "large-order", "colour"} <= {line["step"] for line in trace}
+    assert "session is [redacted]." in path.read_text()
+    assert "sesame" not in path.read_text()
+
+
+# What goes wrong
+
+
+CRASHES_AT_THE_THIRD_CALL = f"""
+import runpy, sys
+sys.path.insert(0, {str(HERE)!r})
+import small_server
+
+class Crashing(small_server.SmallServer):
+    def call(self, request):
+        if self.calls == 2:
+            sys.exit(7)
+        return super().call(request)
+
+small_server.serve_stdio(Crashing())
+"""
+
+
+def test_what_a_crash_kept_from_being_examined_is_an_error(tmp_path: Path) -> None:
+    script, scenario = tmp_path / "server.py", tmp_path / "one.yaml"
+    script.write_text(CRASHES_AT_THE_THIRD_CALL)
+    scenario.write_text(ONE_STEP)
+    arguments = ("server", *MODERN, "--scenario", scenario, "--json")
+    run = suite(*arguments, "--", sys.executable, script)
+    assert run.code == 3
+    assert "exited with code 7" in run.report["reason"]
+    assert run.statuses == {"SUCCESS", UNTESTABLE}
+    held = {check["id"] for check in run.report["checks"] if check["status"] == "SUCCESS"}
+    assert "tool-chaining-server-directive-well-formed" not in held  # Judged once, not to the end.
+
+
+MEASURED = """
+import json, resource, sys
+from banking_server.conformance import cli
+try:
+    cli.main()
+finally:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(peak * (1 if sys.platform == "darwin" else 1024), file=sys.stderr)
+"""
+FLOODS_ITS_OUTPUT = """
+import sys, time
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    for stream in (sys.stdout, sys.stderr):
+        stream.write("x" * 1_000_000 + "\\n")
+"""
+
+
+def peak(*arguments: object) -> int:
+    """Bytes that a run of the command took at most."""
+    command = [sys.executable, "-c", MEASURED, *map(str, arguments)]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=HERE)
+    assert ended.returncode == 3, ended.stderr
+    return int(ended.stderr.splitlines()[-1])
+
+
+@pytest.mark.parametrize("how", [(), ("--one-process",)])
+def test_what_a_client_floods_is_not_held(how: tuple[str, ...]) -> None:
+    arguments = ("client", *MODERN, "--case", "error-result", *how, "--")
+    quiet = peak(*arguments, sys.executable, "-c", "")
+    flooded = peak(*arguments, sys.executable, "-c", FLOODS_ITS_OUTPUT)
+    assert flooded - quiet < 64 * 1024 * 1024
