@@ -211,6 +211,14 @@ class NextStepRequired(SmallServer):
         ]
 
 
+@mutant("next-step-in-content")
+class NextStepInContent(SmallServer):
+    def attach_words(self, result, directive):
+        super().attach_words(result, directive)
+        text = json.dumps(result["structuredContent"])
+        result["content"].insert(0, {"type": "text", "text": text})
+
+
 @mutant("next-step-for-declared-client")
 class NextStepForDeclaredClient(SmallServer):
     def attach(self, result, directive, request):

@@ -124,6 +124,29 @@ def no_next_step_for_declared_client(result: ResultWithDirective) -> Finding | N
     )
 
 
+@check(
+    "tool-chaining-server-no-next-step-in-content",
+    on=ResultWithDirective,
+    unseen=NotApplicable("no structured content has a nextStep beside a directive"),
+)
+def no_next_step_in_content(result: ResultWithDirective) -> Finding | None:
+    """The next step of structured content does not stand in a content item as well."""
+    repeating = [item for item in result.content if _repeats_next_step(item)]
+    if not repeating and NEXT_STEP not in result.structured:
+        return None
+    return Finding(
+        not repeating,
+        expected=f"no content item with {NEXT_STEP}",
+        seen=shown(repeating[0]) if repeating else "none",
+    )
+
+
+def _repeats_next_step(item: Json) -> bool:
+    """Whether a text item is structured content in words: an object that has the next step."""
+    text = item.get("text")
+    return isinstance(text, str) and any(NEXT_STEP in found for found, _ in objects_in(text))
+
+
 @check("tool-chaining-server-intermediary-removes-directive", on=PassedOn)
 def intermediary_removes_directive(result: PassedOn) -> Finding:
     """Whoever followed a directive leaves nothing of it for others to follow again."""
