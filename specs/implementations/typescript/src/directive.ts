@@ -1,0 +1,120 @@
+/** The objects of the extension, and how they are read: TC-D-01 to TC-D-22. */
+import canonicalize from 'canonicalize';
+
+/** The identifier of the extension; provisional, so it stands here and nowhere else. */
+export const EXTENSION = 'com.example/tool-chaining';
+
+/** What either side puts among its capabilities, so that both revisions find it (TC-S-01, TC-C-01). */
+export const CAPABILITIES = {
+  extensions: { [EXTENSION]: { version: 1 } },
+  experimental: { [EXTENSION]: { version: 1 } },
+};
+
+export type Json = { [name: string]: unknown };
+
+/** `_meta.nextTool` as a server sends it. */
+export interface NextTool {
+  tool: string;
+  arguments?: Json;
+  title?: string;
+}
+
+/** What a reader makes of a result's `_meta`. */
+export type Reading =
+  | { status: 'absent' }
+  | { status: 'malformed'; why: string }
+  | { status: 'valid'; tool: string; arguments: Json; title?: string; alias: boolean };
+
+/** `com.example/tool-chaining` of a request's `_meta`. */
+export interface Provenance {
+  chainId: string;
+  level: number;
+  previousTool?: string;
+}
+
+export function isObject(value: unknown): value is Json {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** Returns a member of an object, and undefined for everything that is none of its own. */
+export function member(value: unknown, name: string): unknown {
+  return isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined;
+}
+
+/** Counts characters as JSON Schema does: by code point. */
+const length = (text: string) => [...text].length;
+
+export const isTitle = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && length(value) <= 200;
+
+/** Returns what RFC 8785 writes for a value. Throws where it cannot: Infinity, half a surrogate pair. */
+export function canonical(value: unknown): string {
+  const text = canonicalize(value);
+  if (text === undefined) throw new TypeError('not a JSON value');
+  return text;
+}
+
+/** Reads the `_meta` of a complete `tools/call` result, strictly and without converting anything. */
+export function readDirective(meta: unknown): Reading {
+  const directive = member(meta, 'nextTool');
+  if (directive === undefined) return { status: 'absent' };
+  const malformed = (why: string): Reading => ({ status: 'malformed', why });
+  if (!isObject(directive)) return malformed('it is not an object');
+  const name = member(directive, 'name');
+  const tool = Object.hasOwn(directive, 'tool') ? directive.tool : name;
+  if (typeof tool !== 'string' || tool === '') return malformed('its tool is not a non-empty string');
+  if (name !== undefined && name !== tool) return malformed('its tool and its name differ');
+  const args = Object.hasOwn(directive, 'arguments') ? directive.arguments : {};
+  if (!isObject(args)) return malformed('its arguments are not an object');
+  try {
+    canonical(directive);
+  } catch (error) {
+    // What is merely nested deeper than the stack is well formed; the check of arguments has a bound.
+    if (!(error instanceof RangeError)) return malformed('RFC 8785 cannot write it');
+  }
+  const title = member(directive, 'title');
+  return {
+    status: 'valid',
+    tool,
+    arguments: args,
+    ...(isTitle(title) && { title }),
+    alias: !Object.hasOwn(directive, 'tool'),
+  };
+}
+
+/** Says whether one side's capabilities have well-formed settings of the extension (TC-D-12 to TC-D-14). */
+export function declares(capabilities: unknown, modern: boolean): boolean {
+  const places = modern ? ['extensions'] : ['extensions', 'experimental'];
+  return places.some((place) => {
+    const settings = member(member(capabilities, place), EXTENSION);
+    if (!isObject(settings)) return false;
+    return !Object.hasOwn(settings, 'version') || isCount(settings.version);
+  });
+}
+
+const isCount = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 1;
+
+/** Reads provenance from a request's `_meta`, for the audit trail; malformed counts as none (TC-S-24). */
+export function readProvenance(meta: unknown): Provenance | undefined {
+  const value = member(meta, EXTENSION);
+  const chainId = member(value, 'chainId');
+  const level = member(value, 'level');
+  const previousTool = member(value, 'previousTool');
+  if (typeof chainId !== 'string' || chainId === '' || length(chainId) > 128) return undefined;
+  if (!isCount(level)) return undefined;
+  if (level === 1) return previousTool === undefined ? { chainId, level } : undefined;
+  if (typeof previousTool !== 'string' || previousTool === '') return undefined;
+  return { chainId, level, previousTool };
+}
+
+/** Says whether a content item puts a directive in words (TC-S-05). */
+export function isWords(item: unknown): boolean {
+  return member(member(member(item, '_meta'), EXTENSION), 'describes') === 'nextTool';
+}
+
+/** Says whether the model may see a tool, by its `_meta.ui.visibility` (TC-C-19, TC-S-13). */
+export function visible(tool: { _meta?: unknown }): boolean {
+  const visibility = member(member(tool._meta, 'ui'), 'visibility');
+  if (visibility === undefined || visibility === 'model') return true;
+  return Array.isArray(visibility) && visibility.includes('model');
+}

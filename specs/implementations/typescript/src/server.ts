@@ -1,0 +1,70 @@
+/** The server half: puts a directive on a result, and says it in words where the client may not follow. */
+import { CLIENT_CAPABILITIES_META_KEY, type CallToolResult, type Server, type ServerContext } from '@modelcontextprotocol/server';
+import { invalid } from './arguments.ts';
+import { canonical, declares, EXTENSION, isTitle, member, visible, type Json, type NextTool } from './directive.ts';
+
+export { CAPABILITIES, readProvenance } from './directive.ts';
+
+/** A tool as `tools/list` has it for the caller. */
+export interface ListedTool {
+  name: string;
+  inputSchema: object;
+  _meta?: Json;
+}
+
+/** Whether the client of a request is known to follow directives, on either revision (TC-S-07). */
+export function follows(server: Server, ctx: ServerContext): boolean {
+  const capabilities = member(ctx.mcpReq.envelope, CLIENT_CAPABILITIES_META_KEY);
+  return capabilities !== undefined ? declares(capabilities, true) : declares(server.getClientCapabilities(), false);
+}
+
+/**
+ * Returns the complete result with the directive, and with the words unless `client` follows directives.
+ *
+ * `tools` is what the caller gets to see in `tools/list`. A directive that breaks a rule is a mistake of
+ * the server's: it is reported to `mistake`, and the result goes out without it.
+ */
+export function withNextTool(
+  result: CallToolResult,
+  next: NextTool,
+  tools: ListedTool[],
+  client: { follows: boolean },
+  mistake: (why: string) => void = console.error,
+): CallToolResult {
+  const why = fault(result, next, tools);
+  if (why !== undefined) {
+    mistake(`No directive to ${JSON.stringify(next.tool)} was sent: ${why}.`);
+    return result;
+  }
+  const { tool, arguments: args = {}, title } = next;
+  const words = {
+    type: 'text' as const,
+    text:
+      'Next step suggested by this server: unless the result of that call already follows here, call the tool ' +
+      `${JSON.stringify(tool)} once, with exactly these arguments: ${JSON.stringify(args)}`,
+    annotations: { audience: ['assistant' as const] },
+    _meta: { [EXTENSION]: { describes: 'nextTool' } },
+  };
+  return {
+    ...result,
+    content: client.follows ? result.content : [...result.content, words],
+    _meta: { ...result._meta, nextTool: { tool, arguments: args, ...(title !== undefined && { title }) } },
+  };
+}
+
+/** Returns the rule that a directive would break, or undefined. */
+function fault(result: CallToolResult, next: NextTool, tools: ListedTool[]): string | undefined {
+  const target = tools.find(({ name }) => name === next.tool);
+  if (!target) return 'the caller is not shown this tool (TC-S-12)';
+  if (!visible(target)) return 'the tool is hidden from the model (TC-S-13)';
+  if (result.content.length === 0) return 'the result says nothing to the user (TC-S-17)';
+  if (next.title !== undefined && !(isTitle(next.title) && /^[^\p{Cc}\u2028\u2029]*$/u.test(next.title)))
+    return 'its title is not one line of at most 200 characters (TC-S-27)';
+  try {
+    canonical(next);
+  } catch (error) {
+    return `it is not I-JSON (TC-S-26): ${error}`;
+  }
+  const wrong = invalid(target.inputSchema, next.arguments ?? {});
+  return wrong && `${wrong} (TC-S-14)`;
+}
