@@ -1,4 +1,4 @@
-"""Where Node 22 and the packages of npm are that some tests need: in `tests/node`, or elsewhere."""
+"""Where Node 22 and the packages of npm are that some tests need: in their folders, or elsewhere."""
 
 import os
 import shutil
@@ -6,7 +6,11 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-FOLDER = Path(os.environ.get("MCP_NODE_PROJECT") or Path(__file__).parents[1] / "node")
+ROOT = Path(__file__).parents[2]
+FOLDER = Path(os.environ.get("MCP_NODE_PROJECT") or ROOT / "tests" / "node")
+TYPESCRIPT = Path(
+    os.environ.get("MCP_TYPESCRIPT_PROJECT") or ROOT / "specs" / "implementations" / "typescript"
+)
 MODULES = FOLDER / "node_modules"
 
 
@@ -17,17 +21,19 @@ def node() -> str | None:
 
 
 @cache
-def missing(package: str) -> str | None:
-    """Return why `package` cannot be used, and what to do about it; None if it can."""
-    if not (MODULES / package).is_dir():
+def missing(package: str, folder: Path = FOLDER) -> str | None:
+    """Return why `package` of `folder` cannot be used, and what to do about it; None if it can."""
+    if not (folder / "node_modules" / package).is_dir():
+        variable = "MCP_NODE_PROJECT" if folder is FOLDER else "MCP_TYPESCRIPT_PROJECT"
         return (
-            f"{package} is not installed in {FOLDER}: `npm ci --prefix tests/node`, "
-            "or name another folder by MCP_NODE_PROJECT"
+            f"{package} is not installed in {folder}: `npm ci --prefix {folder}`, "
+            f"or name another folder by {variable}"
         )
     program = node()
     if program is None:
         return "Node is not installed"
     version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
-    if int(version.lstrip("v").partition(".")[0]) < 22:
-        return f"Node 22 is needed, and {program} is {version.strip()}"
+    # From 22.18 on, Node runs TypeScript as it is.
+    if tuple(map(int, version.strip().lstrip("v").split(".")[:2])) < (22, 18):
+        return f"Node 22.18 is needed, and {program} is {version.strip()}"
     return None

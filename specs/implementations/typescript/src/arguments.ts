@@ -6,8 +6,8 @@ import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { isObject, type Json } from './directive.ts';
 
-/** Schema and arguments together: so many characters of JSON, so many levels, so many milliseconds. */
-const BOUNDS = { size: 1_000_000, depth: 64, time: 2_000 };
+/** Schema and arguments together: so many characters of JSON, and so many levels. */
+const BOUNDS = { size: 1_000_000, depth: 64 };
 const MARK = 'tool-chaining: check these arguments';
 
 const OPTIONS: Options = {
@@ -42,15 +42,18 @@ export function invalid(schema: unknown, args: unknown): string | undefined {
   }
 }
 
+/** A thread that has nothing to do is kept for the next check. */
+let idle: Worker | undefined;
+
 /**
  * The same within bounds, for the schema of somebody else.
  *
  * A pattern, a list or a nest of references can keep a validator busy for ever, and nothing stops it
  * in its own thread. A linear-time engine such as RE2 would cure the patterns alone, and refuse the
  * look-aheads that ECMA-262 allows. So a thread does the work, with a limited heap, and is killed when
- * its time is up. Its time starts when it is ready, so that a busy machine does not decide.
+ * its time is up. Its time starts when it does, so that a busy machine does not decide.
  */
-export async function invalidWithin(schema: unknown, args: unknown): Promise<string | undefined> {
+export async function invalidWithin(schema: unknown, args: unknown, milliseconds = 1_000): Promise<string | undefined> {
   let text: string;
   try {
     text = JSON.stringify([schema, args]);
@@ -59,23 +62,33 @@ export async function invalidWithin(schema: unknown, args: unknown): Promise<str
   }
   if (text.length > BOUNDS.size) return 'they, and their schema, are too large to be validated';
   if (depth(text) > BOUNDS.depth) return 'they, or their schema, are nested too deeply to be validated';
-  const worker = new Worker(new URL(import.meta.url), {
-    workerData: { [MARK]: text },
-    resourceLimits: { maxOldGenerationSizeMb: 128 },
-  });
+  const options = { workerData: MARK, resourceLimits: { maxOldGenerationSizeMb: 128 } };
+  const worker = idle ?? new Worker(new URL(import.meta.url), options);
+  idle = undefined;
+  worker.ref();
   let timer: NodeJS.Timeout | undefined;
+  let answered = false;
   try {
     return await new Promise((resolve) => {
       worker.once('error', (error) => resolve(`they cannot be validated: ${error.message}`));
       worker.once('exit', () => resolve('they cannot be validated'));
-      worker.on('message', (message: { ready?: true; why?: string }) => {
-        if (!message.ready) return resolve(message.why);
-        timer = setTimeout(() => resolve('it took too long to validate them'), BOUNDS.time);
+      worker.on('message', (message: { why?: string } | 'begun') => {
+        if (message === 'begun') {
+          timer = setTimeout(() => resolve('it took too long to validate them'), milliseconds);
+        } else {
+          answered = true;
+          resolve(message.why);
+        }
       });
+      worker.postMessage(text);
     });
   } finally {
     clearTimeout(timer);
-    await worker.terminate();
+    for (const event of ['error', 'exit', 'message']) worker.removeAllListeners(event);
+    worker.on('error', () => undefined); // whatever becomes of it now, it has done its work
+    worker.unref();
+    if (answered && !idle) idle = worker;
+    else void worker.terminate();
   }
 }
 
@@ -90,8 +103,10 @@ function depth(text: string): number {
   return deepest;
 }
 
-if (isObject(workerData) && typeof workerData[MARK] === 'string') {
-  parentPort?.postMessage({ ready: true });
-  const [schema, args] = JSON.parse(workerData[MARK]) as [unknown, unknown];
-  parentPort?.postMessage({ why: invalid(schema, args) });
+if (workerData === MARK) {
+  parentPort?.on('message', (text: string) => {
+    parentPort?.postMessage('begun');
+    const [schema, args] = JSON.parse(text) as [unknown, unknown];
+    parentPort?.postMessage({ why: invalid(schema, args) });
+  });
 }

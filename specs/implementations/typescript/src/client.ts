@@ -129,7 +129,12 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
   }
 
   async function allowed(proposal: Proposal): Promise<boolean> {
-    if (options.allow) return await inTime(options.allow(proposal));
+    try {
+      if (options.allow) return await inTime(options.allow(proposal));
+    } catch {
+      signal.throwIfAborted(); // otherwise the policy failed, and has not agreed
+      return false;
+    }
     const { readOnlyHint, destructiveHint } = proposal.tool.annotations ?? {};
     return options.trustHints === true && (readOnlyHint === true || destructiveHint === false);
   }

@@ -23,6 +23,7 @@ export interface NextTool {
 export type Reading =
   | { status: 'absent' }
   | { status: 'malformed'; why: string }
+  /** `alias`: the directive has the deprecated member `name`. */
   | { status: 'valid'; tool: string; arguments: Json; title?: string; alias: boolean };
 
 /** `com.example/tool-chaining` of a request's `_meta`. */
@@ -78,7 +79,7 @@ export function readDirective(meta: unknown): Reading {
     tool,
     arguments: args,
     ...(isTitle(title) && { title }),
-    alias: !Object.hasOwn(directive, 'tool'),
+    alias: name !== undefined,
   };
 }
 

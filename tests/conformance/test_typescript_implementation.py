@@ -1,0 +1,96 @@
+"""The implementation in TypeScript, written from the text alone: its own tests, and the suite's verdict."""
+
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from banking_server.conformance.target.era import Era
+
+from .node_project import TYPESCRIPT, missing, node
+from .support import Ended, suite
+
+SPECS = Path(__file__).parents[2] / "specs"
+SOURCE = SPECS / "implementations" / "typescript"
+
+pytestmark = pytest.mark.needs_program(missing("typescript", TYPESCRIPT))
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of its folder, beside the vectors, where its packages are to be found."""
+    specs = tmp_path_factory.mktemp("specs")
+    (specs / "conformance").mkdir()
+    shutil.copy(SPECS / "conformance" / "directives.json", specs / "conformance")
+    folder = specs / "implementations" / "typescript"
+    shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns("node_modules"))
+    (folder / "node_modules").symlink_to((TYPESCRIPT / "node_modules").resolve())
+    return folder
+
+
+def in_node(project: Path, *arguments: str) -> None:
+    command = [str(node()), *arguments]
+    ran = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def test_its_types(project: Path) -> None:
+    in_node(project, "node_modules/typescript/bin/tsc")
+
+
+def test_its_own_tests(project: Path) -> None:
+    in_node(project, "--test", "tests/*.test.ts")
+
+
+def conformant(run: Ended, eras: list[Era]) -> None:
+    assert run.code == 0, run.output
+    assert run.report["verdict"] == "conformant", run.output
+    assert run.report["spec_versions"] == eras
+    assert {check["status"] for check in run.report["checks"]} <= {"SUCCESS", "SKIPPED"}
+
+
+def test_its_client(project: Path) -> None:
+    run = suite("client", "--json", "--", node(), project / "examples" / "client-under-test.ts")
+    conformant(run, list(Era))
+
+
+def test_its_server_over_stdio(project: Path) -> None:
+    """In one era: in the other it takes a process for each declaration."""
+    scenario = project / "examples" / "shop.yaml"
+    command = [node(), project / "examples" / "server.ts"]
+    run = suite(
+        *("server", "--scenario", scenario, "--spec-version", Era.MODERN, "--json"), "--", *command
+    )
+    conformant(run, [Era.MODERN])
+
+
+@pytest.fixture
+def url(project: Path) -> Iterator[str]:
+    """Serve the shop over HTTP; gives its address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [str(node()), str(project / "examples" / "server.ts"), "--http", str(port)]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            assert process.poll() is None
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_its_server_over_http(project: Path, url: str) -> None:
+    run = suite("server", "--url", url, "--scenario", project / "examples" / "shop.yaml", "--json")
+    conformant(run, list(Era))
