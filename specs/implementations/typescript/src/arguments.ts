@@ -53,7 +53,7 @@ let idle: Worker | undefined;
  * look-aheads that ECMA-262 allows. So a thread does the work, with a limited heap, and is killed when
  * its time is up. Its time starts when it does, so that a busy machine does not decide.
  */
-export async function invalidWithin(schema: unknown, args: unknown, milliseconds = 1_000): Promise<string | undefined> {
+export async function invalidWithin(schema: unknown, args: unknown, milliseconds = 2_000): Promise<string | undefined> {
   let text: string;
   try {
     text = JSON.stringify([schema, args]);
