@@ -20,15 +20,23 @@ def node() -> str | None:
     return shutil.which("node", path=MODULES / ".bin") or shutil.which("node")
 
 
+def not_installed(package: str, folder: Path) -> str | None:
+    """Return why `package` is not in `folder`, and what to do about it; None if it is."""
+    if (folder / "node_modules" / package).is_dir():
+        return None
+    variable = "MCP_NODE_PROJECT" if folder == FOLDER else "MCP_TYPESCRIPT_PROJECT"
+    return (
+        f"{package} is not installed in {folder}: `npm ci --prefix {folder}`, "
+        f"or name another folder by {variable}"
+    )
+
+
 @cache
 def missing(package: str, folder: Path = FOLDER) -> str | None:
     """Return why `package` of `folder` cannot be used, and what to do about it; None if it can."""
-    if not (folder / "node_modules" / package).is_dir():
-        variable = "MCP_NODE_PROJECT" if folder is FOLDER else "MCP_TYPESCRIPT_PROJECT"
-        return (
-            f"{package} is not installed in {folder}: `npm ci --prefix {folder}`, "
-            f"or name another folder by {variable}"
-        )
+    absent = not_installed(package, folder)
+    if absent is not None:
+        return absent
     program = node()
     if program is None:
         return "Node is not installed"

@@ -54,7 +54,8 @@ def conformant(run: Ended, eras: list[Era]) -> None:
 
 
 def test_its_client(project: Path) -> None:
-    run = suite("client", "--json", "--", node(), project / "examples" / "client-under-test.ts")
+    command = [node(), project / "examples" / "client-under-test.ts"]
+    run = suite("client", "--scenario", "follow", "--json", "--", *command)
     conformant(run, list(Era))
 
 
