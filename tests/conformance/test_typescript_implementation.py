@@ -1,4 +1,4 @@
-"""The implementation in TypeScript, written from the text alone: its own tests, and the suite's verdict."""
+"""The implementation in TypeScript, from the text alone: its own tests, and the suite's verdict."""
 
 import shutil
 import socket
