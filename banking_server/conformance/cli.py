@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from banking_server.conformance.report.report import Report
     from banking_server.conformance.report.trace import Trace
     from banking_server.conformance.server.scenario import ServerScenario
+    from banking_server.conformance.target.channel import Target
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -225,6 +226,9 @@ def server(
             help="HTTP header to send; the environment variable holds its value. Repeatable.",
         ),
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the calls that would be made, and make none.")
+    ] = False,
     *,
     options: RunOptions,
 ) -> None:
@@ -236,35 +240,26 @@ def server(
     from banking_server.conformance.report.redaction import Redaction, shown_command
     from banking_server.conformance.report.report import Report
     from banking_server.conformance.server.run import PASSIVE, run_server
-    from banking_server.conformance.target.channel import Target
 
-    if (url is None) == (not command):
-        raise UsageError("give either --url URL or -- COMMAND")
-    if options.jobs > 1 and url is not None:
-        raise UsageError("--jobs goes with -- COMMAND: a server that is running has one state")
-    if header and url is None:
-        raise UsageError("--header goes with --url: a server over stdio gets no headers")
-    if url is not None and urlsplit(url).scheme not in ("http", "https"):
-        raise UsageError(f"--url must begin with http:// or https://, not {url!r}")
-    headers = dict(_header(each) for each in header or ())
-    redaction = Redaction()
-    for value in headers.values():
-        redaction.add(value)
-        redaction.add(value.partition(" ")[2])
-    if url is not None:
-        redaction.add(urlsplit(url).password or "")
-        redaction.add(urlsplit(url).query)
     scenarios = _scenarios(scenario or ())
     names = [each.name for each in scenarios] or [PASSIVE]
     if len(set(names)) < len(names):
         raise UsageError("two scenario files have the same name")
+    if dry_run:
+        _show_plan(scenarios, options.eras)
+        return
+    redaction = Redaction()
+    target = _server_target(url, command, header, options.timeout, redaction)
+    if options.jobs > 1 and url is not None:
+        raise UsageError("--jobs goes with -- COMMAND: a server that is running has one state")
+    _check_environment(scenarios, over_http=url is not None)
     expected = options.expected("server", names)
     chosen = options.chosen("server")
     options.make_room()
     started = datetime.now(UTC)
     with options.tracing(redaction) as trace:
         run = run_server(
-            Target(url=url, command=command or (), headers=headers, timeout=options.timeout),
+            target,
             scenarios,
             options.eras,
             chosen,
@@ -287,6 +282,43 @@ def server(
         ),
         options,
     )
+
+
+@app.command("scenario")
+def first_scenario(
+    command: Command = None,
+    url: Annotated[
+        str | None, typer.Option(metavar="URL", help="A running server (Streamable HTTP).")
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=ENVVAR",
+            help="HTTP header to send; the environment variable holds its value. Repeatable.",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for one reply.")] = 30.0,
+) -> None:
+    """Write a first scenario file for a server, from its list of tools. Calls none of them."""
+    from banking_server.conformance.report.redaction import Redaction
+    from banking_server.conformance.server.draft import draft
+    from banking_server.conformance.target.channel import TargetFailure
+
+    if output is not None and output.exists():
+        raise UsageError(f"--output {output}: the file is there already; name another")
+    redaction = Redaction()
+    target = _server_target(url, command, header, timeout, redaction)
+    try:
+        text = draft(target)
+    except TargetFailure as failure:
+        _fail(redaction.text(str(failure)), EXIT_CODES[Verdict.ERROR])
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        output.write_text(text, "utf-8")
 
 
 @app.command()
@@ -437,6 +469,56 @@ def _make_writable(option: str, given: Path, folder: Path) -> None:
             f"{option} {given}: nothing can be written in the folder {folder} ({error.strerror}); "
             "name another"
         ) from error
+
+
+def _server_target(
+    url: str | None,
+    command: list[str] | None,
+    header: list[str] | None,
+    timeout: float,
+    redaction: "Redaction",
+) -> "Target":
+    """Return how a server is reached; its credentials are redacted. Raises UsageError."""
+    from banking_server.conformance.target.channel import Target
+
+    if (url is None) == (not command):
+        raise UsageError("give either --url URL or -- COMMAND")
+    if header and url is None:
+        raise UsageError("--header goes with --url: a server over stdio gets no headers")
+    if url is not None and urlsplit(url).scheme not in ("http", "https"):
+        raise UsageError(f"--url must begin with http:// or https://, not {url!r}")
+    headers = dict(_header(each) for each in header or ())
+    for value in headers.values():
+        redaction.add(value)
+        redaction.add(value.partition(" ")[2])
+    if url is not None:
+        redaction.add(urlsplit(url).password or "")
+        redaction.add(urlsplit(url).query)
+    return Target(url=url, command=command or (), headers=headers, timeout=timeout)
+
+
+def _show_plan(scenarios: "Sequence[ServerScenario]", eras: Sequence[Era]) -> None:
+    """Print what a run would call."""
+    from banking_server.conformance.server.plan import plan
+
+    if not scenarios:
+        raise UsageError("--dry-run shows what a scenario file calls; give one with --scenario")
+    for scenario in scenarios:
+        for era in eras:
+            for line in plan(scenario, era) if era in scenario.spec_versions else ():
+                typer.echo(line)
+
+
+def _check_environment(scenarios: "Sequence[ServerScenario]", *, over_http: bool) -> None:
+    """Raise UsageError if a variable that a scenario names is not set."""
+    from banking_server.conformance.scenario_file import ScenarioError
+    from banking_server.conformance.server.values import check_environment
+
+    try:
+        for scenario in scenarios:
+            check_environment(scenario, os.environ, over_http=over_http)
+    except ScenarioError as error:
+        raise UsageError(str(error)) from error
 
 
 def _scenarios(paths: Sequence[Path]) -> "list[ServerScenario]":

@@ -45,6 +45,15 @@ class _Open:
     """What its set-up captured."""
 
 
+def connection_of(era: Era, calling: Calling) -> Key:
+    """Return what tells the connection of a call from others.
+
+    From 2026-07-28 on, requests carry the capabilities: one connection serves all profiles.
+    """
+    profile = json.dumps(calling.profile.capabilities()) if era is Era.LEGACY else ""
+    return calling.caller, profile, calling.second
+
+
 class Connections:
     """Opens a connection when it is needed, and makes the set-up steps on it."""
 
@@ -84,7 +93,7 @@ class Connections:
     def first(self) -> Connection:
         """Open the era. Raises TargetFailure if the server does not speak it."""
         calling = Calling()
-        opened = self._open[self._key(calling)] = _Open(
+        opened = self._open[connection_of(self._era, calling)] = _Open(
             connect(self._target, self._era, Profile(), meta=self._meta(None, {}))
         )
         return opened.connection
@@ -104,7 +113,7 @@ class Connections:
         return {**self._values.named, **captured}
 
     def _opened(self, calling: Calling) -> _Open:
-        key = self._key(calling)
+        key = connection_of(self._era, calling)
         opened = self._open.get(key)
         if opened is None:
             opened = self._open[key] = _Open(
@@ -120,12 +129,6 @@ class Connections:
             self._ready.add(key)
             self._set_up(opened, calling)
         return opened
-
-    def _key(self, calling: Calling) -> Key:
-        # From 2026-07-28 on, requests carry the capabilities: one connection serves all profiles.
-        declared = self._era is Era.LEGACY
-        profile = json.dumps(calling.profile.capabilities()) if declared else ""
-        return calling.caller, profile, calling.second
 
     def _target_of(self, caller: str | None) -> Target:
         if caller is None or self._scenario is None:

@@ -3,7 +3,7 @@
 import os
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,7 +45,9 @@ from banking_server.conformance.server.values import Values, given_values, heade
 from banking_server.conformance.server.variants import (
     PLAIN,
     Absent,
+    Claim,
     Variant,
+    claims_of,
     in_chain,
     provenance,
     variants_of,
@@ -342,34 +344,24 @@ class Exercise:
             )
             self._observe(Missing(step.id, [Refusal], reason, alone.final.messages))
             return
-        for claim in self._claims(step, allowed):
-            self._claim(step, calling, alone, claim)
-
-    def _claims(self, step: Step, allowed: Sequence[Made]) -> Iterator[Json]:
-        """Yield what a stranger could say of a chain: first what its own follow-up call said."""
         own = [made.chain for made in allowed if made.chain is not None]
         chains = [made.chain for made in self._made if made.chain is not None]
-        real = (own or chains)[-1:]
-        yield from real
-        for claimed in real:
-            yield provenance(str(uuid.uuid4()), claimed["level"], claimed["previousTool"])
-            yield provenance(claimed["chainId"], claimed["level"] + 1, step.call)
-            yield {"chainId": claimed["chainId"], "level": 1}
-        yield provenance(str(uuid.uuid4()), 2, step.call)
+        for claim in claims_of(step.call, next(reversed(own or chains), None)):
+            self._claim(step, calling, alone, claim)
 
-    def _claim(self, step: Step, calling: Calling, alone: ToolCall, claimed: Json) -> None:
+    def _claim(self, step: Step, calling: Calling, alone: ToolCall, claim: Claim) -> None:
         """Make a refused call with provenance; a call that is let in is confirmed."""
-        chained = self._make(step, calling, claimed)
+        chained = self._make(step, calling, claim.provenance)
         messages = [*alone.final.messages, *chained.final.messages]
         if not is_refused(chained):
             for which in CONFIRMING:
                 expected = which == "P"
-                again = self._make(step, calling, Absent.ABSENT if expected else claimed)
+                again = self._make(step, calling, Absent.ABSENT if expected else claim.provenance)
                 if is_refused(again) != expected:
                     reason = f"the call is refused now and then by itself: {ending(again)}"
                     self._observe(Missing(step.id, [Refusal], reason, messages))
                     return
-        self._observe(Refusal(step.id, messages, alone, chained, str(claimed)))
+        self._observe(Refusal(step.id, messages, alone, chained, claim.what))
 
     # Following a chain
 

@@ -10,6 +10,15 @@ from banking_server.conformance.server.scenario import Capture, ServerScenario
 from banking_server.conformance.target.connection import ToolCall
 
 
+def check_environment(
+    scenario: ServerScenario, environment: Mapping[str, str], *, over_http: bool
+) -> None:
+    """Raise ScenarioError if a variable that a scenario needs is not set."""
+    given_values(scenario, environment)
+    for caller in scenario.callers if over_http else ():
+        headers_of(scenario, caller, environment)
+
+
 def given_values(scenario: ServerScenario, environment: Mapping[str, str]) -> dict[str, Any]:
     """Return the values that a scenario begins with, by name.
 

@@ -58,6 +58,9 @@ class Variant:
         return era is Era.LEGACY and (self.settings, self.place) != (SETTINGS, "extensions")
 
 
+CHAIN_ID_LENGTH: Final = 128
+"""Characters of a chainId at most."""
+
 PLAIN: Final = Variant(RepeatedUnchanged, "unchanged", SETTINGS)
 UNDECLARED: Final = Variant(
     RepeatedUndeclared, "as a client that did not declare the extension", None
@@ -90,20 +93,20 @@ def variants_of(era: Era, tool: str) -> list[Variant]:
             if era is Era.LEGACY
             else []
         ),
-        _with(RepeatedWithProvenance, {"chainId": str(uuid.uuid4()), "level": 1}),
-        _with(RepeatedWithProvenance, provenance(str(uuid.uuid4()), 2, tool)),
+        _with(RepeatedWithProvenance, {"chainId": _new_id(), "level": 1}),
+        _with(RepeatedWithProvenance, provenance(_new_id(), 2, tool)),
         *variants_of_malformed_provenance(tool),
     ]
 
 
 def variants_of_malformed_provenance(tool: str) -> list[Variant]:
     """Return every way to make a call of `tool` again with malformed provenance."""
-    chain = str(uuid.uuid4())
+    chain = _new_id()
     shapes: list[Any] = [
         None,
         "no object",
         {"chainId": "", "level": 1},
-        {"chainId": "x" * 129, "level": 1},
+        {"chainId": "x" * (CHAIN_ID_LENGTH + 1), "level": 1},
         {"chainId": 7, "level": "2", "previousTool": ["no", "name"]},
         {"chainId": chain, "level": 0},
         {"chainId": chain, "level": 2},
@@ -111,6 +114,36 @@ def variants_of_malformed_provenance(tool: str) -> list[Variant]:
         {"chainId": chain, "level": 1, "previousTool": tool},
     ]
     return [_with(RepeatedWithMalformedProvenance, shape) for shape in shapes]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a stranger says of a chain, to be let in."""
+
+    what: str
+    provenance: Json
+
+
+def claims_of(tool: str, chain: Json | None) -> list[Claim]:
+    """Return what a stranger who calls `tool` could claim.
+
+    `chain` is the provenance of somebody's follow-up call, which succeeded; None if there was none.
+    """
+    made_up = Claim("with provenance that is made up", provenance(_new_id(), 2, tool))
+    if chain is None:
+        return [made_up]
+    known, level, previous = chain["chainId"], chain["level"], chain["previousTool"]
+    return [
+        Claim("with the provenance of the follow-up call that succeeded", chain),
+        Claim("with its previousTool and another chainId", provenance(_new_id(), level, previous)),
+        Claim("with its chainId, one call later", provenance(known, level + 1, tool)),
+        Claim("with its chainId, as the first call", {"chainId": known, "level": 1}),
+        made_up,
+    ]
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
 
 
 def in_chain(previous: Json) -> Variant:
@@ -130,11 +163,12 @@ def _declaring(kind: type[Repetition], settings: Any) -> Variant:
 
 
 def _with(kind: type[Repetition], shape: Any) -> Variant:
-    malformed = "malformed " if kind is RepeatedWithMalformedProvenance else ""
-    shown = shape
+    what = "malformed provenance" if kind is RepeatedWithMalformedProvenance else "provenance"
+    shown, length = shape, 0
     if isinstance(shape, dict) and isinstance(shape["chainId"], str):
         length = len(shape["chainId"])
         shown = {**shape, "chainId": shape["chainId"][:8] + ("…" if length > 8 else "")}
-        malformed += "" if length <= 128 else f"(a chainId of {length} characters) "
-    text = json.dumps(shown, ensure_ascii=False)
-    return Variant(kind, f"with {malformed}provenance {text}", SETTINGS, provenance=shape)
+    what += f" {json.dumps(shown, ensure_ascii=False)}"
+    if length > CHAIN_ID_LENGTH:
+        what += f", with a chainId of {length} characters"
+    return Variant(kind, f"with {what}", SETTINGS, provenance=shape)

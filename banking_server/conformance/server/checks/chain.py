@@ -58,5 +58,5 @@ def chained_call_authorized(refusal: Refusal) -> Finding:
     return Finding(
         is_refused(refusal.chained),
         expected=f"refused as without a chain: {ending(refusal.alone)}",
-        seen=f"with the provenance {refusal.claim}: {ending(refusal.chained)}",
+        seen=f"{refusal.claim}: {ending(refusal.chained)}",
     )

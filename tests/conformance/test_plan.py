@@ -1,0 +1,146 @@
+"""The dry run and the first scenario file: what a run would call, and that neither calls a tool."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from banking_server.conformance.server.draft import draft, placeholder
+from banking_server.conformance.server.plan import plan
+from banking_server.conformance.server.scenario import load_server_scenario
+from banking_server.conformance.target.channel import Target, TargetFailure
+from banking_server.conformance.target.era import Era
+
+from .small_server import SmallServer
+from .support import SERVER_COMMAND, SHOP, examine_server, scenario_of, serving, suite
+
+BY_DIRECTIVE = {
+    "the call of the directive, and on: at most 10 calls": ["ask_manager", "notify_team"],
+    "the call of the directive: step asked, call 2": ["notify_team"],
+    "the same call again without and with provenance: 12 times": ["notify_team"] * 12,
+}
+"""What a directive leads to at this shop."""
+
+
+@pytest.mark.parametrize("era", Era)
+def test_the_dry_run_shows_the_calls_of_a_run_in_their_order(era: Era) -> None:
+    made: list[tuple[str, str]] = []
+
+    class Recorded(SmallServer):
+        def respond(self, request: Any) -> Any:
+            if request.method not in ("tools/list", "notifications/initialized"):
+                name = request.params.get("name", "")
+                if "inputResponses" not in request.params:
+                    made.append((request.method, name))
+            return super().respond(request)
+
+    examine_server(Recorded, [era])
+    planned: list[tuple[str, str]] = []
+    for line in list(plan(scenario_of(SmallServer), era))[1:]:
+        words = line.strip()
+        if words.startswith(("tools/list", "(")):
+            continue
+        first = words.split(" ", 1)[0]
+        if first in ("server/discover", "initialize", "ping"):
+            planned.append((first, ""))
+        else:
+            names = BY_DIRECTIVE.get(words, [first])
+            planned += [("tools/call", name) for name in names]
+    assert planned == made
+
+
+def test_the_dry_run_connects_to_nothing_and_shows_no_secret() -> None:
+    run = suite("server", "--dry-run", "--scenario", SHOP)
+    assert run.code == 0
+    assert "sesame" not in run.output
+    assert '"phrase": "[redacted]"' in run.output
+
+
+def test_the_dry_run_needs_a_scenario() -> None:
+    run = suite("server", "--dry-run", "--", "/no/such/program")
+    assert (run.code, run.output) == (2, "")
+    assert "give one with --scenario" in run.errors
+
+
+# A first scenario file
+
+
+@pytest.mark.parametrize("transport", ["http", "stdio"])
+def test_a_first_scenario_calls_nothing_and_can_be_loaded(transport: str, tmp_path: Path) -> None:
+    server, path = SmallServer(), tmp_path / "first.yaml"
+    if transport == "http":
+        with serving(server) as url:
+            run = suite("scenario", "--url", url, "-o", path)
+        assert server.calls == 0
+    else:
+        run = suite("scenario", "-o", path, "--", *SERVER_COMMAND)
+    assert (run.code, run.output, run.errors) == (0, "", "")
+    assert [step.call for step in load_server_scenario(path).steps] == ["login"]
+    # Without the marks, every tool is a step.
+    every = path.read_text().replace("\n  # - ", "\n  - ").replace("\n  #   ", "\n    ")
+    steps = yaml.safe_load(every)["steps"]
+    assert [step["call"] for step in steps] == [tool["name"] for tool in SmallServer.tools]
+    assert steps[1]["arguments"] == {"sku": "TEXT", "quantity": 1}
+
+
+def test_a_file_that_is_there_is_not_overwritten() -> None:
+    run = suite("scenario", "-o", SHOP, "--", *SERVER_COMMAND)
+    assert run.code == 2
+    assert "the file is there already" in run.errors
+
+
+def test_a_server_that_cannot_be_reached_is_one_line() -> None:
+    run = suite("scenario", "--", "/no/such/program")
+    assert run.code == 3
+    assert "cannot start '/no/such/program'" in run.errors
+    assert run.errors.count("\n") == 1
+
+
+class Hostile(SmallServer):
+    """Names, titles and schemas that would break a file into which they are written as they are."""
+
+    tools = (
+        {"name": "a: {b", "title": "x\ny: [z", "inputSchema": 7},
+        {"name": "- #'\"\u2028", "description": "\u0007", "inputSchema": {"required": [1, "a\nb"]}},
+        {"name": "A  B", "inputSchema": {"$ref": "#"}},
+        {"name": "a-b", "inputSchema": {"properties": {}, "required": ["${x}"]}},
+    )
+
+
+def test_a_first_scenario_of_a_hostile_server_can_be_loaded(tmp_path: Path) -> None:
+    path = tmp_path / "first.yaml"
+    with serving(Hostile()) as url:
+        path.write_text(draft(Target(url=url)), "utf-8")
+    assert [step.call for step in load_server_scenario(path).steps] == ["a: {b"]
+    every = path.read_text().replace("\n  # - ", "\n  - ").replace("\n  #   ", "\n    ")
+    steps = yaml.safe_load(every)["steps"]
+    assert [step["call"] for step in steps] == [tool["name"] for tool in Hostile.tools]
+    assert len({step["id"] for step in steps}) == len(steps)
+
+
+def test_a_server_without_tools_has_no_scenario() -> None:
+    class Empty(SmallServer):
+        tools = ()
+
+    with serving(Empty()) as url, pytest.raises(TargetFailure, match="lists no tools"):
+        draft(Target(url=url))
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}, {"a": 1}),
+        ({"enum": ["big", "small"]}, "big"),
+        ({"const": 7}, 7),
+        ({"type": "number", "minimum": 2.5}, 2.5),
+        ({"type": "array", "items": {"type": "boolean"}, "minItems": 1}, [False]),
+        ({"type": "array", "items": {"type": "boolean"}}, []),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "TEXT"),
+        ({"$ref": "#/$defs/x", "$defs": {"x": {"type": "integer"}}}, 1),
+        ({"type": ["integer", "null"]}, 1),
+    ],
+    ids=str,
+)
+def test_placeholders(schema: Any, value: Any) -> None:
+    assert placeholder(schema) == value
