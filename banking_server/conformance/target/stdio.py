@@ -130,6 +130,10 @@ class Stdio:
             self._outbox.put_nowait(None)
         self._writer.join(1.0)
         with self._process:
+            if self._writer.is_alive():
+                # It waits for a server that does not read, and its pipe cannot be closed meanwhile.
+                self._process.kill()
+                self._writer.join()
             self._process.stop()
             while self._reader.is_alive():
                 # It may wait for room in the queue.
