@@ -1,4 +1,4 @@
-"""Where Node 22 and the packages of npm are that some tests need: in their folders, or elsewhere."""
+"""Where Node 22 and the packages of npm are that tests need: in their folders, or elsewhere."""
 
 import os
 import shutil

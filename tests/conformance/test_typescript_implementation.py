@@ -55,7 +55,7 @@ def conformant(run: Ended, eras: list[Era]) -> None:
 
 def test_its_client(project: Path) -> None:
     command = [node(), project / "examples" / "client-under-test.ts"]
-    run = suite("client", "--scenario", "follow", "--json", "--", *command)
+    run = suite("client", "--one-process", "--json", "--", *command)
     conformant(run, list(Era))
 
 

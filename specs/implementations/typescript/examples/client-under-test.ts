@@ -1,11 +1,13 @@
 /**
  * The client half as `tool-chaining-conformance client` wants it, by specs/conformance/README.md.
  *
- *     tool-chaining-conformance client -- node examples/client-under-test.ts
- *     tool-chaining-conformance client --spec-version 2025-11-25 -- node examples/client-under-test.ts --sdk 1
+ *     tool-chaining-conformance client --one-process -- node examples/client-under-test.ts
+ *     tool-chaining-conformance client --one-process --spec-version 2025-11-25 \
+ *         -- node examples/client-under-test.ts --sdk 1
  *
  * It is a host that asks its user before each call but those that the server marks harmless.
  */
+import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import { Client, StreamableHTTPClientTransport, type ElicitResult, type Tool } from '@modelcontextprotocol/client';
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';
@@ -27,59 +29,83 @@ interface Context {
   cancelUrl?: string;
 }
 
+interface Run {
+  protocolVersion?: string;
+  context: Context;
+  url: string;
+}
+
 const { values, positionals } = parseArgs({ options: { sdk: { type: 'string' } }, allowPositionals: true });
-const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? '{}') as Context;
-const modern = process.env.MCP_CONFORMANCE_PROTOCOL_VERSION === '2026-07-28';
 const info = { name: 'client-under-test', version: '1.0.0' };
 const capabilities = { ...CAPABILITIES, elicitation: { form: {} } };
-let listChanges = 0;
 
-async function connect(url: string): Promise<ChainClient> {
+/** Connects to a server; also returns how many times it said that its list of tools changed, and what ends it. */
+async function connect({ protocolVersion, context }: Run, url: string) {
   const where = new URL(url);
   const headers: Record<string, string> = context.bearerToken ? { Authorization: `Bearer ${context.bearerToken}` } : {};
   const answer = () => context.elicitation ?? { action: 'decline' as const };
+  let changes = 0;
+  const listChanges = () => changes;
   if (values.sdk === '1') {
     const client = new Client1(info, { capabilities });
     client.setRequestHandler(ElicitRequestSchema, answer);
-    client.setNotificationHandler(ToolListChangedNotificationSchema, () => void listChanges++);
+    client.setNotificationHandler(ToolListChangedNotificationSchema, () => void changes++);
     await client.connect(new Transport1(where, { requestInit: { headers } }));
-    return version1(client);
+    return { client: version1(client), listChanges, close: () => client.close() };
   }
-  const client = new Client(info, { capabilities, versionNegotiation: { mode: modern ? { pin: '2026-07-28' } : 'legacy' } });
+  const mode = protocolVersion === '2026-07-28' ? { pin: protocolVersion } : 'legacy';
+  const client = new Client(info, { capabilities, versionNegotiation: { mode } });
   client.setRequestHandler('elicitation/create', answer);
-  client.setNotificationHandler('notifications/tools/list_changed', () => void listChanges++);
+  client.setNotificationHandler('notifications/tools/list_changed', () => void changes++);
   await client.connect(new StreamableHTTPClientTransport(where, { requestInit: { headers } }));
-  return client;
+  return { client, listChanges, close: () => client.close() };
 }
 
-/** The one policy of this host, for the calls of its model and for follow-up calls. */
-function allow({ tool }: { tool: Tool }): boolean {
-  if (context.deniedTools?.includes(tool.name)) return false;
-  const { readOnlyHint, destructiveHint } = tool.annotations ?? {};
-  return readOnlyHint === true || destructiveHint === false || context.consent === 'grant';
-}
+/** Makes the first call of a run as the context says, and follows the chain. */
+async function chainOf(client: ChainClient, listChanges: () => number, context: Context): Promise<Chain> {
+  /** The one policy of this host, for the calls of its model and for follow-up calls. */
+  function allow({ tool }: { tool: Tool }): boolean {
+    if (context.deniedTools?.includes(tool.name)) return false;
+    const { readOnlyHint, destructiveHint } = tool.annotations ?? {};
+    return readOnlyHint === true || destructiveHint === false || context.consent === 'grant';
+  }
 
-async function run(client: ChainClient): Promise<Chain> {
   if (context.firstCallBy === 'model') {
     const { tools } = await client.listTools();
     const tool = tools.find(({ name }) => name === context.tool);
     if (!tool || !allow({ tool })) return { chainId: '', outcome: 'declined', results: [], followUps: [] };
   }
   const user = new AbortController();
-  if (context.cancelUrl) void fetch(context.cancelUrl).then(() => user.abort(), () => undefined);
-  return callWithChaining(client, { name: context.tool, arguments: context.arguments ?? {} }, {
+  const over = new AbortController();
+  if (context.cancelUrl) void fetch(context.cancelUrl, over).then(() => user.abort(), () => undefined);
+  const chain = await callWithChaining(client, { name: context.tool, arguments: context.arguments ?? {} }, {
     allow,
+    listChanges,
     signal: user.signal,
-    listChanges: () => listChanges,
     ...(context.progress && { request: { onprogress: () => undefined } }),
     ...(context.timeoutSeconds !== undefined && { totalTime: context.timeoutSeconds * 1000 }),
   });
+  over.abort();
+  return chain;
 }
 
-const client = await connect(positionals.at(-1) ?? '');
-if (context.otherServerUrl) await (await connect(context.otherServerUrl)).listTools();
-const chain = await run(client);
-const { outcome, results, followUps } = chain;
-const handedOn = results.length > 0 ? merged(chain) : { content: [] };
-console.log(JSON.stringify({ ...handedOn, outcome, followUps: followUps.map(({ tool, fate }) => ({ tool, fate })) }));
+async function take(run: Run): Promise<void> {
+  const { client, listChanges, close } = await connect(run, run.url);
+  const other = run.context.otherServerUrl ? await connect(run, run.context.otherServerUrl) : undefined;
+  await other?.client.listTools();
+  const chain = await chainOf(client, listChanges, run.context);
+  const { outcome, results, followUps } = chain;
+  const handedOn = results.length > 0 ? merged(chain) : { content: [] };
+  console.log(JSON.stringify({ ...handedOn, outcome, followUps: followUps.map(({ tool, fate }) => ({ tool, fate })) }));
+  await other?.close();
+  await close();
+}
+
+const { MCP_CONFORMANCE_RUNS, MCP_CONFORMANCE_PROTOCOL_VERSION, MCP_CONFORMANCE_CONTEXT } = process.env;
+if (MCP_CONFORMANCE_RUNS === 'stdin') {
+  for await (const line of createInterface(process.stdin)) await take(JSON.parse(line) as Run);
+} else {
+  const context = JSON.parse(MCP_CONFORMANCE_CONTEXT ?? '{}') as Context;
+  await take({ protocolVersion: MCP_CONFORMANCE_PROTOCOL_VERSION, context, url: positionals.at(-1) ?? '' });
+}
 process.exit(0);
