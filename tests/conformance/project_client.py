@@ -9,7 +9,6 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,8 +22,11 @@ from banking_server.chaining import (
     ChainFailed,
     ChainResult,
     ChainStop,
+    Directive,
     FollowNonDestructive,
+    Outcome,
     Proposal,
+    Step,
     ToolCatalog,
     call_tool_with_chaining,
 )
@@ -45,24 +47,38 @@ class Policy:
 
 
 @dataclass
-class Caller:
-    """The client, which asks for the progress of the first call if it is told to."""
+class Told:
+    """What the chain told of itself on the way."""
 
-    client: Client
-    progress: bool
-    numbers: list[float] = field(default_factory=list[float])
+    steps: list[Step] = field(default_factory=list[Step])
+    proposals: list[Proposal] = field(default_factory=list[Proposal])
 
-    async def call_tool(self, *arguments: Any, **options: Any) -> CallToolResult:
-        if self.progress:
+    def broken_off(self, error: Exception) -> ChainResult:
+        """Return a chain of which nothing more will be heard."""
+        started = [each for each in self.proposals if each.level > len(self.steps)]
+        calls = [Directive(tool=each.tool.name, arguments=each.arguments) for each in started]
+        return ChainResult(
+            chain_id="",
+            outcome=Outcome.FAILED,
+            detail=f"the connection broke: {error}",
+            steps=tuple(self.steps),
+            started=calls[0] if calls else None,
+        )
+
+
+class Progressing(Client):
+    """A client that asks for the progress of its first call."""
+
+    asked = False
+
+    async def call_tool(self, *arguments: Any, **options: Any) -> Any:
+        if not self.asked:
+            self.asked = True
             options["progress_callback"] = self.note
-            self.progress = False
-        return await self.client.call_tool(*arguments, **options)
+        return await super().call_tool(*arguments, **options)
 
     async def note(self, progress: float, total: float | None, message: str | None) -> None:
-        self.numbers.append(progress)
-
-    async def list_tools(self, **options: Any) -> Any:
-        return await self.client.list_tools(**options)
+        """Nobody looks at it."""
 
 
 async def follow(url: str, context: Mapping[str, Any], legacy: bool) -> dict[str, Any]:
@@ -71,43 +87,55 @@ async def follow(url: str, context: Mapping[str, Any], legacy: bool) -> dict[str
     async def answer(*question: Any) -> ElicitResult:
         return ElicitResult.model_validate(context["elicitation"])
 
-    policy = Policy(context.get("consent") == "grant", context.get("deniedTools", []))
-    stop = ChainStop()
     token = context.get("bearerToken")
-    async with AsyncExitStack() as stack:
-        http = await stack.enter_async_context(
-            httpx2.AsyncClient(
-                headers={"Authorization": f"Bearer {token}"} if token else {}, timeout=30
-            )
-        )
-        client = await stack.enter_async_context(
-            Client(
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    told = Told()
+    try:
+        async with httpx2.AsyncClient(headers=headers, timeout=30) as http:
+            kind = Progressing if context.get("progress") else Client
+            async with kind(
                 streamable_http_client(url, http_client=http),
                 mode="legacy" if legacy else "auto",
                 extensions=[CLIENT_EXTENSION],
                 elicitation_callback=answer,
-            )
+            ) as client:
+                chain = await chain_of(client, http, context, told)
+    except Exception as error:
+        # A connection that breaks takes the whole `async with` of the SDK's client with it.
+        if not told.steps:
+            raise
+        chain = told.broken_off(error)
+    return {"outcome": "declined", "content": []} if chain is None else handed_on(chain)
+
+
+async def chain_of(
+    client: Client, http: httpx2.AsyncClient, context: Mapping[str, Any], told: "Told"
+) -> ChainResult | None:
+    """Make the first call and follow the chain; None if the host does not allow the first call."""
+    policy = Policy(context.get("consent") == "grant", context.get("deniedTools", []))
+    if context.get("firstCallBy") == "model":
+        tools = {tool.name: tool for tool in await ToolCatalog(client).list()}
+        first = Proposal(tools[context["tool"]], context["arguments"], level=1, previous_tool="")
+        if not await policy.allows(first):
+            return None
+    stop = ChainStop()
+    waiting = asyncio.create_task(wait_for_user(http, context.get("cancelUrl"), stop))
+    try:
+        return await call_tool_with_chaining(
+            client,
+            context["tool"],
+            context["arguments"],
+            consent=policy,
+            total_timeout=context.get("timeoutSeconds"),
+            on_step=told.steps.append,
+            on_proposal=told.proposals.append,
+            stop=stop,
         )
-        if context.get("firstCallBy") == "model":
-            tool = await ToolCatalog(client).find(context["tool"])
-            first = tool and Proposal(tool, context["arguments"], level=1, previous_tool="")
-            if first is None or not await policy.allows(first):
-                return {"outcome": "declined", "content": []}
-        waiting = asyncio.create_task(wait_for_user(http, context.get("cancelUrl"), stop))
-        try:
-            chain = await call_tool_with_chaining(
-                Caller(client, context.get("progress", False)),
-                context["tool"],
-                context["arguments"],
-                consent=policy,
-                total_timeout=context.get("timeoutSeconds"),
-                stop=stop,
-            )
-        except ChainFailed as failed:
-            chain = failed.result
+    except ChainFailed as failed:
+        return failed.result
+    finally:
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-    return handed_on(chain)
 
 
 async def wait_for_user(http: httpx2.AsyncClient, cancel_url: str | None, stop: ChainStop) -> None:
