@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from banking_server.conformance.client.mock_server import Log, Operation
 from banking_server.conformance.client.script import Case, ClientScript
 from banking_server.conformance.message import Json
+from banking_server.conformance.target.child_process import last_words
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import shown
 
@@ -42,8 +43,8 @@ class ClientEnd:
             ended = "the client did not end in time and was stopped"
         else:
             ended = f"the client exited with code {self.exit_code}"
-        lines = self.errors.strip().splitlines()
-        return ended + (f"; its last words: {lines[-1][:300]}" if lines else "")
+        words = last_words(self.errors)
+        return ended + (f"; its last words: {words}" if words else "")
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,12 @@ class CannotStart(Exception):
     """The program could not be started; the message says why."""
 
 
+def last_words(errors: str) -> str | None:
+    """Return the last line of a program's standard error that says something, if one does."""
+    said = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
+    return said[-1].strip(" |\t")[:300] if said else None
+
+
 class _Tail:
     """The end of what a program writes to a pipe, which is read as it comes."""
 

@@ -18,7 +18,7 @@ from banking_server.conformance.target.channel import (
     read,
     response_to,
 )
-from banking_server.conformance.target.child_process import CannotStart, ChildProcess
+from banking_server.conformance.target.child_process import CannotStart, ChildProcess, last_words
 
 QUEUED_LINES: Final = 1
 """Lines that wait to be read; a server that floods its output is slowed down, not followed."""
@@ -112,8 +112,8 @@ class Stdio:
                 self._send(response_to(body, answer))
 
     def _last_words(self) -> str:
-        lines = self._process.captured_errors().strip().splitlines()
-        return f"; the last line of its standard error: {lines[-1][:300]}" if lines else ""
+        words = last_words(self._process.captured_errors())
+        return f"; the last line of its standard error: {words}" if words else ""
 
     def notify(self, message: Json) -> None:
         """Send a notification."""
