@@ -12,7 +12,9 @@ from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ValidationError
 
 from banking_server.conformance.client.script import ClientScript
+from banking_server.conformance.scenario_file import ScenarioError
 from banking_server.conformance.server.scenario import ServerScenario, load_server_scenario
+from banking_server.conformance.server.values import given_values
 from banking_server.packaged import packaged
 
 from .support import SHOP
@@ -82,3 +84,83 @@ def test_a_date_in_a_scenario_stays_text(tmp_path: Path) -> None:
     path.write_text(SHOP.read_text().replace("sku: chair", "sku: 2026-12-24"))
     scenario = load_server_scenario(path)
     assert scenario.steps[0].arguments["sku"] == "2026-12-24"
+
+
+# Names that stand for values
+
+
+def loaded(tmp_path: Path, *changes: tuple[str, str]) -> Any:
+    text = SHOP.read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / "changed.yaml"
+    path.write_text(text)
+    return load_server_scenario(path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        (
+            "sku: chair, quantity: 500",
+            'sku: "${chiar}", quantity: 500',
+            "step large-order: nothing is called ${chiar} here; known are phrase, session, user",
+        ),
+        (
+            'phrase: "${phrase}"',
+            'phrase: "${session}"',
+            "step sign-in: nothing is called ${session} here; known are phrase, user",
+        ),
+        (
+            'caller: stranger\n    call: notify_team\n    arguments: {order: "7"}',
+            'caller: stranger\n    call: notify_team\n    arguments: {order: "${session}"}',
+            "step stranger: nothing is called ${session} here; known are phrase, user",
+        ),
+        (
+            "meta: {session:",
+            'meta: {session: "${typo}", other:',
+            "meta: nothing is called ${typo} here; known are phrase, session, user",
+        ),
+        (
+            "action: accept, value: green",
+            'action: accept, value: "${gren}"',
+            "step colour: nothing is called ${gren} here",
+        ),
+        (
+            "follow: [{repeatable: true}]",
+            'follow: [{repeatable: true, meta: {a: "${b}"}}]',
+            "step asked, call 2: nothing is called ${b} here",
+        ),
+        (
+            "    caller: stranger",
+            "    caller: strangr",
+            "step stranger: there is no caller 'strangr'; there are stranger under callers",
+        ),
+        (
+            "{value: alice}",
+            "{value: alice, environment: ALICE}",
+            "give either value or environment",
+        ),
+        ("{value: alice}", "{}", "give either value or environment"),
+    ],
+    ids=lambda text: text[-20:],
+)
+def test_a_mistake_in_names_is_said_with_its_step(
+    old: str, new: str, sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ScenarioError) as failed:
+        loaded(tmp_path, (old, new))
+    assert sentence in str(failed.value)
+    assert str(failed.value).startswith(f"{tmp_path}/changed.yaml: ")
+    assert "\n" not in str(failed.value)
+
+
+def test_a_follow_up_knows_what_was_captured_before_it(tmp_path: Path) -> None:
+    follow = 'follow: [{capture: {team: {text: x}}}, {meta: {a: "${team}"}}]'
+    assert loaded(tmp_path, ("follow: [{repeatable: true}]", follow))
+
+
+def test_a_value_may_be_what_looks_like_a_name(tmp_path: Path) -> None:
+    scenario = loaded(tmp_path, ("{value: alice}", '{value: "${HOME}"}'))
+    assert given_values(scenario, {})["user"] == "${HOME}"

@@ -1,22 +1,31 @@
 """The checks of servers as code: one function for each id, found by one search."""
 
 import ast
+import base64
+import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 
 from banking_server.chaining import content
 from banking_server.conformance.report.judgement import Finding
+from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.requirements import load_checks
 from banking_server.conformance.server import checks
 from banking_server.conformance.server.checks import CHECKS
 from banking_server.conformance.server.checks.registry import check
-from banking_server.conformance.server.checks.target import arguments_valid, hidden_from_model
+from banking_server.conformance.server.checks.target import (
+    arguments_valid,
+    hidden_from_model,
+    holds_secret,
+)
 from banking_server.conformance.server.evidence import Greeting, ResultWithDirective
 from banking_server.conformance.server.reading import SeenDirective
+from banking_server.conformance.target.i_json import directive_faults
 
 PACKAGE = Path(checks.__file__).parent
 ROOMS = [PACKAGE.parents[1] / room for room in ("server", "target")]
@@ -186,3 +195,86 @@ def test_arguments_that_nothing_vouches_for(schema: Any, arguments: Any, seen: s
 )
 def test_arguments_that_meet_the_schema(schema: Any) -> None:
     assert judged(schema, {"a": 1}).holds
+
+
+# What a parser hides
+
+
+@pytest.mark.parametrize(
+    ("directive", "fault"),
+    [
+        ('{"tool": "a", "tool": "a"}', 'the name "tool" stands 2 times'),
+        ('{"arguments": {"x": [{"b": 1, "b": 1}]}}', 'the name "b" stands 2 times'),
+        ('{"arguments": {"x": 9007199254740993}}', "9007199254740993, which RFC 8785 writes as 9"),
+        ('{"arguments": {"x": 1e400}}', "1e400, which RFC 8785 writes as nothing"),
+        ('{"arguments": {"x": 0.1000000000000000055}}', "0.1000000000000000055"),
+        ('{"arguments": {"x": NaN}}', "NaN"),
+        ('{"arguments": {"x": "\\ud83d"}}', "a lone surrogate, U+D83D"),
+        ('{"arguments": {"\\udc00": 1}}', "a lone surrogate, U+DC00"),
+        ('{"arguments": {"x": "\\uffff"}}', "no character, U+FFFF"),
+        ('{"tool": "a"}, "nextTool": {"tool": "b", "tool": "b"}', 'the name "tool" stands 2 times'),
+    ],
+)
+def test_what_is_no_i_json(directive: str, fault: str) -> None:
+    text = f'{{"id": 1, "result": {{"_meta": {{"nextTool": {directive}}}}}}}'
+    assert fault in "; ".join(directive_faults(text))
+    assert directive_faults(text.encode()) == directive_faults(text)
+
+
+@pytest.mark.parametrize(
+    "directive",
+    [
+        '{"tool": "a", "arguments": {"x": [9007199254740992, 1.50, 1e2, -0.0, 0.1, 1E-7]}}',
+        '{"tool": "a", "arguments": {"x": {"x": {"x": "\\ud83d\\ude00"}}}}',
+        '{"tool": "a"}, "other": {"b": 1, "b": 1e400}',
+        "null",
+    ],
+)
+def test_what_is_i_json(directive: str) -> None:
+    text = f'{{"id": 1, "x": 1, "x": 1, "result": {{"_meta": {{"nextTool": {directive}}}}}}}'
+    assert directive_faults(text) == ()
+
+
+def test_what_is_no_directive_may_be_any_json() -> None:
+    assert directive_faults('{"params": {"nextTool": {"a": 1, "a": 1}}}') == ()
+    assert directive_faults('{"result": {"_meta": {"a": {"nextTool": {"a": 1e400}}}}}') == ()
+
+
+# Secrets, as they are and encoded
+
+WORD = 'say "friend" \\ & enter \u00e9'
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        WORD,
+        f"the word is {WORD}!",
+        {"a": [{"b": WORD}]},
+        {WORD: 1},
+        json.dumps({"word": WORD}),
+        json.dumps({"word": WORD}, ensure_ascii=False),
+        json.dumps({"inner": json.dumps({"word": WORD})}),
+        f"https://example.com/?word={quote(WORD)}",
+        f"https://example.com/?word={quote_plus(WORD)}",
+        base64.b64encode(WORD.encode()).decode(),
+        base64.urlsafe_b64encode(WORD.encode()).decode(),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_a_secret_is_seen_however_it_is_written(value: Any) -> None:
+    assert holds_secret({"tool": "x", "arguments": {"a": value}}, WORD)
+    shown = json.dumps(Redaction([WORD]).json(value), ensure_ascii=False)
+    assert "friend" not in shown
+    assert base64.b64encode(WORD.encode()).decode()[:12] not in shown
+
+
+def test_a_number_can_be_a_secret() -> None:
+    assert holds_secret({"code": 123456}, "123456")
+    assert Redaction(["123456"]).json([123456]) == ["[redacted]"]
+    assert not holds_secret({"code": 1234567}, "123456")
+
+
+def test_a_short_secret_is_not_found_by_chance() -> None:
+    assert not holds_secret({"text": "room 12"}, "12")
+    assert holds_secret({"text": "12"}, "12")

@@ -16,7 +16,11 @@ from . import project_client
 from .bank_process import COMMAND, Bank
 from .support import HERE, OF_INTERMEDIARIES, Ended, all_checks, scripts, statuses, suite
 
-UNUSED = {*OF_INTERMEDIARIES, "tool-chaining-server-next-step-equals-directive"}
+UNUSED = {
+    *OF_INTERMEDIARIES,
+    "tool-chaining-server-next-step-equals-directive",
+    "tool-chaining-server-no-next-step-in-content",
+}
 """Checks of what this server does not do."""
 
 SCENARIOS = packaged("specs") / "conformance" / "server"

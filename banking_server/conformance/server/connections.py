@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -87,8 +88,10 @@ class Connections:
 
     def close(self) -> None:
         """Close every connection."""
-        for each in self._open.values():
-            each.connection.close()
+        if self._open:
+            # All at once: a server over stdio may take its time to end.
+            with ThreadPoolExecutor(len(self._open)) as pool:
+                list(pool.map(lambda each: each.connection.close(), self._open.values()))
 
     def first(self) -> Connection:
         """Open the era. Raises TargetFailure if the server does not speak it."""
