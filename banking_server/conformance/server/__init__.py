@@ -2,11 +2,15 @@
 
 Read in this order:
 
-- `scenario`, with `captures`: how one server is exercised, as a file says;
-- `reading`: what the suite reads from a reply;
+- `scenario`, with `references`: how one server is exercised, as a file says;
+- `reading`: what the suite reads from a reply, and how a call ended, in parts;
 - `evidence`: what a server did, as checks get to see it;
 - `report.judgement`, one folder up: what a check can say;
 - `checks`: the checks, one function each;
-- `exercise`: plays a scenario and produces evidence;
-- `run`: all scenarios in all eras.
+- `variants`: the ways in which a call is made again;
+- `exercise`: plays a scenario and produces evidence; with `connections`, where each caller signs
+  in, `values` and `captures`, what `${name}` stands for, `expectation`, whether a step came to what
+  it means to show, and `repeating`, which confirms each difference;
+- `run`: all scenarios in all eras;
+- `plan`: the dry run; `draft`: a first scenario file.
 """

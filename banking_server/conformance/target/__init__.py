@@ -3,7 +3,8 @@
 Read in this order:
 
 - `era`: the two eras of the protocol;
-- `channel`: what carries messages, and how a target fails;
+- `channel`, with `i_json`: what carries messages, how they are read and how many are kept, and how
+  a target fails;
 - `stdio`, with `child_process`: the channel to a program that is started here;
 - `http`, with `headers`: the channel to a URL;
 - `elicitation`: answers to what the server asks;
