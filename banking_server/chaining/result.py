@@ -131,8 +131,8 @@ class ChainResult:
 
     def structured(self, step: Step) -> Any:
         """Return the structured content of one of the steps, without `nextStep` as in `said`."""
-        structured = step.result.structured_content
-        return without_next_step(structured) if self._started_by(step) else structured
+        started = self._started_by(step)
+        return _structured(step.result) if started else step.result.structured_content
 
     def merged(self) -> CallToolResult:
         """Return the chain as the one result of the one call that a model or a client made.
@@ -166,7 +166,7 @@ class ChainResult:
         return first.result.model_copy(
             update={
                 "content": content,
-                "structured_content": without_next_step(first.result.structured_content),
+                "structured_content": _structured(first.result),
                 "is_error": self.steps[-1].result.is_error,
                 "meta": meta or None,
             }
@@ -192,9 +192,17 @@ def _unworded(content: list[ContentBlock]) -> list[ContentBlock]:
     return [block for block in content if not words_a_directive(on_the_wire(block))]
 
 
+def _structured(result: CallToolResult) -> Any:
+    """Return structured content without the words. Beside no directive, `nextStep` is none."""
+    has_directive = META_KEY in (result.meta or {})
+    return (
+        without_next_step(result.structured_content) if has_directive else result.structured_content
+    )
+
+
 def _as_text(result: CallToolResult) -> list[ContentBlock]:
-    """Return structured content as text, where no text says the same."""
-    structured = without_next_step(result.structured_content)
+    """Return structured content as text, where no content says the same."""
+    structured = _structured(result)
     if structured is None:
         return []
     return [TextContent(type="text", text=json.dumps(structured, ensure_ascii=False))]

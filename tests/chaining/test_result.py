@@ -136,6 +136,14 @@ async def test_a_next_step_that_is_no_directive_is_the_tools_own(other: Any) -> 
     assert chain.merged().structured_content == {"nextStep": other}
 
 
+async def test_without_a_directive_a_next_step_is_the_tools_own() -> None:
+    own = {"nextStep": {"tool": "hammer", "arguments": {}}}
+    client = FakeClient([], lambda *_: CallToolResult(content=[], structured_content=own))
+    chain = await call_tool_with_chaining(client, "a")
+
+    assert chain.merged().structured_content == own
+
+
 async def test_what_a_later_tool_only_structured_is_not_lost() -> None:
     def say(name: str, _: Any) -> CallToolResult:
         if name == "a":
@@ -158,6 +166,8 @@ async def test_a_call_that_was_started_and_lost_has_an_unknown_fate() -> None:
     with pytest.raises(ChainFailed) as failure:
         await call_tool_with_chaining(client, "a")
 
+    # Nobody knows whether the call took effect, so that it is not made again.
+    assert client.calls == [("a", {}), ("b", {"n": 1})]
     chain = failure.value.result
     assert [(made.tool, made.fate, made.arguments) for made in chain.follow_ups] == [
         ("b", Fate.UNKNOWN, {"n": 1})
@@ -165,6 +175,23 @@ async def test_a_call_that_was_started_and_lost_has_an_unknown_fate() -> None:
     assert texts(chain) == ["a"]
     assert chain.structured(chain.steps[0]) == {"by": "a"}
     assert "whether it took effect is not known: the call of 'b'" in texts(chain.merged())[-1]
+
+
+async def test_time_that_runs_out_between_two_calls_leaves_one_that_was_not_made() -> None:
+    class Asking:
+        async def allows(self, proposal: Proposal) -> bool:
+            await anyio.sleep_forever()
+            return True
+
+    client = FakeClient([tool("b")], a_then_b)
+    with pytest.raises(ChainFailed) as failure, anyio.fail_after(60):
+        await call_tool_with_chaining(client, "a", consent=Asking(), total_timeout=0.01)
+
+    chain = failure.value.result
+    assert chain.outcome is Outcome.FAILED
+    assert fates(chain) == [("b", "not_made")]
+    assert texts(chain) == ["a", "call the next one"]
+    assert "was not made: the check before the call of 'b'" in texts(chain.merged())[-1]
 
 
 async def test_a_title_reaches_the_host_and_no_model() -> None:
