@@ -96,7 +96,7 @@ class ToolCatalog:
         for _ in range(PAGE_LIMIT):
             page = tool_list(await awaited(list_tools(cursor=cursor, **options), "list_tools"))
             tools += page.tools
-            fresh_ms.append(page.ttl_ms if "ttl_ms" in page.model_fields_set else 0)
+            fresh_ms.append(page.ttl_ms)  # 0 if the server says nothing
             cursor = page.next_cursor
             if cursor is None or cursor in seen:
                 break

@@ -114,7 +114,8 @@ async def call_tool_with_chaining(
             for it.
         arguments: The arguments of the first call; none means `{}`.
         limit: How many calls are made at most, the first one included.
-        consent: Asked before each follow-up call; by default `FollowNonDestructive`.
+        consent: Asked before each follow-up call; by default `FollowNonDestructive`, which takes
+            the server's hints for true.
         catalog: The server's tools, if the caller keeps them from one chain to the next.
         call_timeout: Seconds that each request may take. It is passed on to `client.call_tool`,
             which keeps it: only the client can tell a slow server from a user who is being asked.
@@ -192,7 +193,7 @@ class _Chain:
     """When the last result arrived, by the clock of the catalog."""
     pending: Directive | None = None
     started: Directive | None = None
-    doing: str = "the beginning"
+    doing: str = ""
 
     async def run(self, name: str, arguments: dict[str, Any]) -> ChainResult:
         directive, alias = Directive.model_construct(tool=name, arguments=arguments), False
@@ -309,7 +310,10 @@ class _Chain:
         return None
 
     def cancelled(self) -> ChainResult:
-        return self.ended(Outcome.CANCELLED, f"it was stopped at {self.doing}")
+        done = len(self.steps)
+        during = f"during the call of {self.started.tool!r}" if self.started else ""
+        after = f"after {done} call{'' if done == 1 else 's'}"
+        return self.ended(Outcome.CANCELLED, f"the chain was stopped {during or after}")
 
     def ended(self, outcome: Outcome, detail: str) -> ChainResult:
         return ChainResult(

@@ -23,7 +23,11 @@ class Proposal:
 
 
 class ConsentPolicy(Protocol):
-    """Decides for the host whether a follow-up call is made, as the host does for a model's."""
+    """Decides for the host whether a follow-up call is made, as the host does for a model's.
+
+    It is to say no wherever the host would not let its model make the call (TC-C-20, TC-C-42), and
+    may say no for any reason of the host's own (TC-C-37).
+    """
 
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether the call may be made. It may ask the user."""

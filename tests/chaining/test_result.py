@@ -226,6 +226,13 @@ async def stopped_on_step(stop: ChainStop) -> tuple[FakeClient, ChainResult]:
     return client, await call_tool_with_chaining(client, "a", stop=stop, on_step=told)
 
 
+async def stopped_on_the_last_step(stop: ChainStop) -> tuple[FakeClient, ChainResult]:
+    client = FakeClient([], lambda *_: answer("a"))
+    return client, await call_tool_with_chaining(
+        client, "a", stop=stop, on_step=lambda _: stop.stop()
+    )
+
+
 async def stopped_while_asked(stop: ChainStop) -> tuple[FakeClient, ChainResult]:
     class Asking:
         async def allows(self, proposal: Proposal) -> bool:
@@ -266,6 +273,7 @@ async def stopped_by_a_client_that_hides_it(stop: ChainStop) -> tuple[FakeClient
     [
         (stopped_before, [], []),
         (stopped_on_step, ["a"], [("b", "not_made")]),
+        (stopped_on_the_last_step, ["a"], []),
         (stopped_while_asked, ["a"], [("b", "not_made")]),
         (stopped_in_a_call, ["a", "b"], [("b", "unknown")]),
         (stopped_by_a_client_that_hides_it, ["a", "b"], [("b", "unknown")]),

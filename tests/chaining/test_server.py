@@ -212,7 +212,7 @@ TEXT = {"type": "text", "text": "one"}
         ({"content": [], "_meta": {META_KEY: GOOD}}, False),
         ({"content": [TEXT], "_meta": {META_KEY: {"tool": "nowhere"}, "by": 1}}, False),
         ({"content": [TEXT], "resultType": "task", "_meta": {META_KEY: GOOD}}, False),
-        ({"task": {"taskId": "t"}, "_meta": {META_KEY: GOOD}}, False),
+        ({"content": [TEXT], "task": {"taskId": "t"}, "_meta": {META_KEY: GOOD}}, False),
         ({"content": [TEXT]}, None),
         ({"content": [TEXT], "_meta": "x"}, None),
     ],
