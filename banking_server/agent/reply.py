@@ -20,6 +20,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from banking_server.chaining.values import canonical
+
 OBJECTS_LOOKED_AT: Final = 50
 """Places in one reply where a JSON object is looked for."""
 
@@ -117,8 +119,9 @@ def _object_at(text: str, at: int) -> tuple[dict[str, Any], int, str]:
     """Return the JSON object that begins at `at`, where it ends, and what is wrong with it."""
     try:
         value, end = json.JSONDecoder().raw_decode(text, at)
-        # What cannot be written as JSON again (NaN, 1e999, half a character) cannot be sent either.
+        # What not everybody can write as JSON (NaN, 1e999, half a character) is not sent either.
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        canonical(value)
         if _deeper_than(NESTING, value):
             raise RecursionError
     except json.JSONDecodeError as error:

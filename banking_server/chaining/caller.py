@@ -36,7 +36,8 @@ class ToolCaller(Protocol):
 
     The client itself declares the extension, when it connects (TC-C-02) or in each request
     (TC-C-01). If it does not, pass the declaration in `meta` to `call_tool_with_chaining`. Whether
-    the server advertised it, `advertised` finds out.
+    the server advertised it, `advertised` finds out by two attributes, `protocol_version` and
+    `server_capabilities`: an object that wraps an `mcp.Client` passes on both.
     """
 
     def call_tool(

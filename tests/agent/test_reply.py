@@ -90,6 +90,7 @@ def test_words_after_a_call_make_it_doubtful(before: str, after: str) -> None:
         '{"tool": "a", "arguments": {"x": 1,}}',
         '{"tool": "a", "arguments": {"x": NaN}}',
         '{"tool": "a", "arguments": {"x": 1e999}}',
+        f'{{"tool": "a", "arguments": {{"x": 1{"0" * 400}}}}}',
         '{"tool": "a", "arguments": {"x": "\\ud800"}}',
         '{tool: "a"}',
         '```json\n{"tool": "a"\n```',
