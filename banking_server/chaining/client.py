@@ -152,16 +152,16 @@ async def call_tool_with_chaining(
     )
     try:
         with chain.stop.scope(), anyio.fail_after(total_timeout):
-            return await chain.run(name, arguments or {})
+            result = await chain.run(name, arguments or {})
     except Exception as error:
-        if chain.stop.stopped:
-            return chain.cancelled()
-        reason = str(error) or type(error).__name__
-        if isinstance(error, TimeoutError):
-            reason = "the time allowed for it ran out"
-        detail = f"{chain.doing} failed: {reason}"
-        raise ChainFailed(chain.ended(Outcome.FAILED, detail)) from error
-    return chain.cancelled()
+        if not chain.stop.stopped:
+            reason = str(error) or type(error).__name__
+            if isinstance(error, TimeoutError):
+                reason = "the time allowed for it ran out"
+            detail = f"{chain.doing} failed: {reason}"
+            raise ChainFailed(chain.ended(Outcome.FAILED, detail)) from error
+    # Whatever else is the case, a chain that was stopped is cancelled.
+    return chain.cancelled() if chain.stop.stopped else result
 
 
 @dataclass(frozen=True)
@@ -199,8 +199,6 @@ class _Chain:
         directive, alias = Directive.model_construct(tool=name, arguments=arguments), False
         while True:
             reading = await self._call(directive, alias)
-            if self.stop.stopped:
-                return self.cancelled()
             if isinstance(reading, Absent):
                 return self.ended(Outcome.COMPLETED, "the last result names no further tool")
             if isinstance(reading, Malformed):
@@ -238,7 +236,7 @@ class _Chain:
             directive.arguments,
             result,
             alias,
-            directive.title if self.steps else None,
+            directive.title,
         )
         self.steps.append(step)
         reading = read_directive(result.meta)
@@ -256,6 +254,8 @@ class _Chain:
         tool is checked again unless it is still the same (TC-C-13): nobody is asked twice about one
         thing.
         """
+        # Nobody is asked about a chain that is cancelled.
+        await anyio.lowlevel.checkpoint()
         if len(self.steps) >= self.limit:
             return _End(
                 Outcome.LIMIT_REACHED,

@@ -18,6 +18,7 @@ from banking_server.chaining import (
     Outcome,
     Proposal,
     Step,
+    ToolCatalog,
     call_tool_with_chaining,
 )
 
@@ -222,8 +223,15 @@ async def stopped_on_step(stop: ChainStop) -> tuple[FakeClient, ChainResult]:
     def told(_: Step) -> None:
         stop.stop()
 
-    client = FakeClient([tool("b")], a_then_b)
-    return client, await call_tool_with_chaining(client, "a", stop=stop, on_step=told)
+    def asked(_: Proposal) -> None:
+        pytest.fail("nobody is asked about a chain that was stopped")
+
+    client = FakeClient([tool("b")], a_then_b, ttl_ms=3_600_000)
+    catalog = ToolCatalog(client)
+    await catalog.list()
+    return client, await call_tool_with_chaining(
+        client, "a", stop=stop, on_step=told, on_proposal=asked, catalog=catalog
+    )
 
 
 async def stopped_on_the_last_step(stop: ChainStop) -> tuple[FakeClient, ChainResult]:
@@ -231,6 +239,16 @@ async def stopped_on_the_last_step(stop: ChainStop) -> tuple[FakeClient, ChainRe
     return client, await call_tool_with_chaining(
         client, "a", stop=stop, on_step=lambda _: stop.stop()
     )
+
+
+async def stopped_by_who_says_no(stop: ChainStop) -> tuple[FakeClient, ChainResult]:
+    class Refusing:
+        async def allows(self, proposal: Proposal) -> bool:
+            stop.stop()
+            return False
+
+    client = FakeClient([tool("b")], a_then_b)
+    return client, await call_tool_with_chaining(client, "a", stop=stop, consent=Refusing())
 
 
 async def stopped_while_asked(stop: ChainStop) -> tuple[FakeClient, ChainResult]:
@@ -274,6 +292,7 @@ async def stopped_by_a_client_that_hides_it(stop: ChainStop) -> tuple[FakeClient
         (stopped_before, [], []),
         (stopped_on_step, ["a"], [("b", "not_made")]),
         (stopped_on_the_last_step, ["a"], []),
+        (stopped_by_who_says_no, ["a"], [("b", "not_made")]),
         (stopped_while_asked, ["a"], [("b", "not_made")]),
         (stopped_in_a_call, ["a", "b"], [("b", "unknown")]),
         (stopped_by_a_client_that_hides_it, ["a", "b"], [("b", "unknown")]),
