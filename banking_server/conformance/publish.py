@@ -17,6 +17,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from banking_server.chaining.directive import IDENTIFIER
+from banking_server.conformance.client.output import ClientOutput
+from banking_server.conformance.client.script import ClientScript
 from banking_server.conformance.formats import Mutants, Registry, Requirements, Vectors
 from banking_server.conformance.report.format import ReportJson
 from banking_server.conformance.requirements import (
@@ -38,6 +40,8 @@ SCHEMAS: Final[Mapping[str, tuple[type, str]]] = {
     "server-scenario": (ServerScenario, "Server scenario: how one server is exercised"),
     "requirements": (Requirements, "Each sentence, and what tests it"),
     "report": (ReportJson, "Report of one run of the conformance suite"),
+    "client-script": (ClientScript, "A script for clients"),
+    "client-output": (ClientOutput, "What a client under test may print"),
 }
 """The name of each schema, what reads the files that it describes, and its title."""
 

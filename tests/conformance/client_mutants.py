@@ -3,15 +3,21 @@
 Which check each one fails stands in `specs/conformance/mutants.yaml`.
 """
 
+import contextlib
 import http.client
+import itertools
 import json
+import re
+import unicodedata
+import uuid
+from functools import cache
 from urllib.parse import urlsplit
 
-from jsonschema import Draft7Validator, Draft202012Validator
-from jsonschema.validators import validator_for
+from jsonschema import Draft202012Validator, ValidationError
+from jsonschema.validators import extend
 from referencing import Registry, Resource
 
-from .small_client import Malformed, SmallClient
+from .small_client import DRAFT_7, DRAFT_2020, LEGACY, Hangs, Lost, Malformed, SmallClient
 
 CLIENT_MUTANTS = {}
 
@@ -69,7 +75,7 @@ class InventsArguments(SmallClient):
 @mutant("refuses-unknown-members")
 class RefusesUnknownMembers(SmallClient):
     def read_directive(self, value):
-        if isinstance(value, dict) and set(value) - {"tool", "name", "arguments"}:
+        if isinstance(value, dict) and set(value) - {"tool", "name", "arguments", "title"}:
             raise Malformed
         return super().read_directive(value)
 
@@ -156,12 +162,6 @@ class SettingsVersionText(SmallClient):
         return {"version": "1"}
 
 
-@mutant("refuses-unknown-settings")
-class RefusesUnknownSettings(SmallClient):
-    def read(self, result):
-        return None if (self.advertised or {}).get("version", 1) > 1 else super().read(result)
-
-
 @mutant("first-call-names-a-previous-tool")
 class FirstCallNamesAPreviousTool(SmallClient):
     def provenance(self, chain_id, level, previous):
@@ -182,12 +182,6 @@ class DeclaresInCallsOnly(SmallClient):
         return declared if method == "tools/call" else {"elicitation": {"form": {}}}
 
 
-@mutant("follows-advertised-servers-only")
-class FollowsAdvertisedServersOnly(SmallClient):
-    def read(self, result):
-        return None if self.advertised is None else super().read(result)
-
-
 @mutant("ignores-some-directives")
 class IgnoresSomeDirectives(SmallClient):
     def obstacle(self, tool_name, arguments, made):
@@ -200,12 +194,6 @@ class IgnoresSomeDirectives(SmallClient):
 class FollowsNothing(SmallClient):
     def read(self, result):
         return None
-
-
-@mutant("stops-at-errors")
-class StopsAtErrors(SmallClient):
-    def read(self, result):
-        return None if result.get("isError") else super().read(result)
 
 
 @mutant("drops-null-arguments")
@@ -265,70 +253,6 @@ class CountsQuestions(SmallClient):
         return super().obstacle(tool_name, arguments, made)
 
 
-@mutant("calls-unknown-tools")
-class CallsUnknownTools(SmallClient):
-    def find(self, name):
-        anything = {"inputSchema": {}, "annotations": {"readOnlyHint": True}}
-        return super().find(name) or anything
-
-
-@mutant("reads-one-page")
-class ReadsOnePage(SmallClient):
-    def list_tools(self):
-        return {tool["name"]: tool for tool in self.request("tools/list", {})["tools"]}
-
-
-@mutant("reads-the-list-once")
-class ReadsTheListOnce(SmallClient):
-    def find(self, name):
-        return self.tools.get(name)
-
-
-@mutant("validates-nothing")
-class ValidatesNothing(SmallClient):
-    def fits(self, schema, arguments):
-        # Leaves alone what other checks look at: another dialect, and a schema elsewhere.
-        return super().fits(schema, arguments) or (
-            set(arguments) & {"text", "copies"} != set()
-            and ("elsewhere" not in self.context["case"])
-        )
-
-
-@mutant("validates-by-draft-7")
-class ValidatesByDraft7(SmallClient):
-    def fits(self, schema, arguments):
-        try:
-            return Draft7Validator(schema, registry=Registry()).is_valid(arguments)
-        except Exception:
-            return False
-
-
-@mutant("fetches-references")
-class FetchesReferences(SmallClient):
-    def fits(self, schema, arguments):
-        def fetch(uri):
-            where = urlsplit(uri)
-            connection = http.client.HTTPConnection(where.hostname, where.port)
-            connection.request("GET", where.path)
-            return Resource.opaque(json.loads(connection.getresponse().read()))
-
-        try:
-            dialect = validator_for(schema, default=Draft202012Validator)
-            dialect(schema, registry=Registry(retrieve=fetch)).is_valid(arguments)
-        except Exception:
-            return False
-        return super().fits(schema, arguments)
-
-
-@mutant("calls-what-it-cannot-validate")
-class CallsWhatItCannotValidate(SmallClient):
-    def fits(self, schema, arguments):
-        try:
-            return Draft202012Validator(schema, registry=Registry()).is_valid(arguments)
-        except Exception:
-            return True
-
-
 @mutant("goes-round-once")
 class GoesRoundOnce(SmallClient):
     def obstacle(self, tool_name, arguments, made):
@@ -363,22 +287,6 @@ class ConsentsToEverything(SmallClient):
         return True
 
 
-@mutant("keeps-the-last-content-only")
-class KeepsTheLastContentOnly(SmallClient):
-    def merged(self, results):
-        # Where the chain failed or was worded, other checks look.
-        if self.context["case"] in ("protocol-error", "content-for-user-and-model"):
-            return super().merged(results)
-        return results[-1]["content"]
-
-
-@mutant("forgets-on-failure")
-class ForgetsOnFailure(SmallClient):
-    def on_failure(self, results):
-        results.clear()
-        return "failed"
-
-
 @mutant("hands-on-the-instruction")
 class HandsOnTheInstruction(SmallClient):
     def is_wording(self, item):
@@ -395,18 +303,6 @@ class AlwaysCompleted(SmallClient):
 class NoProvenance(SmallClient):
     def meta(self, chain_id, level, previous):
         return {}
-
-
-@mutant("a-chain-id-for-each-call")
-class AChainIdForEachCall(SmallClient):
-    def provenance(self, chain_id, level, previous):
-        return super().provenance(f"{chain_id}-{level}", level, previous)
-
-
-@mutant("one-chain-id-for-ever")
-class OneChainIdForEver(SmallClient):
-    def chain_id(self):
-        return "chain"
 
 
 @mutant("levels-from-zero")
@@ -427,3 +323,569 @@ class NamesTheFirstTool(SmallClient):
 
     def provenance(self, chain_id, level, previous):
         return super().provenance(chain_id, level, None if previous is None else self.first)
+
+
+@mutant("stops-at-errors")
+class StopsAtErrors(SmallClient):
+    def read(self, result):
+        # What the results of other chains are merged to, other checks judge.
+        stops = result.get("isError") and self.context["name"] == "follow"
+        return None if stops else super().read(result)
+
+
+@mutant("refuses-unknown-settings")
+class RefusesUnknownSettings(SmallClient):
+    def read(self, result):
+        return None if set(self.advertised or {}) - {"version"} else super().read(result)
+
+
+@mutant("refuses-later-settings")
+class RefusesLaterSettings(SmallClient):
+    def read(self, result):
+        return None if (self.advertised or {}).get("version", 1) > 1 else super().read(result)
+
+
+@mutant("accepts-malformed-settings")
+class AcceptsMalformedSettings(SmallClient):
+    def read_settings(self, value):
+        return value if value is None or isinstance(value, dict) else {}
+
+
+@mutant("follows-unadvertised-servers")
+class FollowsUnadvertisedServers(SmallClient):
+    def trusts_server(self):
+        return True
+
+
+@mutant("reads-one-page")
+class ReadsOnePage(SmallClient):
+    def list_tools(self):
+        result = self.request("tools/list", {})
+        self.fresh_until = self.until(result.get("ttlMs"))
+        # Where the list changes, other checks look.
+        if self.context["case"] != "last-page":
+            return super().list_tools()
+        return {tool["name"]: tool for tool in result["tools"]}
+
+
+@mutant("reads-the-list-once")
+class ReadsTheListOnce(SmallClient):
+    def reads_again(self, obstacle, name):
+        return obstacle != "unknown_tool" and super().reads_again(obstacle, name)
+
+
+@mutant("keeps-old-schemas")
+class KeepsOldSchemas(SmallClient):
+    def reads_again(self, obstacle, name):
+        return obstacle != "invalid_arguments" and super().reads_again(obstacle, name)
+
+
+@mutant("keeps-old-hints")
+class KeepsOldHints(SmallClient):
+    def reads_again(self, obstacle, name):
+        return name != "new-hints" and super().reads_again(obstacle, name)
+
+
+@mutant("keeps-old-visibility")
+class KeepsOldVisibility(SmallClient):
+    def reads_again(self, obstacle, name):
+        return name != "new-visibility" and super().reads_again(obstacle, name)
+
+
+@mutant("keeps-lists-for-ever")
+class KeepsListsForEver(SmallClient):
+    def until(self, ttl):
+        return float("inf")
+
+
+@mutant("misses-that-the-list-changed")
+class MissesThatTheListChanged(SmallClient):
+    only_in = LEGACY
+
+    def on_list_changed(self):
+        pass
+
+
+@mutant("takes-the-first-of-two-tools")
+class TakesTheFirstOfTwoTools(SmallClient):
+    def find(self, name):
+        return self.tools.get(name)
+
+
+@mutant("calls-unknown-tools")
+class CallsUnknownTools(SmallClient):
+    def find(self, name):
+        anything = {"inputSchema": {}, "annotations": {"readOnlyHint": True}}
+        return anything if name == "ghost" else super().find(name)
+
+
+@mutant("resolves-names-by-case")
+class ResolvesNamesByCase(SmallClient):
+    def read_directive(self, value):
+        tool, arguments = super().read_directive(value)
+        return tool.lower(), arguments
+
+
+@mutant("trims-names")
+class TrimsNames(SmallClient):
+    def read_directive(self, value):
+        tool, arguments = super().read_directive(value)
+        return tool.strip(), arguments
+
+
+@mutant("takes-empty-visibility-for-absent")
+class TakesEmptyVisibilityForAbsent(SmallClient):
+    def hidden(self, tool):
+        return tool.get("_meta", {}).get("ui", {}).get("visibility") != [] and super().hidden(tool)
+
+
+@mutant("takes-visibility-text-for-absent")
+class TakesVisibilityTextForAbsent(SmallClient):
+    def hidden(self, tool):
+        visibility = tool.get("_meta", {}).get("ui", {}).get("visibility")
+        return not isinstance(visibility, str) and super().hidden(tool)
+
+
+@mutant("follows-task-results")
+class FollowsTaskResults(SmallClient):
+    def complete(self, result):
+        return "task" in result or super().complete(result)
+
+
+@mutant("follows-unknown-results")
+class FollowsUnknownResults(SmallClient):
+    def complete(self, result):
+        return result.get("resultType") == "com.example/half" or super().complete(result)
+
+
+@mutant("follows-error-data")
+class FollowsErrorData(SmallClient):
+    def on_error(self, error):
+        directive = self.read(error.get("data") or {})
+        if directive is not None:
+            self.call(*directive, None)
+
+
+@mutant("validates-nothing")
+class ValidatesNothing(SmallClient):
+    def fits(self, schema, arguments):
+        # Leaves alone what other checks look at: dialects, and what cannot be validated.
+        return "copies" in schema.get("properties", {}) or super().fits(schema, arguments)
+
+
+class SkipsKeyword(SmallClient):
+    """Validates without one keyword."""
+
+    keyword = ""
+
+    def validator(self, dialect, schema):
+        checked = super().validator(dialect, schema)
+        return _without(type(checked), self.keyword)(schema, registry=Registry())
+
+
+@cache
+def _without(dialect, keyword):
+    def ignored(validator, value, instance, schema):
+        return ()
+
+    return extend(dialect, {keyword: ignored})
+
+
+for _keyword in ("minimum", "maximum", "enum", "const", "minLength"):
+    CLIENT_MUTANTS[f"ignores-{_keyword.lower()}"] = type(
+        f"Ignores{_keyword}", (SkipsKeyword,), {"keyword": _keyword}
+    )
+
+
+@mutant("validates-the-top-only")
+class ValidatesTheTopOnly(SmallClient):
+    def fits(self, schema, arguments):
+        if "copies" not in schema.get("properties", {}):
+            return super().fits(schema, arguments)
+        flat = {
+            name: {
+                key: rule[key]
+                for key in rule.keys()
+                & {"type", "minLength", "minimum", "maximum", "enum", "const"}
+            }
+            for name, rule in schema["properties"].items()
+        }
+        return super().fits({**schema, "properties": flat}, arguments)
+
+
+@mutant("lets-local-references-through")
+class LetsLocalReferencesThrough(SmallClient):
+    def validator(self, dialect, schema):
+        checked = super().validator(dialect, schema)
+        return _without(type(checked), "$ref")(schema) if "$defs" in schema else checked
+
+
+@mutant("refuses-local-references")
+class RefusesLocalReferences(SmallClient):
+    def fits(self, schema, arguments):
+        return "$defs" not in schema and super().fits(schema, arguments)
+
+
+@mutant("validates-by-draft-7")
+class ValidatesByDraft7(SmallClient):
+    def dialect(self, schema):
+        return super().dialect(schema) if "$schema" in schema else DRAFT_7
+
+
+@mutant("ignores-the-dialect")
+class IgnoresTheDialect(SmallClient):
+    def dialect(self, schema):
+        known = super().dialect(schema)
+        return known and DRAFT_2020
+
+
+@mutant("accepts-unknown-dialects")
+class AcceptsUnknownDialects(SmallClient):
+    def dialect(self, schema):
+        return super().dialect(schema) or DRAFT_2020
+
+
+@mutant("fetches-references")
+class FetchesReferences(SmallClient):
+    method = "GET"
+
+    def fits(self, schema, arguments):
+        def fetch(uri):
+            where = urlsplit(uri)
+            connection = http.client.HTTPConnection(where.hostname, where.port)
+            connection.request(self.method, where.path)
+            return Resource.opaque(json.loads(connection.getresponse().read()))
+
+        if "schema.json" in json.dumps(schema):
+            with contextlib.suppress(Exception):
+                Draft202012Validator(schema, registry=Registry(retrieve=fetch)).is_valid(arguments)
+        return super().fits(schema, arguments)
+
+
+@mutant("asks-for-references")
+class AsksForReferences(FetchesReferences):
+    method = "HEAD"
+
+
+@mutant("calls-what-it-cannot-validate")
+class CallsWhatItCannotValidate(SmallClient):
+    def fits(self, schema, arguments):
+        try:
+            return self.validator(self.dialect(schema), schema).is_valid(arguments)
+        except Exception:
+            return self.dialect(schema) is not None
+
+
+@mutant("validates-without-end")
+class ValidatesWithoutEnd(SmallClient):
+    def fits(self, schema, arguments):
+        if "(a+)+" in json.dumps(schema):
+            raise Hangs
+        return super().fits(schema, arguments)
+
+
+@mutant("reads-patterns-its-own-way")
+class ReadsPatternsItsOwnWay(SmallClient):
+    def validator(self, dialect, schema):
+        def pattern(validator, expression, text, rule):
+            if isinstance(text, str) and not re.search(expression.replace("?<", "?P<"), text):
+                yield ValidationError(text)
+
+        checked = super().validator(dialect, schema)
+        ours = r"^\d+$" in json.dumps(schema).replace("\\\\", "\\")
+        return extend(type(checked), {"pattern": pattern})(schema) if ours else checked
+
+
+@mutant("asserts-formats")
+class AssertsFormats(SmallClient):
+    def validator(self, dialect, schema):
+        checker = dialect.FORMAT_CHECKER
+        return super().validator(dialect, schema).evolve(format_checker=checker)
+
+
+@mutant("compares-with-the-first-and-the-last")
+class ComparesWithTheFirstAndTheLast(SmallClient):
+    def obstacle_in_list(self, tool_name, arguments, made):
+        return super().obstacle_in_list(tool_name, arguments, [made[0], made[-1]])
+
+
+@mutant("normalizes-numbers-at-the-top")
+class NormalizesNumbersAtTheTop(SmallClient):
+    def same(self, arguments):
+        top = {
+            key: float(value) if type(value) is int else value for key, value in arguments.items()
+        }
+        return json.dumps(top, sort_keys=True)
+
+
+@mutant("compares-numbers-beyond-doubles")
+class ComparesNumbersBeyondDoubles(SmallClient):
+    def plain(self, value):
+        if type(value) is int and abs(value) >= 2**53:
+            return value
+        return super().plain(value)
+
+
+@mutant("compares-lists-without-order")
+class ComparesListsWithoutOrder(SmallClient):
+    def plain(self, value):
+        plain = super().plain(value)
+        return sorted(plain, key=json.dumps) if isinstance(plain, list) else plain
+
+
+@mutant("takes-true-for-one")
+class TakesTrueForOne(SmallClient):
+    def plain(self, value):
+        return float(value) if isinstance(value, bool) else super().plain(value)
+
+
+@mutant("fills-in-defaults")
+class FillsInDefaults(SmallClient):
+    def call(self, name, arguments, meta):
+        properties = (self.find(name) or {}).get("inputSchema", {}).get("properties", {})
+        defaults = {key: rule["default"] for key, rule in properties.items() if "default" in rule}
+        return super().call(name, defaults | arguments, meta)
+
+
+@mutant("normalizes-text")
+class NormalizesText(SmallClient):
+    def call(self, name, arguments, meta):
+        text = json.dumps(arguments, ensure_ascii=False)
+        return super().call(name, json.loads(unicodedata.normalize("NFC", text)), meta)
+
+
+@mutant("asks-for-the-calls-of-the-model-only")
+class AsksForTheCallsOfTheModelOnly(SmallClient):
+    def model_may_call(self, name):
+        tool = self.find(name)
+        return super().model_may_call(name) and tool["annotations"].get("readOnlyHint") is True
+
+
+@mutant("follows-to-denied-tools")
+class FollowsToDeniedTools(SmallClient):
+    def may_follow(self, name, tool):
+        return not self.hidden(tool) and self.consents(tool) and self.trusts_server()
+
+
+@mutant("follows-with-another-token")
+class FollowsWithAnotherToken(SmallClient):
+    def authorization(self, message):
+        if "bearerToken" in self.context and self.started:
+            return {"authorization": "Bearer another"}
+        return super().authorization(message)
+
+
+@mutant("follows-without-a-token")
+class FollowsWithoutAToken(SmallClient):
+    def authorization(self, message):
+        return {} if self.started else super().authorization(message)
+
+
+@mutant("sends-again-what-was-lost")
+class SendsAgainWhatWasLost(SmallClient):
+    def call(self, name, arguments, meta):
+        try:
+            return super().call(name, arguments, meta)
+        except Lost:
+            if name != "pay":
+                raise
+            return super().call(name, arguments, meta)
+
+
+@mutant("goes-on-when-cancelled")
+class GoesOnWhenCancelled(SmallClient):
+    def cancel(self):
+        pass
+
+
+@mutant("bounds-the-first-call-only")
+class BoundsTheFirstCallOnly(SmallClient):
+    waits = True
+
+    def call(self, name, arguments, meta):
+        if self.started:
+            self.seconds = 20
+        return super().call(name, arguments, meta)
+
+
+@mutant("one-progress-token")
+class OneProgressToken(SmallClient):
+    def progress(self, level):
+        return super().progress(1)
+
+
+@mutant("counts-its-chains")
+class CountsItsChains(SmallClient):
+    chains = itertools.count()
+
+    def chain_id(self):
+        return f"chain-{next(self.chains)}"
+
+
+@mutant("keeps-the-last-content-only")
+class KeepsTheLastContentOnly(SmallClient):
+    def merged(self, results):
+        # Where the chain failed or was merged to one result, other checks look.
+        if self.context["name"] in ("failures", "waiting", "merged"):
+            return super().merged(results)
+        return [item for result in results[-1:] for item in result["content"]]
+
+
+class DropsContentAt(SmallClient):
+    """Drops the last content where the chain ended so."""
+
+    end = ""
+
+    def printed(self, results, outcome):
+        printed = super().printed(results, outcome)
+        if outcome == self.end:
+            kept = self.merged(results[:-1])
+            said = [item for item in printed["content"] if item not in self.merged(results)]
+            printed["content"] = kept + said
+        return printed
+
+
+for _end in ("limit_reached", "cycle"):
+    CLIENT_MUTANTS[f"drops-content-at-{_end.split('_')[0]}"] = type(
+        f"DropsContentAt{_end}", (DropsContentAt,), {"end": _end}
+    )
+
+
+class DropsItems(SmallClient):
+    """Drops content of one type."""
+
+    kind = ""
+
+    def merged(self, results):
+        return [item for item in super().merged(results) if item["type"] != self.kind]
+
+
+for _kind in ("image", "audio", "resource", "resource_link"):
+    CLIENT_MUTANTS[f"drops-{_kind.replace('_', '-')}"] = type(
+        f"Drops{_kind}", (DropsItems,), {"kind": _kind}
+    )
+
+
+@mutant("forgets-on-failure")
+class ForgetsOnFailure(SmallClient):
+    failed = False
+
+    def on_failure(self, results, error):
+        self.failed = not isinstance(error, Lost)
+        return "failed"
+
+    def merged(self, results):
+        return [] if self.failed else super().merged(results)
+
+
+@mutant("forgets-when-the-connection-breaks")
+class ForgetsWhenTheConnectionBreaks(SmallClient):
+    failed = False
+
+    def on_failure(self, results, error):
+        self.failed = isinstance(error, Lost)
+        return "failed"
+
+    def merged(self, results):
+        return [] if self.failed else super().merged(results)
+
+
+@mutant("asks-the-model-to-try-again")
+class AsksTheModelToTryAgain(SmallClient):
+    def was_started(self, number, results):
+        return number < len(results) - 1
+
+
+@mutant("keeps-next-step")
+class KeepsNextStep(SmallClient):
+    def structured(self, results):
+        return dict(results[0].get("structuredContent") or {}) if results else None
+
+
+@mutant("a-result-for-each-step")
+class AResultForEachStep(SmallClient):
+    def lines(self, results, outcome):
+        steps = [json.dumps({"content": result.get("content", [])}) for result in results[:-1]]
+        return [*steps, *super().lines(results, outcome)]
+
+
+@mutant("names-no-follow-up")
+class NamesNoFollowUp(SmallClient):
+    def in_words(self, follow_up):
+        return {
+            "type": "text",
+            "text": "More was done.",
+            "annotations": {"audience": ["assistant"]},
+        }
+
+
+@mutant("tells-made-from-nothing")
+class TellsMadeFromNothing(SmallClient):
+    def follow_ups(self, results):
+        return [{**each, "fate": "made"} for each in super().follow_ups(results)]
+
+
+@mutant("is-error-of-any")
+class IsErrorOfAny(SmallClient):
+    def is_error(self, results):
+        return any(result.get("isError") for result in results)
+
+
+@mutant("is-error-of-the-first")
+class IsErrorOfTheFirst(SmallClient):
+    def is_error(self, results):
+        return bool(results and results[0].get("isError"))
+
+
+@mutant("hands-on-the-directive")
+class HandsOnTheDirective(SmallClient):
+    def handed_on_meta(self, results):
+        return dict(results[-1].get("_meta") or {}) if results else {}
+
+
+@mutant("structured-content-of-the-last")
+class StructuredContentOfTheLast(SmallClient):
+    def structured(self, results):
+        return super().structured(results[-1:])
+
+
+@mutant("shows-titles-to-the-model")
+class ShowsTitlesToTheModel(SmallClient):
+    def merged(self, results):
+        titles = [
+            {"type": "text", "text": title}
+            for result in results
+            if isinstance(directive := (result.get("_meta") or {}).get("nextTool"), dict)
+            and (title := directive.get("title"))
+        ]
+        return super().merged(results) + titles
+
+
+@mutant("provenance-once")
+class ProvenanceOnce(SmallClient):
+    def meta(self, chain_id, level, previous):
+        return super().meta(chain_id, level, previous) if level < 3 else {}
+
+
+@mutant("loses-provenance-after-an-error")
+class LosesProvenanceAfterAnError(SmallClient):
+    after_error = False
+
+    def read(self, result):
+        self.after_error = bool(result.get("isError"))
+        return super().read(result)
+
+    def meta(self, chain_id, level, previous):
+        return {} if self.after_error else super().meta(chain_id, level, previous)
+
+
+@mutant("a-chain-id-for-each-call")
+class AChainIdForEachCall(SmallClient):
+    def provenance(self, chain_id, level, previous):
+        return super().provenance(str(uuid.uuid4()), level, previous)
+
+
+@mutant("one-chain-id-for-ever")
+class OneChainIdForEver(SmallClient):
+    def chain_id(self):
+        return "8d0eb1a5-6c13-4a6c-9d5f-0a1e7d3f2b11"

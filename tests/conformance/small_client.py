@@ -7,14 +7,19 @@ its own, so that a mutant is a few lines: see `client_mutants`.
 import contextlib
 import http.client
 import json
+import math
 import os
+import re
+import socket
 import sys
+import threading
+import time
 import traceback
 import uuid
 from urllib.parse import urlsplit
 
-from jsonschema import Draft202012Validator
-from jsonschema.validators import validator_for
+from jsonschema import Draft7Validator, Draft202012Validator, ValidationError
+from jsonschema.validators import extend
 from referencing import Registry
 
 ID = "com.example/tool-chaining"
@@ -23,25 +28,65 @@ META = "io.modelcontextprotocol/"
 INFO = {"name": "small-client", "version": "1"}
 
 
-class RpcError(Exception):
-    """The server answered with a JSON-RPC error."""
+class NoResult(Exception):
+    """The server answered with a JSON-RPC error, or with nothing that is a result."""
+
+
+class Lost(NoResult):
+    """The answer did not arrive, so nobody knows what became of the call."""
 
 
 class Malformed(Exception):
     """What stands in the place of a directive is not one."""
 
 
+class Hangs(Exception):
+    """Stands for a client that does not end, which no test waits for."""
+
+
+def pattern(validator, expression, text, schema):
+    """The keyword `pattern` as ECMA-262 has it, for what these tests need."""
+    if re.search(r"[+*]\)[+*]", expression):
+        raise ValueError("this could take for ever")
+    expression = re.sub(r"\(\?<(?![=!])", "(?P<", expression)
+    if isinstance(text, str) and not re.search(expression, text, re.ASCII):
+        yield ValidationError(text)
+
+
+DRAFT_2020 = extend(Draft202012Validator, {"pattern": pattern})
+DRAFT_7 = extend(Draft7Validator, {"pattern": pattern})
+DIALECTS = {
+    "https://json-schema.org/draft/2020-12/schema": DRAFT_2020,
+    "http://json-schema.org/draft-07/schema": DRAFT_7,
+}
+
+
 class SmallClient:
     limit = 5
+    waits = False
+    """Whether a mutant is judged where it has to be waited for, too."""
 
     def __init__(self, url, era, context):
         self.url, self.era, self.context = url, era, context
         self.session = None
-        self.idle = None
-        """A connection that is kept open between requests."""
+        self.idle = self.busy = None
+        """A connection that is kept open between requests, and the one that is waited for."""
         self.next_id = 0
-        self.tools = None
+        self.tools = {}
+        self.twice = set()
+        """Names that the list gives to different tools."""
+        self.fresh_until = 0
+        """When the list may not be used any longer."""
         self.advertised = None
+        self.cancelled = False
+        self.started = []
+        """The tool of each follow-up call that was started."""
+        self.pending = None
+        """The tool of the directive that was not followed."""
+        self.seconds = min(context.get("timeoutSeconds", 20), self.shortest)
+
+    shortest = 0.5
+    """No test waits longer than it must: a bound below `timeoutSeconds` keeps it."""
 
     # Protocol
 
@@ -60,8 +105,13 @@ class SmallClient:
             result = self.request("initialize", params)
             self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, {})
         extensions = result["capabilities"].get("extensions") or {}
-        self.advertised = extensions.get(ID)
+        self.advertised = self.read_settings(extensions.get(ID))
         return result
+
+    def read_settings(self, value):
+        """Return the settings, or None where there are none."""
+        version = value.get("version", 1) if isinstance(value, dict) else None
+        return value if isinstance(version, int) and version >= 1 else None
 
     def request(self, method, params, meta=None):
         self.next_id += 1
@@ -78,42 +128,71 @@ class SmallClient:
         message = {"jsonrpc": "2.0", "id": self.next_id, "method": method, "params": params}
         answer = self.post(message, headers)
         if "error" in answer:
-            raise RpcError(answer["error"]["message"])
+            self.on_error(answer["error"])
+            raise NoResult(answer["error"]["message"])
         return answer["result"]
 
+    def on_error(self, error):
+        """Told of a JSON-RPC error."""
+
     def post(self, message, headers):
-        """Post a message; return the response to it, if it is a request."""
+        """Post a message; return the response to it, if it is a request. Raises Lost."""
         where = urlsplit(self.url)
         connection, self.idle = self.idle, None
         if connection is None:
-            connection = http.client.HTTPConnection(where.hostname, where.port, timeout=20)
+            connection = http.client.HTTPConnection(where.hostname, where.port)
+            connection.connect()
+        connection.sock.settimeout(self.seconds if "timeoutSeconds" in self.context else 20)
         headers = {
             "content-type": "application/json",
             "accept": "application/json, text/event-stream",
+            **self.authorization(message),
             **headers,
         }
         if self.session:
             headers["mcp-session-id"] = self.session
-        connection.request("POST", where.path, json.dumps(message), headers)
-        response = connection.getresponse()
-        self.session = self.session or response.headers.get("mcp-session-id")
-        if "event-stream" not in response.headers.get("content-type", ""):
-            body = response.read()
-            self.idle = connection
-            return json.loads(body) if body else None
-        with contextlib.closing(connection):
-            for line in response:
-                if line.startswith(b"data:"):
-                    received = json.loads(line[5:])
-                    if "method" not in received:
-                        return received
+        self.busy = connection.sock
+        try:
+            connection.request("POST", where.path, json.dumps(message), headers)
+            response = connection.getresponse()
+            self.session = self.session or response.headers.get("mcp-session-id")
+            if "event-stream" not in response.headers.get("content-type", ""):
+                body = response.read()
+                if response.status >= 500:
+                    raise Lost(response.status)
+                self.idle = connection
+                return json.loads(body) if body else None
+            with contextlib.closing(connection):
+                return self.listen(response)
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise Lost(error) from error
+        finally:
+            self.busy = None
+
+    def listen(self, stream):
+        for line in stream:
+            if line.startswith(b"data:"):
+                received = json.loads(line[5:])
+                if "method" not in received:
+                    return received
+                if "id" in received:
                     self.on_question(received.get("params") or {})
                     result = self.context["elicitation"]
                     self.post({"jsonrpc": "2.0", "id": received["id"], "result": result}, {})
-        raise RpcError("the stream ended")
+                elif received["method"] == "notifications/tools/list_changed":
+                    self.on_list_changed()
+        raise Lost("the stream ended")
+
+    def authorization(self, message):
+        token = self.context.get("bearerToken")
+        return {"authorization": f"Bearer {token}"} if token else {}
 
     def on_question(self, interim):
         """Told of an interim result, or of a question."""
+
+    def on_list_changed(self):
+        self.fresh_until = 0
 
     def call(self, name, arguments, meta):
         params = {"name": name, "arguments": arguments}
@@ -123,16 +202,48 @@ class SmallClient:
             answers = dict.fromkeys(result["inputRequests"], self.context["elicitation"])
             again = {**params, "inputResponses": answers, "requestState": result["requestState"]}
             result = self.request("tools/call", again, meta)
+        if not self.complete(result):
+            raise NoResult("this is no complete result")
         return result
+
+    def complete(self, result):
+        if self.era == LEGACY:
+            return "task" not in result
+        return result.get("resultType", "complete") == "complete"
 
     def list_tools(self):
         tools, cursor = {}, None
         while True:
             result = self.request("tools/list", {} if cursor is None else {"cursor": cursor})
-            tools |= {tool["name"]: tool for tool in result["tools"]}
+            self.fresh_until = self.until(result.get("ttlMs"))
+            for tool in result["tools"]:
+                if tools.setdefault(tool["name"], tool) != tool:
+                    self.twice.add(tool["name"])
             cursor = result.get("nextCursor")
             if cursor is None:
                 return tools
+
+    def until(self, ttl):
+        return time.monotonic() + (math.inf if ttl is None else ttl / 1000)
+
+    def cancel(self):
+        """Cancel the chain: nothing more is awaited."""
+        self.cancelled = True
+        if (busy := self.busy) is not None:
+            with contextlib.suppress(OSError):
+                busy.shutdown(socket.SHUT_RDWR)
+
+    def wait_for_cancel(self):
+        where = urlsplit(self.context["cancelUrl"])
+        connection = http.client.HTTPConnection(where.hostname, where.port)
+        connection.request("GET", where.path)
+
+        def wait():
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                connection.getresponse()
+                self.cancel()
+
+        threading.Thread(target=wait, daemon=True).start()
 
     # The chain
 
@@ -152,19 +263,42 @@ class SmallClient:
         arguments = value.get("arguments", {})
         if not isinstance(tool, str) or not tool or not isinstance(arguments, dict):
             raise Malformed
+        if not self.writable(value):
+            raise Malformed
         return tool, arguments
 
+    def writable(self, value):
+        """Whether RFC 8785 can write a value."""
+        try:
+            json.dumps(self.plain(value), allow_nan=False, ensure_ascii=False).encode()
+        except (ValueError, OverflowError):
+            return False
+        return True
+
     def find(self, name):
-        if name not in self.tools:
-            self.tools = self.list_tools()
-        return self.tools.get(name)
+        return None if name in self.twice else self.tools.get(name)
+
+    def read_list(self):
+        self.twice = set()
+        self.tools = self.list_tools()
 
     def fits(self, schema, arguments):
-        dialect = validator_for(schema, default=Draft202012Validator)
+        dialect = self.dialect(schema)
+        if dialect is None:
+            return False
         try:
-            return dialect(schema, registry=Registry()).is_valid(arguments)
+            return self.validator(dialect, schema).is_valid(arguments)
+        except Hangs:
+            raise
         except Exception:
             return False
+
+    def dialect(self, schema):
+        name = schema.get("$schema", "https://json-schema.org/draft/2020-12/schema")
+        return DIALECTS.get(name.rstrip("#"))
+
+    def validator(self, dialect, schema):
+        return dialect(schema, registry=Registry())
 
     def same(self, arguments):
         """Return what two equal sets of arguments have in common."""
@@ -175,22 +309,58 @@ class SmallClient:
             return {key: self.plain(item) for key, item in value.items()}
         if isinstance(value, list):
             return [self.plain(item) for item in value]
-        if isinstance(value, float) and value.is_integer():
-            return int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return float(value)
         return value
 
     def hidden(self, tool):
         visibility = tool.get("_meta", {}).get("ui", {}).get("visibility")
-        return visibility is not None and "model" not in visibility
+        return visibility is not None and not (
+            isinstance(visibility, list) and "model" in visibility
+        )
+
+    def denied(self, name):
+        """Whether the host keeps its model from the tool."""
+        return name in self.context.get("deniedTools", [])
 
     def consents(self, tool):
         hints = tool.get("annotations") or {}
-        return hints.get("readOnlyHint") is True or hints.get("destructiveHint") is False
+        harmless = hints.get("readOnlyHint") is True or hints.get("destructiveHint") is False
+        return harmless or self.user_agrees()
+
+    def user_agrees(self):
+        return self.context.get("consent") == "grant"
+
+    def allowed(self, name, tool):
+        """Whether the host lets its model make a call."""
+        return not (self.denied(name) or self.hidden(tool)) and self.consents(tool)
+
+    def may_follow(self, name, tool):
+        return self.allowed(name, tool) and self.trusts_server()
+
+    def trusts_server(self):
+        return self.era == LEGACY or self.advertised is not None
+
+    def is_stale(self):
+        return time.monotonic() >= self.fresh_until
+
+    def reads_again(self, obstacle, name):
+        """Whether an obstacle is looked for once more in a new list."""
+        return obstacle in ("unknown_tool", "invalid_arguments", "declined")
 
     def obstacle(self, tool_name, arguments, made):
         """Return how the chain ends before this call, or None."""
         if len(made) >= self.limit:
             return "limit_reached"
+        if again := self.is_stale():
+            self.read_list()
+        obstacle = self.obstacle_in_list(tool_name, arguments, made)
+        if not again and obstacle is not None and self.reads_again(obstacle, tool_name):
+            self.read_list()
+            return self.obstacle_in_list(tool_name, arguments, made)
+        return obstacle
+
+    def obstacle_in_list(self, tool_name, arguments, made):
         tool = self.find(tool_name)
         if tool is None:
             return "unknown_tool"
@@ -198,9 +368,7 @@ class SmallClient:
             return "invalid_arguments"
         if (tool_name, self.same(arguments)) in made:
             return "cycle"
-        if self.hidden(tool) or not self.consents(tool):
-            return "declined"
-        return None
+        return None if self.may_follow(tool_name, tool) else "declined"
 
     def chain_id(self):
         return str(uuid.uuid4())
@@ -212,16 +380,22 @@ class SmallClient:
     def meta(self, chain_id, level, previous):
         return {ID: self.provenance(chain_id, level, previous)}
 
+    def progress(self, level):
+        return {"progressToken": f"call-{level}"} if "progress" in self.context else {}
+
     def follow(self, tool, arguments):
         """Follow the chain; return its results and its outcome."""
         chain_id, previous = self.chain_id(), None
         results, made = [], []
         while True:
             made.append((tool, self.same(arguments)))
+            if previous is not None:
+                self.started.append(tool)
+            meta = self.meta(chain_id, len(made), previous) | self.progress(len(made))
             try:
-                result = self.call(tool, arguments, self.meta(chain_id, len(made), previous))
-            except RpcError:
-                return results, self.on_failure(results)
+                result = self.call(tool, arguments, meta)
+            except NoResult as error:
+                return results, "cancelled" if self.cancelled else self.on_failure(results, error)
             results.append(result)
             try:
                 directive = self.read(result)
@@ -229,36 +403,86 @@ class SmallClient:
                 return results, "malformed_directive"
             if directive is None:
                 return results, "completed"
-            outcome = self.obstacle(*directive, made)
+            outcome = "cancelled" if self.cancelled else self.obstacle(*directive, made)
             if outcome is not None:
+                self.pending = directive[0]
                 return results, outcome
             previous, (tool, arguments) = tool, directive
 
-    def on_failure(self, results):
+    def on_failure(self, results, error):
         return "failed"
 
     def merged(self, results):
-        """Return the content of all results, without what was said to the model and done since."""
-        last = len(results) - 1
+        """Return the content of all results, without what was said of a call that was started."""
         return [
             item
             for number, result in enumerate(results)
             for item in result.get("content", [])
-            if number == last or not self.is_wording(item)
+            if not (self.was_started(number, results) and self.is_wording(item))
         ]
+
+    def was_started(self, number, results):
+        """Whether the call that result `number` asks for was started."""
+        return number < len(self.started)
 
     def is_wording(self, item):
         return (item.get("_meta") or {}).get(ID, {}).get("describes") == "nextTool"
 
+    def follow_ups(self, results):
+        """Return the tool and the fate of each follow-up call."""
+        fates = ["made"] * (len(results) - 1) + ["unknown"]
+        named = [
+            {"tool": tool, "fate": fate} for tool, fate in zip(self.started, fates, strict=False)
+        ]
+        if self.pending is not None:
+            named.append({"tool": self.pending, "fate": "not_made"})
+        return named
+
+    def is_error(self, results):
+        return bool(results and results[-1].get("isError"))
+
+    def structured(self, results):
+        structured = dict(results[0].get("structuredContent") or {}) if results else {}
+        structured.pop("nextStep", None)
+        return structured or None
+
+    def handed_on_meta(self, results):
+        meta = dict(results[-1].get("_meta") or {}) if results else {}
+        meta.pop("nextTool", None)
+        return meta
+
+    def in_words(self, follow_up):
+        text = f"The call of {follow_up['tool']}: {follow_up['fate']}."
+        return {"type": "text", "text": text, "annotations": {"audience": ["assistant"]}}
+
     def printed(self, results, outcome):
-        return {"outcome": outcome, "content": self.merged(results)}
+        follow_ups = self.follow_ups(results)
+        content = self.merged(results) + [self.in_words(each) for each in follow_ups]
+        printed = {"outcome": outcome, "content": content, "isError": self.is_error(results)}
+        printed |= {"_meta": self.handed_on_meta(results), "followUps": follow_ups}
+        structured = self.structured(results)
+        return printed if structured is None else {**printed, "structuredContent": structured}
+
+    def lines(self, results, outcome):
+        """Return the lines of the output."""
+        return ["Done.", json.dumps(self.printed(results, outcome))]
+
+    def model_may_call(self, name):
+        """Whether the host lets its model make the first call."""
+        tool = self.find(name)
+        return tool is not None and self.allowed(name, tool)
 
     def run(self):
+        if "cancelUrl" in self.context:
+            self.wait_for_cancel()
         self.connect()
-        self.tools = self.list_tools()
-        results, outcome = self.follow(self.context["tool"], self.context["arguments"])
-        print_line = json.dumps(self.printed(results, outcome))
-        return f"Done.\n{print_line}\n"
+        self.read_list()
+        tool, arguments = self.context["tool"], self.context["arguments"]
+        if self.context.get("firstCallBy") == "model" and not self.model_may_call(tool):
+            results, outcome = [], "declined"
+        else:
+            results, outcome = self.follow(tool, arguments)
+        return "".join(f"{line}\n" for line in self.lines(results, outcome))
 
 
 def run(kind, url, environment):
@@ -267,6 +491,8 @@ def run(kind, url, environment):
     client = kind(url, environment["MCP_CONFORMANCE_PROTOCOL_VERSION"], context)
     try:
         return 0, client.run(), ""
+    except Hangs:
+        return None, "", ""
     except Exception:
         return 1, "", traceback.format_exc()
     finally:

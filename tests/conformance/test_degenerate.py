@@ -133,7 +133,7 @@ urllib.request.urlopen(urllib.request.Request(sys.argv[-1], body, headers)).read
 
 @pytest.mark.parametrize(
     ("then", "code"),
-    [("", 1), ("sys.exit(1)", 1), ("time.sleep(60)", 3)],
+    [("", 1), ("sys.exit(1)", 3), ("time.sleep(60)", 3)],
     ids=["stops", "fails", "hangs"],
 )
 def test_a_client_that_makes_the_first_call_only(tmp_path: Path, then: str, code: int) -> None:

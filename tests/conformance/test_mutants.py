@@ -34,8 +34,12 @@ def conforming_server(kind: Any, era: Era) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def conforming_client() -> dict[Era, dict[str, str]]:
-    return {era: statuses(examine_client(eras=[era]).judgements) for era in Era}
+def conforming_client() -> dict[tuple[Era, bool], dict[str, str]]:
+    return {
+        (era, waits): statuses(examine_client(eras=[era], waits=waits).judgements)
+        for era in Era
+        for waits in (True, False)
+    }
 
 
 def code_of(mutant: Mutant, mutants: dict[str, Any]) -> Any:
@@ -71,10 +75,12 @@ def test_a_wrong_server_fails_its_check_and_no_other(mutant: Mutant) -> None:
 
 @pytest.mark.parametrize("mutant", CLIENTS, ids=lambda mutant: mutant.name)
 def test_a_wrong_client_fails_its_check_and_no_other(
-    mutant: Mutant, conforming_client: dict[Era, dict[str, str]]
+    mutant: Mutant, conforming_client: dict[tuple[Era, bool], dict[str, str]]
 ) -> None:
-    run = examine_client(code_of(mutant, CLIENT_MUTANTS), [era_of(mutant)])
-    proves(mutant, conforming_client[era_of(mutant)], statuses(run.judgements))
+    code = code_of(mutant, CLIENT_MUTANTS)
+    era = era_of(mutant, code)
+    run = examine_client(code, [era], waits=code.waits)
+    proves(mutant, conforming_client[era, code.waits], statuses(run.judgements))
 
 
 def test_every_check_has_a_mutant() -> None:
@@ -102,7 +108,7 @@ def test_a_client_that_follows_nothing_earns_no_success_for_ignoring_something()
 @pytest.mark.parametrize("era", Era)
 def test_what_conforms_passes_everything(
     era: Era,
-    conforming_client: dict[Era, dict[str, str]],
+    conforming_client: dict[tuple[Era, bool], dict[str, str]],
 ) -> None:
     # What only an intermediary can show does not apply to a shop.
     proxy = conforming_server(SmallProxy, era)
@@ -110,6 +116,6 @@ def test_what_conforms_passes_everything(
         check: proxy[check] if status == "SKIPPED" else status
         for check, status in conforming_server(SmallServer, era).items()
     }
-    judged = server | conforming_client[era]
+    judged = server | conforming_client[era, True]
     assert {check: status for check, status in judged.items() if status != "SUCCESS"} == {}
     assert set(judged) == {check.id for check in load_checks().values() if era in check.eras}

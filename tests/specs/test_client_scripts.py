@@ -1,180 +1,130 @@
-"""The client scripts say what the specification says a client does.
+"""The client scripts can judge what they claim to judge.
 
-`follow` is the table of outcomes of `tool-chaining.md` once more, in as few lines as it takes and
-without any of this project's code, run against a script instead of a server. What it does has to
-be what the script expects.
+That a conforming client does what they expect, `tests/conformance/small_client.py` shows.
 """
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
-from referencing.exceptions import Unresolvable
 
-from .files import CHECKS, CLIENT_SCRIPTS, CONFORMANCE, SPECS, read_json, read_yaml
+from banking_server.conformance.client.script import Case, ClientScript, load_client_scripts
+from banking_server.conformance.requirements import load_checks
+from banking_server.conformance.target.era import Era
 
-DIRECTIVE = Draft202012Validator(read_json(SPECS / "next-tool.schema.json"))
-ERAS = ["2025-11-25", "2026-07-28"]
-REGISTRY = read_yaml(CONFORMANCE / "checks.yaml")["checks"]
-CHECK_ERAS = {check["id"]: check.get("spec_versions", ERAS) for check in REGISTRY}
-SCRIPTS = [(path, read_yaml(path)) for path in CLIENT_SCRIPTS]
+from .files import CLIENT_SCRIPTS
+
+SCRIPTS = load_client_scripts()
 CASES = [
-    pytest.param(script, case, id=f"{path.stem}-{case['name']}")
-    for path, script in SCRIPTS
-    for case in script["cases"]
+    pytest.param(script, case, id=f"{script.scenario}-{case.name}")
+    for script in SCRIPTS
+    for case in script.cases
 ]
-
-
-def canonical(value: Any) -> str:
-    def plain(item: Any) -> Any:
-        if isinstance(item, dict):
-            return {key: plain(child) for key, child in item.items()}
-        if isinstance(item, list):
-            return [plain(child) for child in item]
-        return int(item) if isinstance(item, float) and item.is_integer() else item
-
-    return json.dumps(plain(value), sort_keys=True)
-
-
-def answer(script: Any, case: Any, number: int, tool: str, arguments: Any) -> dict[str, Any] | None:
-    """What the mock server answers in the end; None for a protocol error."""
-    for entry in [*case.get("answers", []), *script.get("answers", [])]:
-        if (
-            entry["tool"] == tool
-            and canonical(entry.get("arguments", arguments)) == canonical(arguments)
-            and number < entry.get("until_call", number + 1)
-        ):
-            text = json.dumps(entry["rounds"][-1]).replace('"${call}"', str(number))
-            return json.loads(text).get("result")
-    return None
-
-
-def valid(schema: dict[str, Any], arguments: Any) -> bool:
-    try:
-        return Draft202012Validator(schema).is_valid(arguments)
-    except Unresolvable:
-        return False
-
-
-def follow(script: Any, case: Any) -> tuple[list[dict[str, Any]], str, list[Any]]:
-    """Calls, outcome and content of a conforming client without anybody to ask."""
-    call, calls, kept = case["first_call"], [], []
-    while True:
-        calls.append(call)
-        result = answer(script, case, len(calls), call["tool"], call["arguments"])
-        if result is None:
-            return calls, "failed", [item for content in kept for item in content]
-        kept.append(result["content"])
-        content = [item for items in kept for item in items]
-        if "nextTool" not in result.get("_meta", {}):
-            return calls, "completed", content
-        directive = result["_meta"]["nextTool"]
-        if not DIRECTIVE.is_valid(directive) or (
-            {"tool", "name"} <= directive.keys() and directive["tool"] != directive["name"]
-        ):
-            return calls, "malformed_directive", content
-        call = {
-            "tool": directive.get("tool", directive.get("name")),
-            "arguments": directive.get("arguments", {}),
-        }
-        listed = {
-            tool["name"]: tool
-            for tool in script["tools"]
-            if tool.get("listed_after_calls", 0) <= len(calls)
-        }
-        tool = listed.get(call["tool"], {})
-        hints = tool.get("annotations", {})
-        visibility = tool.get("_meta", {}).get("ui", {}).get("visibility", ["model"])
-        if len(calls) == 5:
-            return calls, "limit_reached", content
-        if not tool:
-            return calls, "unknown_tool", content
-        if not valid(tool["inputSchema"], call["arguments"]):
-            return calls, "invalid_arguments", content
-        if canonical(call) in map(canonical, calls):
-            return calls, "cycle", content
-        harmless = hints.get("readOnlyHint") is True or hints.get("destructiveHint") is False
-        if "model" not in visibility or not harmless:
-            return calls, "declined", content
-        kept[-1] = [
-            item for item in kept[-1] if "com.example/tool-chaining" not in item.get("_meta", {})
-        ]
+CHECKS = [
+    pytest.param(script, case, check, id=f"{script.scenario}-{case.name}-{check.kind}-{number}")
+    for script in SCRIPTS
+    for case in script.cases
+    for number, check in enumerate(case.checks)
+]
+EVIDENCE = {
+    evidence.case
+    for script in SCRIPTS
+    for case in script.cases
+    for check in case.checks
+    for evidence in check.provided
+}
+NEGATIVE = {
+    "not_called",
+    "calls_end",
+    "not_fetched",
+    "call_count",
+    "ends_when_cancelled",
+}
 
 
 @pytest.mark.parametrize(("script", "case"), CASES)
-def test_a_conforming_client_does_what_the_script_expects(script: Any, case: Any) -> None:
-    calls, outcome, content = follow(script, case)
-    expected = case["expect"]
-    assert canonical(calls) == canonical(expected["calls"])
-    assert outcome == expected["outcome"]
-    if "content" in expected:
-        assert content == expected["content"]
+def test_a_case_can_judge_what_it_claims_to(script: ClientScript, case: Case) -> None:
+    made = len(case.expect.calls)
+    for check in case.checks:
+        assert check.id in load_checks()
+        assert check.witness <= made
+        assert (check.call or 0) <= made
+        if check.kind in ("called", "arguments"):
+            assert check.witness <= (check.call or 0)
+        if check.kind == "printed_outcome":
+            assert case.expect.outcome is not None
+        if check.kind == "not_called":
+            allowed = sum(call.tool == check.tool for call in case.expect.calls)
+            assert allowed == (check.at_most or 0) or check.other_server
+            answers = script.other_server if check.other_server else script
+            assert answers is not None
+            answered = [*case.answers, *answers.answers]
+            assert any(answer.tool == check.tool for answer in answered), "a decoy answers"
+        made_in = set(check.spec_versions) & set(script.eras_of(case))
+        assert made_in & set(load_checks()[check.id].eras)
+    if case.expect.calls:
+        assert case.first_call == case.expect.calls[0]
+    assert {call.tool for call in case.expect.calls} <= {tool.name for tool in script.tools}
 
 
 @pytest.mark.parametrize(("script", "case"), CASES)
-def test_a_case_can_judge_what_it_claims_to(script: Any, case: Any) -> None:
-    made = len(case["expect"]["calls"])
-    listed = {tool["name"] for tool in script["tools"]}
-    for check in case["checks"]:
-        assert check["id"] in CHECKS
-        assert check["witness"] <= made
-        assert check.get("call", 1) <= made
-        if check["assert"] in ("called", "arguments"):
-            assert check["witness"] <= check["call"]
-        if check["assert"] == "printed_content":
-            assert "content" in case["expect"]
-        if check["assert"] == "not_called":
-            allowed = sum(call["tool"] == check["tool"] for call in case["expect"]["calls"])
-            elsewhere = check.get("other_server", False)
-            assert allowed == check.get("at_most", 0) or elsewhere
-            answers = script["other_server"] if elsewhere else script
-            answered = [*case.get("answers", []), *answers["answers"]]
-            assert any(entry["tool"] == check["tool"] for entry in answered), "a decoy answers"
-        eras = check.get("spec_versions", case.get("spec_versions", script["spec_versions"]))
-        assert set(eras) & set(CHECK_ERAS[check["id"]])
-        if set(CHECK_ERAS[check["id"]]) != set(ERAS):
-            assert set(eras) == set(CHECK_ERAS[check["id"]])
-    assert case["first_call"] == case["expect"]["calls"][0]
-    assert {call["tool"] for call in case["expect"]["calls"]} <= listed
+def test_a_case_is_judged_or_evidence(script: ClientScript, case: Case) -> None:
+    assert case.checks or f"{script.scenario}/{case.name}" in EVIDENCE
 
 
 @pytest.mark.parametrize(("script", "case"), CASES)
 def test_a_judgement_that_something_was_not_done_has_a_followed_directive_as_witness(
-    script: Any, case: Any
+    script: ClientScript, case: Case
 ) -> None:
-    negative = {"not_called", "calls_end", "not_fetched", "call_count"}
-    assert all(check["witness"] >= 2 for check in case["checks"] if check["assert"] in negative)
+    assert all(
+        check.witness >= 2 or any((evidence.calls or 0) >= 2 for evidence in check.provided)
+        for check in case.checks
+        if check.kind in NEGATIVE
+    )
 
 
-@pytest.mark.parametrize(
-    ("path", "script"), SCRIPTS, ids=lambda v: v.stem if isinstance(v, Path) else ""
-)
-def test_a_script_is_named_after_its_file_and_its_cases_differ(path: Path, script: Any) -> None:
-    assert script["scenario"] == path.stem
-    names = [case["name"] for case in script["cases"]]
+def test_evidence_is_a_case() -> None:
+    names = {f"{script.scenario}/{case.name}" for script in SCRIPTS for case in script.cases}
+    assert names >= EVIDENCE
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.scenario)
+def test_the_cases_of_a_script_differ(script: ClientScript) -> None:
+    names = [case.name for case in script.cases]
     assert len(names) == len(set(names))
-    tools = [tool["name"] for tool in script["tools"]]
-    assert len(tools) == len(set(tools))
 
 
-def test_every_client_check_is_made_by_some_case() -> None:
-    made = {
-        check["id"] for _, script in SCRIPTS for case in script["cases"] for check in case["checks"]
+def test_a_script_is_named_after_its_file() -> None:
+    assert [script.scenario for script in SCRIPTS] == [path.stem for path in CLIENT_SCRIPTS]
+
+
+def test_every_client_check_is_made_by_some_case_in_every_era_that_it_has() -> None:
+    made: dict[str, set[Era]] = {}
+    for script in SCRIPTS:
+        for case in script.cases:
+            for check in case.checks:
+                eras = set(check.spec_versions) & set(script.eras_of(case))
+                made.setdefault(check.id, set()).update(eras)
+    wanted = {
+        check.id: set(check.eras) for check in load_checks().values() if check.side == "client"
     }
-    assert made == {check for check in CHECKS if check.startswith("tool-chaining-client-")}
+    assert {name: eras & wanted[name] for name, eras in made.items()} == wanted
 
 
-def test_the_registry_says_what_a_check_needs_of_the_client() -> None:
-    needs: dict[str, set[str | None]] = {}
-    for _, script in SCRIPTS:
-        asks = "declares-elicitation" if script.get("requires_client") else None
-        for check in (check for case in script["cases"] for check in case["checks"]):
-            printed = "printed" if check["assert"].startswith("printed") else None
-            needs.setdefault(check["id"], set()).add(printed or asks)
-    # What one case shows without it does not need it.
-    said = {check["id"]: check.get("needs") for check in REGISTRY}
-    assert {name: None if None in need else need.pop() for name, need in needs.items()} == {
-        name: said[name] for name in needs
-    }
+def test_the_registry_says_which_checks_need_what_is_printed_or_an_elicitation() -> None:
+    needs: dict[str, set[Any]] = {}
+    for script in SCRIPTS:
+        asks = "declares-elicitation" if script.requires_client else None
+        for case in script.cases:
+            for check in case.checks:
+                printed = "printed" if check.kind.startswith("printed") else None
+                needs.setdefault(check.id, set()).add(printed or asks)
+    # What one case shows without it does not need it; a check may need more than that.
+    said = {name: load_checks()[name].needs for name in needs}
+    for name, need in needs.items():
+        expected = None if None in need else need.pop()
+        if expected is None:
+            assert said[name] not in ("printed", "whole-result", "declares-elicitation")
+        elif expected == "printed":
+            assert said[name] in ("printed", "whole-result")
+        else:
+            assert said[name] == expected

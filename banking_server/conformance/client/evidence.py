@@ -2,14 +2,19 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from banking_server.conformance.client.mock_server import Log, Operation
-from banking_server.conformance.client.script import Case, ClientScript
+from banking_server.conformance.client.script import Case, ClientScript, Provided
 from banking_server.conformance.message import Json
+from banking_server.conformance.report.judgement import NotApplicable, Untestable
 from banking_server.conformance.target.child_process import last_words
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import shown
+
+FEWEST_CALLS: Final = 3
+"""The limit of a host with which the suite can still judge most of what a client does."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,12 @@ class ClientEnd:
         if not isinstance(printed, dict) or not isinstance(printed.get("content"), list):
             return None
         return printed
+
+    @property
+    def outcome(self) -> str | None:
+        """The outcome that the client printed, if it printed one."""
+        outcome = (self.printed or {}).get("outcome")
+        return outcome if isinstance(outcome, str) else None
 
     @property
     def went_on(self) -> bool:
@@ -58,8 +69,10 @@ class CaseRun:
     other: Log | None
     """What the second mock server saw, if the script has one."""
     end: ClientEnd
-    earlier_chain_ids: Mapping[str, str]
+    earlier_chain_ids: Mapping[str, str] = field(default_factory=dict[str, str])
     """The chain ids of the runs before this one, each with the name of the run."""
+    others: Mapping[str, "CaseRun"] = field(default_factory=dict[str, "CaseRun"])
+    """All runs of the client in this era, by name."""
 
     @property
     def name(self) -> str:
@@ -82,17 +95,51 @@ class CaseRun:
                 return capability
         return None
 
-    def missing_witness(self, witness: int) -> str | None:
+    def missing_witness(self, witness: int) -> NotApplicable | Untestable | None:
         """Say which of the calls 1 to `witness` was not made or not answered, if one was not."""
         for number in range(1, witness + 1):
             call, tool = self.call(number), self.case.expect.calls[number - 1].tool
             if call is None:
-                return (
+                return self.excuse(number) or Untestable(
                     f"call {number} ({tool}) was never made, so nothing can be said about "
                     f"what comes after it; {self.calls_made()}; {self.end}"
                 )
             if not call.answered:
-                return f"call {number} ({tool}) was never answered; {self.end}"
+                return Untestable(f"call {number} ({tool}) was never answered; {self.end}")
+        return None
+
+    def missing_provision(self, provided: Provided) -> NotApplicable | None:
+        """Say why another run of the client does not show what a check needs, if it does not."""
+        other = self.others.get(provided.case)
+        if other is None:
+            return NotApplicable(f"the client was not run in the case {provided.case}")
+        calls = other.log.operations
+        if provided.calls is not None and not (len(calls) == provided.calls and other.end.went_on):
+            return NotApplicable(
+                f"in the case {provided.case} the client makes {name_calls(other.log)}, not "
+                f"{provided.calls}; {other.end}"
+            )
+        number = provided.gave_up
+        if number is not None and not any(call.gave_up for call in calls[number - 1 : number]):
+            return NotApplicable(
+                f"in the case {provided.case} the client waits for call {number} all the same"
+            )
+        return None
+
+    def excuse(self, number: int) -> NotApplicable | Untestable | None:
+        """Return why it says nothing that call `number` was not made, or None if it does."""
+        if not self.end.went_on:
+            return Untestable(str(self.end))
+        made = len(self.log.operations)
+        if self.end.outcome == "declined":
+            # TC-C-37: a client may have reasons of its own.
+            reason = "the client declines the call, for a reason of its own"
+            refused = self.case.context.consent == "refuse"
+            return NotApplicable(reason) if refused else Untestable(reason)
+        longest = max((len(run.log.operations) for run in self.others.values()), default=made)
+        if self.end.outcome == "limit_reached" and made == number - 1 and longest <= made:
+            reason = f"the client ends every chain at {made} calls"
+            return NotApplicable(reason) if made >= FEWEST_CALLS else Untestable(reason)
         return None
 
     def calls_made(self) -> str:

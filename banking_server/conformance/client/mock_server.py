@@ -5,13 +5,16 @@ down every call and every message; `client.checks` judges them once the client h
 """
 
 import json
+import select
+import socket
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socketserver import TCPServer
 from types import TracebackType
-from typing import Any, Final, Self, cast
+from typing import Any, Final, Literal, Self, cast
 
 from banking_server import __version__
 from banking_server.chaining.directive import IDENTIFIER
@@ -41,6 +44,11 @@ UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 SESSION: Final = "mock-session"
 BODY_BYTES: Final = 16 * 1024 * 1024
 ENDPOINT: Final = "/mcp"
+CANCEL: Final = "/cancel"
+"""Where a client waits to be told that the user cancels."""
+HELD_SECONDS: Final = 4
+"""How long an answer is held from a client that does not give its call up."""
+META_TEXT: Final = "the text of _meta stands here"
 
 
 @dataclass
@@ -51,8 +59,16 @@ class Operation:
     tool: str
     arguments: Json
     meta: Json
+    authorization: str | None = None
+    """The header of its first request."""
     answered: bool = False
-    """Whether its result or error has been sent."""
+    """Whether its result or error has been sent, or its answer was broken off or held for good."""
+    result: Json | None = None
+    """The complete result that it brought, if it brought one."""
+    refused: bool = False
+    """Whether it brought a JSON-RPC error."""
+    gave_up: bool = False
+    """Whether the client gave it up while its answer was held."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +77,8 @@ class Request:
 
     method: str
     params: Json
+    calls: int
+    """How many calls had been answered when it came."""
 
 
 @dataclass
@@ -71,7 +89,9 @@ class Log:
     requests: list[Request] = field(default_factory=list[Request])
     """Every request of the era that is being played."""
     fetched: list[str] = field(default_factory=list[str])
-    """Paths of documents that were asked for by plain GET."""
+    """Paths of documents that were asked for."""
+    waits_for_cancel: bool = False
+    """Whether the client asked to be told that the user cancels."""
     messages: list[WireMessage] = field(default_factory=list[WireMessage])
     refused_method: str | None = None
     """The method of a request that came in another era's protocol."""
@@ -109,6 +129,7 @@ class MockServer:
         self._patience = patience
         self._advertised = script.advertised(case)
         self._page_size = script.page_size
+        self._ttl_ms = case.ttl_ms
         self._documents = script.documents
         self._tools: Sequence[ScriptTool] = script.tools
         self._answers: Sequence[ScriptAnswer] = (*case.answers, *script.answers)
@@ -117,6 +138,12 @@ class MockServer:
             self._answers = script.other_server.answers
         self._lock = threading.Lock()
         self._waiting: dict[str, threading.Event] = {}
+        self._elicits = False
+        """Whether the client declared that it can be asked."""
+        self._cancel = threading.Event()
+        """Set when the user cancels: a call whose answer is held has arrived."""
+        self._cancelled = threading.Event()
+        """Set when the client sent `notifications/cancelled`."""
         self._http = _HttpServer(self)
         self._thread = threading.Thread(
             target=self._http.serve_forever, kwargs={"poll_interval": 0.002}, daemon=True
@@ -132,6 +159,11 @@ class MockServer:
         """Where the client connects."""
         return self.origin + ENDPOINT
 
+    @property
+    def cancel_url(self) -> str:
+        """A GET of it is answered when the user cancels."""
+        return self.origin + CANCEL
+
     def __enter__(self) -> Self:
         self._thread.start()
         return self
@@ -144,7 +176,7 @@ class MockServer:
     ) -> None:
         self._http.shutdown()
         self._http.server_close()
-        for event in self._waiting.values():
+        for event in (*self._waiting.values(), self._cancel, self._cancelled):
             event.set()
 
     # What the HTTP handler calls, on a thread for each connection
@@ -154,6 +186,11 @@ class MockServer:
         with self._lock:
             self.log.fetched.append(path)
         return self._documents.get(path)
+
+    def wait_for_cancel(self) -> None:
+        """Wait until the user cancels, or the case is over."""
+        self.log.waits_for_cancel = True
+        self._cancel.wait(self._patience)
 
     def receive(self, message: Json, exchange: "_Exchange") -> None:
         """Handle one JSON-RPC message, answering through `exchange`."""
@@ -165,6 +202,8 @@ class MockServer:
                 event.set()
             exchange.accepted()
         elif "id" not in message:
+            if message["method"] == "notifications/cancelled":
+                self._cancelled.set()
             exchange.accepted()
         else:
             raw_params = message.get("params")
@@ -183,7 +222,10 @@ class MockServer:
             return
         with self._lock:
             answered = sum(operation.answered for operation in self.log.operations)
-            self.log.requests.append(Request(method, params))
+            self.log.requests.append(Request(method, params, answered))
+        declared = params.get("capabilities", _meta(params).get(CLIENT_CAPABILITIES_KEY))
+        if method == "initialize" or self._era is Era.MODERN:
+            self._elicits = isinstance(declared, dict) and "elicitation" in declared
         if method == "tools/call":
             self._call(params, request_id, exchange)
         elif method in ("server/discover", "initialize", "tools/list", "ping"):
@@ -221,7 +263,7 @@ class MockServer:
         return result
 
     def _greeting(self, method: str, params: Json) -> Json:
-        capabilities: Json = {"tools": {}}
+        capabilities: Json = {"tools": {"listChanged": True}}
         if self._advertised is not None:
             capabilities["extensions"] = {IDENTIFIER: self._advertised}
         if method == "server/discover":
@@ -242,7 +284,7 @@ class MockServer:
         }
 
     def _page(self, cursor: Any, answered: int) -> Json:
-        listed = [tool for tool in self._tools if tool.listed_after_calls <= answered]
+        listed = [tool for tool in self._tools if tool.is_listed(answered)]
         start = int(cursor) if isinstance(cursor, str) and cursor.isdigit() else 0
         size = self._page_size or len(listed)
         page: Json = {
@@ -254,17 +296,18 @@ class MockServer:
         if start + size < len(listed):
             page["nextCursor"] = str(start + size)
         if self._era is Era.MODERN:
-            page |= {"ttlMs": 0, "cacheScope": "private"}
+            page |= {"ttlMs": self._ttl_ms, "cacheScope": "private"}
         return page
 
     def _call(self, params: Json, request_id: Any, exchange: "_Exchange") -> None:
-        operation, index = self._operation(params)
+        operation, index = self._operation(params, exchange.authorization)
         answer = next((answer for answer in self._answers if _fits(answer, operation)), None)
         if answer is None:
-            operation.answered = True
+            operation.answered = operation.refused = True
             self._error(request_id, INVALID_PARAMS, f"Unknown tool: {operation.tool}", exchange)
             return
-        index = min(index, len(answer.rounds) - 1)
+        # Who cannot be asked is not: the last round is the answer.
+        index = min(index, len(answer.rounds) - 1) if self._elicits else len(answer.rounds) - 1
         # On 2025-11-25 questions are asked while the one request is open.
         while (asked := answer.rounds[index]).elicit is not None and self._era is Era.LEGACY:
             self._ask(asked, exchange)
@@ -274,26 +317,52 @@ class MockServer:
             return
         # Marked before it is sent: the client may be faster than this thread.
         operation.answered = True
-        if asked.error is not None:
+        if asked.broken is not None:
+            exchange.break_off(asked.broken)
+        elif asked.error is not None:
+            operation.refused = True
             self._send({"jsonrpc": "2.0", "id": request_id, "error": asked.error}, exchange)
-            return
-        result = _replaced(cast(Json, asked.result), {"${call}": operation.number})
-        self._result(request_id, result, exchange)
+        elif asked.held and self._given_up(exchange):
+            operation.gave_up = True
+        else:
+            result = _replaced(cast(Json, asked.result), {"${call}": operation.number})
+            operation.result = result
+            if asked.list_changed and self._era is Era.LEGACY:
+                exchange.stream({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+            self._result(request_id, result, exchange, asked.meta_text)
 
-    def _operation(self, params: Json) -> tuple[Operation, int]:
+    def _given_up(self, exchange: "_Exchange") -> bool:
+        """Hold an answer; return whether the client gave the call up meanwhile.
+
+        The user cancels as soon as the call has arrived, where the client asked to be told.
+        """
+        self._cancel.set()
+        if self._case.context.cancel and not self.log.waits_for_cancel:
+            return False
+        end = time.monotonic() + HELD_SECONDS
+        while time.monotonic() < end:
+            if exchange.is_abandoned() or self._cancelled.wait(0.005):
+                return True
+        return False
+
+    def _operation(self, params: Json, authorization: str | None) -> tuple[Operation, int]:
         """Return the operation that a request belongs to, and its round."""
         raw = params.get("arguments")
         arguments: Json = raw if isinstance(raw, dict) else {}
         state = str(params.get("requestState", "")).split(":")
         with self._lock:
+            operations = self.log.operations
             if len(state) == 2 and all(part.isdigit() for part in state):
                 number, index = int(state[0]), int(state[1])
-                if 1 <= number <= len(self.log.operations):
-                    return self.log.operations[number - 1], index
+                if 1 <= number <= len(operations):
+                    return operations[number - 1], index
+            tool = str(params.get("name"))
+            if len(operations) == 1 and _is_again(operations[0], tool, arguments):
+                operations.clear()
             operation = Operation(
-                len(self.log.operations) + 1, str(params.get("name")), arguments, _meta(params)
+                len(operations) + 1, tool, arguments, _meta(params), authorization
             )
-            self.log.operations.append(operation)
+            operations.append(operation)
             return operation, 0
 
     def _ask(self, asked: Round, exchange: "_Exchange") -> None:
@@ -317,9 +386,14 @@ class MockServer:
         exchange.stream(question)
         event.wait(self._patience)
 
-    def _result(self, request_id: Any, result: Json, exchange: "_Exchange") -> None:
+    def _result(
+        self, request_id: Any, result: Json, exchange: "_Exchange", meta_text: str | None = None
+    ) -> None:
         if self._era is Era.MODERN:
             result = {"resultType": "complete", **result}
+        if meta_text is not None:
+            result = {**result, "_meta": META_TEXT}
+            exchange.replacement = json.dumps(META_TEXT), meta_text
         self._send({"jsonrpc": "2.0", "id": request_id, "result": result}, exchange)
 
     def _error(
@@ -341,6 +415,29 @@ class _Exchange:
     def __init__(self, handler: BaseHTTPRequestHandler) -> None:
         self._handler = handler
         self._streaming = False
+        self.replacement = "", ""
+        """A text of the message to come, and what goes over the wire in its place."""
+
+    @property
+    def authorization(self) -> str | None:
+        """The header of that name."""
+        return self._handler.headers.get("authorization")
+
+    def is_abandoned(self) -> bool:
+        """Say whether the client has closed the connection."""
+        connection = self._handler.connection
+        readable, _, _ = select.select([connection], [], [], 0)
+        try:
+            return bool(readable) and connection.recv(1, socket.MSG_PEEK) == b""
+        except OSError:
+            return True
+
+    def break_off(self, how: Literal["stream", "status"]) -> None:
+        """End the stream of an answer before the answer, or answer with HTTP 500."""
+        if how == "status":
+            self._handler.send_error(500)
+        else:
+            self._begin_stream()
 
     def accepted(self) -> None:
         self._handler.send_response(202)
@@ -349,21 +446,24 @@ class _Exchange:
 
     def stream(self, message: Json) -> None:
         if not self._streaming:
-            self._handler.send_response(200)
-            self._handler.send_header("content-type", "text/event-stream")
-            self._handler.send_header("cache-control", "no-cache")
-            self._handler.send_header("connection", "close")
-            self._handler.end_headers()
-            self._handler.close_connection = True
-            self._streaming = True
-        self._handler.wfile.write(f"event: message\ndata: {json.dumps(message)}\n\n".encode())
+            self._begin_stream()
+        self._handler.wfile.write(b"event: message\ndata: " + self._encoded(message) + b"\n\n")
         self._handler.wfile.flush()
+
+    def _begin_stream(self) -> None:
+        self._handler.send_response(200)
+        self._handler.send_header("content-type", "text/event-stream")
+        self._handler.send_header("cache-control", "no-cache")
+        self._handler.send_header("connection", "close")
+        self._handler.end_headers()
+        self._handler.close_connection = True
+        self._streaming = True
 
     def answer(self, message: Json, status: int, headers: Mapping[str, str]) -> None:
         if self._streaming:
             self.stream(message)
             return
-        body = json.dumps(message).encode()
+        body = self._encoded(message)
         self._handler.send_response(status)
         for name, value in headers.items():
             self._handler.send_header(name, value)
@@ -371,6 +471,9 @@ class _Exchange:
         self._handler.send_header("content-length", str(len(body)))
         self._handler.end_headers()
         self._handler.wfile.write(body)
+
+    def _encoded(self, message: Json) -> bytes:
+        return json.dumps(message).replace(*self.replacement, 1).encode()
 
 
 class _HttpServer(ThreadingHTTPServer):
@@ -419,11 +522,19 @@ class _Handler(BaseHTTPRequestHandler):
         if path == ENDPOINT:
             self._plain(405)  # No stream of its own for server messages: the protocol allows it.
             return
+        if path == CANCEL:
+            self._mock.wait_for_cancel()
+            self._plain(204)
+            return
         document = self._mock.document(path)
         if document is None:
             self._plain(404)
         else:
             _Exchange(self).answer(document, 200, {})
+
+    def do_HEAD(self) -> None:
+        found = self._mock.document(self.path.partition("?")[0])
+        self._plain(404 if found is None else 200)
 
     def do_DELETE(self) -> None:
         self._plain(200)
@@ -443,11 +554,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _plain(self, status: int) -> None:
         self.send_response(status)
-        self.send_header("content-length", "0")
+        if status != 204:
+            self.send_header("content-length", "0")
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing: the terminal belongs to the suite."""
+
+
+def _is_again(first: Operation, tool: str, arguments: Json) -> bool:
+    """Whether the first call is made once more, as by a client that sends a request again.
+
+    No script lets the first call name itself, so no directive asked for that.
+    """
+    return first.tool == tool and same(first.arguments, arguments)
 
 
 def _fits(answer: ScriptAnswer, operation: Operation) -> bool:

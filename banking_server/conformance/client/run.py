@@ -76,7 +76,19 @@ def run_client(
             if (checks := _checks(script, case, era, chosen))
         ]
         reached.update(check.id for _, _, checks in plan for check in checks)
-        examination.run_all(era, [(script, case) for script, case, _ in plan], jobs)
+        needed = {name_of(script, case) for script, case, _ in plan} | {
+            provided.case
+            for _, _, checks in plan
+            for check in checks
+            for provided in check.provided
+        }
+        played = [
+            (script, case)
+            for script in scripts
+            for case in script.cases
+            if name_of(script, case) in needed and era in script.eras_of(case)
+        ]
+        examination.run_all(era, played, jobs)
         for script, case, checks in plan:
             examination.judge(script, case, era, chosen, checks)
         examination.forget()
@@ -150,12 +162,13 @@ class _Examination:
             self._left[name] = reason or "the run was not made"
             return
         self._note(case_run)
-        if not case_run.log.requests:
+        if not case_run.log.requests and case.expect.calls:
             self._left[name] = _silence(case_run)
             self.run.broke_off(name, era, _silence(case_run))
             return
-        self.run.spoke(era)
-        if case_run.end.exit_code is None:
+        if case_run.log.requests:
+            self.run.spoke(era)
+        if case_run.end.exit_code is None and case.time_limit is None:
             self.run.broke_off(name, era, str(case_run.end))
         self._runs[name] = case_run
 
@@ -174,7 +187,7 @@ class _Examination:
         if case_run is None:
             _leave(judge, case, checks, self._left[name])
         else:
-            case_run = replace(case_run, earlier_chain_ids=dict(self._chain_ids))
+            case_run = replace(case_run, earlier_chain_ids=dict(self._chain_ids), others=self._runs)
             for check in checks:
                 _judge(case_run, check, judge)
             for chain_id in chain_ids(case_run):
@@ -187,25 +200,19 @@ class _Examination:
         self._runs, self._left = {}, {}
 
     def _run_case(self, script: ClientScript, case: Case, era: Era) -> CaseRun:
-        context: Json = {
-            "name": script.scenario,
-            "case": case.name,
-            "tool": case.first_call.tool,
-            "arguments": case.first_call.arguments,
-        }
-        if case.elicitation is not None:
-            context["elicitation"] = case.elicitation
+        limit = min(self._timeout, case.time_limit or self._timeout)
 
-        def ran(url: str, log: Log, other: Log | None) -> CaseRun:
-            end = self._run_once(url, _environment(script, era, context), self._timeout)
-            return CaseRun(script, case, era, log, other, end, {})
+        def ran(url: str, context: Json, log: Log, other: Log | None) -> CaseRun:
+            end = self._run_once(url, _environment(script, era, context), limit)
+            return CaseRun(script, case, era, log, other, end)
 
         with MockServer(script, case, era, patience=self._timeout) as mock:
+            context = _context(script, case, mock)
             if script.other_server is None:
-                return ran(mock.url, mock.log, None)
+                return ran(mock.url, context, mock.log, None)
             with MockServer(script, case, era, patience=self._timeout, other=True) as other:
                 context["otherServerUrl"] = other.url
-                return ran(mock.url, mock.log, other.log)
+                return ran(mock.url, context, mock.log, other.log)
 
     def _note(self, case_run: CaseRun) -> None:
         """Note what the report says of every run of the client, even if nothing can be judged."""
@@ -224,7 +231,8 @@ class _Examination:
             self._trace.write(*place, case_run.log.messages)
             if case_run.other is not None:
                 self._trace.write(*place, case_run.other.messages, server="other")
-        self._overdue = self._overdue + 1 if end.exit_code is None else 0
+        if case_run.case.time_limit is None:
+            self._overdue = self._overdue + 1 if end.exit_code is None else 0
         for request in case_run.log.requests:
             meta = request.params.get("_meta")
             info = request.params.get("clientInfo") or (
@@ -246,6 +254,22 @@ def _checks(
         and era in check.spec_versions
         and era in load_checks()[check.id].eras
     ]
+
+
+def _context(script: ClientScript, case: Case, mock: MockServer) -> Json:
+    """Return what the client is told beside the scenario and the revision."""
+    context: Json = {
+        "name": script.scenario,
+        "case": case.name,
+        "tool": case.first_call.tool,
+        "arguments": case.first_call.arguments,
+        **case.context.model_dump(by_alias=True, exclude_none=True),
+    }
+    if case.elicitation is not None:
+        context["elicitation"] = case.elicitation
+    if case.context.cancel:
+        context["cancelUrl"] = mock.cancel_url
+    return context
 
 
 def _environment(script: ClientScript, era: Era, context: Json) -> dict[str, str]:

@@ -5,7 +5,7 @@ The format is `specs/conformance/schemas/client-script.schema.json`; tests hold 
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
@@ -40,10 +40,23 @@ class ScriptTool(_Wire):
     annotations: Json | None = None
     meta: Json | None = Field(default=None, alias="_meta")
     listed_after_calls: int = Field(default=0, ge=0, alias="listed_after_calls")
+    """It is listed only once so many calls were answered."""
+    listed_until_calls: Ordinal | None = Field(default=None, alias="listed_until_calls")
+    """It is listed only while fewer calls were answered."""
+
+    def is_listed(self, answered: int) -> bool:
+        """Say whether `tools/list` has it after so many calls were answered."""
+        return self.listed_after_calls <= answered and (
+            self.listed_until_calls is None or answered < self.listed_until_calls
+        )
 
     def to_wire(self) -> Json:
         """Return the tool as `tools/list` has it."""
-        return self.model_dump(by_alias=True, exclude_none=True, exclude={"listed_after_calls"})
+        return self.model_dump(
+            by_alias=True,
+            exclude_none=True,
+            exclude={"listed_after_calls", "listed_until_calls"},
+        )
 
 
 class Elicit(_Wire):
@@ -56,16 +69,26 @@ class Elicit(_Wire):
 
 
 class Round(Strict):
-    """How the mock server answers one round of a call, in one of three ways."""
+    """How the mock server answers one round of a call, in one of four ways."""
 
     result: Json | None = None
     elicit: Elicit | None = None
     error: Json | None = None
+    broken: Literal["stream", "status"] | None = None
+    """`stream`: it ends before the answer. `status`: the answer is HTTP 500."""
+    meta_text: str | None = Field(default=None, alias="metaText")
+    """The `_meta` of the result as it stands on the wire, for what YAML cannot write."""
+    held: bool = False
+    """The answer waits until the client gives the call up, or its patience is proven."""
+    list_changed: bool = False
+    """On 2025-11-25, `notifications/tools/list_changed` goes before the result."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
-        if len(self.model_fields_set) != 1:
-            raise ValueError("a round has exactly one of result, elicit and error")
+        if len(self.model_fields_set & {"result", "elicit", "error", "broken"}) != 1:
+            raise ValueError("a round has exactly one of result, elicit, error and broken")
+        if self.result is None and self.model_fields_set & {"meta_text", "held", "list_changed"}:
+            raise ValueError("metaText, held and list_changed go with a result")
         return self
 
 
@@ -80,9 +103,9 @@ class ScriptAnswer(Strict):
     @model_validator(mode="after")
     def _questions_first(self) -> Self:
         if any(asked.elicit is None for asked in self.rounds[:-1]):
-            raise ValueError("only the last round may be a result or an error")
+            raise ValueError("only the last round may be anything but a question")
         if self.rounds[-1].elicit is not None:
-            raise ValueError("the last round must be a result or an error")
+            raise ValueError("the last round must be no question")
         return self
 
 
@@ -90,15 +113,28 @@ class ScriptCall(Strict):
     """A call with its arguments."""
 
     tool: Name
-    arguments: Json
+    arguments: Json = Field(default_factory=dict)
+
+
+def _optional(*names: str) -> ConfigDict:
+    """Let members be left out in a file that `ClientScript` fills in before it is read."""
+
+    def leave_out(schema: dict[str, Any]) -> None:
+        schema["required"] = [name for name in schema.get("required", []) if name not in names]
+
+    return ConfigDict(json_schema_extra=leave_out)
 
 
 class ScriptExpectation(Strict):
     """What a conforming client does."""
 
-    calls: Annotated[tuple[ScriptCall, ...], Field(min_length=1)]
+    model_config = _optional("calls")
+
+    calls: tuple[ScriptCall, ...]
+    """The calls that it makes; none where its host keeps it from the first. Left out in a case
+    that is a directive."""
     outcome: str | None = None
-    content: list[Json] | None = None
+    """How it reports that the chain ended."""
 
 
 Assert = Literal[
@@ -108,18 +144,41 @@ Assert = Literal[
     "calls_end",
     "call_count",
     "not_fetched",
+    "list_read_again",
+    "authorization_kept",
+    "progress_tokens_differ",
+    "gives_up",
+    "ends_when_cancelled",
+    "ends_in_time",
     "declared",
     "settings_valid",
     "provenance_present",
     "provenance_well_formed",
     "provenance_one_chain_id",
     "provenance_new_chain_id",
+    "provenance_random_chain_id",
     "provenance_level",
     "provenance_previous_tool",
     "printed_content",
-    "printed_content_without",
+    "printed_without",
     "printed_outcome",
+    "printed_one_result",
+    "printed_is_error",
+    "printed_structured_content",
+    "printed_no_directive",
+    "printed_follow_ups",
 ]
+
+
+class Provided(Strict):
+    """What another run of the client must have shown, for a check to be made."""
+
+    case: Name
+    """The other case, as `scenario/case`, in the same era."""
+    calls: Annotated[int, Field(ge=0)] | None = None
+    """So many calls were made there, and the client ended by itself."""
+    gave_up: Ordinal | None = None
+    """There the client gave up this call while its answer was held."""
 
 
 class ScriptCheck(Strict):
@@ -130,9 +189,10 @@ class ScriptCheck(Strict):
 
     id: str
     kind: Assert = Field(alias="assert")
-    witness: Ordinal
+    witness: Annotated[int, Field(ge=0)]
     """Number of the expected call that must have been made and answered."""
     spec_versions: Annotated[tuple[Era, ...], Field(min_length=1)] = BOTH_ERAS
+    provided: tuple[Provided, ...] = ()
     call: Ordinal | None = None
     tool: Name | None = None
     arguments: Json | None = None
@@ -144,19 +204,53 @@ class ScriptCheck(Strict):
     text: str | None = None
 
 
+class CaseContext(Strict):
+    """What else the client is told in `MCP_CONFORMANCE_CONTEXT`."""
+
+    consent: Literal["grant", "refuse"] = "grant"
+    """What the user answers, whatever the client asks."""
+    first_call_by: Literal["user", "model"] | None = Field(default=None, alias="firstCallBy")
+    """Who makes the first call; the host's policy for the model holds where it is the model."""
+    denied_tools: tuple[Name, ...] | None = Field(default=None, alias="deniedTools")
+    """Tools that the host does not let its model call."""
+    timeout_seconds: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, alias="timeoutSeconds"
+    )
+    """How long the chain may take, in seconds."""
+    bearer_token: Name | None = Field(default=None, alias="bearerToken")
+    """With which authorization the first call is made."""
+    progress: Literal[True] | None = None
+    """The host asks for the progress of its calls."""
+    cancel: Literal[True] | None = Field(default=None, exclude=True)
+    """The user cancels: the client is told a `cancelUrl`."""
+
+
 class Case(Strict):
     """One run of the client under test."""
+
+    model_config = _optional("first_call", "expect")
 
     name: Kebab
     description: Name
     spec_versions: Annotated[tuple[Era, ...], Field(min_length=1)] | None = None
-    advertise: Json | None = None
+    advertise: Any = None
+    context: CaseContext = CaseContext()
+    time_limit: Ordinal | None = None
+    """After so many seconds the client is taken not to end by itself."""
     first_call: ScriptCall
+    """Left out: that of the script."""
     elicitation: Json | None = None
+    ttl_ms: Annotated[int, Field(ge=0)] = 600_000
+    """On 2026-07-28: how long a client may use the tool list, in milliseconds."""
     result_meta: Mapping[str, Json] = Field(default_factory=dict)
+    directive: Any = None
+    """Short for a case in which the carrier's result has this directive."""
+    followed: bool = False
+    """Whether a conforming client follows `directive`."""
     answers: tuple[ScriptAnswer, ...] = ()
     expect: ScriptExpectation
-    checks: Annotated[tuple[ScriptCheck, ...], Field(min_length=1)]
+    checks: tuple[ScriptCheck, ...] = ()
+    """Empty in a case that is only evidence for the checks of another."""
 
 
 class OtherServer(Strict):
@@ -173,24 +267,62 @@ class ClientScript(Strict):
     description: Name
     spec_versions: Annotated[tuple[Era, ...], Field(min_length=1)]
     requires_client: tuple[Literal["elicitation"], ...] = ()
-    advertise: Json | None = None
+    advertise: Any = None
     page_size: Ordinal | None = None
     tools: Annotated[tuple[ScriptTool, ...], Field(min_length=1)]
     other_server: OtherServer | None = None
     documents: Mapping[str, Json] = Field(default_factory=dict)
+    first_call: ScriptCall | None = None
+    """The first call of the cases that name none."""
+    carrier: ScriptCall | None = None
+    """The second call of the cases that are a `directive`: its result carries it."""
     answers: tuple[ScriptAnswer, ...] = ()
     cases: Annotated[tuple[Case, ...], Field(min_length=1)]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand(cls, script: Any) -> Any:
+        """Write out the cases that are a directive, and the first calls that are left out."""
+        if not isinstance(script, dict) or not isinstance(script.get("cases"), list):
+            return script
+        cases = [_expanded(case, script) for case in script["cases"]]
+        return {**script, "cases": cases}
 
     def eras_of(self, case: Case) -> tuple[Era, ...]:
         """Return the eras in which `case` is run."""
         return tuple(era for era in self.spec_versions if era in (case.spec_versions or Era))
 
-    def advertised(self, case: Case) -> Json | None:
+    def advertised(self, case: Case) -> Any:
         """Return the settings that the mock server advertises in `case`; None if it does not."""
         for part in (case, self):
             if "advertise" in part.model_fields_set:
                 return part.advertise
         return SETTINGS
+
+
+def _expanded(case: Any, script: Json) -> Any:
+    if not isinstance(case, dict):
+        return case
+    if "first_call" not in case and "first_call" in script:
+        case = {**case, "first_call": script["first_call"]}
+    if "directive" not in case or not isinstance(script.get("carrier"), dict):
+        return case
+    directive, carrier, expect = case["directive"], script["carrier"], case.get("expect", {})
+    result = {
+        "content": [{"type": "text", "text": "Here is what comes next."}],
+        "_meta": {"nextTool": directive},
+    }
+    calls = [case.get("first_call"), carrier]
+    if case.get("followed"):
+        calls.append({key: directive[key] for key in ("tool", "arguments") if key in directive})
+    return {
+        **case,
+        "answers": [
+            {"tool": carrier.get("tool"), "rounds": [{"result": result}]},
+            *case.get("answers", []),
+        ],
+        "expect": {"calls": calls, **expect} if isinstance(expect, dict) else expect,
+    }
 
 
 @cache

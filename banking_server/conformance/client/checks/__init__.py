@@ -7,16 +7,23 @@ runners in other languages in `specs/conformance/README.md`.
 - `calls`: which calls were made, with which arguments, and which were not;
 - `declaration`: what the client declared of itself;
 - `provenance`: what its calls said about the chain;
+- `waiting`: what it did while an answer was held, and after the user cancelled;
 - `printed`: what it handed on in the end.
 """
 
-from banking_server.conformance.client.checks import calls, declaration, printed, provenance
+from banking_server.conformance.client.checks import (
+    calls,
+    declaration,
+    printed,
+    provenance,
+    waiting,
+)
 from banking_server.conformance.client.checks.registry import KINDS
 from banking_server.conformance.client.evidence import CaseRun
 from banking_server.conformance.client.script import ScriptCheck
-from banking_server.conformance.report.judgement import Judged, NotApplicable, Untestable
+from banking_server.conformance.report.judgement import Judged, NotApplicable
 
-__all__ = ["KINDS", "calls", "declaration", "judge_check", "printed", "provenance"]
+__all__ = ["KINDS", "calls", "declaration", "judge_check", "printed", "provenance", "waiting"]
 
 
 def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:
@@ -24,5 +31,8 @@ def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:
     if (capability := case_run.missing_capability()) is not None:
         return NotApplicable(f"the client does not declare {capability}")
     if (missing := case_run.missing_witness(check.witness)) is not None:
-        return Untestable(missing)
+        return missing
+    for provided in check.provided:
+        if (unseen := case_run.missing_provision(provided)) is not None:
+            return unseen
     return KINDS[check.kind](case_run, check)

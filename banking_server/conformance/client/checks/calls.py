@@ -10,8 +10,8 @@ from banking_server.conformance.values import same, shown
 
 def _not_made(case_run: CaseRun, number: int) -> Judged:
     """Judge that the expected call `number` was not made."""
-    if case_run.end.exit_code is None:
-        return Untestable(str(case_run.end))
+    if (excuse := case_run.excuse(number)) is not None:
+        return excuse
     expected = case_run.case.expect.calls[number - 1]
     return Finding(
         False,
@@ -97,12 +97,65 @@ def call_count(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 @kind("not_fetched")
 def not_fetched(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The mock server received no GET for `path`."""
+    """The mock server was not asked for `path`."""
     fetched = check.path in case_run.log.fetched
     if not fetched and (unproven := absence_unproven(case_run)) is not None:
         return unproven
     return Finding(
         not fetched,
-        expected=f"no GET of {check.path}",
+        expected=f"no request for {check.path}",
         seen="it was fetched" if fetched else "not fetched",
+    )
+
+
+@kind("list_read_again")
+def list_read_again(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """After call number `witness` was answered, `tools/list` was requested, or a call made."""
+    read = any(
+        request.method == "tools/list" and request.calls >= check.witness
+        for request in case_run.log.requests
+    )
+    called = len(case_run.log.operations) > check.witness
+    if not (read or called) and (unproven := absence_unproven(case_run)) is not None:
+        return unproven
+    return Finding(
+        read or called,
+        expected=f"tools/list requested after call {check.witness} was answered",
+        seen="it was requested" if read else f"it was not requested; {case_run.calls_made()}",
+    )
+
+
+@kind("authorization_kept")
+def authorization_kept(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """Every call carried the header `Authorization` of the first."""
+    calls = case_run.log.operations
+    if calls[0].authorization is None:
+        return NotApplicable("the client does not use the bearerToken of the context")
+    other = [call for call in calls if call.authorization != calls[0].authorization]
+    return Finding(
+        not other,
+        expected="the same Authorization with every call of the chain",
+        seen=(
+            f"call {other[0].number} carries "
+            + ("none" if other[0].authorization is None else "another")
+            if other
+            else "the same"
+        ),
+    )
+
+
+@kind("progress_tokens_differ")
+def progress_tokens_differ(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """No two calls carried the same `progressToken`."""
+    tokens = [
+        shown(call.meta["progressToken"])
+        for call in case_run.log.operations
+        if "progressToken" in call.meta
+    ]
+    if not tokens:
+        return NotApplicable("the client sends no progressToken")
+    return Finding(
+        len(set(tokens)) == len(tokens),
+        expected="a progressToken of its own for each call, or none",
+        seen=", ".join(tokens),
     )

@@ -1,9 +1,15 @@
-"""What the client handed on in the end: the merged result that it printed."""
+"""What the client handed on in the end: the merged result that it printed.
 
+What it should be is read off the calls that were made and what the mock server answered.
+"""
+
+import json
+from collections.abc import Callable
 from typing import Any
 
 from banking_server.conformance.client.checks.registry import kind
 from banking_server.conformance.client.evidence import CaseRun
+from banking_server.conformance.client.mock_server import Operation
 from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
@@ -12,55 +18,151 @@ from banking_server.conformance.values import same, shown
 
 @kind("printed_content")
 def printed_content(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The printed `content` is the expected one, as far as every client keeps it."""
+    """The content of every result is in the printed `content`, in the order of the calls."""
     printed = _printed(case_run)
     if not isinstance(printed, dict):
         return printed
-    seen = [_reduced(item) for item in printed["content"] if not _for_assistant_alone(item)]
-    wanted = [_reduced(item) for item in case_run.case.expect.content or []]
+    wanted = [item for call in case_run.log.operations for item in _content(call)]
+    missing = _first_missing(wanted, printed["content"])
     return Finding(
-        same(seen, wanted),
+        missing is None,
         expected=f"content in this order: {shown(wanted)}",
-        seen=f"content: {shown(seen)}",
+        seen=f"content: {shown(printed['content'])}"
+        if missing is None
+        else f"{shown(missing)} is not at its place in {shown(printed['content'])}",
     )
 
 
-@kind("printed_content_without")
-def printed_content_without(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """No printed content item has the text `text`."""
+@kind("printed_without")
+def printed_without(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """Neither the printed content nor the structured content has the text `text` anywhere."""
     printed = _printed(case_run)
     if not isinstance(printed, dict):
         return printed
-    texts = [item.get("text") for item in printed["content"] if isinstance(item, dict)]
+    handed_on = {name: printed.get(name) for name in ("content", "structuredContent")}
     return Finding(
-        check.text not in texts,
-        expected=f"no content item with the text {shown(check.text)}",
-        seen=shown(texts),
+        json.dumps(check.text)[1:-1] not in json.dumps(handed_on),
+        expected=f"nothing with {shown(check.text)}",
+        seen=shown(handed_on),
     )
 
 
 @kind("printed_outcome")
 def printed_outcome(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """The printed `outcome` is the expected one."""
+    if other := _other_course(case_run):
+        return other
     printed = _printed(case_run)
     if not isinstance(printed, dict):
         return printed
     if "outcome" not in printed:
         return Untestable("the printed result has no outcome")
-    expected = case_run.case.expect.outcome
+    expected, seen = case_run.case.expect.outcome, printed["outcome"]
+    if case_run.case.context.cancel and seen != expected and not case_run.log.waits_for_cancel:
+        return NotApplicable("the client does not use the cancelUrl of the context")
+    if seen == "declined" != expected:
+        return NotApplicable("the client declines the call, for a reason of its own")
+    return Finding(seen == expected, expected=f"outcome {expected}", seen=f"outcome {seen}")
+
+
+@kind("printed_one_result")
+def printed_one_result(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """The client printed one result, with content of the first step and of the last."""
+    printed = _printed(case_run)
+    if not isinstance(printed, dict):
+        return printed
+    results = [line for line in case_run.end.output.splitlines() if _is_result(line)]
+    ends = [_content(case_run.log.operations[place]) for place in (0, -1)]
+    whole = all(
+        any(_has(seen, item) for seen in printed["content"] for item in end) for end in ends
+    )
     return Finding(
-        printed["outcome"] == expected,
-        expected=f"outcome {expected}",
-        seen=f"outcome {printed['outcome']}",
+        len(results) == 1 and whole,
+        expected="one result, with content of the first step and of the last",
+        seen=f"{len(results)} results" + ("" if whole else ", the last one of some steps only"),
     )
 
 
-def _printed(case_run: CaseRun) -> Json | Untestable | NotApplicable:
-    """Return what the client printed, or why it is not judged."""
-    made = [call.tool for call in case_run.log.operations]
-    if made != [call.tool for call in case_run.case.expect.calls]:
-        # What it prints then belongs to another course, which other checks judge.
-        return NotApplicable("the client made other calls than expected")
+@kind("printed_is_error")
+def printed_is_error(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """The printed `isError` is that of the last call that brought a result."""
+
+    def compare(printed: Json) -> Judged:
+        wanted = bool(_results(case_run)[-1].get("isError"))
+        return Finding(
+            bool(printed["isError"]) is wanted,
+            expected=f"isError {shown(wanted)}",
+            seen=f"isError {shown(printed['isError'])}",
+        )
+
+    return _whole(case_run, compare)
+
+
+@kind("printed_structured_content")
+def printed_structured_content(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """The printed `structuredContent` is that of the first call, or absent."""
+
+    def compare(printed: Json) -> Judged:
+        first = _results(case_run)[0].get("structuredContent") or {}
+        wanted = {name: value for name, value in first.items() if name != "nextStep"}
+        seen = printed.get("structuredContent")
+        kept = seen is None or same(_without(seen, "nextStep"), wanted)
+        return Finding(
+            kept,
+            expected=f"structuredContent {shown(wanted)}, or none",
+            seen=f"structuredContent {shown(seen)}",
+        )
+
+    return _whole(case_run, compare)
+
+
+@kind("printed_no_directive")
+def printed_no_directive(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """The printed `_meta` has no `nextTool`."""
+
+    def compare(printed: Json) -> Judged:
+        meta = printed.get("_meta")
+        return Finding(
+            not (isinstance(meta, dict) and "nextTool" in meta),
+            expected="no nextTool in _meta",
+            seen=f"_meta {shown(meta)}",
+        )
+
+    return _whole(case_run, compare)
+
+
+@kind("printed_follow_ups")
+def printed_follow_ups(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """The printed `followUps` have each follow-up call with its fate, and a text names its tool."""
+
+    def compare(printed: Json) -> Judged:
+        named = printed.get("followUps")
+        if not isinstance(named, list):
+            return NotApplicable("the client does not print followUps")
+        wanted = _follow_ups(case_run)
+        seen = [
+            (each.get("tool"), each.get("fate")) if isinstance(each, dict) else (None, None)
+            for each in named
+        ]
+        texts = [item.get("text") for item in printed["content"] if isinstance(item, dict)]
+        unnamed = [tool for tool, _ in wanted if not any(tool in text for text in texts if text)]
+        fits = len(seen) == len(wanted) and all(
+            tool == wanted_tool and fate in fates
+            for (tool, fate), (wanted_tool, fates) in zip(seen, wanted, strict=True)
+        )
+        return Finding(
+            fits and not unnamed,
+            expected="; ".join(f"{tool}: {' or '.join(fates)}" for tool, fates in wanted)
+            + "; and a text that names each tool",
+            seen="; ".join(f"{tool}: {fate}" for tool, fate in seen)
+            + (f"; no text names {', '.join(unnamed)}" if unnamed else ""),
+        )
+
+    return _whole(case_run, compare)
+
+
+def _printed(case_run: CaseRun) -> Json | Untestable:
+    """Return what the client printed, or why there is nothing to judge."""
     printed = case_run.end.printed
     if printed is not None:
         return printed
@@ -70,17 +172,82 @@ def _printed(case_run: CaseRun) -> Json | Untestable | NotApplicable:
     )
 
 
-def _reduced(item: Any) -> Any:
-    """Reduce a content item to what every client keeps of it."""
-    if not isinstance(item, dict):
-        return item
-    kept = {name: item[name] for name in ("type", "text", "annotations") if item.get(name)}
-    if isinstance(annotations := kept.get("annotations"), dict):
-        # Some clients write out members that the server left out.
-        kept["annotations"] = {name: value for name, value in annotations.items() if value}
-    return kept
+def _whole(case_run: CaseRun, compare: Callable[[Json], Judged]) -> Judged:
+    """Judge a printed result that is whole: `isError` is the sign of it."""
+    printed = _printed(case_run)
+    if not isinstance(printed, dict):
+        return printed
+    if "isError" not in printed:
+        return NotApplicable("the client prints content and outcome only, no isError")
+    if not _results(case_run):
+        return Untestable("no call brought a result")
+    return compare(printed)
 
 
-def _for_assistant_alone(item: Any) -> bool:
-    annotations = item.get("annotations") if isinstance(item, dict) else None
-    return isinstance(annotations, dict) and annotations.get("audience") == ["assistant"]
+def _other_course(case_run: CaseRun) -> NotApplicable | None:
+    """Return why the outcome is that of another course, which other checks judge."""
+    made = [call.tool for call in case_run.log.operations]
+    if made != [call.tool for call in case_run.case.expect.calls]:
+        return NotApplicable("the client made other calls than expected")
+    return None
+
+
+def _results(case_run: CaseRun) -> list[Json]:
+    return [call.result for call in case_run.log.operations if call.result is not None]
+
+
+def _content(call: Operation) -> list[Json]:
+    """Return the content of the result of a call, without what is for the assistant alone."""
+    return [
+        item
+        for item in (call.result or {}).get("content", [])
+        if item.get("annotations", {}).get("audience") != ["assistant"]
+    ]
+
+
+def _follow_ups(case_run: CaseRun) -> list[tuple[str, tuple[str, ...]]]:
+    """Return the tool of each follow-up call, and what may be said to have become of it."""
+    calls = case_run.log.operations
+    named = [(call.tool, _fates(call)) for call in calls[1:]]
+    directive = ((calls[-1].result or {}).get("_meta") or {}).get("nextTool")
+    ended = case_run.case.expect.outcome not in ("completed", "malformed_directive")
+    if ended and isinstance(directive, dict):
+        named.append((directive["tool"], ("not_made",)))
+    return named
+
+
+def _fates(call: Operation) -> tuple[str, ...]:
+    if call.result is not None:
+        return ("made",)
+    return ("unknown", "not_made") if call.refused else ("unknown",)
+
+
+def _first_missing(wanted: list[Json], printed: list[Any]) -> Json | None:
+    """Return the first wanted item that is not printed at its place, or None if all are."""
+    left = iter(printed)
+    for item in wanted:
+        if not any(_has(seen, item) for seen in left):
+            return item
+    return None
+
+
+def _has(seen: Any, wanted: Any) -> bool:
+    """Say whether a printed value has all that the server sent, save for `_meta`.
+
+    Some clients write out members that the server left out.
+    """
+    if isinstance(wanted, dict) and isinstance(seen, dict):
+        return all(_has(seen.get(name), wanted[name]) for name in wanted if name != "_meta")
+    return same(seen, wanted)
+
+
+def _without(value: Any, name: str) -> Any:
+    return {key: value[key] for key in value if key != name} if isinstance(value, dict) else value
+
+
+def _is_result(line: str) -> bool:
+    try:
+        printed = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(printed, dict) and isinstance(printed.get("content"), list)

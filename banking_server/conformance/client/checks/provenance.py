@@ -1,7 +1,8 @@
 """What the client's calls said about the chain they belong to."""
 
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance.client.checks.registry import kind
@@ -12,6 +13,10 @@ from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 from banking_server.conformance.specification import schema_of
 from banking_server.conformance.values import same, shown
+
+_RANDOM_UUID: Final = re.compile(
+    "[0-9a-f]{8}-[0-9a-f]{4}-[47][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE
+)
 
 Carried = list[tuple[Operation, Json]]
 """Calls that carry provenance which is an object, each with it."""
@@ -81,6 +86,21 @@ def provenance_new_chain_id(case_run: CaseRun, check: ScriptCheck) -> Judged:
     if isinstance(judged, Finding) and not earlier:
         return NotApplicable("this is the first chain of the run")
     return judged
+
+
+@kind("provenance_random_chain_id")
+def provenance_random_chain_id(case_run: CaseRun, check: ScriptCheck) -> Judged:
+    """The `chainId` of all provenance is a random UUID: version 4, or 7 of RFC 9562."""
+
+    def compare(carried: Carried) -> Finding:
+        ids = [provenance.get("chainId") for _, provenance in carried]
+        return Finding(
+            all(isinstance(one, str) and _RANDOM_UUID.fullmatch(one) for one in ids),
+            expected="a random UUID as chainId",
+            seen=", ".join(map(shown, ids)),
+        )
+
+    return _compared(case_run, compare)
 
 
 @kind("provenance_level")
