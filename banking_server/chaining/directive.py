@@ -106,10 +106,11 @@ def read_directive(meta: object) -> Reading:
     value = meta[META_KEY]
     if not isinstance(value, Mapping):
         return Malformed(f"{META_KEY} must be an object")
+    usable = dict(value)
     if not is_title(value.get("title")):
-        value = {name: member for name, member in value.items() if name != "title"}
+        usable.pop("title", None)
     try:
-        directive = Directive.model_validate(value)
+        directive = Directive.model_validate(usable)
         size(value)
         canonical(dict(value))
     except ValidationError as error:
