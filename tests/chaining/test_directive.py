@@ -112,7 +112,7 @@ def test_a_title_is_read(title: str) -> None:
     assert reading == Found(Directive(tool="t", title=title), deprecated_alias=False)
 
 
-@pytest.mark.parametrize("title", ["", "x" * 201, None, 5, ["x"], {"x": 1}, float("inf")])
+@pytest.mark.parametrize("title", ["", "x" * 201, None, 5, ["x"], {"x": 1}])
 def test_a_title_that_is_none_is_ignored(title: Any) -> None:
     reading = read_directive({META_KEY: {"tool": "t", "arguments": {"a": 1}, "title": title}})
 
