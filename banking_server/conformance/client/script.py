@@ -11,12 +11,16 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
 from banking_server.chaining.directive import SETTINGS
+from banking_server.conformance.client import vectors
+from banking_server.conformance.formats import SentenceId
 from banking_server.conformance.scenario_file import (
     BOTH_ERAS,
     Json,
     Kebab,
     Name,
     Ordinal,
+    Several,
+    SeveralDistinct,
     Strict,
     load,
 )
@@ -253,6 +257,25 @@ class Case(Strict):
     """Empty in a case that is only evidence for the checks of another."""
 
 
+class VectorCheck(Strict):
+    """A check of the cases that are made from vectors."""
+
+    reading: Literal["valid", "malformed", "absent"]
+    """It is made where a reader makes this of the vector,"""
+    cites: SentenceId | None = None
+    """and where the vector cites this sentence, and none of an earlier check. Absent: always."""
+    check: ScriptCheck
+
+
+class VectorCases(Strict):
+    """Cases made from vectors of `directives.json`: the carrier's result has their `_meta`."""
+
+    ids: SeveralDistinct[Kebab]
+    content: list[Json]
+    """The content of that result."""
+    checks: Several[VectorCheck]
+
+
 class OtherServer(Strict):
     """A second mock server, which a client must not confuse with the first."""
 
@@ -262,6 +285,8 @@ class OtherServer(Strict):
 
 class ClientScript(Strict):
     """A mock server, and what a conforming client does with it, in several cases."""
+
+    model_config = _optional("cases")
 
     scenario: Kebab
     description: Name
@@ -275,7 +300,9 @@ class ClientScript(Strict):
     first_call: ScriptCall | None = None
     """The first call of the cases that name none."""
     carrier: ScriptCall | None = None
-    """The second call of the cases that are a `directive`: its result carries it."""
+    """The second call of the cases that are a `directive`, or made from vectors."""
+    vectors: VectorCases | None = None
+    """Cases that are not written out here; those of `cases` come after them."""
     answers: tuple[ScriptAnswer, ...] = ()
     cases: Annotated[tuple[Case, ...], Field(min_length=1)]
 
@@ -283,9 +310,15 @@ class ClientScript(Strict):
     @classmethod
     def _expand(cls, script: Any) -> Any:
         """Write out the cases that are a directive, and the first calls that are left out."""
-        if not isinstance(script, dict) or not isinstance(script.get("cases"), list):
+        if not isinstance(script, dict) or not isinstance(script.get("cases", []), list):
             return script
-        cases = [_expanded(case, script) for case in script["cases"]]
+        cases = [_expanded(case, script) for case in script.get("cases", [])]
+        if "vectors" in script:
+            template = VectorCases.model_validate(script["vectors"])
+            first_call, carrier = (
+                ScriptCall.model_validate(script.get(name)) for name in ("first_call", "carrier")
+            )
+            cases = [*vectors.cases_of(template, first_call, carrier), *cases]
         return {**script, "cases": cases}
 
     def eras_of(self, case: Case) -> tuple[Era, ...]:

@@ -1,0 +1,78 @@
+"""Cases of a script that are made from the directive vectors, `specs/conformance/directives.json`.
+
+In each case the carrier's result has the `_meta` of one vector, and what a reader makes of it says
+which call comes next, if any.
+"""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from banking_server.conformance.formats import ValidReading, Vector, Vectors
+from banking_server.conformance.scenario_file import Json
+from banking_server.conformance.specification import read_text
+
+if TYPE_CHECKING:
+    from banking_server.conformance.client.script import ScriptCall, VectorCases
+
+OUTCOMES: Final = {
+    "valid": "completed",
+    "malformed": "malformed_directive",
+    "absent": "completed",
+}
+"""How the chain ends, by what a reader makes of the directive on the carrier's result."""
+
+
+def cases_of(
+    template: "VectorCases", first_call: "ScriptCall", carrier: "ScriptCall"
+) -> Iterator[Json]:
+    """Yield a case, as it would stand in a script, for each vector that the template lists.
+
+    Raises ValueError if there is no vector of that name, or no check for it.
+    """
+    for name in template.ids:
+        if (vector := _vectors().get(name)) is None:
+            raise ValueError(f"no vector has the id {name}")
+        yield _case(vector, template, first_call, carrier)
+
+
+@cache
+def _vectors() -> dict[str, Vector]:
+    vectors = Vectors.model_validate(json.loads(read_text("conformance/directives.json"))).vectors
+    return {vector.id: vector for vector in vectors}
+
+
+def _case(
+    vector: Vector, template: "VectorCases", first_call: "ScriptCall", carrier: "ScriptCall"
+) -> Json:
+    calls = [first_call.model_dump(), carrier.model_dump()]
+    if isinstance(vector.reading, ValidReading):
+        calls.append({"tool": vector.reading.tool, "arguments": vector.reading.arguments})
+    answer: Json = {"result": {"content": template.content}}
+    if vector.text is not None:
+        answer["metaText"] = vector.text
+    elif vector.meta is not None:
+        answer["result"]["_meta"] = vector.meta
+    return {
+        "name": vector.id,
+        "description": vector.description,
+        "first_call": calls[0],
+        "answers": [{"tool": carrier.tool, "rounds": [answer]}],
+        "expect": {"calls": calls, "outcome": OUTCOMES[vector.reading.status]},
+        "checks": list(_checks(vector, template)),
+    }
+
+
+def _checks(vector: Vector, template: "VectorCases") -> Iterator[Json]:
+    """Yield the checks for every such reading, and the first one that cites a sentence of it."""
+    own = False
+    for row in template.checks:
+        if row.reading != vector.reading.status:
+            continue
+        if row.cites is not None and (own or row.cites not in vector.requirements):
+            continue
+        own = own or row.cites is not None
+        yield row.check.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    if not own:
+        raise ValueError(f"no check cites a sentence of the vector {vector.id}")
