@@ -43,7 +43,7 @@ class Lenient(SmallClient):
 @mutant("takes-text-for-a-directive")
 class TakesTextForADirective(Lenient):
     def repair(self, value):
-        if isinstance(value, str):
+        if isinstance(value, str) and value[0] != "{":
             return {"tool": value, "arguments": {"text": "x"}}
         return value[0] if isinstance(value, list) else value
 
@@ -118,6 +118,65 @@ class ParsesArgumentsOutOfText(Lenient):
         if isinstance(value, dict) and isinstance(value.get("arguments"), str):
             return {**value, "arguments": json.loads(value["arguments"])}
         return value
+
+
+@mutant("parses-directive-out-of-text")
+class ParsesDirectiveOutOfText(Lenient):
+    def repair(self, value):
+        return json.loads(value) if isinstance(value, str) and value[0] == "{" else value
+
+
+@mutant("folds-case-of-members")
+class FoldsCaseOfMembers(Lenient):
+    def repair(self, value):
+        if isinstance(value, dict):
+            return {key.lower(): item for key, item in value.items()}
+        return value
+
+
+class ComparesLoosely(Lenient):
+    def loose(self, name):
+        raise NotImplementedError
+
+    def repair(self, value):
+        names = [value.get("tool"), value.get("name")] if isinstance(value, dict) else [None]
+        texts = [self.loose(name) for name in names if isinstance(name, str)]
+        if len(texts) == 2 and texts[0] == texts[1]:
+            return {key: item for key, item in value.items() if key != "name"}
+        return value
+
+
+@mutant("folds-case-of-names")
+class FoldsCaseOfNames(ComparesLoosely):
+    def loose(self, name):
+        return name.lower()
+
+
+@mutant("trims-names")
+class TrimsNames(ComparesLoosely):
+    def loose(self, name):
+        return name.strip()
+
+
+@mutant("normalizes-names")
+class NormalizesNames(ComparesLoosely):
+    def loose(self, name):
+        return unicodedata.normalize("NFC", name)
+
+
+@mutant("follows-infinite-numbers")
+class FollowsInfiniteNumbers(SmallClient):
+    def writable(self, value):
+        return True
+
+
+@mutant("refuses-malformed-title")
+class RefusesMalformedTitle(SmallClient):
+    def read_directive(self, value):
+        title = value.get("title", "x") if isinstance(value, dict) else "x"
+        if not isinstance(title, str) or len(title) > 200:
+            raise Malformed
+        return super().read_directive(value)
 
 
 @mutant("reads-other-keys")
