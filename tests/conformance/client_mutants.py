@@ -152,8 +152,8 @@ class FoldsCaseOfNames(ComparesLoosely):
         return name.lower()
 
 
-@mutant("trims-names")
-class TrimsNames(ComparesLoosely):
+@mutant("compares-trimmed-names")
+class ComparesTrimmedNames(ComparesLoosely):
     def loose(self, name):
         return name.strip()
 
@@ -167,7 +167,7 @@ class NormalizesNames(ComparesLoosely):
 @mutant("follows-infinite-numbers")
 class FollowsInfiniteNumbers(SmallClient):
     def writable(self, value):
-        return True
+        return super().writable(json.loads(json.dumps(value).replace("Infinity", "0")))
 
 
 @mutant("refuses-malformed-title")
