@@ -680,7 +680,7 @@ class NormalizesNumbersAtTheTop(SmallClient):
 @mutant("compares-numbers-beyond-doubles")
 class ComparesNumbersBeyondDoubles(SmallClient):
     def plain(self, value):
-        if type(value) is int and abs(value) >= 2**53:
+        if type(value) is int and 2**53 <= abs(value) < 2**1024:
             return value
         return super().plain(value)
 

@@ -314,9 +314,10 @@ class ClientScript(Strict):
             return script
         cases = [_expanded(case, script) for case in script.get("cases", [])]
         if "vectors" in script:
-            template = VectorCases.model_validate(script["vectors"])
+            template = _as_written(VectorCases.model_validate(script["vectors"]))
             first_call, carrier = (
-                ScriptCall.model_validate(script.get(name)) for name in ("first_call", "carrier")
+                _as_written(ScriptCall.model_validate(script.get(name)))
+                for name in ("first_call", "carrier")
             )
             cases = [*vectors.cases_of(template, first_call, carrier), *cases]
         return {**script, "cases": cases}
@@ -331,6 +332,10 @@ class ClientScript(Strict):
             if "advertise" in part.model_fields_set:
                 return part.advertise
         return SETTINGS
+
+
+def _as_written(part: Strict) -> Json:
+    return part.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def _expanded(case: Any, script: Json) -> Any:

@@ -1,20 +1,17 @@
 """Cases of a script that are made from the directive vectors, `specs/conformance/directives.json`.
 
 In each case the carrier's result has the `_meta` of one vector, and what a reader makes of it says
-which call comes next, if any.
+which call comes next, if any. Template and cases are as they stand, or would stand, in a script.
 """
 
 import json
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from banking_server.conformance.formats import ValidReading, Vector, Vectors
 from banking_server.conformance.scenario_file import Json
 from banking_server.conformance.specification import read_text
-
-if TYPE_CHECKING:
-    from banking_server.conformance.client.script import ScriptCall, VectorCases
 
 OUTCOMES: Final = {
     "valid": "completed",
@@ -24,14 +21,12 @@ OUTCOMES: Final = {
 """How the chain ends, by what a reader makes of the directive on the carrier's result."""
 
 
-def cases_of(
-    template: "VectorCases", first_call: "ScriptCall", carrier: "ScriptCall"
-) -> Iterator[Json]:
-    """Yield a case, as it would stand in a script, for each vector that the template lists.
+def cases_of(template: Json, first_call: Json, carrier: Json) -> Iterator[Json]:
+    """Yield a case for each vector that a template (`script.VectorCases`) lists.
 
     Raises ValueError if there is no vector of that name, or no check for it.
     """
-    for name in template.ids:
+    for name in template["ids"]:
         if (vector := _vectors().get(name)) is None:
             raise ValueError(f"no vector has the id {name}")
         yield _case(vector, template, first_call, carrier)
@@ -43,13 +38,11 @@ def _vectors() -> dict[str, Vector]:
     return {vector.id: vector for vector in vectors}
 
 
-def _case(
-    vector: Vector, template: "VectorCases", first_call: "ScriptCall", carrier: "ScriptCall"
-) -> Json:
-    calls = [first_call.model_dump(), carrier.model_dump()]
+def _case(vector: Vector, template: Json, first_call: Json, carrier: Json) -> Json:
+    calls = [first_call, carrier]
     if isinstance(vector.reading, ValidReading):
         calls.append({"tool": vector.reading.tool, "arguments": vector.reading.arguments})
-    answer: Json = {"result": {"content": template.content}}
+    answer: Json = {"result": {"content": template["content"]}}
     if vector.text is not None:
         answer["metaText"] = vector.text
     elif vector.meta is not None:
@@ -57,22 +50,23 @@ def _case(
     return {
         "name": vector.id,
         "description": vector.description,
-        "first_call": calls[0],
-        "answers": [{"tool": carrier.tool, "rounds": [answer]}],
+        "first_call": first_call,
+        "answers": [{"tool": carrier["tool"], "rounds": [answer]}],
         "expect": {"calls": calls, "outcome": OUTCOMES[vector.reading.status]},
         "checks": list(_checks(vector, template)),
     }
 
 
-def _checks(vector: Vector, template: "VectorCases") -> Iterator[Json]:
+def _checks(vector: Vector, template: Json) -> Iterator[Json]:
     """Yield the checks for every such reading, and the first one that cites a sentence of it."""
     own = False
-    for row in template.checks:
-        if row.reading != vector.reading.status:
+    for row in template["checks"]:
+        cites = row.get("cites")
+        if row["reading"] != vector.reading.status:
             continue
-        if row.cites is not None and (own or row.cites not in vector.requirements):
+        if cites is not None and (own or cites not in vector.requirements):
             continue
-        own = own or row.cites is not None
-        yield row.check.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        own = own or cites is not None
+        yield row["check"]
     if not own:
         raise ValueError(f"no check cites a sentence of the vector {vector.id}")
