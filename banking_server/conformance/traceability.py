@@ -58,7 +58,7 @@ def print_matrix(echo: Callable[[str], object]) -> None:
             echo(f"    {check['id']}")
             for mutant in check["mutants"]:
                 echo(f"        {mutant['name']}: {mutant['wrong']}")
-    tested = [row for row in rows if "checks" in row]
+    tested = [row for row in rows if row.get("checks")]
     checks = {check["id"] for row in tested for check in row["checks"]}
     echo(
         f"{len(rows)} sentences: {len(tested)} tested by {len(checks)} checks, which "
