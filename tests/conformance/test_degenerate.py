@@ -10,6 +10,10 @@ from typing import Any
 
 import pytest
 
+from banking_server.conformance.target.channel import Target
+from banking_server.conformance.target.connection import Profile, connect
+from banking_server.conformance.target.era import Era
+
 from ..kit.serving import running
 from .support import SHOP, UNTESTABLE, suite
 
@@ -148,3 +152,30 @@ def test_a_client_that_makes_the_first_call_only(tmp_path: Path, then: str, code
     )
     assert run.code == code
     assert "SUCCESS" not in run.statuses
+
+
+def test_a_request_that_was_too_fast_is_sent_again_when_the_server_says() -> None:
+    seen: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            seen.append(message["method"])
+            error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "slow"}}
+            result = {"supportedVersions": [Era.MODERN], "capabilities": {}}
+            right = {"jsonrpc": "2.0", "id": message["id"], "result": result}
+            body = json.dumps(error if len(seen) < 3 else right).encode()
+            self.send_response(429 if len(seen) < 3 else 200)
+            if len(seen) < 3:
+                self.send_header("retry-after", "0")
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: Any) -> None:
+            pass
+
+    with running(ThreadingHTTPServer(("127.0.0.1", 0), Handler)) as origin:
+        connect(Target(url=f"{origin}/mcp", timeout=15), Era.MODERN, Profile()).close()
+    assert seen == ["server/discover"] * 3
