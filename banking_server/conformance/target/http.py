@@ -1,7 +1,9 @@
 """A server behind a URL, speaking Streamable HTTP."""
 
 import contextlib
+import functools
 import json
+import ssl
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +29,12 @@ from banking_server.conformance.target.headers import mirrored
 EVENT_STREAM: Final = "text/event-stream"
 
 
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """Return the certificates that are trusted: read once, as that takes longer than a call."""
+    return httpx2.create_ssl_context()
+
+
 class Http:
     """The channel to a server over Streamable HTTP."""
 
@@ -39,7 +47,10 @@ class Http:
         local = urlsplit(self._url).hostname in ("127.0.0.1", "localhost", "::1")
         try:
             self._client = httpx2.Client(
-                headers=dict(target.headers), timeout=target.timeout, trust_env=not local
+                headers=dict(target.headers),
+                timeout=target.timeout,
+                trust_env=not local,
+                verify=_certificates(),
             )
         except (httpx2.InvalidURL, ValueError) as error:
             raise TargetFailure(f"{self._url!r} is not a usable URL: {error}") from error
