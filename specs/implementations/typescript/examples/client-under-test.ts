@@ -82,7 +82,8 @@ async function chainOf(client: ChainClient, listChanges: () => number, context: 
     allow,
     listChanges,
     signal: user.signal,
-    ...(context.progress && { request: { onprogress: () => undefined } }),
+    // The SDK does not notice that a stream has ended without an answer: it waits until its time is up.
+    request: { timeout: 5_000, ...(context.progress && { onprogress: () => undefined }) },
     ...(context.timeoutSeconds !== undefined && { totalTime: context.timeoutSeconds * 1000 }),
   });
   over.abort();
