@@ -53,10 +53,19 @@ def conformant(run: Ended, eras: list[Era]) -> None:
     assert {check["status"] for check in run.report["checks"]} <= {"SUCCESS", "SKIPPED"}
 
 
+def judged_client(project: Path, *options: str, sdk: str = "2") -> Ended:
+    command = [node(), project / "examples" / "client-under-test.ts", "--sdk", sdk]
+    return suite("client", "--one-process", "--jobs", "2", *options, "--json", "--", *command)
+
+
 def test_its_client(project: Path) -> None:
-    command = [node(), project / "examples" / "client-under-test.ts"]
-    run = suite("client", "--one-process", "--json", "--", *command)
-    conformant(run, list(Era))
+    conformant(judged_client(project), list(Era))
+
+
+def test_its_client_on_version_1_of_the_sdk(project: Path) -> None:
+    """In the era that this version speaks; the cases are about what it does differently."""
+    options = ("--scenario", "follow", "--scenario", "lists", "--spec-version", Era.LEGACY)
+    conformant(judged_client(project, *options, sdk="1"), [Era.LEGACY])
 
 
 def test_its_server_over_stdio(project: Path) -> None:
