@@ -85,6 +85,26 @@ def test_a_data_file_is_valid(path: Path, name: str) -> None:
     assert problems(instance, schema(name)) == []
 
 
+def names_twice(node: yaml.Node) -> Iterator[str]:
+    """The names that stand twice in a mapping; a parser would keep the last of them."""
+    if isinstance(node, yaml.MappingNode):
+        names = [name.value for name, _ in node.value]
+        yield from (name for number, name in enumerate(names) if name in names[:number])
+        for _, child in node.value:
+            yield from names_twice(child)
+    elif isinstance(node, yaml.SequenceNode):
+        for child in node.value:
+            yield from names_twice(child)
+
+
+@pytest.mark.parametrize("path", sorted(SPECS.glob("conformance/**/*.[yj]*")), ids=lambda p: p.name)
+def test_no_name_stands_twice_in_a_data_file(path: Path) -> None:
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    node = yaml.compose(path.read_text("utf-8"), loader)
+    assert node is not None
+    assert list(names_twice(node)) == []
+
+
 def test_every_schema_is_used_and_every_data_file_has_one() -> None:
     files = {path.relative_to(SPECS).as_posix() for path in SPECS.rglob("*") if path.is_file()}
     files = {name for name in files if not name.startswith("implementations/")}
