@@ -164,3 +164,27 @@ def test_a_follow_up_knows_what_was_captured_before_it(tmp_path: Path) -> None:
 def test_a_value_may_be_what_looks_like_a_name(tmp_path: Path) -> None:
     scenario = loaded(tmp_path, ("{value: alice}", '{value: "${HOME}"}'))
     assert given_values(scenario, {})["user"] == "${HOME}"
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        {"assert": "called"},
+        {"assert": "called", "call": 1, "tool": "x"},
+        {"assert": "not_called", "call": 1},
+        {"assert": "call_count"},
+        {"assert": "call_count", "at_most": 1, "exactly": 1},
+        {"assert": "calls_end", "text": "x"},
+        {"assert": "declared", "in": "nowhere"},
+    ],
+    ids=str,
+)
+def test_both_refuse_a_check_without_the_members_of_its_kind(mistake: dict[str, Any]) -> None:
+    script = yaml.safe_load((CONFORMANCE / "client" / "servers.yaml").read_text("utf-8"))
+    (check, *others) = script["cases"][0]["checks"]
+    script["cases"][0]["checks"] = [{"id": check["id"], "witness": 1, **mistake}, *others]
+    assert not schema("client-script").is_valid(script)
+    assert not accepts(ClientScript, script)
+    script["cases"][0]["checks"] = [{"id": check["id"], "witness": 1, "assert": "calls_end"}]
+    assert schema("client-script").is_valid(script)
+    assert accepts(ClientScript, script)

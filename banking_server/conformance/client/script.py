@@ -5,7 +5,7 @@ The format is `specs/conformance/schemas/client-script.schema.json`; tests hold 
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
@@ -185,27 +185,79 @@ class Provided(Strict):
     """There the client gave up this call while its answer was held."""
 
 
+_MEMBERS: Final = {
+    "called": ({"call"}, {"call"}),
+    "arguments": ({"call"}, {"call"}),
+    "not_called": ({"tool"}, {"tool", "arguments", "at_most", "other_server"}),
+    "call_count": (set[str](), {"at_most", "exactly"}),
+    "not_fetched": ({"path"}, {"path"}),
+    "declared": ({"in"}, {"in"}),
+    "printed_without": ({"text"}, {"text"}),
+}
+"""The members that a check of a kind must have, and those that it may; other kinds have none."""
+_ALL_MEMBERS: Final = {name for _, may in _MEMBERS.values() for name in may}
+
+
+def _by_kind(schema: Json) -> None:
+    """Say in the schema which members go with which kind."""
+    rules: list[Json] = []
+    for kind, (must, may) in _MEMBERS.items():
+        then: Json = {"properties": dict.fromkeys(sorted(_ALL_MEMBERS - may), False)}
+        if must:
+            then["required"] = sorted(must)
+        if kind == "call_count":
+            then["oneOf"] = [{"required": [name]} for name in sorted(may)]
+        rules.append({"if": {"properties": {"assert": {"const": kind}}}, "then": then})
+    rules.append(
+        {
+            "if": {"properties": {"assert": {"enum": [*_MEMBERS]}}},
+            "else": {"properties": dict.fromkeys(sorted(_ALL_MEMBERS), False)},
+        }
+    )
+    schema["allOf"] = rules
+
+
 class ScriptCheck(Strict):
     """One check that is made in a case; which members it has depends on its kind.
 
     The kinds, each under its word `assert`, are the functions of `client.checks`.
     """
 
+    model_config = ConfigDict(json_schema_extra=_by_kind)
+
     id: str
     kind: Assert = Field(alias="assert")
+    """The kinds are explained in conformance/README.md."""
     witness: Annotated[int, Field(ge=0)]
     """Number of the expected call that must have been made and answered."""
     spec_versions: Annotated[tuple[Era, ...], Field(min_length=1)] = BOTH_ERAS
     provided: tuple[Provided, ...] = ()
+    """What other runs must have shown; otherwise the check does not apply."""
     call: Ordinal | None = None
+    """Number of an expected call."""
     tool: Name | None = None
     arguments: Json | None = None
+    """Only calls with these arguments count."""
     at_most: Ordinal | None = None
+    """So many calls are allowed. Absent: none."""
     exactly: Ordinal | None = None
     other_server: Literal[True] | None = None
+    """Calls that the other server received count."""
     path: str | None = None
     place: Literal["requests", "initialize"] | None = Field(default=None, alias="in")
     text: str | None = None
+
+    @model_validator(mode="after")
+    def _members_of_its_kind(self) -> Self:
+        given = {"in" if name == "place" else name for name in self.model_fields_set}
+        must, may = _MEMBERS.get(self.kind, (set[str](), set[str]()))
+        if missing := sorted(must - given):
+            raise ValueError(f"assert: {self.kind} needs {missing[0]}")
+        if foreign := sorted((given & _ALL_MEMBERS) - may):
+            raise ValueError(f"assert: {self.kind} has no {foreign[0]}")
+        if self.kind == "call_count" and (self.exactly is None) == (self.at_most is None):
+            raise ValueError("assert: call_count has either exactly or at_most")
+        return self
 
 
 class CaseContext(Strict):
