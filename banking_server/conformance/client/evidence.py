@@ -136,11 +136,18 @@ class CaseRun:
             reason = "the client declines the call, for a reason of its own"
             refused = self.case.context.consent == "refuse"
             return NotApplicable(reason) if refused else Untestable(reason)
-        longest = max((len(run.log.operations) for run in self.others.values()), default=made)
-        if self.end.outcome == "limit_reached" and made == number - 1 and longest <= made:
+        if self.ended_at_own_limit and made == number - 1:
             reason = f"the client ends every chain at {made} calls"
             return NotApplicable(reason) if made >= FEWEST_CALLS else Untestable(reason)
         return None
+
+    @property
+    def ended_at_own_limit(self) -> bool:
+        """Whether the client says that its limit ended the chain, and never made more calls."""
+        made = len(self.log.operations)
+        return self.end.outcome == "limit_reached" != self.case.expect.outcome and all(
+            len(run.log.operations) <= made for run in self.others.values()
+        )
 
     def calls_made(self) -> str:
         """Name the calls that were made, for people."""

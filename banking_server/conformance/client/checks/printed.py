@@ -60,6 +60,8 @@ def printed_outcome(case_run: CaseRun, check: ScriptCheck) -> Judged:
     expected, seen = case_run.case.expect.outcome, printed["outcome"]
     if case_run.case.context.cancel and seen != expected and not case_run.log.waits_for_cancel:
         return NotApplicable("the client does not use the cancelUrl of the context")
+    if case_run.ended_at_own_limit:
+        return NotApplicable("the client ended the chain at its limit")
     if seen == "declined" != expected:
         return NotApplicable("the client declines the call, for a reason of its own")
     return Finding(seen == expected, expected=f"outcome {expected}", seen=f"outcome {seen}")

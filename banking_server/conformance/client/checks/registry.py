@@ -8,7 +8,7 @@ from typing import Final
 
 from banking_server.conformance.client.evidence import CaseRun
 from banking_server.conformance.client.script import Assert, ScriptCheck
-from banking_server.conformance.report.judgement import Judged, Untestable
+from banking_server.conformance.report.judgement import Judged, NotApplicable, Untestable
 
 Kind = Callable[[CaseRun, ScriptCheck], Judged]
 
@@ -31,11 +31,14 @@ def kind(word: Assert) -> Callable[[Kind], Kind]:
     return register
 
 
-def absence_unproven(case_run: CaseRun) -> Untestable | None:
+def absence_unproven(case_run: CaseRun) -> Untestable | NotApplicable | None:
     """Return why this run cannot prove that the client leaves something undone; None if it can.
 
-    Only a client that came to its own end has chosen not to do it.
+    Only a client that came to its own end has chosen not to do it, and one that is at the end of
+    what it does anyway has not chosen either.
     """
-    if case_run.end.went_on:
-        return None
-    return Untestable(f"{case_run.end}, so what it did not do says nothing")
+    if not case_run.end.went_on:
+        return Untestable(f"{case_run.end}, so what it did not do says nothing")
+    if case_run.ended_at_own_limit:
+        return NotApplicable("the client ended the chain at its limit")
+    return None

@@ -1,0 +1,160 @@
+"""Clients that keep the text in their own way are not failed for it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from banking_server.conformance.report.judgement import Judgement, Status
+from banking_server.conformance.report.verdict import Verdict, conclude
+from banking_server.conformance.target.era import Era
+
+from .small_client import Malformed, SmallClient
+from .support import UNTESTABLE, examine_client, statuses
+
+
+class AsksAlways(SmallClient):
+    """Asks its user before every call."""
+
+    def consents(self, tool: Any) -> bool:
+        return self.user_agrees()
+
+
+class LimitOfThree(SmallClient):
+    """Its host set a lower limit."""
+
+    limit = 3
+
+
+class MakesTheFirstCallTwice(SmallClient):
+    """Sends the first call again, as after a lost answer, and follows the second one."""
+
+    def call(self, name: str, arguments: Any, meta: Any) -> Any:
+        if not self.started and not self.repeated:
+            self.repeated = True
+            super().call(name, arguments, meta)
+        return super().call(name, arguments, meta)
+
+    repeated = False
+
+
+class CannotBeAsked(SmallClient):
+    """Declares no elicitation, and would wait for ever if it was asked."""
+
+    def capabilities(self, method: str) -> Any:
+        declared = super().capabilities(method)
+        del declared["elicitation"]
+        return declared
+
+    def on_question(self, interim: Any) -> None:
+        raise AssertionError("it was asked")
+
+
+class RefusesTheAlias(SmallClient):
+    """Reads a directive without `tool` as malformed, which a SHOULD advises against."""
+
+    def read_directive(self, value: Any) -> Any:
+        if isinstance(value, dict) and "tool" not in value:
+            raise Malformed
+        return super().read_directive(value)
+
+
+class KnowsTheOldContract(SmallClient):
+    """Obeys nothing of the context but the first call, and prints content and outcome only."""
+
+    def __init__(self, url: str, era: str, context: Any) -> None:
+        known = ("name", "case", "tool", "arguments", "elicitation")
+        super().__init__(url, era, {name: context[name] for name in known if name in context})
+
+    def printed(self, results: Any, outcome: str) -> Any:
+        printed = super().printed(results, outcome)
+        return {name: printed[name] for name in ("outcome", "content")}
+
+
+class FollowsEverybody(SmallClient):
+    """Its host configured that servers need not advertise."""
+
+    def trusts_server(self) -> bool:
+        return True
+
+
+def verdict(judgements: list[Judgement]) -> Verdict:
+    return conclude(judgements, silence=None, stale=[], fail_on="failure").verdict
+
+
+ALIAS = "tool-chaining-client-accepts-name-alias"
+LIMIT = "tool-chaining-client-default-limit-five"
+UNADVERTISED = "tool-chaining-client-leaves-unadvertised-server"
+
+
+@pytest.mark.parametrize("era", Era)
+@pytest.mark.parametrize(
+    ("kind", "warned"),
+    [
+        (AsksAlways, set()),
+        (LimitOfThree, {LIMIT}),
+        (MakesTheFirstCallTwice, set()),
+        (CannotBeAsked, set()),
+        (RefusesTheAlias, {ALIAS}),
+        (KnowsTheOldContract, set()),
+        (FollowsEverybody, {UNADVERTISED}),
+    ],
+)
+def test_an_honest_client_is_conformant(
+    kind: type[SmallClient], warned: set[str], era: Era
+) -> None:
+    run = examine_client(kind, [era], waits=False)
+    judged = statuses(run.judgements)
+    seen = [
+        (each.check.id, each.step, each.seen)
+        for each in run.judgements
+        if each.status in (Status.FAILURE, Status.WARNING) or each.untestable
+    ]
+    failed = {check for check, status in judged.items() if status in ("FAILURE", UNTESTABLE)}
+    # Left out with the cases in which time has to run out.
+    assert failed <= {"tool-chaining-client-bounds-chain-time"}, seen
+    warnings = {check for check, status in judged.items() if status == "WARNING"}
+    assert warnings == (warned - {UNADVERTISED} if era is Era.LEGACY else warned), seen
+    assert verdict(run.judgements) is Verdict.CONFORMANT, seen
+
+
+class DiesInTheMiddle(SmallClient):
+    """Crashes before the third call of any chain."""
+
+    def call(self, name: str, arguments: Any, meta: Any) -> Any:
+        if len(self.started) == 2:
+            raise RuntimeError("out of memory")
+        return super().call(name, arguments, meta)
+
+
+def test_a_client_that_crashes_broke_no_sentence() -> None:
+    run = examine_client(DiesInTheMiddle, [Era.MODERN], waits=False)
+    assert [each for each in run.judgements if each.not_kept] == []
+    assert verdict(run.judgements) is Verdict.ERROR
+
+
+class DeclinesEverything(SmallClient):
+    """Says that it has its reasons, every time."""
+
+    def may_follow(self, name: str, tool: Any) -> bool:
+        return False
+
+
+def test_a_client_that_declines_everything_is_not_conformant_for_it() -> None:
+    run = examine_client(DeclinesEverything, [Era.MODERN], waits=False)
+    assert verdict(run.judgements) is Verdict.INCONCLUSIVE
+
+
+def test_a_context_is_json_and_says_what_the_user_answers() -> None:
+    seen: list[Any] = []
+
+    class Notes(SmallClient):
+        def run(self) -> str:
+            seen.append(json.loads(json.dumps(self.context)))
+            return super().run()
+
+    examine_client(Notes, [Era.MODERN], waits=False)
+    assert {context["consent"] for context in seen} == {"grant", "refuse"}
+    # A client that asks for every call is told yes in all cases but the few about consent.
+    refused = [context for context in seen if context["consent"] == "refuse"]
+    assert len(refused) <= 10
