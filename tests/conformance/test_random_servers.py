@@ -87,3 +87,20 @@ def test_the_blame_is_on_the_right_check_or_on_none(change: Change, often: str) 
     assert blamed <= may
     if change is other_tool and often in ("every-second", "every-third"):
         assert blamed == may
+
+
+@pytest.mark.parametrize("era", Era)
+def test_what_differs_from_session_to_session_is_no_fault(era: Era) -> None:
+    """On 2025-11-25 each declaration takes a session of its own."""
+
+    class ForEachSession(SmallServer):
+        def place_order(self, arguments: Any, request: Any) -> Any:
+            result, directive = super().place_order(arguments, request)
+            if directive is not None:
+                directive["arguments"]["order"] += f" of {id(request.capabilities)}"
+            return result, directive
+
+    judged = statuses(examine_server(ForEachSession, [era]).judgements)
+    assert {
+        check for check, status in judged.items() if status not in ("SUCCESS", "SKIPPED")
+    } == set()

@@ -398,8 +398,11 @@ class Exercise:
                 return
         last = directive_of(calls[-1].final)
         if last is None or last.key is not None:
-            # A malformed directive leads nowhere, and is judged by itself.
             self._observe(FollowedChain(step.id, messages, calls))
+        else:
+            # It leads nowhere, and is judged by itself.
+            reason = "the directive is malformed, so there is no chain to follow"
+            self._observe(Missing(step.id, [FollowedChain], reason, messages))
 
     def _follow_up(
         self, follow_up: FollowUp, calling: Calling, tool: str, arguments: Json, claimed: Any

@@ -81,7 +81,7 @@ class Repeating:
                 self._tell(variant, self._first, again, frozenset())
             return
         if variant.kind is RepeatedWithMalformedSettings and self._undeclared:
-            reference, plain = self._undeclared, UNDECLARED
+            reference, plain = self._undeclared[:1], UNDECLARED
         elif variant.takes_a_connection(self._era):
             reference, plain = self._elsewhere, PLAIN
         else:
@@ -105,7 +105,7 @@ class Repeating:
     ) -> frozenset[str]:
         """Return the parts that differ every time; makes more calls of both kinds."""
         # Where a connection carries the declaration, another one may have another state.
-        second = variant.takes_a_connection(self._era) and plain is PLAIN
+        second = variant.takes_a_connection(self._era)
         differs: frozenset[str] = frozenset()
         for which in CONFIRMING:
             if which == "P":

@@ -135,12 +135,15 @@ class Record:
         self.hear(WireMessage("server", body))
         if (response or len(self.messages) < KEPT_EACH) and self.room.takes(size):
             self.messages.append(WireMessage("server", body))
-            return
-        if self._left_out:
-            self.messages.pop()
-        self._left_out += 1
+        else:
+            self._left_out += 1
+
+    def exchange(self) -> tuple[WireMessage, ...]:
+        """Return the messages of this exchange, and how many there was no room for."""
+        if not self._left_out:
+            return tuple(self.messages)
         note = {"leftOut": f"{self._left_out} messages that there was no room for"}
-        self.messages.append(WireMessage("server", note))
+        return (*self.messages, WireMessage("server", note))
 
 
 def read(text: str | bytes) -> Received | None:

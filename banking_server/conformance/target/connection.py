@@ -155,7 +155,7 @@ class Connection:
         return Reply(
             result if isinstance(result, dict) else None,
             error if isinstance(error, dict) else None,
-            tuple(self._record.messages),
+            self._record.exchange(),
             received.size,
             received.faults,
         )

@@ -88,15 +88,14 @@ PART_NAMES: Final = {
 
 def _alike(repetition: Repetition) -> Finding:
     first, again, differs = repetition.first, repetition.again, repetition.differs
+    expected = f"{ending(first)}, and the same again, {repetition.what}"
     if not differs:
-        what = f"the same {repetition.what}: {ending(first)}"
-        return Finding(True, expected=what, seen=ending(again))
+        return Finding(True, expected=expected, seen=ending(again))
     parts = ", ".join(PART_NAMES[part] for part in PART_NAMES if part in differs)
     content = "content" in differs or "words" in differs
     return Finding(
         False,
-        expected=f"the same {repetition.what}: {ending(first)}"
-        + (f" and content {shown(content_of(first.final))}" if content else ""),
+        expected=expected + (f"; content {shown(content_of(first.final))}" if content else ""),
         seen=f"every time something else in {parts}: {ending(again)}"
-        + (f" and content {shown(content_of(again.final))}" if content else ""),
+        + (f"; content {shown(content_of(again.final))}" if content else ""),
     )
