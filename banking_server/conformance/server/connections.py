@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from banking_server.chaining.directive import IDENTIFIER
+from banking_server.chaining.directive import IDENTIFIER, SETTINGS
 from banking_server.conformance.message import Json
 from banking_server.conformance.server.expectation import unmet
 from banking_server.conformance.server.reading import ending
@@ -14,7 +14,7 @@ from banking_server.conformance.server.references import filled, references
 from banking_server.conformance.server.scenario import ServerScenario
 from banking_server.conformance.server.values import Values
 from banking_server.conformance.server.variants import Absent
-from banking_server.conformance.target.channel import NotLetIn, Target, TargetFailure
+from banking_server.conformance.target.channel import NotServed, Target
 from banking_server.conformance.target.connection import (
     Connection,
     Profile,
@@ -37,6 +37,12 @@ class Calling:
     """A caller of the scenario; None: the scenario's own."""
     second: bool = False
     """On a second connection of the same kind."""
+
+    @property
+    def is_ordinary(self) -> bool:
+        """Whether it is the scenario's own caller, who declares the extension as everybody does."""
+        declares = (self.profile.settings, self.profile.place) == (SETTINGS, "extensions")
+        return self.caller is None and declares
 
 
 @dataclass
@@ -109,8 +115,8 @@ class Connections:
         """Return every value that may stand in the place of a `${name}` for this caller."""
         try:
             captured = self._opened(calling).captured
-        except NotLetIn:
-            if calling.caller is None:
+        except NotServed:
+            if calling.is_ordinary:
                 raise
             captured = {}
         return {**self._values.named, **captured}
@@ -129,8 +135,8 @@ class Connections:
                 )
             )
         if key not in self._ready:
-            self._ready.add(key)
             self._set_up(opened, calling)
+            self._ready.add(key)
         return opened
 
     def _target_of(self, caller: str | None) -> Target:
@@ -168,7 +174,7 @@ class Connections:
             opened.connection.standing_meta = self._meta(calling.caller, opened.captured)
             fault = unmet(step.expect, call, {**values, **opened.captured})
             if fault is not None:
-                raise TargetFailure(f"set-up step {step.id}: {fault}")
+                raise NotServed(f"set-up step {step.id}: {fault}", None)
 
     def call(
         self,
@@ -182,7 +188,7 @@ class Connections:
     ) -> ToolCall:
         """Call a tool. `meta` and the answers may hold `${name}`. Raises TargetFailure.
 
-        A caller who is not let in at all is refused: with the HTTP status as the error's code.
+        A caller or a kind of client that is refused before any call counts as refused this one.
         """
         try:
             connection = self.to(calling)
@@ -197,10 +203,10 @@ class Connections:
                 answers=answers(elicitation, values),
                 profile=calling.profile,
             )
-        except NotLetIn as refusal:
-            if calling.caller is None:
+        except NotServed as refusal:
+            if calling.is_ordinary:
                 raise
-            error = {"code": refusal.status, "message": str(refusal)}
+            error = {"code": refusal.code, "message": str(refusal)}
             return ToolCall(tool, arguments, (Reply(None, error, ()),))
 
 

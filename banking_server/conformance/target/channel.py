@@ -28,12 +28,13 @@ class TargetFailure(Exception):
     """The server under test did not cooperate: it crashed, hung, or spoke something else."""
 
 
-class NotLetIn(TargetFailure):
-    """The server answered with HTTP 401 or 403, before MCP."""
+class NotServed(TargetFailure):
+    """The server refused this caller or this kind of client before any call could be made."""
 
-    def __init__(self, reason: str, status: int) -> None:
+    def __init__(self, reason: str, code: object) -> None:
         super().__init__(reason)
-        self.status = status
+        self.code = code
+        """That of the JSON-RPC error, or the HTTP status 401 or 403; None if it is neither."""
 
 
 @dataclass

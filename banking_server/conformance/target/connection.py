@@ -22,6 +22,7 @@ from banking_server.conformance.message import (
 from banking_server.conformance.target.channel import (
     Ask,
     Channel,
+    NotServed,
     Record,
     Target,
     TargetFailure,
@@ -180,6 +181,8 @@ class Connection:
                 },
             )
             version = (reply.result or {}).get("protocolVersion")
+            if reply.error is not None:
+                raise NotServed(f"initialize: {_why(reply, '')}", reply.error.get("code"))
             if not isinstance(version, str):
                 raise TargetFailure(f"initialize: {_why(reply, 'names no protocolVersion')}")
             self.version = version

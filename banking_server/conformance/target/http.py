@@ -16,7 +16,7 @@ from banking_server.conformance.message import Json
 from banking_server.conformance.target.channel import (
     MESSAGE_BYTES,
     Ask,
-    NotLetIn,
+    NotServed,
     Received,
     Record,
     Target,
@@ -121,7 +121,7 @@ class Http:
             status += f" (a redirect to {response.headers.get('location')}; not followed)"
         reason = f"{method} was answered with {status} and no JSON-RPC response"
         if response.status_code in (401, 403):
-            raise NotLetIn(reason, response.status_code)
+            raise NotServed(reason, response.status_code)
         raise TargetFailure(reason)
 
     def _post(self, message: Json) -> None:
