@@ -12,7 +12,7 @@ import { parseArgs } from 'node:util';
 import { Client, StreamableHTTPClientTransport, type ElicitResult, type Tool } from '@modelcontextprotocol/client';
 import { Client as Client1 } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport as Transport1 } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import { ElicitRequestSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { callWithChaining, CAPABILITIES, merged, version1, type Chain, type ChainClient } from '../src/client.ts';
 
 interface Context {
@@ -39,30 +39,26 @@ const { values, positionals } = parseArgs({ options: { sdk: { type: 'string' } }
 const info = { name: 'client-under-test', version: '1.0.0' };
 const capabilities = { ...CAPABILITIES, elicitation: { form: {} } };
 
-/** Connects to a server; also returns how many times it said that its list of tools changed, and what ends it. */
+/** Connects to a server; also returns what ends the connection. */
 async function connect({ protocolVersion, context }: Run, url: string) {
   const where = new URL(url);
   const headers: Record<string, string> = context.bearerToken ? { Authorization: `Bearer ${context.bearerToken}` } : {};
   const answer = () => context.elicitation ?? { action: 'decline' as const };
-  let changes = 0;
-  const listChanges = () => changes;
   if (values.sdk === '1') {
     const client = new Client1(info, { capabilities });
     client.setRequestHandler(ElicitRequestSchema, answer);
-    client.setNotificationHandler(ToolListChangedNotificationSchema, () => void changes++);
     await client.connect(new Transport1(where, { requestInit: { headers } }));
-    return { client: version1(client), listChanges, close: () => client.close() };
+    return { client: version1(client), close: () => client.close() };
   }
   const mode = protocolVersion === '2026-07-28' ? { pin: protocolVersion } : 'legacy';
   const client = new Client(info, { capabilities, versionNegotiation: { mode } });
   client.setRequestHandler('elicitation/create', answer);
-  client.setNotificationHandler('notifications/tools/list_changed', () => void changes++);
   await client.connect(new StreamableHTTPClientTransport(where, { requestInit: { headers } }));
-  return { client, listChanges, close: () => client.close() };
+  return { client, close: () => client.close() };
 }
 
 /** Makes the first call of a run as the context says, and follows the chain. */
-async function chainOf(client: ChainClient, listChanges: () => number, context: Context): Promise<Chain> {
+async function chainOf(client: ChainClient, context: Context): Promise<Chain> {
   /** The one policy of this host, for the calls of its model and for follow-up calls. */
   function allow({ tool }: { tool: Tool }): boolean {
     if (context.deniedTools?.includes(tool.name)) return false;
@@ -80,7 +76,6 @@ async function chainOf(client: ChainClient, listChanges: () => number, context: 
   if (context.cancelUrl) void fetch(context.cancelUrl, over).then(() => user.abort(), () => undefined);
   const chain = await callWithChaining(client, { name: context.tool, arguments: context.arguments ?? {} }, {
     allow,
-    listChanges,
     signal: user.signal,
     // The SDK does not notice that a stream has ended without an answer: it waits until its time is up.
     request: { timeout: 5_000, ...(context.progress && { onprogress: () => undefined }) },
@@ -91,10 +86,10 @@ async function chainOf(client: ChainClient, listChanges: () => number, context: 
 }
 
 async function take(run: Run): Promise<void> {
-  const { client, listChanges, close } = await connect(run, run.url);
+  const { client, close } = await connect(run, run.url);
   const other = run.context.otherServerUrl ? await connect(run, run.context.otherServerUrl) : undefined;
   await other?.client.listTools();
-  const chain = await chainOf(client, listChanges, run.context);
+  const chain = await chainOf(client, run.context);
   const { outcome, results, followUps } = chain;
   const handedOn = results.length > 0 ? merged(chain) : { content: [] };
   console.log(JSON.stringify({ ...handedOn, outcome, followUps: followUps.map(({ tool, fate }) => ({ tool, fate })) }));

@@ -6,8 +6,8 @@ import { Ajv2019 } from 'ajv/dist/2019.js';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { isObject, type Json } from './directive.ts';
 
-/** Schema and arguments together: so many characters of JSON, and so many levels. */
-const BOUNDS = { size: 1_000_000, depth: 64 };
+/** The most characters of JSON, schema and arguments together. */
+const SIZE = 1_000_000;
 const MARK = 'tool-chaining: check these arguments';
 
 const OPTIONS: Options = {
@@ -36,6 +36,7 @@ export function invalid(schema: unknown, args: unknown): string | undefined {
     ajv.removeKeyword('id'); // a keyword of draft-04, which later dialects ignore
     // Nothing is fetched: a reference that leads out of the schema cannot be resolved, and throws.
     const check = ajv.compile(schema as Json);
+    if (check.schemaEnv.$async) return 'the schema is asynchronous'; // a promise would pass for true
     return check(args) ? undefined : ajv.errorsText(check.errors, { dataVar: 'arguments' });
   } catch (error) {
     return `they cannot be validated: ${error instanceof Error ? error.message : String(error)}`;
@@ -50,8 +51,8 @@ let idle: Worker | undefined;
  *
  * A pattern, a list or a nest of references can keep a validator busy for ever, and nothing stops it
  * in its own thread. A linear-time engine such as RE2 would cure the patterns alone, and refuse the
- * look-aheads that ECMA-262 allows. So a thread does the work, with a limited heap, and is killed when
- * its time is up. Its time starts when it does, so that a busy machine does not decide.
+ * look-aheads that ECMA-262 allows. So a thread does the work, with a limited heap and stack, and is
+ * killed when its time is up. Its time starts when it does, so that a busy machine does not decide.
  */
 export async function invalidWithin(schema: unknown, args: unknown, milliseconds = 2_000): Promise<string | undefined> {
   let text: string;
@@ -60,9 +61,8 @@ export async function invalidWithin(schema: unknown, args: unknown, milliseconds
   } catch {
     return 'they are nested too deeply to be validated';
   }
-  if (text.length > BOUNDS.size) return 'they, and their schema, are too large to be validated';
-  if (depth(text) > BOUNDS.depth) return 'they, or their schema, are nested too deeply to be validated';
-  const options = { workerData: MARK, resourceLimits: { maxOldGenerationSizeMb: 128 } };
+  if (text.length > SIZE) return 'they, and their schema, are too large to be validated';
+  const options = { workerData: MARK, resourceLimits: { maxOldGenerationSizeMb: 128, stackSizeMb: 4 } };
   const worker = idle ?? new Worker(new URL(import.meta.url), options);
   idle = undefined;
   worker.ref();
@@ -86,21 +86,11 @@ export async function invalidWithin(schema: unknown, args: unknown, milliseconds
     clearTimeout(timer);
     for (const event of ['error', 'exit', 'message']) worker.removeAllListeners(event);
     worker.on('error', () => undefined); // whatever becomes of it now, it has done its work
+    worker.once('exit', () => (idle = idle === worker ? undefined : idle));
     worker.unref();
     if (answered && !idle) idle = worker;
     else void worker.terminate();
   }
-}
-
-/** Returns how deeply lists and objects stand in each other in a JSON text. */
-function depth(text: string): number {
-  let deepest = 0;
-  let open = 0;
-  for (const [mark] of text.replace(/"(?:[^"\\]|\\.)*"/g, '').matchAll(/[[\]{}]/g)) {
-    open += mark === '[' || mark === '{' ? 1 : -1;
-    deepest = Math.max(deepest, open);
-  }
-  return deepest;
 }
 
 if (workerData === MARK) {

@@ -47,8 +47,6 @@ export interface ChainOptions {
   request?: RequestOptions;
   /** `_meta` of each call of the chain, such as who calls. */
   meta?: Json;
-  /** How many `notifications/tools/list_changed` have arrived, where the host counts them (TC-C-43). */
-  listChanges?: () => number;
 }
 
 export type Outcome =
@@ -86,7 +84,7 @@ class End extends Error {
 
 /** Makes a call and follows its chain to the end. Whatever happens, what came back is in the answer (TC-C-25). */
 export async function callWithChaining(client: ChainClient, first: Params, options: ChainOptions = {}): Promise<Chain> {
-  const { limit = 5, totalTime = 300_000, listChanges = () => 0 } = options;
+  const { limit = 5, totalTime = 300_000 } = options;
   const modern = client.getProtocolEra() === 'modern';
   const late = AbortSignal.timeout(totalTime);
   const signal = options.signal ? AbortSignal.any([options.signal, late]) : late;
@@ -106,7 +104,6 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
     if (!['complete', 'input_required'].includes(resultType(result)))
       throw new End('failed', 'the type of the result is not known');
     chain.results.push(result);
-    signal.throwIfAborted();
     return result;
   }
 
@@ -142,25 +139,22 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
   /** Goes down the table of outcomes; returns if the follow-up call is to be made. */
   async function check(next: FollowUp): Promise<void> {
     if (chain.results.length >= limit) throw new End('limit_reached', `a chain has at most ${limit} calls`);
-    let changes: number;
-    do {
-      changes = listChanges();
-      const tool = await find(next.tool);
-      const why = await inTime(invalidWithin(tool.inputSchema, next.arguments));
-      if (why !== undefined) throw new End('invalid_arguments', why);
-      if (made.has(callKey(next.tool, next.arguments))) throw new End('cycle', 'the chain has made this call');
-      if (!visible(tool)) throw new End('declined', 'the tool is hidden from the model');
-      if (modern && !options.followUnadvertised && !declares(client.getServerCapabilities(), true))
-        throw new End('declined', 'the server did not advertise the extension');
-      if (!(await allowed({ tool, arguments: next.arguments, ...(next.title && { title: next.title }) })))
-        throw new End('declined', 'the policy or the user did not agree');
-    } while (changes !== listChanges());
+    const tool = await find(next.tool);
+    const why = await inTime(invalidWithin(tool.inputSchema, next.arguments));
+    if (why !== undefined) throw new End('invalid_arguments', why);
+    if (made.has(callKey(next.tool, next.arguments))) throw new End('cycle', 'the chain has made this call');
+    if (!visible(tool)) throw new End('declined', 'the tool is hidden from the model');
+    if (modern && !options.followUnadvertised && !declares(client.getServerCapabilities(), true))
+      throw new End('declined', 'the server did not advertise the extension');
+    if (!(await allowed({ tool, arguments: next.arguments, ...(next.title && { title: next.title }) })))
+      throw new End('declined', 'the policy or the user did not agree');
   }
 
   try {
     let previousTool = first.name;
     let result = await call({ ...first, ...(options.meta && { _meta: { ...options.meta, ...first._meta } }) });
     for (;;) {
+      signal.throwIfAborted();
       const complete = resultType(result) === 'complete' && (modern || !('task' in result));
       const next = readDirective(complete ? result._meta : undefined);
       if (next.status === 'absent') return chain;
@@ -169,7 +163,7 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
       const followUp: FollowUp = { tool, arguments: next.arguments, ...(title && { title }), fate: 'not_made' };
       chain.followUps.push(followUp);
       await check(followUp);
-      signal.throwIfAborted();
+      signal.throwIfAborted(); // here, since from here on the call may have been sent
       followUp.fate = 'unknown';
       const { progressToken: _, ...meta } = options.meta ?? {};
       const provenance = { chainId: chain.chainId, level: chain.results.length + 1, previousTool };
