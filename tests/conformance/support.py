@@ -54,12 +54,17 @@ def scenario_of(kind: type[SmallServer]) -> ServerScenario:
     return load_server_scenario(HERE / kind.scenario)
 
 
+VECTORS = "directives"
+"""The script whose cases are the vectors: a third of all."""
+
+
 @cache
-def swift_scripts() -> tuple[ClientScript, ...]:
+def swift_scripts(vectors: bool) -> tuple[ClientScript, ...]:
     """Return the scripts without the cases in which time has to run out."""
     return tuple(
         script.model_copy(update={"cases": cases})
         for script in scripts()
+        if vectors or script.scenario != VECTORS
         if (cases := tuple(case for case in script.cases if not case.context.timeout_seconds))
     )
 
@@ -97,14 +102,19 @@ def examine_client(
     eras: Sequence[Era] = tuple(Era),
     *,
     waits: bool = True,
+    vectors: bool = True,
 ) -> Run:
-    """Judge a client in this process; without what has to be waited for if not `waits`."""
+    """Judge a client in this process.
+
+    Without what has to be waited for if not `waits`, and then, if not `vectors`, without those.
+    """
 
     def run_once(url: str, environment: Any, timeout: float) -> ClientEnd:
         return ClientEnd(*small_client.run(kind, url, environment))
 
-    chosen = scripts() if waits else swift_scripts()
-    return run_client(run_once, chosen, eras, all_checks("client"), 20, lambda what: None)
+    chosen = scripts() if waits else swift_scripts(vectors)
+    checks = all_checks("client")
+    return run_client(run_once, chosen, eras, checks, 20, lambda what: None, jobs=2)
 
 
 def statuses(judgements: Sequence[Judgement]) -> dict[str, str]:
