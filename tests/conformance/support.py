@@ -4,7 +4,10 @@ import contextlib
 import io
 import json
 import signal
+import socket
+import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -79,6 +82,28 @@ def serving(server: Any, required_header: tuple[str, str] | None = None) -> Iter
     http = http_server(server, required_header)
     with running(http) as origin:
         yield f"{origin}/mcp"
+
+
+@contextmanager
+def served_by(*command: str) -> Iterator[str]:
+    """Run a program that serves HTTP on the port that is its last argument; gives the URL."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen([*command, str(port)], stderr=subprocess.DEVNULL)
+    try:
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            assert process.poll() is None
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                break
+            except OSError:
+                time.sleep(0.05)
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        process.terminate()
+        process.wait(20)
 
 
 def examine_server(

@@ -6,10 +6,7 @@ FastMCP comes with the extra `[test]`. The TypeScript SDK needs Node 22 and what
 
 import asyncio
 import importlib.util
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,7 +17,7 @@ from banking_server.conformance.client.run import run_client
 from banking_server.conformance.target.era import Era
 
 from .node_project import MODULES, missing, node
-from .support import HERE, Ended, all_checks, scripts, statuses, suite
+from .support import HERE, Ended, all_checks, scripts, served_by, statuses, suite
 
 fastmcp = pytest.mark.needs_program(
     None if importlib.util.find_spec("fastmcp") else "FastMCP is not installed: pip install fastmcp"
@@ -51,24 +48,8 @@ def warned(run: Ended) -> set[str]:
 
 @fastmcp
 def test_fastmcp_as_server_over_http() -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen([*SERVER, str(port)], stderr=subprocess.DEVNULL)
-    try:
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            assert process.poll() is None
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        url = f"http://127.0.0.1:{port}/mcp"
+    with served_by(*SERVER) as url:
         run = suite("server", "--url", url, "--scenario", SHOP, "--json")
-    finally:
-        process.terminate()
-        process.wait(20)
     assert run.code == 0, run.output
     assert run.report["spec_versions"] == list(Era)
     assert warned(run) == OWED

@@ -1,10 +1,7 @@
 """The implementation in TypeScript, from the text alone: its own tests, and the suite's verdict."""
 
 import shutil
-import socket
 import subprocess
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,7 @@ import pytest
 from banking_server.conformance.target.era import Era
 
 from .node_project import TYPESCRIPT, missing, node
-from .support import Ended, suite
+from .support import Ended, served_by, suite
 
 SPECS = Path(__file__).parents[2] / "specs"
 SOURCE = SPECS / "implementations" / "typescript"
@@ -78,29 +75,7 @@ def test_its_server_over_stdio(project: Path) -> None:
     conformant(run, [Era.MODERN])
 
 
-@pytest.fixture
-def url(project: Path) -> Iterator[str]:
-    """Serve the shop over HTTP; gives its address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [str(node()), str(project / "examples" / "server.ts"), "--http", str(port)]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    try:
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            assert process.poll() is None
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def test_its_server_over_http(project: Path, url: str) -> None:
-    run = suite("server", "--url", url, "--scenario", project / "examples" / "shop.yaml", "--json")
-    conformant(run, list(Era))
+def test_its_server_over_http(project: Path) -> None:
+    scenario = project / "examples" / "shop.yaml"
+    with served_by(str(node()), str(project / "examples" / "server.ts"), "--http") as url:
+        conformant(suite("server", "--url", url, "--scenario", scenario, "--json"), list(Era))
