@@ -130,7 +130,7 @@ def test_a_client_takes_several_runs_in_one_process(tmp_path: Path) -> None:
 CRASHES_ONCE = """
 def before(told):
     (folder / f"{told['context']['case']}.{os.getpid()}").touch()
-    if told["context"]["case"] == "error-result":
+    if told["context"]["case"] == "absent-arguments":
         print("out of luck", file=sys.stderr)
         sys.exit(0)
 """
@@ -151,7 +151,7 @@ def test_a_crash_is_an_error_of_that_run_alone(tmp_path: Path) -> None:
         for each in check["judgements"]
         if each.get("broke_off")
     ]
-    assert set(broken_off) == {"error-result"}
+    assert set(broken_off) == {"absent-arguments"}
 
 
 # Chosen
@@ -172,7 +172,7 @@ def test_one_case_alone(tmp_path: Path) -> None:
         (["--scenario", "folow"], "no scenario 'folow'; did you mean follow"),
         (["--case", "eror-result"], "no case 'eror-result'; did you mean error-result"),
         (["--case", "follow/eror-result"], "did you mean follow/error-result"),
-        (["--case", "error-result", "--scenario", "pages"], "no case 'error-result' in pages"),
+        (["--case", "error-result", "--scenario", "lists"], "no case 'error-result' in lists"),
         (["--jobs", "0"], "Invalid value for '--jobs'"),
     ],
 )
@@ -268,6 +268,20 @@ while time.monotonic() < end:
 """
 
 
+FLOODS_THE_MOCK = """
+import http.client, json, sys, time
+from urllib.parse import urlsplit
+body = json.dumps({"jsonrpc": "2.0", "method": "x", "params": {"text": "x" * 200_000}})
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    connection = http.client.HTTPConnection(urlsplit(sys.argv[-1]).netloc)
+    connection.request("POST", "/mcp", body, {"content-type": "application/json"})
+    connection.getresponse().read()
+    connection.close()
+sys.exit(1)
+"""
+
+
 def peak(*arguments: object) -> int:
     """Bytes that a run of the command took at most."""
     command = [sys.executable, "-c", MEASURED, *map(str, arguments)]
@@ -276,9 +290,13 @@ def peak(*arguments: object) -> int:
     return int(ended.stderr.splitlines()[-1])
 
 
-@pytest.mark.parametrize("how", [(), ("--one-process",)])
-def test_what_a_client_floods_is_not_held(how: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("flood", "how"),
+    [(FLOODS_ITS_OUTPUT, ()), (FLOODS_ITS_OUTPUT, ("--one-process",)), (FLOODS_THE_MOCK, ())],
+    ids=["its output", "its output in one process", "the mock server"],
+)
+def test_what_a_client_floods_is_not_held(flood: str, how: tuple[str, ...]) -> None:
     arguments = ("client", *MODERN, "--case", "error-result", *how, "--")
     quiet = peak(*arguments, sys.executable, "-c", "")
-    flooded = peak(*arguments, sys.executable, "-c", FLOODS_ITS_OUTPUT)
+    flooded = peak(*arguments, sys.executable, "-c", flood)
     assert flooded - quiet < 64 * 1024 * 1024

@@ -4,6 +4,7 @@ It speaks raw HTTP in both eras, and is lenient about everything that is not bei
 down every call and every message; `client.checks` judges them once the client has ended.
 """
 
+import contextlib
 import json
 import select
 import socket
@@ -33,6 +34,14 @@ from banking_server.conformance.message import (
     Json,
     WireMessage,
 )
+from banking_server.conformance.report.keeping import cost
+from banking_server.conformance.target.channel import (
+    MESSAGE_BYTES,
+    Received,
+    Room,
+    TargetFailure,
+    read,
+)
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import same
 
@@ -42,7 +51,16 @@ HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-
 INVALID_PARAMS: Final = -32602
 UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 SESSION: Final = "mock-session"
-BODY_BYTES: Final = 16 * 1024 * 1024
+LOG_BYTES: Final = 8 * 1024 * 1024
+"""About how much memory the messages of one run may take. A client that sends more is refused."""
+OVERHEAD_BYTES: Final = 1000
+"""About how much memory a message takes besides its content."""
+FETCHED: Final = 1000
+"""Paths that are noted, of documents that were asked for."""
+READERS: Final = 4
+"""Messages that are read at a time, however many connections a client opens."""
+LINE_BYTES: Final = 1024
+"""The longest line between the chunks of a body."""
 ENDPOINT: Final = "/mcp"
 CANCEL: Final = "/cancel"
 """Where a client waits to be told that the user cancels."""
@@ -61,6 +79,8 @@ class Operation:
     meta: Json
     authorization: str | None = None
     """The header of its first request."""
+    request: WireMessage | None = None
+    """Its first request, as it came."""
     answered: bool = False
     """Whether its result or error has been sent, or its answer was broken off or held for good."""
     result: Json | None = None
@@ -93,8 +113,21 @@ class Log:
     waits_for_cancel: bool = False
     """Whether the client asked to be told that the user cancels."""
     messages: list[WireMessage] = field(default_factory=list[WireMessage])
+    room: Room = field(default_factory=lambda: Room(LOG_BYTES))
+    """For the messages, of both sides."""
+    flooded: bool = False
+    """Whether the client sent more than there is room for."""
     refused_method: str | None = None
     """The method of a request that came in another era's protocol."""
+
+    def note(self, message: WireMessage, size: int | None = None) -> bool:
+        """Note a message of about `size` bytes. Returns False if there is no room left for it."""
+        taken = (cost(message.body) if size is None else size) + OVERHEAD_BYTES
+        if self.flooded or not self.room.takes(taken):
+            self.flooded = True
+            return False
+        self.messages.append(message)
+        return True
 
     def client_capabilities(self) -> list[Json]:
         """Return the capabilities that the client declared: one for each declaration."""
@@ -137,6 +170,7 @@ class MockServer:
             self._tools = script.other_server.tools
             self._answers = script.other_server.answers
         self._lock = threading.Lock()
+        self.reading = threading.BoundedSemaphore(READERS)
         self._waiting: dict[str, threading.Event] = {}
         self._elicits = False
         """Whether the client declared that it can be asked."""
@@ -184,7 +218,8 @@ class MockServer:
     def document(self, path: str) -> Json | None:
         """Return the document at `path`, or None, and note that it was asked for."""
         with self._lock:
-            self.log.fetched.append(path)
+            if len(self.log.fetched) < FETCHED:
+                self.log.fetched.append(path)
         return self._documents.get(path)
 
     def wait_for_cancel(self) -> None:
@@ -192,10 +227,14 @@ class MockServer:
         self.log.waits_for_cancel = True
         self._cancel.wait(self._patience)
 
-    def receive(self, message: Json, exchange: "_Exchange") -> None:
+    def receive(self, received: Received, exchange: "_Exchange") -> None:
         """Handle one JSON-RPC message, answering through `exchange`."""
+        message = received.body
         with self._lock:
-            self.log.messages.append(WireMessage("client", message))
+            has_room = self.log.note(WireMessage("client", message), received.size)
+        if not has_room:
+            exchange.refuse()
+            return
         if "method" not in message:
             event = self._waiting.get(str(message.get("id")))
             if event is not None:
@@ -359,8 +398,14 @@ class MockServer:
             tool = str(params.get("name"))
             if len(operations) == 1 and _is_again(operations[0], tool, arguments):
                 operations.clear()
+            requests = [each for each in self.log.messages if each.body.get("params") is params]
             operation = Operation(
-                len(operations) + 1, tool, arguments, _meta(params), authorization
+                len(operations) + 1,
+                tool,
+                arguments,
+                _meta(params),
+                authorization,
+                requests[-1] if requests else None,
             )
             operations.append(operation)
             return operation, 0
@@ -382,7 +427,7 @@ class MockServer:
             },
         }
         with self._lock:
-            self.log.messages.append(WireMessage("server", question))
+            self.log.note(WireMessage("server", question))
         exchange.stream(question)
         event.wait(self._patience)
 
@@ -404,7 +449,7 @@ class MockServer:
 
     def _send(self, message: Json, exchange: "_Exchange", status: int = 200) -> None:
         with self._lock:
-            self.log.messages.append(WireMessage("server", message))
+            self.log.note(WireMessage("server", message))
         new_session = self._era is Era.LEGACY and "protocolVersion" in message.get("result", {})
         exchange.answer(message, status, {"mcp-session-id": SESSION} if new_session else {})
 
@@ -438,6 +483,11 @@ class _Exchange:
             self._handler.send_error(500)
         else:
             self._begin_stream()
+
+    def refuse(self) -> None:
+        """Say that nothing more is taken, and hang up."""
+        self._handler.close_connection = True
+        self._handler.send_error(429)
 
     def accepted(self) -> None:
         self._handler.send_response(202)
@@ -504,18 +554,19 @@ class _Handler(BaseHTTPRequestHandler):
         return cast(_HttpServer, self.server).mock
 
     def do_POST(self) -> None:
-        body = self._body()
-        if body is None or self.path.partition("?")[0] != ENDPOINT:
-            self._plain(400 if body is None else 404)
+        if self.path.partition("?")[0] != ENDPOINT:
+            self.close_connection = True  # What it holds is not read.
+            self._plain(404)
             return
-        try:
-            message = json.loads(body)
-        except ValueError:
-            message = None
-        if not isinstance(message, dict):
+        received: Received | None = None
+        with self._mock.reading, contextlib.suppress(TargetFailure, ValueError):
+            body = self._body()
+            received = None if body is None else read(body)
+        if received is None:
+            self.close_connection = True
             self._plain(400)
             return
-        self._mock.receive(message, _Exchange(self))
+        self._mock.receive(received, _Exchange(self))
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
@@ -541,14 +592,16 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _body(self) -> bytes | None:
         if self.headers.get("transfer-encoding", "").lower() == "chunked":
-            parts: list[bytes] = []
-            while size := int(self.rfile.readline().split(b";")[0], 16):
-                parts.append(self.rfile.read(size))
-                self.rfile.readline()
-            self.rfile.readline()
-            return b"".join(parts)
+            body = b""
+            while size := int(self.rfile.readline(LINE_BYTES).split(b";")[0], 16):
+                if len(body) + size > MESSAGE_BYTES:
+                    return None
+                body += self.rfile.read(size)
+                self.rfile.readline(LINE_BYTES)
+            self.rfile.readline(LINE_BYTES)
+            return body
         length = self.headers.get("content-length", "")
-        if not length.isdigit() or int(length) > BODY_BYTES:
+        if not length.isdigit() or int(length) > MESSAGE_BYTES:
             return None
         return self.rfile.read(int(length))
 

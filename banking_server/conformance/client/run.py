@@ -10,7 +10,8 @@ from typing import Final
 from banking_server.conformance.client.checks import judge_check
 from banking_server.conformance.client.checks.provenance import chain_ids
 from banking_server.conformance.client.evidence import CaseRun
-from banking_server.conformance.client.mock_server import Log, MockServer
+from banking_server.conformance.client.mock_server import LOG_BYTES, Log, MockServer
+from banking_server.conformance.client.places import place_at_fault
 from banking_server.conformance.client.programs import (
     CONTEXT,
     PROTOCOL_VERSION,
@@ -20,16 +21,20 @@ from banking_server.conformance.client.programs import (
 from banking_server.conformance.client.script import Case, ClientScript, ScriptCheck
 from banking_server.conformance.jobs import in_order
 from banking_server.conformance.message import CLIENT_INFO_KEY, Json
-from banking_server.conformance.report.judgement import Judge, Untestable
+from banking_server.conformance.report.judgement import Finding, Judge, Untestable
 from banking_server.conformance.report.keeping import Keeper
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import ClientOutput, Run
 from banking_server.conformance.report.trace import Trace
 from banking_server.conformance.requirements import checks_of, load_checks
+from banking_server.conformance.target.channel import Room
 from banking_server.conformance.target.era import Era
 
 PATIENCE: Final = 2
 """Runs in a row that may exceed their time before the rest is left out."""
+
+RUNS_BYTES: Final = 32 * 1024 * 1024
+"""About how much memory the messages of all runs in one era may take."""
 
 SHOWN_OUTPUT: Final = 16 * 1024
 """Characters of what a client printed in one run that reports keep: the last ones."""
@@ -121,6 +126,7 @@ class _Examination:
         self._progress = progress
         self._trace = trace
         self._keeper = Keeper(Redaction())
+        self._room = Room(RUNS_BYTES)
         self._chain_ids: dict[str, str] = {}
         """Every chain id that was seen, with the run it was first seen in."""
         self._runs: dict[str, CaseRun] = {}
@@ -162,6 +168,14 @@ class _Examination:
             self._left[name] = reason or "the run was not made"
             return
         self._note(case_run)
+        logs = [log for log in (case_run.log, case_run.other) if log is not None]
+        taken = sum(LOG_BYTES - log.room.left for log in logs)
+        if any(log.flooded for log in logs) or not self._room.takes(taken):
+            reason = "the client sent more than the suite keeps"
+            self._left[name] = reason
+            self.run.spoke(era)
+            self.run.broke_off(name, era, reason)
+            return
         if not case_run.log.requests and case.expect.calls:
             self._left[name] = _silence(case_run)
             self.run.broke_off(name, era, _silence(case_run))
@@ -197,7 +211,7 @@ class _Examination:
 
     def forget(self) -> None:
         """Let go of the runs of an era, once all of it is judged."""
-        self._runs, self._left = {}, {}
+        self._runs, self._left, self._room = {}, {}, Room(RUNS_BYTES)
 
     def _run_case(self, script: ClientScript, case: Case, era: Era) -> CaseRun:
         limit = min(self._timeout, case.time_limit or self._timeout)
@@ -292,9 +306,12 @@ def _silence(case_run: CaseRun) -> str:
 
 def _judge(case_run: CaseRun, check: ScriptCheck, judge: Judge) -> None:
     """Make one check of a case, and record what it found."""
+    judged = judge_check(case_run, check)
+    if isinstance(judged, Finding) and not judged.holds and judged.place is None:
+        judged = replace(judged, place=place_at_fault(case_run, check))
     judge.record(
         check.id,
-        judge_check(case_run, check),
+        judged,
         step=case_run.case.name,
         refused=not case_run.end.went_on,
         messages=case_run.log.messages,
