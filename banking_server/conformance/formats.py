@@ -123,7 +123,7 @@ class ValidReading(Strict):
     arguments: Json
     """Compared as RFC 8785 writes them: numbers are doubles."""
     alias: bool
-    """Whether the directive used the deprecated member `name`."""
+    """Whether the directive has the deprecated member `name`."""
     title: Name | None = None
     """Absent where the directive has no title, or one that is ignored."""
 
