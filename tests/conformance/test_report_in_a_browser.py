@@ -117,7 +117,7 @@ def test_a_report_is_read_in_a_browser(browser: Any, tmp_path: Path) -> None:
     for words in ("Servers MUST name only a tool", "What to change", "Expected", "Seen"):
         assert words in article.inner_text()
     marked = article.locator("mark")
-    assert marked.count() == 2  # A line in each of two steps.
+    assert marked.count() == article.locator(".place").count() >= 2  # A line at each place.
     assert HOSTILE.partition("\u202e")[0] in marked.first.inner_text()
     assert reports.report["verdict"] == "nonconformant"
     headings = page.get_by_role("heading").all_inner_texts()
