@@ -75,7 +75,6 @@ def test_the_numbers_of_appendix_b(bits: str, text: str) -> None:
         {1: 2},
         {"a": object()},
     ],
-    ids=ascii,
 )
 def test_what_rfc_8785_cannot_write(value: Any) -> None:
     with pytest.raises(ValueError, match=r"number|surrogate|not a JSON value"):
