@@ -348,8 +348,8 @@ class ConsentsToEverything(SmallClient):
 
 @mutant("hands-on-the-instruction")
 class HandsOnTheInstruction(SmallClient):
-    def is_wording(self, item):
-        return False
+    def is_settled(self, number, results):
+        return number >= len(self.started)
 
 
 @mutant("always-completed")
@@ -851,8 +851,8 @@ class ForgetsWhenTheConnectionBreaks(SmallClient):
 
 @mutant("asks-the-model-to-try-again")
 class AsksTheModelToTryAgain(SmallClient):
-    def was_started(self, number, results):
-        return number < len(results) - 1
+    def is_settled(self, number, results):
+        return number < len(results) - 1 or number >= len(self.started)
 
 
 @mutant("keeps-next-step")
@@ -900,6 +900,12 @@ class IsErrorOfTheFirst(SmallClient):
 class HandsOnTheDirective(SmallClient):
     def handed_on_meta(self, results):
         return dict(results[-1].get("_meta") or {}) if results else {}
+
+
+@mutant("hands-on-the-words-of-the-last")
+class HandsOnTheWordsOfTheLast(SmallClient):
+    def is_settled(self, number, results):
+        return number < len(self.started)
 
 
 @mutant("structured-content-of-the-last")

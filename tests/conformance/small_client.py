@@ -413,17 +413,17 @@ class SmallClient:
         return "failed"
 
     def merged(self, results):
-        """Return the content of all results, without what was said of a call that was started."""
+        """Return the content of all results, without the words about directives."""
         return [
             item
             for number, result in enumerate(results)
             for item in result.get("content", [])
-            if not (self.was_started(number, results) and self.is_wording(item))
+            if not (self.is_settled(number, results) and self.is_wording(item))
         ]
 
-    def was_started(self, number, results):
-        """Whether the call that result `number` asks for was started."""
-        return number < len(self.started)
+    def is_settled(self, number, results):
+        """Whether nobody is to act any more on what result `number` says of a next step."""
+        return True
 
     def is_wording(self, item):
         return (item.get("_meta") or {}).get(ID, {}).get("describes") == "nextTool"

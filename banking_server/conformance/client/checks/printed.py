@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance.client.checks.registry import kind
 from banking_server.conformance.client.evidence import CaseRun
 from banking_server.conformance.client.mock_server import Operation
@@ -120,14 +121,21 @@ def printed_structured_content(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 @kind("printed_no_directive")
 def printed_no_directive(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The printed `_meta` has no `nextTool`."""
+    """The printed `_meta` has no `nextTool`, and `content` no words about one not followed."""
 
     def compare(printed: Json) -> Judged:
         meta = printed.get("_meta")
+        words = [
+            item["text"]
+            for item in _results(case_run)[-1].get("content", [])
+            if IDENTIFIER in item.get("_meta", {})
+        ]
+        texts = [item.get("text") for item in printed["content"] if isinstance(item, dict)]
+        handed_on = [text for text in words if text in texts]
         return Finding(
-            not (isinstance(meta, dict) and "nextTool" in meta),
-            expected="no nextTool in _meta",
-            seen=f"_meta {shown(meta)}",
+            not handed_on and not (isinstance(meta, dict) and "nextTool" in meta),
+            expected="no nextTool in _meta, and no words about one in content",
+            seen=f"text {shown(handed_on[0])}" if handed_on else f"_meta {shown(meta)}",
         )
 
     return _whole(case_run, compare)
