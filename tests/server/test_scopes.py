@@ -269,7 +269,6 @@ METAS: dict[str, Any] = {
     "place null": {IDENTIFIER: None},
     "level as a text": {IDENTIFIER: {**PLACE, "level": "3"}},
     "level zero": {IDENTIFIER: {**PLACE, "level": 0}},
-    "level huge": {IDENTIFIER: {**PLACE, "level": 10**30}},
     "chain too long": {IDENTIFIER: {**PLACE, "chainId": "x" * 129}},
     "chain broken": {IDENTIFIER: {**PLACE, "chainId": "\ud800"}},
     "chain a list": {IDENTIFIER: {**PLACE, "chainId": ["a-chain"]}},
@@ -284,6 +283,14 @@ def test_what_a_call_says_of_its_chain_changes_nothing_but_the_event(bank: Bank,
     with bank.events() as events:
         assert bank.post(call, "bank:read").status_code == 403
     assert events == [refused(PREPARE)]
+
+
+def test_a_level_that_the_trail_cannot_hold_is_left_out(bank: Bank) -> None:
+    call = tool_call(PREPARE)
+    call["params"]["_meta"] = {IDENTIFIER: {**PLACE, "level": 10**30}}
+    with bank.events() as events:
+        assert bank.post(call, "bank:read").status_code == 403
+    assert events == [(*refused(PREPARE)[:3], "a-chain", None, "list_accounts")]
 
 
 def test_a_long_name_of_the_tool_before_is_cut_and_made_safe(bank: Bank) -> None:
