@@ -362,6 +362,7 @@ class Agent:
                 catalog=tool.catalog,
                 on_step=following.told,
                 on_proposal=self._on_proposal,
+                on_end=following.ended,
                 follow_unadvertised=self._follow_unadvertised,
                 stop=stop,
             )
@@ -369,7 +370,6 @@ class Agent:
             chain = failed.result
         finally:
             work.chain = None
-        following.ended(chain)
         if chain.outcome is not Outcome.COMPLETED:
             await self._note(work, ChainStopped(chain.outcome, chain.detail))
         names = {own: offered.name for own, offered in same_server.items()}

@@ -29,7 +29,8 @@ The client half works with any client; of the SDK it needs only the data models 
 - `consent`: does the host allow a follow-up call?
 - `result`: what came of a chain, and the one result that is made of it;
 - `client`: call a tool and follow the chain;
-- `client_extension`: what a client of the SDK declares.
+- `client_extension`: what a client of the SDK declares;
+- `steady_http`: HTTP for a client of the SDK, so that a broken connection loses no result.
 
 All public names can be imported from here. A module is loaded when the first of its names is used,
 so that nobody waits for a half, or for an SDK, that they do not use.
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
         Step,
     )
     from banking_server.chaining.server import ToolChaining, with_next_tool
+    from banking_server.chaining.steady_http import SteadyHttpClient
 
 __all__ = [
     "CLIENT_EXTENSION",
@@ -87,6 +89,7 @@ __all__ = [
     "Outcome",
     "Proposal",
     "Provenance",
+    "SteadyHttpClient",
     "Step",
     "ToolCaller",
     "ToolCatalog",
@@ -118,6 +121,7 @@ _MODULE_OF: Final = {
     "Outcome": "result",
     "Proposal": "consent",
     "Provenance": "provenance",
+    "SteadyHttpClient": "steady_http",
     "Step": "result",
     "ToolCaller": "caller",
     "ToolCatalog": "catalog",

@@ -20,11 +20,12 @@ header mismatch with new headers, and in the rounds of a question to the user. A
 """
 
 import inspect
+import json
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -48,13 +49,16 @@ from banking_server.chaining.provenance import Provenance
 from banking_server.chaining.result import ChainFailed, ChainResult, Outcome, Step
 from banking_server.chaining.values import canonical
 
+REASON: Final = 200
+"""Characters that are told, at most, of what a client's exception says."""
+
 
 class ChainStop:
     """A way to stop chains: pass it as `stop`, and call `stop()` in the same event loop.
 
     A call that is under way is cancelled, and no other is started (TC-C-22). The chain then ends as
     `cancelled`, with the steps that were completed. To pass on a cancellation of the event loop's
-    own needs no `ChainStop`: it ends a chain too, but leaves no result.
+    own needs no `ChainStop`: it ends a chain too, but only `on_end` is then told the result.
     """
 
     def __init__(self) -> None:
@@ -87,6 +91,7 @@ class ChainStop:
 
 OnStep = Callable[[Step], Awaitable[None] | None]
 OnProposal = Callable[[Proposal], Awaitable[None] | None]
+OnEnd = Callable[[ChainResult], None]
 
 
 async def call_tool_with_chaining(
@@ -101,6 +106,7 @@ async def call_tool_with_chaining(
     total_timeout: float | None = None,
     on_step: OnStep | None = None,
     on_proposal: OnProposal | None = None,
+    on_end: OnEnd | None = None,
     meta: dict[str, Any] | None = None,
     follow_unadvertised: bool = False,
     stop: ChainStop | None = None,
@@ -123,6 +129,10 @@ async def call_tool_with_chaining(
         total_timeout: Seconds that the whole chain may take, questions to the user included.
         on_step: Told of each step as soon as its result is there.
         on_proposal: Told of each follow-up call that can be made, before consent is asked for.
+        on_end: Told how the chain ended, whatever ended it: also where this function can neither
+            return nor raise a result, since the task that called it is cancelled. An `mcp.Client`
+            over HTTP cancels the task that entered it when its connection breaks;
+            `SteadyHttpClient` keeps it from that.
         meta: Further members for the `_meta` of every `tools/call`. A `progressToken` goes with
             the first one only.
         follow_unadvertised: Follow directives on revision 2026-07-28 even if the server did not
@@ -155,13 +165,23 @@ async def call_tool_with_chaining(
             result = await chain.run(name, arguments or {})
     except Exception as error:
         if not chain.stop.stopped:
-            reason = str(error) or type(error).__name__
-            if isinstance(error, TimeoutError):
-                reason = "the time allowed for it ran out"
-            detail = f"{chain.doing} failed: {reason}"
-            raise ChainFailed(chain.ended(Outcome.FAILED, detail)) from error
-    # Whatever else is the case, a chain that was stopped is cancelled.
-    return chain.cancelled() if chain.stop.stopped else result
+            failed = chain.failed(error)
+            _end(on_end, failed)
+            raise ChainFailed(failed) from error
+    except BaseException:
+        # Cancelled from outside. That must go on, and can take no result along.
+        _end(on_end, chain.cancelled("its task was cancelled"))
+        raise
+    if chain.stop.stopped:
+        # Whatever else is the case, a chain that was stopped is cancelled.
+        result = chain.cancelled("the chain was stopped")
+    _end(on_end, result)
+    return result
+
+
+def _end(on_end: OnEnd | None, result: ChainResult) -> None:
+    if on_end is not None:
+        on_end(result)
 
 
 @dataclass(frozen=True)
@@ -193,7 +213,7 @@ class _Chain:
     """When the last result arrived, by the clock of the catalog."""
     pending: Directive | None = None
     started: Directive | None = None
-    doing: str = ""
+    doing: str = "the start of the chain"
 
     async def run(self, name: str, arguments: dict[str, Any]) -> ChainResult:
         directive, alias = Directive.model_construct(tool=name, arguments=arguments), False
@@ -210,9 +230,9 @@ class _Chain:
                 return self.ended(end.outcome, end.detail)
 
     async def _call(self, directive: Directive, alias: bool) -> Reading:
-        self.doing = f"the call of {directive.tool!r} (call {len(self.steps) + 1})"
         # A client can send a request before it first waits; a cancelled chain must send none.
         await anyio.lowlevel.checkpoint()
+        self.doing = f"the call of {directive.tool!r} (call {len(self.steps) + 1})"
         self.made.add(_call_key(directive))
         self.pending, self.started = None, directive
         provenance = Provenance(
@@ -309,11 +329,20 @@ class _Chain:
             return _End(Outcome.DECLINED, f"the host did not consent to the call of {tool.name!r}")
         return None
 
-    def cancelled(self) -> ChainResult:
+    def failed(self, error: Exception) -> ChainResult:
+        """Return how the chain ended if a call, or what comes between two calls, raised."""
+        if isinstance(error, TimeoutError):
+            reason = "the time allowed for it ran out"
+        else:
+            # Anybody can have written it: in quotes it cannot be taken for our own words.
+            reason = json.dumps((str(error) or type(error).__name__)[:REASON], ensure_ascii=False)
+        return self.ended(Outcome.FAILED, f"{self.doing} failed: {reason}")
+
+    def cancelled(self, how: str) -> ChainResult:
         done = len(self.steps)
         during = f"during the call of {self.started.tool!r}" if self.started else ""
         after = f"after {done} call{'' if done == 1 else 's'}"
-        return self.ended(Outcome.CANCELLED, f"the chain was stopped {during or after}")
+        return self.ended(Outcome.CANCELLED, f"{how} {during or after}")
 
     def ended(self, outcome: Outcome, detail: str) -> ChainResult:
         return ChainResult(

@@ -15,7 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
 
 from banking_server import __version__
-from banking_server.chaining import CLIENT_EXTENSION
+from banking_server.chaining import CLIENT_EXTENSION, SteadyHttpClient
 
 _TIMEOUT = httpx2.Timeout(30, read=300)
 
@@ -63,13 +63,14 @@ async def connected(
     """Connect to a server by its URL, or by the command that starts it, and declare the extension.
 
     `token` is the bearer token for a URL. `elicitation` answers the server's questions; without it,
-    the server is told that it cannot ask any. Raises ConnectionFailed, but only while connecting.
+    the server is told that it cannot ask any. Raises ConnectionFailed, but only while connecting: a
+    connection that breaks later fails the call that it breaks in, and the client goes on.
     """
     refusals = HttpRefusals()
     async with AsyncExitStack() as stack:
         if isinstance(server, str):
             headers = {"Authorization": f"Bearer {token}"} if token else {}
-            http = httpx2.AsyncClient(
+            http = SteadyHttpClient(
                 headers=headers, timeout=_TIMEOUT, event_hooks={"response": [refusals.note]}
             )
             transport = streamable_http_client(

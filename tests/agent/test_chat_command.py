@@ -14,6 +14,7 @@ import pytest
 from banking_server.cli import main
 
 from ..kit.command import PATIENCE, environment
+from ..kit.cutting import cutting_server
 from ..kit.model import Script, ScriptedModel, Silence, call, scripted_model
 from ..kit.terminal import Terminal
 from . import shop_server
@@ -245,6 +246,25 @@ def test_without_a_terminal_nothing_is_asked(tmp_path: Path, shop: Shop) -> None
     assert "(Not called: buy." in ran.stdout
     assert "you>" not in ran.stdout
     assert [tool for tool, _ in shop.calls()] == ["price"]
+
+
+def test_a_connection_that_breaks_ends_a_call_and_not_the_conversation(tmp_path: Path) -> None:
+    script = [call("begin"), "Nobody knows.", call("go_on"), "Still here."]
+    with scripted_model(script) as model, cutting_server() as (url, called):
+        ran = subprocess.run(
+            [sys.executable, "-m", "banking_server", "chat", "--url", url],
+            input="Begin.\nGo on.\n",
+            capture_output=True,
+            text=True,
+            env=environment(**settings(model, tmp_path)),
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "Nobody knows.\n" in ran.stdout
+    assert "Still here.\n" in ran.stdout
+    assert called == ["begin", "cut", "go_on"]
+    assert "That call was started, and whether it took effect is not known" in model.told
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from banking_server.server.settings import load_settings
 from banking_server.server.tokens import Tokens, load_keys
 
 from ..kit.command import ANY_SERVER, PATIENCE, Cli, run
+from ..kit.cutting import CUTS, cutting_server
 from ..kit.servers import free_port
 from ..kit.terminal import Terminal
 from ..kit.words import FROM_LOCKED, TO_AN_AGENT
@@ -125,6 +126,19 @@ def test_a_server_that_dies_has_said_why(database: Path) -> None:
     said, meant = refused.stderr.splitlines()
     assert said == "banking-server: The bank has no customer 'CUST999'."
     assert meant.startswith("banking-server: Cannot talk to ")
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_a_connection_that_breaks_in_a_chain_loses_nothing(cli: Cli, cut: str) -> None:
+    with cutting_server(cut) as (url, _):
+        failed = cli("call", "begin", "--json", "--url", url)
+    assert failed.code == 1
+    chain = json.loads(failed.out)
+    assert chain["outcome"] == "failed"
+    assert [step["tool"] for step in chain["steps"]] == ["begin"]
+    assert chain["started"] == {"tool": "cut", "arguments": {}}
+    assert "Whether cut took effect is not known." in failed.err
+    assert "Traceback" not in failed.err
 
 
 def test_nobody_to_ask_means_no(cli: Cli, elsewhere: str) -> None:

@@ -1,0 +1,75 @@
+"""HTTP for a client of the SDK: a connection that breaks fails one call, and not the client.
+
+The SDK's Streamable HTTP transport ends, and cancels whoever entered it, when a connection breaks
+before the whole answer to a request is there. A chain could then not say what it has done
+(TC-C-25). `SteadyHttpClient` lets the call raise instead, and the client go on::
+
+    http = SteadyHttpClient(timeout=httpx2.Timeout(30, read=300))
+    transport = streamable_http_client(url, http_client=http)
+    async with http, mcp.Client(transport, extensions=[CLIENT_EXTENSION]) as client:
+        ...
+
+Nothing is sent again.
+"""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import httpx2
+from mcp_types import CONNECTION_CLOSED
+
+_CONNECTING: Final = ("server/discover", "initialize")
+
+
+class SteadyHttpClient(httpx2.AsyncClient):
+    """An HTTP client whose MCP requests are answered with an error if their connection breaks.
+
+    The same holds for a time limit of HTTP's own. While the MCP client connects, what goes wrong
+    is raised as ever.
+    """
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request, as `httpx2.AsyncClient` does; a POST raises no `TransportError`."""
+        if request.method != "POST" or _method(request) in _CONNECTING:
+            return await super().send(request, **options)
+        try:
+            response = await super().send(request, **options)
+        except httpx2.TransportError as error:
+            problem = {"code": CONNECTION_CLOSED, "message": _in_words(error)}
+            return httpx2.Response(
+                502, json={"jsonrpc": "2.0", "id": None, "error": problem}, request=request
+            )
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _SteadyBody(response.stream)
+        return response
+
+
+class _SteadyBody(httpx2.AsyncByteStream):
+    """The body of an answer. If it breaks off, it raises what the SDK's transport can deal with."""
+
+    def __init__(self, body: httpx2.AsyncByteStream) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._body:
+                yield part
+        except httpx2.TransportError as error:
+            raise httpx2.StreamError(_in_words(error)) from error
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+def _method(request: httpx2.Request) -> object:
+    try:
+        message = json.loads(request.content)
+    except (ValueError, httpx2.RequestNotRead):
+        return None
+    return message.get("method") if isinstance(message, dict) else None
+
+
+def _in_words(error: httpx2.TransportError) -> str:
+    reason = str(error) or type(error).__name__
+    return f"the connection failed before the whole answer was there: {reason}"

@@ -1,0 +1,95 @@
+"""A connection that breaks in the middle of a call, over real HTTP."""
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from banking_server.chaining import (
+    CLIENT_EXTENSION,
+    ChainFailed,
+    ChainResult,
+    Fate,
+    Outcome,
+    SteadyHttpClient,
+    call_tool_with_chaining,
+)
+
+from ..kit.cutting import CUTS, cutting_server
+from ..kit.servers import free_port
+from ..kit.words import MODES
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("cut", CUTS)
+async def test_a_cut_connection_fails_the_chain_and_not_the_client(cut: str, mode: str) -> None:
+    with cutting_server(cut) as (url, called):
+        async with SteadyHttpClient() as http:
+            transport = streamable_http_client(url, http_client=http)
+            async with Client(transport, mode=mode, extensions=[CLIENT_EXTENSION]) as client:
+                with pytest.raises(ChainFailed) as failed:
+                    await call_tool_with_chaining(client, "begin")
+                after = await call_tool_with_chaining(client, "go_on")
+
+    chain = failed.value.result
+    assert [step.tool for step in chain.steps] == ["begin"]
+    assert [(call.tool, call.fate) for call in chain.follow_ups] == [("cut", Fate.UNKNOWN)]
+    assert called == ["begin", "cut", "go_on"]
+    assert after.outcome is Outcome.COMPLETED
+
+
+async def test_a_server_that_is_slower_than_http_allows() -> None:
+    async def slow(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ReadTimeout("", request=request)
+
+    async with SteadyHttpClient(transport=httpx2.MockTransport(slow)) as http:
+        response = await http.post("http://slow/mcp", json={"method": "tools/call"})
+
+        assert response.status_code == 502
+        assert "ReadTimeout" in response.json()["error"]["message"]
+        # The SDK tries to connect in another way if it is answered.
+        with pytest.raises(httpx2.ReadTimeout):
+            await http.post("http://slow/mcp", json={"method": "server/discover"})
+        with pytest.raises(httpx2.ReadTimeout):
+            await http.get("http://slow/mcp")
+
+
+async def test_a_server_that_is_not_there_is_no_connection() -> None:
+    async with SteadyHttpClient() as http:
+        transport = streamable_http_client(f"http://127.0.0.1:{free_port()}/mcp", http_client=http)
+        with pytest.RaisesGroup(httpx2.ConnectError, flatten_subgroups=True, allow_unwrapped=True):
+            async with Client(transport):
+                pass
+
+
+async def test_a_plain_client_is_cancelled_and_the_result_is_told_all_the_same() -> None:
+    ended: list[ChainResult] = []
+    with (
+        cutting_server() as (url, _),
+        pytest.RaisesGroup(
+            httpx2.RemoteProtocolError, flatten_subgroups=True, allow_unwrapped=True
+        ),
+    ):
+        async with Client(url, extensions=[CLIENT_EXTENSION]) as client:
+            await call_tool_with_chaining(client, "begin", on_end=ended.append)
+
+    (chain,) = ended
+    assert chain.outcome is Outcome.CANCELLED
+    assert chain.detail == "its task was cancelled during the call of 'cut'"
+    assert [step.tool for step in chain.steps] == ["begin"]
+    assert [(call.tool, call.fate) for call in chain.follow_ups] == [("cut", Fate.UNKNOWN)]
+
+
+async def test_each_chain_tells_once_how_it_ended() -> None:
+    ended: list[ChainResult] = []
+    with cutting_server() as (url, _):
+        async with SteadyHttpClient() as http:
+            transport = streamable_http_client(url, http_client=http)
+            async with Client(transport, extensions=[CLIENT_EXTENSION]) as client:
+                with pytest.raises(ChainFailed) as failed:
+                    await call_tool_with_chaining(client, "begin", on_end=ended.append)
+                good = await call_tool_with_chaining(client, "go_on", on_end=ended.append)
+
+    assert ended == [failed.value.result, good]
