@@ -78,17 +78,19 @@ def advertised(client: ToolCaller) -> bool | None:
     """Return whether the server said that it supports the extension; None if nobody can know.
 
     `mcp.Client` and FastMCP's have `protocol_version` and `server_capabilities`; other clients may
-    have them too. Where they are missing or empty, no server was asked: a client of 2026-07-28 can
-    do without `server/discover`, and one that wraps another protocol stack may know no revision.
-    Such a server cannot be said to lack the extension, so that it is followed as on 2025-11-25,
-    where following needs no advertisement (TC-C-03, TC-C-50).
+    have them too. Where they are missing, no server was asked: a client that wraps another protocol stack may know
+    no revision. Neither was one if an `mcp.Client` was told the revision (`mode`) and no earlier
+    answer (`prior_discover`): it then makes up capabilities, which are empty. Other capabilities
+    that are empty are what the server said.
     """
     revision = getattr(client, "protocol_version", None)
     capabilities = getattr(client, "server_capabilities", None)
     if not isinstance(revision, str) or revision < NEGOTIATED_FROM:
         return None
-    stated = on_the_wire(capabilities) if isinstance(capabilities, BaseModel) else capabilities
-    return has_declared(capabilities, revision) if stated else None
+    told = getattr(client, "mode", None) == revision
+    if capabilities is None or (told and getattr(client, "prior_discover", None) is None):
+        return None
+    return has_declared(capabilities, revision)
 
 
 def awaited(returned: Any, method: str) -> Awaitable[Any]:

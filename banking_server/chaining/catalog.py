@@ -15,6 +15,9 @@ from banking_server.chaining.values import same
 PAGE_LIMIT: Final = 100
 """Pages of `tools/list` that are read at most, so that an endless list cannot hang a chain."""
 
+READINGS: Final = 3
+"""How often a list is read at most that changes while it is read."""
+
 
 @dataclass(frozen=True)
 class ToolList:
@@ -53,15 +56,15 @@ class ToolCatalog:
         self._client = client
         self._clock = clock
         self._kept: ToolList | None = None
-        self._changed_at = clock()
+        self._changes = 0
 
     def now(self) -> float:
         """Return the time by the catalog's clock."""
         return self._clock()
 
     def changed(self) -> None:
-        """Use no list any more whose reading began before now."""
-        self._changed_at = self._clock()
+        """Use no list any more whose reading began before now (TC-C-43)."""
+        self._changes += 1
         self._kept = None
 
     async def list(self) -> list[Tool]:
@@ -85,7 +88,19 @@ class ToolCatalog:
         return await self.read()
 
     async def read(self) -> ToolList:
-        """Read the list from the server, and keep it. Raises as `list` does."""
+        """Read the list from the server, and keep it. Raises as `list` does.
+
+        It is read again if it changes meanwhile. Raises ValueError if that never ends.
+        """
+        for _ in range(READINGS):
+            changes = self._changes
+            read = await self._read_once()
+            if changes == self._changes:
+                self._kept = read
+                return read
+        raise ValueError(f"the list of tools changed each of the {READINGS} times it was read")
+
+    async def _read_once(self) -> ToolList:
         list_tools: Any = self._client.list_tools
         options = {"cache_mode": "refresh"} if _takes_cache_mode(list_tools) else {}
         read_at = self._clock()
@@ -101,10 +116,7 @@ class ToolCatalog:
             if cursor is None or cursor in seen:
                 break
             seen.add(cursor)
-        read = ToolList(tuple(tools), read_at, read_at + min(fresh_ms) / 1000)
-        if read_at >= self._changed_at:
-            self._kept = read
-        return read
+        return ToolList(tuple(tools), read_at, read_at + min(fresh_ms) / 1000)
 
 
 def same_tool(one: Tool | None, other: Tool | None) -> bool:

@@ -33,7 +33,7 @@ from mcp_types import Tool
 
 from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.caller import ToolCaller, advertised, awaited, tool_result
-from banking_server.chaining.catalog import ToolCatalog, same_tool
+from banking_server.chaining.catalog import ToolCatalog
 from banking_server.chaining.consent import ConsentPolicy, FollowNonDestructive, Proposal
 from banking_server.chaining.content import hidden_from_model
 from banking_server.chaining.directive import (
@@ -270,9 +270,9 @@ class _Chain:
         """Return how the chain ends before `directive` is followed, or None if it goes on.
 
         The rows of the table of outcomes are gone through from the limit on (TC-C-27). A list of
-        tools that was read before the directive arrived is read once more if a check fails, and the
-        tool is checked again unless it is still the same (TC-C-13): nobody is asked twice about one
-        thing.
+        tools that was read before the directive arrived is read once more where it could end the
+        chain (TC-C-13). That is so too if its hints could be better: consent may go by them, and it
+        is asked for once, since a person's no stands.
         """
         # Nobody is asked about a chain that is cancelled.
         await anyio.lowlevel.checkpoint()
@@ -284,16 +284,16 @@ class _Chain:
             )
         with anyio.fail_after(self.call_timeout):
             tools = await self.catalog.for_directive(self.arrived)
-        tool = tools.find(directive.tool)
-        end = await self._failed_check(directive, tool)
-        if end is None or tools.read_at >= self.arrived:
-            return end
-        with anyio.fail_after(self.call_timeout):
-            newer = (await self.catalog.read()).find(directive.tool)
-        return end if same_tool(newer, tool) else await self._failed_check(directive, newer)
+        checked = self._checked(directive, tools.find(directive.tool))
+        older = tools.read_at < self.arrived
+        if older and (isinstance(checked, _End) or not _read_only(checked)):
+            with anyio.fail_after(self.call_timeout):
+                tools = await self.catalog.read()
+            checked = self._checked(directive, tools.find(directive.tool))
+        return checked if isinstance(checked, _End) else await self._declined(directive, checked)
 
-    async def _failed_check(self, directive: Directive, tool: Tool | None) -> _End | None:
-        """Return how the chain ends if `tool` is what the server lists under the name."""
+    def _checked(self, directive: Directive, tool: Tool | None) -> _End | Tool:
+        """Return `tool`, which the server lists under the name, or how it ends the chain."""
         if tool is None:
             return _End(
                 Outcome.UNKNOWN_TOOL,
@@ -317,6 +317,10 @@ class _Chain:
                 "the server does not say that it supports tool chaining, and following it all the "
                 "same was not allowed",
             )
+        return tool
+
+    async def _declined(self, directive: Directive, tool: Tool) -> _End | None:
+        """Return how the chain ends if the host does not consent, and None if it does."""
         proposal = Proposal(
             tool,
             directive.arguments,
@@ -363,6 +367,11 @@ async def _tell(listener: Callable[[_News], Awaitable[None] | None] | None, news
     told = None if listener is None else listener(news)
     if inspect.isawaitable(told):
         await told
+
+
+def _read_only(tool: Tool) -> bool:
+    """Return whether the server says of a tool the best that hints can say."""
+    return tool.annotations is not None and tool.annotations.read_only_hint is True
 
 
 def _call_key(directive: Directive) -> tuple[str, str] | None:

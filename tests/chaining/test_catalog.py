@@ -101,26 +101,13 @@ async def test_a_list_that_may_not_be_kept_is_good_for_one_directive(ttl_ms: int
 
 async def test_a_list_that_has_changed_is_not_used() -> None:
     client = FakeClient([tool("a")], lambda *_: result(), ttl_ms=3_600_000)
-    clock = Clock()
-    catalog = ToolCatalog(client, clock=clock)
+    catalog = ToolCatalog(client)
     await found(catalog, "a")
 
     catalog.changed()
     await found(catalog, "a")
     await found(catalog, "a")
     assert len(client.lists) == 2
-
-    # What was being read when the change was told is used once, and not kept.
-    def told_meanwhile(_: str | None) -> ListToolsResult:
-        clock.seconds += 1
-        catalog.changed()
-        return ListToolsResult(tools=[], ttl_ms=3_600_000)
-
-    client.tools = told_meanwhile
-    catalog.changed()
-    await found(catalog, "a")
-    await found(catalog, "a")
-    assert len(client.lists) == 4
 
 
 async def test_all_pages_are_read() -> None:
@@ -279,21 +266,61 @@ async def test_a_list_that_was_read_for_the_directive_is_not_read_again() -> Non
     assert len(client.lists) == 1
 
 
-async def test_nobody_is_asked_twice_about_one_tool() -> None:
+@pytest.mark.parametrize(
+    "hints", [{"readOnlyHint": True}, {"destructiveHint": False}, {"destructiveHint": True}, None]
+)
+async def test_a_person_who_said_no_is_not_asked_twice(hints: dict[str, bool] | None) -> None:
     asked: list[Proposal] = []
+    shown: list[Proposal] = []
 
     class Refusing:
         async def allows(self, proposal: Proposal) -> bool:
             asked.append(proposal)
             return False
 
-    client = FakeClient([tool("b")], a_names_b, ttl_ms=3_600_000)
+    def now(_: str | None) -> ListToolsResult:
+        """Say something else of the tool each time."""
+        changed = tool("b", annotations=hints, description=f"List {len(client.lists)}")
+        return ListToolsResult(tools=[changed], ttl_ms=3_600_000)
+
+    client = FakeClient(now, a_names_b)
     catalog = ToolCatalog(client)
     await catalog.list()
-    chain = await call_tool_with_chaining(client, "a", catalog=catalog, consent=Refusing())
+    chain = await call_tool_with_chaining(
+        client, "a", catalog=catalog, consent=Refusing(), on_proposal=shown.append
+    )
 
     assert chain.outcome is Outcome.DECLINED
-    assert (len(asked), len(client.lists)) == (1, 2)
+    assert asked == shown
+    assert len(asked) == 1
+
+
+async def test_a_list_that_changes_while_it_is_read_is_read_again() -> None:
+    def now(_: str | None) -> ListToolsResult:
+        if len(client.lists) == 1:
+            catalog.changed()
+            return ListToolsResult(tools=[tool("b")], ttl_ms=3_600_000)
+        return ListToolsResult(tools=[tool("c")], ttl_ms=3_600_000)
+
+    client = FakeClient(now, a_names_b)
+    catalog = ToolCatalog(client)
+    chain = await call_tool_with_chaining(client, "a", catalog=catalog)
+
+    assert chain.outcome is Outcome.UNKNOWN_TOOL
+    assert len(client.lists) == 2
+
+
+async def test_a_list_that_changes_for_ever_fails_the_chain() -> None:
+    def now(_: str | None) -> ListToolsResult:
+        catalog.changed()
+        return ListToolsResult(tools=[tool("b")])
+
+    client = FakeClient(now, a_names_b)
+    catalog = ToolCatalog(client)
+    with pytest.raises(ChainFailed, match="changed each of the 3 times"):
+        await call_tool_with_chaining(client, "a", catalog=catalog)
+
+    assert [name for name, _ in client.calls] == ["a"]
 
 
 async def test_a_stale_list_lets_nothing_through() -> None:

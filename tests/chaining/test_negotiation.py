@@ -66,7 +66,7 @@ def test_the_old_era_has_a_second_place(first: Any) -> None:
         (NEW, {"tools": {}, "extensions": {IDENTIFIER: {"version": 0}}}, False),
         (NEW, {"tools": {}, "experimental": {IDENTIFIER: {}}}, False),
         ("2027-01-01", {"tools": {}}, False),
-        (NEW, {}, None),
+        (NEW, {}, False),
         (NEW, None, None),
         (OLD, {"tools": {}}, None),
         (None, {"tools": {}}, None),
@@ -74,7 +74,8 @@ def test_the_old_era_has_a_second_place(first: Any) -> None:
     ],
 )
 def test_what_a_client_knows_of_its_server(revision: Any, capabilities: Any, known: Any) -> None:
-    for stated in (capabilities, capabilities and ServerCapabilities.model_validate(capabilities)):
+    model = None if capabilities is None else ServerCapabilities.model_validate(capabilities)
+    for stated in (capabilities, model):
         client: Any = SimpleNamespace(protocol_version=revision, server_capabilities=stated)
         assert advertised(client) is known
 
