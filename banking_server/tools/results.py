@@ -139,7 +139,9 @@ def temporarily_unavailable(tool: str, error: BaseException) -> CallToolResult:
 def log_incident(called: str, problem: BaseException | str) -> str:
     """Write a failure of ours to the log, and return the incident number to find it by."""
     incident = secrets.token_hex(4)
-    if isinstance(problem, str | DatabaseUnavailable | MaybeDone):  # Words for people, which say all.
+    if isinstance(
+        problem, str | DatabaseUnavailable | MaybeDone
+    ):  # Words for people, which say all.
         logger.error("Incident %s in %r: %s", incident, called, problem)
     else:
         logger.error("Incident %s in %r", incident, called, exc_info=problem)

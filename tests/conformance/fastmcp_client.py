@@ -90,9 +90,9 @@ class Host:
         results = [result.model_dump(by_alias=True, exclude_none=True) for result in self.results]
         content = [
             item
-            for place, result in enumerate(results)
+            for result in results
             for item in result["content"]
-            if place + 1 >= len(self.made) or IDENTIFIER not in item.get("_meta", {})
+            if IDENTIFIER not in item.get("_meta", {})
         ]
         said = "; ".join(f"{each['tool']}: {each['fate']}" for each in follow_ups)
         return {

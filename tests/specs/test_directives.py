@@ -56,7 +56,9 @@ def test_a_vector_agrees_with_the_schema_and_the_rules_beside_it(vector: dict[st
         )
     )
     assert reading["status"] == ("valid" if valid else "malformed")
-    kept = all(Decimal(repr(float(number))) == number for number in numbers(vector.get("text", "{}")))
+    kept = all(
+        Decimal(repr(float(number))) == number for number in numbers(vector.get("text", "{}"))
+    )
     assert vector["emittable"] == (possible and kept and meets("emittedDirective", directive))
     if valid:
         title = directive.get("title")

@@ -66,6 +66,10 @@ CANCEL: Final = "/cancel"
 """Where a client waits to be told that the user cancels."""
 HELD_SECONDS: Final = 4
 """How long an answer is held from a client that does not give its call up."""
+CANCEL_SECONDS: Final = 10
+"""The same for a client that was told that the user cancels, on a busy machine too."""
+ASKING_SECONDS: Final = 1
+"""How long a client that was given `cancelUrl` may take to ask for it, once its call is held."""
 META_TEXT: Final = "the text of _meta stands here"
 
 
@@ -111,7 +115,7 @@ class Log:
     fetched: list[str] = field(default_factory=list[str])
     """Paths of documents that were asked for."""
     waits_for_cancel: bool = False
-    """Whether the client asked to be told that the user cancels."""
+    """Whether the client was told, while its call was held, that the user cancels."""
     messages: list[WireMessage] = field(default_factory=list[WireMessage])
     room: Room = field(default_factory=lambda: Room(LOG_BYTES))
     """For the messages, of both sides."""
@@ -174,6 +178,8 @@ class MockServer:
         self._waiting: dict[str, threading.Event] = {}
         self._elicits = False
         """Whether the client declared that it can be asked."""
+        self._asked = threading.Event()
+        """Set when the client asked to be told that the user cancels."""
         self._cancel = threading.Event()
         """Set when the user cancels: a call whose answer is held has arrived."""
         self._cancelled = threading.Event()
@@ -224,7 +230,7 @@ class MockServer:
 
     def wait_for_cancel(self) -> None:
         """Wait until the user cancels, or the case is over."""
-        self.log.waits_for_cancel = True
+        self._asked.set()
         self._cancel.wait(self._patience)
 
     def receive(self, received: Received, exchange: "_Exchange") -> None:
@@ -375,10 +381,13 @@ class MockServer:
 
         The user cancels as soon as the call has arrived, where the client asked to be told.
         """
-        self._cancel.set()
-        if self._case.context.cancel and not self.log.waits_for_cancel:
-            return False
-        end = time.monotonic() + HELD_SECONDS
+        seconds = HELD_SECONDS
+        if self._case.context.cancel:
+            if not self._asked.wait(ASKING_SECONDS):
+                return False
+            self.log.waits_for_cancel, seconds = True, CANCEL_SECONDS
+            self._cancel.set()
+        end = time.monotonic() + seconds
         while time.monotonic() < end:
             if exchange.is_abandoned() or self._cancelled.wait(0.005):
                 return True
