@@ -5,14 +5,8 @@ from typing import Any
 
 from mcp.types import CallToolResult, TextContent
 
-from banking_server.chaining import Absent, ChainResult, Fate, Outcome, read_directive
-from banking_server.chaining.content import (
-    for_user_alone,
-    in_text,
-    on_the_wire,
-    without_next_step,
-    words_a_directive,
-)
+from banking_server.chaining import ChainResult, Fate, Outcome
+from banking_server.chaining.content import for_user_alone, in_text, on_the_wire
 
 WITHHELD = "[shown to the user, and not to you]"
 """Stands in place of what the model must not see."""
@@ -22,14 +16,14 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
     """Return a chain as one text for the model: the answer to the one call that it made (TC-C-32).
 
     The text has the result of each step, under the name of its tool, and says of each follow-up
-    call what became of it (TC-C-33). The server's own words for a directive are left out, whatever
-    became of it, so that this host alone tells the model of it. They stay only where no directive
-    came with them.
+    call what became of it (TC-C-33). The server's own words for a directive are left out, so that
+    this host alone tells the model of it.
 
     `names` maps the server's own name of a tool to the name that the model knows it by.
     """
     results = [
-        _result_for_model(names.get(step.tool, step.tool), step.result) for step in chain.steps
+        _result_for_model(names.get(step.tool, step.tool), step.without_words())
+        for step in chain.steps
     ]
     if not results:
         return f"No result came: {chain.detail}. Whether it took effect is not known."
@@ -44,18 +38,14 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
 
 
 def _result_for_model(name: str, result: CallToolResult) -> str:
-    has_directive = not isinstance(read_directive(result.meta), Absent)
     texts = [
         WITHHELD if for_user_alone(item) else in_text(item, note=": not shown to you")
         for item in map(on_the_wire, result.content)
-        if not (has_directive and words_a_directive(item))
     ]
     if all(text == WITHHELD for text in texts) and result.structured_content is not None:
         # Text repeats the structured content; the model needs it only if there is no text for it.
-        structured = result.structured_content
-        if has_directive:
-            structured = without_next_step(structured)
-        texts.append(json.dumps(_without_secrets(structured, result), ensure_ascii=False))
+        structured = _without_secrets(result.structured_content, result)
+        texts.append(json.dumps(structured, ensure_ascii=False))
     heading = f"{name} failed" if result.is_error else f"Result of {name}"
     return f"{heading}:\n" + ("\n".join(texts) or "[no content]")
 

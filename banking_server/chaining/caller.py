@@ -78,10 +78,10 @@ def advertised(client: ToolCaller) -> bool | None:
     """Return whether the server said that it supports the extension; None if nobody can know.
 
     `mcp.Client` and FastMCP's have `protocol_version` and `server_capabilities`; other clients may
-    have them too. Where they are missing, no server was asked: a client that wraps another protocol stack may know
-    no revision. Neither was one if an `mcp.Client` was told the revision (`mode`) and no earlier
-    answer (`prior_discover`): it then makes up capabilities, which are empty. Other capabilities
-    that are empty are what the server said.
+    have them too. Where they are missing, no server was asked: a client that wraps another protocol
+    stack may know no revision. Neither was one if an `mcp.Client` was told the revision (`mode`)
+    and no earlier answer (`prior_discover`): it then makes up capabilities, which are empty. Other
+    capabilities that are empty are what the server said.
     """
     revision = getattr(client, "protocol_version", None)
     capabilities = getattr(client, "server_capabilities", None)

@@ -125,8 +125,12 @@ async def call_tool_with_chaining(
         catalog: The server's tools, if the caller keeps them from one chain to the next.
         call_timeout: Seconds that each request may take. It is passed on to `client.call_tool`,
             which keeps it: only the client can tell a slow server from a user who is being asked.
-            Reading the tool list counts as one request, and is ended here.
-        total_timeout: Seconds that the whole chain may take, questions to the user included.
+            Reading the tool list counts as one request, and is ended here. A list that an
+            `mcp.Client` reads by itself, to check the structured content of a tool that was not
+            listed before, has only the client's own `read_timeout_seconds`.
+        total_timeout: Seconds that the whole chain may take, questions to the user included, and
+            whatever the client does. None means no limit from here: pass one wherever nobody
+            watches who could stop the chain (TC-C-23).
         on_step: Told of each step as soon as its result is there.
         on_proposal: Told of each follow-up call that can be made, before consent is asked for.
         on_end: Told how the chain ended, whatever ended it: also where this function can neither

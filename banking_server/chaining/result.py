@@ -50,6 +50,28 @@ class Step:
     title: str | None = None
     """What the directive that led to this call says about it to the user. Never for a model."""
 
+    def without_words(self) -> CallToolResult:
+        """Return the result without a directive, and without the words about one (TC-C-35).
+
+        An item that is marked as such words goes by its mark alone. `nextStep` goes where it stands
+        beside a directive, and on every later step, whose schema nobody above the chain knows.
+        """
+        meta = self.result.meta or {}
+        structured = self.result.structured_content
+        return self.result.model_copy(
+            update={
+                "content": [
+                    block
+                    for block in self.result.content
+                    if not words_a_directive(on_the_wire(block))
+                ],
+                "structured_content": without_next_step(structured)
+                if self.level > 1 or META_KEY in meta
+                else structured,
+                "meta": {key: value for key, value in meta.items() if key != META_KEY} or None,
+            }
+        )
+
 
 class Fate(StrEnum):
     """What became of a follow-up call."""
@@ -119,20 +141,16 @@ class ChainResult:
     @property
     def content(self) -> list[ContentBlock]:
         """The content of all steps in order, so that nothing said to the user is lost (TC-C-24)."""
-        return [block for step in self.steps for block in self.said(step)]
+        return [block for step in self.steps for block in self.handed_on(step).content]
 
-    def said(self, step: Step) -> list[ContentBlock]:
-        """Return the content of one of the steps.
+    def handed_on(self, step: Step) -> CallToolResult:
+        """Return the result of one of the steps as it may be handed on.
 
-        Only one thing is left out: the item that says a directive in words, if a call was started
-        on that directive, whatever became of the call (TC-C-26).
+        It is the result that came, unless a call was started on its directive. The directive and
+        the words about it are then left out, whatever became of the call (TC-C-26).
         """
-        return _unworded(step.result.content) if self._started_by(step) else step.result.content
-
-    def structured(self, step: Step) -> Any:
-        """Return the structured content of one of the steps, without `nextStep` as in `said`."""
-        started = self._started_by(step)
-        return _structured(step.result) if started else step.result.structured_content
+        started = step.level < len(self.steps) or self.started is not None
+        return step.without_words() if started else step.result
 
     def merged(self) -> CallToolResult:
         """Return the chain as the one result of the one call that a model or a client made.
@@ -147,10 +165,10 @@ class ChainResult:
         """
         if not self.steps:
             raise ValueError("no call of this chain was completed")
-        first, *others = self.steps
-        content = _unworded(first.result.content)
-        for step in others:
-            content += _unworded(step.result.content) or _as_text(step.result)
+        first, *others = [step.without_words() for step in self.steps]
+        content = [*first.content]
+        for result in others:
+            content += result.content or _as_text(result)
         words = [follow_up.in_words() for follow_up in self.follow_ups]
         if self.outcome is Outcome.MALFORMED_DIRECTIVE:
             words.append(f"A next step of the server's could not be taken: {self.detail}.")
@@ -162,19 +180,9 @@ class ChainResult:
                     annotations=Annotations(audience=["assistant"]),
                 )
             )
-        meta = {key: value for key, value in (first.result.meta or {}).items() if key != META_KEY}
-        return first.result.model_copy(
-            update={
-                "content": content,
-                "structured_content": _structured(first.result),
-                "is_error": self.steps[-1].result.is_error,
-                "meta": meta or None,
-            }
+        return first.model_copy(
+            update={"content": content, "is_error": self.steps[-1].result.is_error}
         )
-
-    def _started_by(self, step: Step) -> bool:
-        """Return whether a call was started on the directive of this step."""
-        return step.level < len(self.steps) or self.started is not None
 
 
 class ChainFailed(Exception):
@@ -188,21 +196,9 @@ class ChainFailed(Exception):
         self.result = result
 
 
-def _unworded(content: list[ContentBlock]) -> list[ContentBlock]:
-    return [block for block in content if not words_a_directive(on_the_wire(block))]
-
-
-def _structured(result: CallToolResult) -> Any:
-    """Return structured content without the words. Beside no directive, `nextStep` is none."""
-    has_directive = META_KEY in (result.meta or {})
-    return (
-        without_next_step(result.structured_content) if has_directive else result.structured_content
-    )
-
-
 def _as_text(result: CallToolResult) -> list[ContentBlock]:
-    """Return structured content as text, where no content says the same."""
-    structured = _structured(result)
+    """Return structured content as text, for a result that says nothing else."""
+    structured = result.structured_content
     if structured is None:
         return []
     return [TextContent(type="text", text=json.dumps(structured, ensure_ascii=False))]

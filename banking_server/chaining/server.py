@@ -19,7 +19,12 @@ from mcp_types import (
 from pydantic import BaseModel
 
 from banking_server.chaining.arguments import argument_problem, undeclared_arguments
-from banking_server.chaining.content import hidden_from_model, on_the_wire, words_a_directive
+from banking_server.chaining.content import (
+    hidden_from_model,
+    on_the_wire,
+    without_next_step,
+    words_a_directive,
+)
 from banking_server.chaining.directive import (
     IDENTIFIER,
     MAX_TITLE,
@@ -150,7 +155,7 @@ class ToolChaining(Extension):
         kept = {key: member for key, member in meta.items() if key != META_KEY}
         if isinstance(checked, _Unfit):
             logger.error("Dropped the directive of tool %r: %s", params.name, checked.reason)
-            return _changed(result, meta=kept or None)
+            return _changed(_without_next_step(result), meta=kept or None)
         # Only the defined members of the directive go out (TC-S-11).
         words = [] if client_declared(ctx) else [in_words(checked)]
         return _changed(result, meta={**kept, META_KEY: checked.to_wire()}, words=words)
@@ -239,6 +244,19 @@ async def _listed(server: MCPServer[Any], name: str) -> tuple[dict[str, Any], ob
         return None if tool is None else (tool.parameters, tool.meta)
     tools = await server.list_tools()
     return next(((tool.input_schema, tool.meta) for tool in tools if tool.name == name), None)
+
+
+def _without_next_step(result: _AnyResult) -> _AnyResult:
+    """Return the result of a dropped directive without the copy in its structured content."""
+    if isinstance(result, dict):
+        structured = result.get("structuredContent")
+        kept = without_next_step(structured)
+        return result if kept is structured else {**result, "structuredContent": kept}
+    if not isinstance(result, CallToolResult):
+        return result
+    return result.model_copy(
+        update={"structured_content": without_next_step(result.structured_content)}
+    )
 
 
 def _changed(

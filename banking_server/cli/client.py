@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from mcp.client.stdio import StdioServerParameters
 
     from banking_server.chaining import ChainResult
+
+TIME_LIMIT: Final = 600
+"""Seconds that `call` gives a whole chain if nobody watches it."""
 
 TOKEN_VARIABLE = "BANKING_TOKEN"  # noqa: S105 - its name, not its value
 
@@ -78,6 +81,15 @@ def call(
         int | None,
         typer.Option(min=1, help="Calls at most, the first one included. Default: 5."),
     ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(
+            min=1,
+            metavar="SECONDS",
+            help="Seconds that the whole chain may take, your own answers included. Default: "
+            f"{TIME_LIMIT} without a terminal; in one, no limit but your Ctrl-C.",
+        ),
+    ] = None,
     yes: Annotated[
         bool,
         typer.Option("--yes", help="Follow to tools that may destroy something, without asking."),
@@ -107,6 +119,7 @@ def call(
                 parsed,
                 as_json=as_json,
                 max_calls=max_calls,
+                time_limit=time_limit,
                 yes=yes,
                 follow_unadvertised=follow_unadvertised,
                 trust_hints=not distrust_hints,
@@ -122,6 +135,7 @@ async def _call(
     *,
     as_json: bool,
     max_calls: int | None,
+    time_limit: float | None,
     yes: bool,
     follow_unadvertised: bool,
     trust_hints: bool,
@@ -147,6 +161,8 @@ async def _call(
         follow_all=yes,
         trust_hints=trust_hints,
     )
+    if time_limit is None and questions is None:
+        time_limit = TIME_LIMIT  # Nobody is here who could lose patience (TC-C-23).
     stop = ChainStop()
     token = os.environ.get(TOKEN_VARIABLE)
     async with connected(server, token=token, elicitation=questions) as (client, refusals):
@@ -159,6 +175,7 @@ async def _call(
                     arguments,
                     limit=DEFAULT_LIMIT if max_calls is None else max_calls,
                     consent=narrator,
+                    total_timeout=time_limit,
                     on_step=narrator.told,
                     on_proposal=narrator.proposed,
                     follow_unadvertised=follow_unadvertised,
@@ -208,7 +225,9 @@ def _as_json(result: "ChainResult") -> dict[str, Any]:
                 "arguments": step.arguments,
                 "deprecatedAlias": step.deprecated_alias,
                 "title": step.title,
-                "result": step.result.model_dump(mode="json", by_alias=True, exclude_none=True),
+                "result": result.handed_on(step).model_dump(
+                    mode="json", by_alias=True, exclude_none=True
+                ),
             }
             for step in result.steps
         ],

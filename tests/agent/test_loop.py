@@ -363,8 +363,8 @@ async def test_the_model_never_reads_a_directive_or_the_words_for_one(consent: b
     assert "nextTool" not in s.model.told
 
 
-async def test_words_without_a_directive_are_all_that_tells_of_the_next_step() -> None:
-    """Some clients and proxies lose the directive and keep the words."""
+async def test_words_go_by_their_mark_even_without_a_directive() -> None:
+    """Some clients and proxies lose the directive and keep the words (TC-C-35)."""
 
     class Losing(Client):
         async def call_tool(self, *args: Any, **kwargs: Any) -> Any:
@@ -375,7 +375,8 @@ async def test_words_without_a_directive_are_all_that_tells_of_the_next_step() -
     with scripted_model([call("clear_out"), "Shall I burn it?"]) as model:
         async with Endpoint(settings(model.url)) as endpoint, Losing(shop) as client:
             await Agent(endpoint, await Toolbox.gather({"shop": client})).ask("Clear out.")
-    assert "Next step" in model.last_message()
+    assert "Result of clear_out" in model.last_message()
+    assert "Next step" not in model.last_message()
 
 
 # --- a follow-up call whose answer was lost -------------------------------------------------------

@@ -211,6 +211,7 @@ TEXT = {"type": "text", "text": "one"}
         ({"content": [TEXT], "resultType": "complete", "_meta": {META_KEY: GOOD}}, True),
         ({"content": [], "_meta": {META_KEY: GOOD}}, False),
         ({"content": [TEXT], "_meta": {META_KEY: {"tool": "nowhere"}, "by": 1}}, False),
+        ({"content": [TEXT], "structuredContent": {"n": 1}, "_meta": {META_KEY: 5}}, False),
         ({"content": [TEXT], "resultType": "task", "_meta": {META_KEY: GOOD}}, False),
         ({"content": [TEXT], "task": {"taskId": "t"}, "_meta": {META_KEY: GOOD}}, False),
         ({"content": [TEXT]}, None),
@@ -255,6 +256,28 @@ async def test_nobody_is_told_a_bad_directive_in_words(undeclared: Peer) -> None
     assert result.is_error
     assert META_KEY not in (result.meta or {})
     assert texts(result) == ["one", "two"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_dropped_directive_leaves_no_copy_of_itself(mode: str) -> None:
+    nowhere = {"tool": "nowhere", "arguments": {}}
+    chaining = ToolChaining()
+    mcp: MCPServer[Any] = MCPServer("three", extensions=[chaining])
+    chaining.bind(mcp)
+
+    @mcp.tool()
+    async def emit() -> CallToolResult:
+        return CallToolResult(
+            content=[TextContent(type="text", text="one")],
+            structured_content={"n": 1, "nextStep": nowhere},
+            _meta={META_KEY: nowhere},
+        )
+
+    async with connect(mcp, "memory", mode) as peer:
+        result = await peer.client.call_tool("emit", {})
+
+    assert result.structured_content == {"n": 1}
+    assert "nowhere" not in str(result)
 
 
 async def test_no_meta_is_left_behind(declared: Peer) -> None:

@@ -54,7 +54,9 @@ def test_everything_as_json(cli: Cli, elsewhere: str) -> None:
     assert chain["outcome"] == "limit_reached"
     assert chain["pending"] == {"tool": "count", "arguments": {"number": 3}}
     first, second = chain["steps"]
-    assert first["result"]["_meta"]["nextTool"] == {"tool": "count", "arguments": {"number": 2}}
+    # What a call was started on is not said a second time; what is pending still is.
+    assert "nextTool" not in first["result"].get("_meta", {})
+    assert second["result"]["_meta"]["nextTool"] == chain["pending"]
     assert (second["level"], second["tool"], second["arguments"]) == (2, "count", {"number": 2})
     assert second["result"]["content"][0]["text"] == "That makes 2."
     assert "1. count" in called.err
@@ -128,6 +130,14 @@ def test_a_server_that_dies_has_said_why(database: Path) -> None:
     assert meant.startswith("banking-server: Cannot talk to ")
 
 
+def test_time_is_bounded(cli: Cli) -> None:
+    with cutting_server("silent") as (url, called):
+        failed = cli("call", "begin", "--json", "--time-limit", "1", "--url", url)
+    assert failed.code == 1
+    assert called == ["begin", "cut"]
+    assert "the time allowed for it ran out" in json.loads(failed.out)["detail"]
+
+
 @pytest.mark.parametrize("cut", CUTS)
 def test_a_connection_that_breaks_in_a_chain_loses_nothing(cli: Cli, cut: str) -> None:
     with cutting_server(cut) as (url, _):
@@ -136,7 +146,10 @@ def test_a_connection_that_breaks_in_a_chain_loses_nothing(cli: Cli, cut: str) -
     chain = json.loads(failed.out)
     assert chain["outcome"] == "failed"
     assert [step["tool"] for step in chain["steps"]] == ["begin"]
-    assert chain["started"] == {"tool": "cut", "arguments": {}}
+    assert chain["started"] == {"tool": "cut", "arguments": {}, "title": "Cut it"}
+    assert "nextTool" not in str(chain["steps"])
+    assert "nextStep" not in str(chain["steps"])
+    assert "Call cut next." not in str(chain["steps"])
     assert "Whether cut took effect is not known." in failed.err
     assert "Traceback" not in failed.err
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 CUTS = ("closed", "reset", "truncated")
@@ -19,9 +19,11 @@ _NAMES = ("begin", "cut", "go_on")
 def cutting_server(cut: str = "closed") -> Iterator[tuple[str, list[str]]]:
     """Serve `begin`, which names `cut` as the next tool, in both eras; `cut` breaks the connection.
 
-    Yields the URL, and the names of the tools that were called.
+    `cut` says how; "silent" is the way of a server that does not answer at all. Yields the URL, and
+    the names of the tools that were called.
     """
     called: list[str] = []
+    ended = Event()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -44,6 +46,8 @@ def cutting_server(cut: str = "closed") -> Iterator[tuple[str, list[str]]]:
             if method == "tools/call":
                 called.append(params["name"])
             if method == "tools/call" and params["name"] == "cut":
+                if cut == "silent":
+                    ended.wait()
                 self._break_off()
                 return
             result = _result(method, params)
@@ -75,6 +79,7 @@ def cutting_server(cut: str = "closed") -> Iterator[tuple[str, list[str]]]:
     try:
         yield f"http://127.0.0.1:{server.server_port}/mcp", called
     finally:
+        ended.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -106,8 +111,13 @@ def _result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
             ]
             return {"ttlMs": 0, "cacheScope": "private", "tools": tools}
         case "tools/call":
-            said = {"content": [{"type": "text", "text": f"{params['name']} was done."}]}
-            if params["name"] == "begin":
-                said["_meta"] = {"nextTool": {"tool": "cut"}}  # type: ignore[assignment]
-            return said
+            done: dict[str, Any] = {"type": "text", "text": f"{params['name']} was done."}
+            if params["name"] != "begin":
+                return {"content": [done]}
+            mark = {"_meta": {"com.example/tool-chaining": {"describes": "nextTool"}}}
+            return {
+                "content": [done, {"type": "text", "text": "Call cut next.", **mark}],
+                "structuredContent": {"nextStep": {"tool": "cut", "arguments": {}}},
+                "_meta": {"nextTool": {"tool": "cut", "title": "Cut it"}},
+            }
     return None
