@@ -1,9 +1,13 @@
 """What the client half needs of a client: two methods, and MCP's JSON as their results."""
 
 import inspect
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
+import anyio
 from mcp_types import CallToolResult, ListToolsResult
 from pydantic import BaseModel, ValidationError
 
@@ -99,6 +103,59 @@ def awaited(returned: Any, method: str) -> Awaitable[Any]:
         kind = type(returned).__name__
         raise TypeError(f"{method} returned {kind} at once: it must be an async method")
     return returned
+
+
+@dataclass
+class Refusal:
+    """What the client's own check of a result raised, and the result, which did arrive."""
+
+    seconds: float | None
+    """How long the check may take."""
+    error: BaseException | None = None
+    result: CallToolResult | None = None
+
+
+_refusal: ContextVar[Refusal | None] = ContextVar("_refusal", default=None)
+
+
+@contextmanager
+def noting_refusal(client: ToolCaller, seconds: float | None) -> Iterator[Refusal]:
+    """Note a result that an `mcp.Client` refuses while the calls inside are made.
+
+    The SDK checks structured content after the result has come. It raises where the check fails,
+    and the result would be lost (TC-C-25). It may also list the tools for it, and would wait for
+    that without end. What the client does for others stays as it is.
+    """
+    _watch(client)
+    refusal = Refusal(seconds)
+    token = _refusal.set(refusal)
+    try:
+        yield refusal
+    finally:
+        _refusal.reset(token)
+
+
+def _watch(client: object) -> None:
+    session = getattr(client, "session", None)
+    check = getattr(session, "validate_tool_result", None)
+    if session is None or check is None or hasattr(check, "watched"):
+        return
+
+    async def watched(name: str, result: CallToolResult) -> None:
+        refusal = _refusal.get()
+        if refusal is None:
+            await check(name, result)
+            return
+        try:
+            with anyio.fail_after(refusal.seconds):
+                await check(name, result)
+        except BaseException as error:
+            refusal.error, refusal.result = error, result
+            raise
+
+    watched.watched = True  # type: ignore[attr-defined]
+    with suppress(AttributeError):  # An object of another kind may have fixed members.
+        session.validate_tool_result = watched
 
 
 def tool_result(returned: Wire) -> CallToolResult:

@@ -25,6 +25,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import anyio
@@ -32,7 +33,13 @@ import anyio.lowlevel
 from mcp_types import Tool
 
 from banking_server.chaining.arguments import argument_problem
-from banking_server.chaining.caller import ToolCaller, advertised, awaited, tool_result
+from banking_server.chaining.caller import (
+    ToolCaller,
+    advertised,
+    awaited,
+    noting_refusal,
+    tool_result,
+)
 from banking_server.chaining.catalog import ToolCatalog
 from banking_server.chaining.consent import ConsentPolicy, FollowNonDestructive, Proposal
 from banking_server.chaining.content import hidden_from_model
@@ -125,9 +132,8 @@ async def call_tool_with_chaining(
         catalog: The server's tools, if the caller keeps them from one chain to the next.
         call_timeout: Seconds that each request may take. It is passed on to `client.call_tool`,
             which keeps it: only the client can tell a slow server from a user who is being asked.
-            Reading the tool list counts as one request, and is ended here. A list that an
-            `mcp.Client` reads by itself, to check the structured content of a tool that was not
-            listed before, has only the client's own `read_timeout_seconds`.
+            Reading the tool list counts as one request, and is ended here. So is the check that an
+            `mcp.Client` makes of structured content, for which it may list the tools too.
         total_timeout: Seconds that the whole chain may take, questions to the user included, and
             whatever the client does. None means no limit from here: pass one wherever nobody
             watches who could stop the chain (TC-C-23).
@@ -244,30 +250,44 @@ class _Chain:
             level=len(self.steps) + 1,
             previous_tool=self.steps[-1].tool if self.steps else None,
         )
-        returned = self.client.call_tool(
-            directive.tool,
-            directive.arguments,
-            read_timeout_seconds=self.call_timeout,
-            meta={**self.meta, **provenance.to_wire()},
-        )
-        # The token was given out for the first call (TC-C-46).
-        self.meta = {key: value for key, value in self.meta.items() if key != "progressToken"}
-        result = tool_result(await awaited(returned, "call_tool"))
-        self.arrived = self.catalog.now()
-        step = Step(
+        step = partial(
+            Step,
             provenance.level,
             directive.tool,
             directive.arguments,
-            result,
-            alias,
-            directive.title,
+            deprecated_alias=alias,
+            title=directive.title,
         )
+        with noting_refusal(self.client, self.call_timeout) as refusal:
+            try:
+                returned = self.client.call_tool(
+                    directive.tool,
+                    directive.arguments,
+                    read_timeout_seconds=self.call_timeout,
+                    meta={**self.meta, **provenance.to_wire()},
+                )
+                # The token was given out for the first call (TC-C-46).
+                self.meta = {k: value for k, value in self.meta.items() if k != "progressToken"}
+                result = tool_result(await awaited(returned, "call_tool"))
+            except BaseException as error:
+                if error is refusal.error and refusal.result is not None:
+                    self.doing = f"the client's check of what {directive.tool!r} returned"
+                    self._arrived(step(result=refusal.result))
+                    if isinstance(error, Exception):
+                        await _tell(self.on_step, self.steps[-1])
+                raise
+        reading = self._arrived(step(result=result))
+        self.doing = f"on_step after the call of {directive.tool!r}"
+        await _tell(self.on_step, self.steps[-1])
+        return reading
+
+    def _arrived(self, step: Step) -> Reading:
+        """Take note of a result, and read its directive."""
+        self.arrived = self.catalog.now()
         self.steps.append(step)
-        reading = read_directive(result.meta)
+        reading = read_directive(step.result.meta)
         self.pending = reading.directive if isinstance(reading, Found) else None
         self.started = None
-        self.doing = f"on_step after the call of {directive.tool!r}"
-        await _tell(self.on_step, step)
         return reading
 
     async def _obstacle(self, directive: Directive) -> _End | None:

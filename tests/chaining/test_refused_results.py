@@ -1,0 +1,101 @@
+"""Results that arrive, and that the SDK's client then refuses: its check of structured content."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.server import Server
+from mcp.types import CallToolResult, ListToolsResult, TextContent
+
+from banking_server.chaining import (
+    META_KEY,
+    ChainFailed,
+    ChainStop,
+    Fate,
+    Outcome,
+    Step,
+    call_tool_with_chaining,
+)
+
+from ..kit.words import MODES
+from .support import never, tool
+
+pytestmark = pytest.mark.anyio
+
+NUMBERS = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+
+async def listed(*_: Any) -> ListToolsResult:
+    return ListToolsResult(tools=[tool("a"), tool("pay", outputSchema=NUMBERS)])
+
+
+def server(list_tools: Callable[..., Awaitable[ListToolsResult]] = listed) -> Server[Any]:
+    """A server whose `a` names `pay`, which does not keep to its output schema."""
+
+    async def call_tool(_: Any, params: Any) -> CallToolResult:
+        return CallToolResult(
+            content=[TextContent(type="text", text=f"{params.name} was done")],
+            structured_content={"n": "seven"},
+            _meta={META_KEY: {"tool": "pay"}} if params.name == "a" else None,
+        )
+
+    return Server("s", on_list_tools=list_tools, on_call_tool=call_tool)
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_result_that_breaks_its_schema_is_kept(mode: str) -> None:
+    told: list[Step] = []
+    async with Client(server(), mode=mode) as client:
+        with pytest.raises(ChainFailed) as failed:
+            await call_tool_with_chaining(
+                client, "a", on_step=told.append, follow_unadvertised=True
+            )
+        # What the client does outside a chain is as before.
+        with pytest.raises(RuntimeError, match="Invalid structured content"):
+            await client.call_tool("pay", {})
+
+    chain = failed.value.result
+    assert chain.detail.startswith("the client's check of what 'pay' returned failed: ")
+    assert [step.tool for step in chain.steps] == ["a", "pay"]
+    assert tuple(told) == chain.steps
+    assert [(call.tool, call.fate) for call in chain.follow_ups] == [("pay", Fate.MADE)]
+    assert "pay was done" in str(chain.content)
+
+
+async def test_a_list_that_hangs_ends_with_the_time_for_a_request() -> None:
+    async with Client(server(never)) as client:
+        with pytest.raises(ChainFailed) as failed, anyio.fail_after(60):
+            await call_tool_with_chaining(client, "a", call_timeout=0.05)
+
+    assert isinstance(failed.value.__cause__, TimeoutError)
+    chain = failed.value.result
+    assert [step.tool for step in chain.steps] == ["a"]
+    assert [(call.tool, call.fate) for call in chain.follow_ups] == [("pay", Fate.NOT_MADE)]
+
+
+async def test_a_list_that_fails_loses_no_result() -> None:
+    async def broken(*_: Any) -> ListToolsResult:
+        raise ConnectionError("no list")
+
+    async with Client(server(broken)) as client:
+        with pytest.raises(ChainFailed) as failed:
+            await call_tool_with_chaining(client, "a")
+
+    assert [step.tool for step in failed.value.result.steps] == ["a"]
+
+
+async def test_a_chain_that_is_stopped_in_the_check_keeps_the_result() -> None:
+    stop = ChainStop()
+
+    async def stopping(*_: Any) -> ListToolsResult:
+        stop.stop()
+        return await never()
+
+    async with Client(server(stopping)) as client:
+        chain = await call_tool_with_chaining(client, "a", stop=stop)
+
+    assert chain.outcome is Outcome.CANCELLED
+    assert [step.tool for step in chain.steps] == ["a"]
+    assert chain.started is None
