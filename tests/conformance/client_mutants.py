@@ -209,6 +209,14 @@ class FollowsToolsList(SmallClient):
         return directive or ("tools" not in result and self.from_list) or None
 
 
+@mutant("follows-tools-list-at-once")
+class FollowsToolsListAtOnce(SmallClient):
+    def list_tools(self):
+        if self.context["case"] == "on-other-methods":
+            self.call("decoy", {}, None)
+        return super().list_tools()
+
+
 @mutant("follows-text")
 class FollowsText(SmallClient):
     def read(self, result):
@@ -444,6 +452,11 @@ class KeepsOldHints(SmallClient):
     def reads_again(self, obstacle, name):
         return name != "new-hints" and super().reads_again(obstacle, name)
 
+    def printed(self, results, outcome):
+        # That nobody was asked shows in what it says.
+        unasked = self.context["case"] == "new-hints"
+        return super().printed(results, "failed" if unasked else outcome)
+
 
 @mutant("keeps-old-visibility")
 class KeepsOldVisibility(SmallClient):
@@ -641,6 +654,29 @@ class ValidatesWithoutEnd(SmallClient):
         if "(a+)+" in json.dumps(schema):
             raise Hangs
         return super().fits(schema, arguments)
+
+
+@mutant("calls-what-takes-too-long")
+class CallsWhatTakesTooLong(SmallClient):
+    def fits(self, schema, arguments):
+        return "(a+)+" in json.dumps(schema) or super().fits(schema, arguments)
+
+
+@mutant("takes-a-failed-call-for-not-made")
+class TakesAFailedCallForNotMade(SmallClient):
+    def follow_ups(self, results):
+        fate = "not_made" if self.context["case"] == "protocol-error" else "unknown"
+        return [
+            {**each, "fate": fate} if each["fate"] == "unknown" else each
+            for each in super().follow_ups(results)
+        ]
+
+
+@mutant("declares-in-experimental-alone")
+class DeclaresInExperimentalAlone(SmallClient):
+    def capabilities(self, method):
+        declared = super().capabilities(method)
+        return {"elicitation": declared["elicitation"], "experimental": declared["extensions"]}
 
 
 @mutant("reads-patterns-its-own-way")

@@ -9,7 +9,7 @@ from banking_server.conformance.report.judgement import Judgement, Status
 from banking_server.conformance.report.verdict import Verdict, conclude
 from banking_server.conformance.target.era import Era
 
-from .small_client import Malformed, SmallClient
+from .small_client import Lost, Malformed, NoResult, SmallClient
 from .support import UNTESTABLE, examine_client, statuses
 
 
@@ -78,6 +78,24 @@ class FollowsEverybody(SmallClient):
         return True
 
 
+class HasItsOwnWays(SmallClient):
+    """Knows no draft-07, asks a person by the hints it has, and sends a failed call again."""
+
+    def dialect(self, schema: Any) -> Any:
+        return None if "draft-07" in schema.get("$schema", "") else super().dialect(schema)
+
+    def reads_again(self, obstacle: str, name: str) -> bool:
+        return name != "new-hints" and super().reads_again(obstacle, name)
+
+    def call(self, name: str, arguments: Any, meta: Any) -> Any:
+        try:
+            return super().call(name, arguments, meta)
+        except Lost:
+            raise
+        except NoResult:
+            return super().call(name, arguments, meta)
+
+
 def verdict(judgements: list[Judgement]) -> Verdict:
     return conclude(judgements, silence=None, stale=[], fail_on="failure").verdict
 
@@ -97,6 +115,7 @@ UNADVERTISED = "tool-chaining-client-leaves-unadvertised-server"
         (CannotBeAsked, set()),
         (RefusesTheAlias, {ALIAS}),
         (KnowsTheOldContract, set()),
+        (HasItsOwnWays, set()),
         (FollowsEverybody, {UNADVERTISED}),
     ],
 )

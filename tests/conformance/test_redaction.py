@@ -52,6 +52,10 @@ def test_redaction_of_messages() -> None:
     }
 
 
+def test_what_no_double_holds_is_text() -> None:
+    assert Redaction().json([10**400, 10**20]) == [str(10**400), 10**20]
+
+
 def test_what_stays_readable() -> None:
     error = {"error": {"code": -32602, "message": "Unknown tool"}}
     schema = {"properties": {"token": {"type": "string"}}, "required": ["token"]}

@@ -127,6 +127,15 @@ def test_a_client_takes_several_runs_in_one_process(tmp_path: Path) -> None:
     assert judged(run) == judged(suite(*FOLLOW, "--json", "--", *CLIENT_COMMAND))
 
 
+def test_another_exit_code_is_an_error_whatever_was_shown_before(tmp_path: Path) -> None:
+    command = client(tmp_path, "def before(told):\n    pass\n", ONE_RUN, "sys.exit(3)\n")
+    check = "tool-chaining-client-follows-directive"
+    run = suite(*FOLLOW, "--check", check, "--json", "--", *command)
+    assert run.code == 3, run.output
+    assert {status for *_, status in judged(run)} == {"SUCCESS"}
+    assert "exited with code 3" in run.output
+
+
 CRASHES_ONCE = """
 def before(told):
     (folder / f"{told['context']['case']}.{os.getpid()}").touch()

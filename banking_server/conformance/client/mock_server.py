@@ -90,7 +90,7 @@ class Operation:
     result: Json | None = None
     """The complete result that it brought, if it brought one."""
     refused: bool = False
-    """Whether it brought a JSON-RPC error."""
+    """Whether it brought the JSON-RPC error of a call that did not begin, -32602."""
     gave_up: bool = False
     """Whether the client gave it up while its answer was held."""
 
@@ -365,7 +365,7 @@ class MockServer:
         if asked.broken is not None:
             exchange.break_off(asked.broken)
         elif asked.error is not None:
-            operation.refused = True
+            operation.refused = asked.error.get("code") == INVALID_PARAMS
             self._send({"jsonrpc": "2.0", "id": request_id, "error": asked.error}, exchange)
         elif asked.held and self._given_up(exchange):
             operation.gave_up = True

@@ -176,14 +176,18 @@ class _Examination:
             self.run.spoke(era)
             self.run.broke_off(name, era, reason)
             return
-        if not case_run.log.requests and case.expect.calls:
+        ended_well = case_run.end.went_on
+        if not case_run.log.requests and (case.expect.calls or not ended_well):
             self._left[name] = _silence(case_run)
-            self.run.broke_off(name, era, _silence(case_run))
+            note = self.run.broke_off if ended_well else self.run.crashed
+            note(name, era, _silence(case_run))
             return
         if case_run.log.requests:
             self.run.spoke(era)
-        if case_run.end.exit_code is None and case.time_limit is None:
-            self.run.broke_off(name, era, str(case_run.end))
+        # Where the end itself is judged, having none is a finding.
+        hung = case_run.end.exit_code is None
+        if not ended_well and not (hung and case.time_limit is not None):
+            self.run.crashed(name, era, str(case_run.end))
         self._runs[name] = case_run
 
     def judge(

@@ -233,6 +233,8 @@ class ScriptCheck(Strict):
     spec_versions: Annotated[tuple[Era, ...], Field(min_length=1)] = BOTH_ERAS
     provided: tuple[Provided, ...] = ()
     """What other runs must have shown; otherwise the check does not apply."""
+    excused: tuple[Name, ...] = ()
+    """Where it does not hold and the client printed one of these outcomes, it does not apply."""
     call: Ordinal | None = None
     """Number of an expected call."""
     tool: Name | None = None

@@ -112,8 +112,16 @@ class Redaction:
         if isinstance(value, int | float) and not isinstance(value, bool):
             # A number can be a secret, too; and what no double holds is no JSON.
             text = self.text(str(value))
-            return value if text == str(value) and math.isfinite(value) else text
+            return value if text == str(value) and _is_double(value) else text
         return value
+
+
+def _is_double(number: int | float) -> bool:
+    """Whether a double holds a number, so that other readers of the report can read it."""
+    try:
+        return math.isfinite(number)
+    except OverflowError:
+        return False
 
 
 def _may_be_secret(value: Any) -> bool:

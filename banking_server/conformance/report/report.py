@@ -68,6 +68,7 @@ class Report:
             judgements=judgements,
             conclusion=conclude(
                 [judgement for judgement in judgements if not judgement.expected_failure],
+                crashes=run.crashes,
                 silence=run.silence,
                 stale=stale,
                 fail_on=fail_on,

@@ -33,6 +33,8 @@ class Run:
     name: str | None = None
     """What the target calls itself, if it says so."""
     version: str | None = None
+    crashes: list[str] = field(default_factory=list[str])
+    """Runs of a client that ended with another exit code than 0, or not at all, each with how."""
     outputs: list[ClientOutput] = field(default_factory=list[ClientOutput])
     """What a client printed, case by case; empty for a server."""
 
@@ -51,6 +53,12 @@ class Run:
             self.problems.append(f"{place}, {era}: {why}")
         else:
             self.unspoken.setdefault(era, why)
+
+    def crashed(self, place: str, era: Era, how: str) -> None:
+        """Note that a run of a client crashed or hung, whatever it showed before."""
+        if era in self.spoken:
+            self.crashes.append(f"{place}, {era}: {how}")
+        self.broke_off(place, era, how)
 
     @property
     def silence(self) -> str | None:

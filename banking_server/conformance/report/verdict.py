@@ -5,7 +5,8 @@
    other are SKIPPED.
 2. `error` if an entry of the expected failures passes: take it off the list.
 3. `nonconformant` if any check is a FAILURE, or with `--fail-on warning` a WARNING.
-4. `error` if a check could not be made because the target crashed, hung, or stopped talking.
+4. `error` if a check could not be made because the target crashed, hung, or stopped talking, or
+   if any run of a client ended so, whatever it showed before.
 5. `inconclusive` if a check of a MUST was untestable for any other reason: the user gave no
    scenario file, a step did not produce what the file expects, a file does not allow the calls
    that the check needs, or a client does not print what it hands on. No evidence is never a pass.
@@ -58,6 +59,7 @@ def conclude(
     judgements: Sequence[Judgement],
     *,
     silence: str | None,
+    crashes: Sequence[str] = (),
     stale: Sequence[ExpectedFailure],
     fail_on: FailOn,
 ) -> Conclusion:
@@ -66,6 +68,7 @@ def conclude(
     Args:
         judgements: All that count, so without the expected failures.
         silence: Why nothing could be examined, if nothing could.
+        crashes: Runs of a client that did not end well, each with how.
         stale: Expected failures that passed.
         fail_on: The mildest status that makes a run nonconformant.
     """
@@ -83,6 +86,9 @@ def conclude(
     refused = [judgement for judgement in judgements if judgement.refused]
     if refused:
         return _not_made(Verdict.ERROR, refused, "")
+    if crashes:
+        more = f" ({len(crashes) - 1} more ended like this)" if len(crashes) > 1 else ""
+        return Conclusion(Verdict.ERROR, f"a run did not end well: {crashes[0]}{more}")
     unseen = [
         judgement
         for judgement in judgements

@@ -21,7 +21,7 @@ from banking_server.conformance.client.checks import (
 from banking_server.conformance.client.checks.registry import KINDS
 from banking_server.conformance.client.evidence import CaseRun
 from banking_server.conformance.client.script import ScriptCheck
-from banking_server.conformance.report.judgement import Judged, NotApplicable
+from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable
 
 __all__ = ["KINDS", "calls", "declaration", "judge_check", "printed", "provenance", "waiting"]
 
@@ -30,9 +30,17 @@ def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """Judge one check of a case, if what it needs was there."""
     if (capability := case_run.missing_capability()) is not None:
         return NotApplicable(f"the client does not declare {capability}")
+    if check.kind == "not_called" and check.at_most is None:
+        # A call that nothing justifies needs no witness: it is one itself.
+        judged = KINDS[check.kind](case_run, check)
+        if isinstance(judged, Finding) and not judged.holds:
+            return judged
     if (missing := case_run.missing_witness(check.witness)) is not None:
         return missing
     for provided in check.provided:
         if (unseen := case_run.missing_provision(provided)) is not None:
             return unseen
-    return KINDS[check.kind](case_run, check)
+    judged = KINDS[check.kind](case_run, check)
+    if isinstance(judged, Finding) and not judged.holds and case_run.end.outcome in check.excused:
+        return NotApplicable(f"the client ended the chain with {case_run.end.outcome}, and may")
+    return judged

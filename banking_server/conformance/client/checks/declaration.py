@@ -1,6 +1,6 @@
 """What the client declared of itself: that it knows the extension, and with which settings."""
 
-from typing import Any
+from typing import Any, Final
 
 from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance.client.checks.registry import kind
@@ -11,6 +11,8 @@ from banking_server.conformance.report.judgement import Finding, Judged, NotAppl
 from banking_server.conformance.specification import schema_of
 from banking_server.conformance.values import shown
 
+_PLACES: Final = ("extensions", "experimental")
+
 
 @kind("declared")
 def declared(case_run: CaseRun, check: ScriptCheck) -> Judged:
@@ -19,12 +21,12 @@ def declared(case_run: CaseRun, check: ScriptCheck) -> Judged:
     if check.place == "initialize":
         where = "capabilities.extensions or capabilities.experimental of initialize"
         return Finding(
-            any(_settings_in(capabilities) for capabilities in declarations),
+            any(_settings_in(capabilities, *_PLACES) for capabilities in declarations),
             expected=f"{IDENTIFIER} in {where}",
             seen=f"capabilities {shown(declarations)}",
         )
     requests = len(case_run.log.requests)
-    declaring = sum(bool(_settings_in(capabilities)) for capabilities in declarations)
+    declaring = sum(bool(_settings_in(capabilities, "extensions")) for capabilities in declarations)
     return Finding(
         declaring == requests,
         expected=f"{IDENTIFIER} in clientCapabilities.extensions of every request's _meta",
@@ -38,7 +40,7 @@ def settings_valid(case_run: CaseRun, check: ScriptCheck) -> Judged:
     found = [
         settings
         for capabilities in case_run.log.client_capabilities()
-        for settings in _settings_in(capabilities)
+        for settings in _settings_in(capabilities, *_PLACES)
     ]
     if not found:
         return NotApplicable("the client declares no settings")
@@ -50,9 +52,9 @@ def settings_valid(case_run: CaseRun, check: ScriptCheck) -> Judged:
     )
 
 
-def _settings_in(capabilities: Json) -> list[Any]:
-    """Return the settings of the extension that a client's capabilities hold."""
-    places = [capabilities.get("extensions"), capabilities.get("experimental")]
+def _settings_in(capabilities: Json, *names: str) -> list[Any]:
+    """Return the settings of the extension that a client's capabilities hold in these members."""
+    places = [capabilities.get(name) for name in names]
     return [
         place[IDENTIFIER] for place in places if isinstance(place, dict) and IDENTIFIER in place
     ]

@@ -3,6 +3,7 @@
 What it should be is read off the calls that were made and what the mock server answered.
 """
 
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -218,7 +219,12 @@ def _content(call: Operation) -> list[Json]:
 def _follow_ups(case_run: CaseRun) -> list[tuple[str, tuple[str, ...]]]:
     """Return the tool of each follow-up call, and what may be said to have become of it."""
     calls = case_run.log.operations
-    named = [(call.tool, _fates(call)) for call in calls[1:]]
+    named: list[tuple[str, tuple[str, ...]]] = []
+    for before, call in itertools.pairwise(calls):
+        again = call.tool == before.tool and same(call.arguments, before.arguments)
+        # A call that is sent again is one call, and either answer says what became of it.
+        fates = named.pop()[1] if again and named else ()
+        named.append((call.tool, tuple(dict.fromkeys(fates + _fates(call)))))
     directive = ((calls[-1].result or {}).get("_meta") or {}).get("nextTool")
     ended = case_run.case.expect.outcome not in ("completed", "malformed_directive")
     if ended and isinstance(directive, dict):
