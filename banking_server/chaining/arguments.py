@@ -94,7 +94,7 @@ class _Compiled:
         return None
 
     def _describe(self, error: jsonschema_rs.ValidationError, arguments: Any) -> str:
-        place = ".".join(["arguments", *map(str, error.instance_path)])
+        place = ".".join(["arguments", *map(_name, error.instance_path)])
         path = error.evaluation_path
         match error.kind:
             # These name properties, never values.
@@ -110,6 +110,12 @@ class _Compiled:
         rule = self.schema.rule_at(path)
         shown = "" if isinstance(rule, Nowhere) else json.dumps(rule)[:200]
         return f"{place}: must satisfy {path[-1]} {shown}".rstrip()
+
+
+def _name(part: str | int) -> str:
+    """Return a name of the server's so that nobody takes it for words of ours."""
+    name = str(part)
+    return name if re.fullmatch(r"[\w$-]{1,64}", name) else json.dumps(name[:64])
 
 
 def _listed(names: Any) -> str:
@@ -146,5 +152,5 @@ def _schema_problem(error: jsonschema_rs.ValidationError) -> str:
     named = re.search("'(.*?)'", error.message)
     if "meta-schema" in error.message:
         return "the tool's input schema names a dialect that is not known here"
-    what = named[1] if named else "something"
+    what = json.dumps(named[1][:200]) if named else "something"
     return f"the tool's input schema refers to {what}, which is not in it"
