@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 
 WITHOUT_SDK = {
     *("directive", "negotiation", "provenance", "values", "content", "effort", "arguments"),
+    "patterns",
 }
 """The modules of `chaining/` that a port to another language is read from."""
 

@@ -1,10 +1,11 @@
 """The arguments of a call: are they valid against the tool's input schema? (TC-C-14 to TC-C-16)
 
-The validator is `jsonschema-rs`: it reads regular expressions as ECMA-262 does, and compiles each
-schema once. What it is given is bounded first (`effort`), since nothing can stop it on its way.
+The validator is `jsonschema-rs`, which compiles each schema once. What it is given is bounded first
+(`effort`), since nothing can stop it on its way; and it is given its regular expressions in its own
+syntax (`patterns`), since what it makes of ECMA-262 itself is not quite the same.
 
 Regular expressions run in time linear to the text wherever they can. Those that look around or
-refer back cannot; for them, backtracking ends after `MAX_BACKTRACKS`, and the text does not match.
+refer back cannot; for them, backtracking ends after `MAX_BACKTRACKS`, and the text was not checked.
 """
 
 import json
@@ -15,24 +16,39 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from banking_server.chaining.effort import Schema, TooMuch
+from banking_server.chaining.effort import MAX_BACKTRACKS, Schema, TooMuch
+from banking_server.chaining.patterns import NotReadable, read
 from banking_server.chaining.values import Nowhere, follow
 
 MAX_SCHEMA_LENGTH: Final = 200_000
 """Characters of JSON that an input schema may have; compiling that much takes some 20 ms."""
 
-MAX_BACKTRACKS: Final = 10_000
-_REGEX_SIZE: Final = 2_000_000
-"""Bytes that one compiled regular expression may take; `^\\p{L}{1,40}$` takes about as much."""
+_REGEX_SIZE: Final = 8_000_000
+"""Bytes that one compiled regular expression may take; `^\\p{L}{1,40}$` takes some two million."""
 
-_PATTERNS: Final = (
-    jsonschema_rs.RegexOptions(size_limit=_REGEX_SIZE),
-    jsonschema_rs.FancyRegexOptions(size_limit=_REGEX_SIZE, backtrack_limit=MAX_BACKTRACKS),
+_LINEAR: Final = jsonschema_rs.RegexOptions(size_limit=_REGEX_SIZE)
+_BACKTRACKING: Final = jsonschema_rs.FancyRegexOptions(
+    size_limit=_REGEX_SIZE, backtrack_limit=MAX_BACKTRACKS
 )
 
 _Kind = jsonschema_rs.ValidationErrorKind
 
+_VALUES: Final = frozenset({"const", "enum", "default", "examples"})
+"""What is under these is no schema, whatever it looks like."""
+
+_NAMED: Final = frozenset(
+    {"properties", "patternProperties", "dependentSchemas", "dependencies"}
+    | {"$defs", "definitions"}
+)
+"""What has subschemas under names."""
+
+_DIALECTS: Final = frozenset(
+    {f"https://json-schema.org/draft/{version}/schema" for version in ("2020-12", "2019-09")}
+    | {f"http://json-schema.org/draft-0{version}/schema" for version in (7, 6, 4)}
+)
+
 _INVALID: Final = "the tool's input schema is not valid JSON Schema"
+_DIALECT: Final = "the tool's input schema names a dialect that is not known here"
 _UNCHECKED: Final = "the arguments could not be checked against the tool's input schema"
 _TOO_MUCH: Final = (
     "the arguments or the schema are nested too deeply, or refer to too much, to be checked"
@@ -82,11 +98,12 @@ def undeclared_arguments(input_schema: dict[str, Any], arguments: dict[str, Any]
 class _Compiled:
     schema: Schema
     validator: jsonschema_rs.Validator
-    linear: bool
-    """No regular expression of the schema backtracks."""
+    sources: dict[str, str]
+    """The regular expressions of the schema, by what the validator has in their place."""
 
     def problem(self, arguments: Any) -> str | None:
-        self.schema.allows_for(arguments, linear=self.linear)
+        for source, text in self.schema.backtracking(arguments):
+            _try_alone(read(source).text, text)
         try:
             self.validator.validate(arguments)
         except jsonschema_rs.ValidationError as error:
@@ -96,6 +113,9 @@ class _Compiled:
     def _describe(self, error: jsonschema_rs.ValidationError, arguments: Any) -> str:
         place = ".".join(["arguments", *map(_name, error.instance_path)])
         path = error.evaluation_path
+        for at, part in enumerate(path):
+            if part == "patternProperties" and path[at + 1 :]:
+                path[at + 1] = self.sources.get(str(path[at + 1]), path[at + 1])
         match error.kind:
             # These name properties, never values.
             case _Kind.Required(property=name):
@@ -118,6 +138,22 @@ def _name(part: str | int) -> str:
     return name if re.fullmatch(r"[\w$-]{1,64}", name) else json.dumps(name[:64])
 
 
+@lru_cache(maxsize=64)
+def _alone(pattern: str) -> jsonschema_rs.Validator:
+    return jsonschema_rs.validator_for(
+        {"pattern": pattern}, validate_formats=False, pattern_options=_BACKTRACKING
+    )
+
+
+def _try_alone(pattern: str, text: str) -> None:
+    """Raise `TooMuch` if matching is given up. Under `not`, it would pass for a text unlike it."""
+    try:
+        _alone(pattern).validate(text)
+    except jsonschema_rs.ValidationError as error:
+        if isinstance(error.kind, _Kind.BacktrackLimitExceeded):
+            raise TooMuch from None
+
+
 def _listed(names: Any) -> str:
     return f"{', '.join(map(repr, names))[:200]}: such properties are"
 
@@ -128,22 +164,78 @@ def _compiled(schema: str) -> _Compiled | str:
     if len(schema) > MAX_SCHEMA_LENGTH:
         return f"the tool's input schema is longer than {MAX_SCHEMA_LENGTH:,} characters"
     try:
-        known = Schema(json.loads(schema))
+        document = json.loads(schema)
+        known = Schema(document)
+        translation = _Translation()
+        given = translation.schema(document)
     except (RecursionError, TooMuch):
         return _TOO_MUCH
-    problem = _INVALID
-    for patterns in _PATTERNS:
-        try:
-            validator = jsonschema_rs.validator_for(
-                schema, validate_formats=False, offline=True, pattern_options=patterns
-            )
-        except jsonschema_rs.ValidationError as error:
-            problem = _schema_problem(error)
-        except ValueError:
-            return _TOO_MUCH  # Its own limit for nesting.
-        else:
-            return _Compiled(known, validator, linear=patterns is _PATTERNS[0])
-    return problem
+    except _UnknownDialect:
+        return _DIALECT
+    try:
+        validator = jsonschema_rs.validator_for(
+            json.dumps(given),
+            validate_formats=False,
+            offline=True,
+            pattern_options=_LINEAR if known.linear else _BACKTRACKING,
+        )
+    except jsonschema_rs.ValidationError as error:
+        return _schema_problem(error)
+    except ValueError:
+        return _TOO_MUCH  # Its own limit for nesting.
+    return _Compiled(known, validator, translation.sources)
+
+
+class _UnknownDialect(Exception):
+    pass
+
+
+class _Translation:
+    """A schema with its regular expressions as the validator reads them."""
+
+    def __init__(self) -> None:
+        self.sources: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+
+    def schema(self, node: Any) -> Any:
+        if isinstance(node, list):
+            return [self.schema(each) for each in node]
+        if not isinstance(node, dict):
+            return node
+        if "$schema" in node and not _is_known(node["$schema"]):
+            raise _UnknownDialect
+        return {keyword: self._rule(keyword, rule) for keyword, rule in node.items()}
+
+    def _rule(self, keyword: str, rule: Any) -> Any:
+        if keyword in _VALUES:
+            return rule
+        if keyword == "pattern" and isinstance(rule, str):
+            return self._text(rule)
+        if keyword in _NAMED and isinstance(rule, dict):
+            return {
+                self._text(name) if keyword == "patternProperties" else name: self.schema(each)
+                for name, each in rule.items()
+            }
+        return self.schema(rule)
+
+    def _text(self, source: str) -> str:
+        """Return the expression in the engine's syntax, or what the engine refuses."""
+        if source not in self._texts:
+            try:
+                text = read(source).text
+            except NotReadable:
+                text = "("
+            while text in self.sources and text != "(":
+                text = f"(?:{text})"  # Two expressions for one thing remain two.
+            self.sources[text] = source
+            self._texts[source] = text
+        return self._texts[source]
+
+
+def _is_known(dialect: Any) -> bool:
+    if not isinstance(dialect, str):
+        return True  # Not a dialect at all: the validator refuses it, where it means one.
+    return dialect.removesuffix("#") in _DIALECTS
 
 
 def _schema_problem(error: jsonschema_rs.ValidationError) -> str:
@@ -151,6 +243,6 @@ def _schema_problem(error: jsonschema_rs.ValidationError) -> str:
         return _INVALID
     named = re.search("'(.*?)'", error.message)
     if "meta-schema" in error.message:
-        return "the tool's input schema names a dialect that is not known here"
+        return _DIALECT
     what = json.dumps(named[1][:200]) if named else "something"
     return f"the tool's input schema refers to {what}, which is not in it"

@@ -138,6 +138,9 @@ def test_draft_7_does_not_know_prefix_items() -> None:
         {"$schema": {}},
         {"$schema": "http://["},
         {"$schema": None},
+        {"$schema": ""},
+        {"properties": {"a": {"$id": "https://x.invalid/a", "$schema": "https://x.invalid/b"}}},
+        {"properties": {"a": {"$schema": "urn:my-own"}}},
     ],
 )
 def test_a_bad_schema_makes_all_arguments_unfit(schema: dict[str, Any]) -> None:
@@ -264,7 +267,57 @@ def test_long_numbers_are_checked_exactly(digits: int) -> None:
 
 TWICE = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n - 1}"}] * 2} for n in range(1, 40)}
 
+HEX = "[0-9a-f]"
+
+UNEVALUATED: dict[str, Any] = {}
+for _ in range(24):
+    UNEVALUATED = {"anyOf": [UNEVALUATED], "unevaluatedProperties": False}
+
+
+def matching(pattern: str, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    return {"properties": {"a": {"pattern": pattern}}}, {"a": text}
+
+
 HOSTILE = {
+    "integers that are one double": (
+        {"properties": {"a": {"uniqueItems": True}}},
+        {"a": [10**30 + n for n in range(10_000)]},
+    ),
+    "objects with integers that are one double": (
+        {"properties": {"a": {"uniqueItems": True}}},
+        {"a": [{"id": 10**30 + n} for n in range(4000)]},
+    ),
+    "integers of many digits": (
+        {"properties": {"a": {"uniqueItems": True}}},
+        {"a": [10**400 + n for n in range(250)]},
+    ),
+    "lists that differ in brackets": (
+        {"properties": {"a": {"uniqueItems": True}}},
+        {"a": [[[]] * n + [[[]]] for n in range(400)]},
+    ),
+    "what is not evaluated, in alternatives": (UNEVALUATED, {"a": 1}),
+    "a large automaton": matching("^[ab]*a[ab]{5000}c", "ab" * 50_000),
+    "a large automaton, nested": matching("^[ab]*a(?:(?:[ab]{10}){10}){10}c", "ab" * 5000),
+    "alternatives that are many automata": matching(
+        "|".join(f"[ab]*a[ab]{{{n}}}c" for n in range(90)), "ab" * 5000
+    ),
+    "a large automaton that looks ahead": matching("(?=[ab]*a[ab]{1000}c)d", "ab" * 5000),
+    "names matched with a large automaton": (
+        {"patternProperties": {"^[ab]*a[ab]{1000}c": {}}},
+        {"ab" * 1000 + "c" * n: 1 for n in range(50)},
+    ),
+    "names that must match a large automaton": (
+        {"propertyNames": {"pattern": "[ab]*a[ab]{1000}c"}},
+        {"ab" * 10_000: 1},
+    ),
+    "matching that is given up": (
+        {"properties": {"a": {"not": {"pattern": r"^(a|aa)+\1$"}}}},
+        {"a": "a" * 60 + "b"},
+    ),
+    "names for which matching is given up": (
+        {"patternProperties": {r"^(a|aa)+\1b$": False}},
+        {"a" * 60: 1},
+    ),
     "references doubled": ({"$defs": {"d0": {}, **TWICE}, "$ref": "#/$defs/d39"}, {}),
     "anchors doubled": (
         {
@@ -346,6 +399,29 @@ def test_what_would_take_too_long_is_not_checked(name: str) -> None:
     [
         ({"properties": {"a": {"pattern": "^(a+)+$"}}}, {"a": "a" * 4000}),
         ({"properties": {"a": {"pattern": r"^\p{L}+$"}}}, {"a": "Zoë"}),
+        ({"properties": {"a": {"pattern": r"^\p{L}{1,40}$"}}}, {"a": "Zoë"}),
+        ({"properties": {"a": {"pattern": r"^[^<>]{0,1000}$"}}}, {"a": "text" * 100}),
+        ({"properties": {"a": {"pattern": r"^(?!.*--)[a-z0-9-]+(?<!-)$"}}}, {"a": "a-slug"}),
+        ({"properties": {"a": {"pattern": r"^(?=.*\d).+$"}}}, {"a": "1234" * 1000}),
+        ({"properties": {"a": {"pattern": r"^[\w.%+-]+@[\w.-]+\.\w{2,}$"}}}, {"a": "a@b.org"}),
+        (
+            {
+                "properties": {
+                    "a": {"items": {"pattern": f"^{HEX}{{8}}-(?:{HEX}{{4}}-){{3}}{HEX}{{12}}$"}}
+                }
+            },
+            {"a": ["6f1c1f6e-3f0e-4f5e-9f3b-0d8f5a1f2c11"] * 1000},
+        ),
+        ({"properties": {"a": {"pattern": r"^\d{4}-\d\d-\d\d(?:T.*)?$"}}}, {"a": "2026-11-21"}),
+        ({"properties": {"a": {"pattern": r"^[^@\s]+@[^@\s]+$"}}}, {"a": "me@" + "x" * 4096}),
+        (
+            {"properties": {"a": {"uniqueItems": True}}},
+            {"a": [1234567890123456789 + 4194304 * n for n in range(10_000)]},
+        ),
+        (
+            {"allOf": [{"properties": {"a": {}}}] * 3, "unevaluatedProperties": False},
+            {"a": list(range(1000))},
+        ),
         ({"properties": {"a": {"pattern": r"^(?<year>\d{4})-\1$"}}}, {"a": "2026-2026"}),
         ({"properties": {"a": {"pattern": r"^(?=.*\d)(?!.*\s).{8,64}$"}}}, {"a": "s3cretive"}),
         ({"properties": {"a": {"items": {"type": "integer"}}}}, {"a": [1] * 10_000}),
