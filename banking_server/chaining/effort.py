@@ -66,11 +66,10 @@ class Schema:
         self._resources: defaultdict[str, list[Any]] = defaultdict(list, {"": [document]})
         self._anchors: defaultdict[str, list[Any]] = defaultdict(list)
         self._patterns: dict[str, Pattern] = {}
+        self._compiling = 0
         self._size = 0
         self._needs_walk = False
         self._index(document, "")
-        if sum(pattern.compiling for pattern in self._patterns.values()) > MAX_COMPILING:
-            raise TooMuch
 
     def backtracking(self, value: Any) -> set[tuple[str, str]]:
         """Return which texts of `value` are matched with which expressions that backtrack.
@@ -142,7 +141,13 @@ class Schema:
         for pattern in patterns_of(node):
             # One that cannot be read makes the schema invalid, if it is a schema that it stands in.
             with suppress(NotReadable):
-                self._patterns[pattern] = read(pattern)
+                if pattern not in self._patterns:
+                    # To read it takes time as well, and so does the smallest of automata.
+                    self._compiling += 300 + 30 * len(pattern)
+                    self._patterns[pattern] = read(pattern)
+                    self._compiling += self._patterns[pattern].compiling
+            if self._compiling > MAX_COMPILING:
+                raise TooMuch
         for item in node.values():
             self._index(item, base)
 

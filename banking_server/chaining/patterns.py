@@ -98,7 +98,7 @@ def read(source: str) -> Pattern:
         return found
     found = _Reader(source, looks=True).read()
     # With this before it, the engine's own translation (not quite ECMA-262's) leaves it alone.
-    return replace(found, text=f"(?=){found.text}")
+    return replace(found, text=f"(?=){found.text}", compiling=2 * found.compiling + 1000)
 
 
 @dataclass

@@ -376,6 +376,10 @@ HOSTILE = {
         {"properties": {f"p{n}": {"pattern": f"^\\p{{L}}{{1,40}}{n}$"} for n in range(2000)}},
         {},
     ),
+    "many small expressions": (
+        {"properties": {f"p{n}": {"pattern": f"(?!{n})"} for n in range(1000)}},
+        {},
+    ),
     "an endless expression": ({"properties": {"a": {"pattern": "(?:a{1,1000}){1,1000}"}}}, {}),
     "a long schema": ({"enum": ["x" * 300_000]}, {}),
     "a deep schema": (json.loads('{"not":' * 500 + "{}" + "}" * 500), {}),
