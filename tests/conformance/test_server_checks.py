@@ -15,7 +15,8 @@ from banking_server.chaining import content
 from banking_server.conformance.report.judgement import Finding
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.requirements import load_checks
-from banking_server.conformance.server import checks
+from banking_server.conformance.server import bounded, checks
+from banking_server.conformance.server.bounded import TooLong, found_in
 from banking_server.conformance.server.checks import CHECKS
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.checks.target import (
@@ -142,6 +143,13 @@ def test_a_tool_without_meta_is_not_hidden() -> None:
 # Arguments and the input schema: the suite has a rule of its own for what cannot be checked.
 
 SECRET = "hunter2-secret"
+BOMB: dict[str, Any] = {
+    "$ref": "#/$defs/0",
+    "$defs": {
+        **{str(n): {"allOf": [{"$ref": f"#/$defs/{n + 1}"}] * 3} for n in range(30)},
+        "30": {"type": "object"},
+    },
+}
 MISFITS = [
     ({"required": ["order"]}, {}, '$ breaks the schema\'s rule required: ["order"]'),
     ({"properties": {"a": {"type": "integer"}}}, {"a": SECRET}, "$.a breaks"),
@@ -149,8 +157,10 @@ MISFITS = [
     ({"$ref": "#/$defs/absent"}, {}, "cannot be used"),
     ({"type": 7}, {}, "cannot be used"),
     ({"$schema": 7}, {}, "cannot be used"),
-    ({"$schema": "https://example.com/unknown", "required": ["a"]}, {}, "rule required"),
-    ({"properties": {"a": {"multipleOf": 0.1}}}, {"a": 10**400}, "cannot be used"),
+    ({"$schema": "https://example.com/unknown", "required": ["a"]}, {"a": 1}, "no client can"),
+    ({"properties": {"a": {"pattern": "("}}}, {"a": "("}, "no client can validate them"),
+    ({"properties": {"a": {"pattern": "^(a+)+!$"}}}, {"a": "a" * 60}, "$.a breaks"),
+    ({"properties": {"a": {"pattern": "^\\d$"}}}, {"a": "\u0663"}, "$.a breaks"),
 ]
 
 
@@ -189,12 +199,33 @@ def test_arguments_that_nothing_vouches_for(schema: Any, arguments: Any, seen: s
         {"properties": {"a": {"type": "integer"}}, "required": ["a"]},
         {"$ref": "#/$defs/x", "$defs": {"x": {"required": ["a"]}}},
         {"$schema": "http://json-schema.org/draft-07/schema#", "required": ["a"]},
-        {"$schema": "https://example.com/unknown", "required": ["a"]},
+        {"properties": {"b": {"pattern": "^\\p{Lu}-"}}},
+        {"properties": {"b": {"pattern": "^(?<kind>P)"}}},
+        {"properties": {"b": {"pattern": "^\\u{50}"}}},
+        {"properties": {"c": {"uniqueItems": True}}},
     ],
-    ids=str,
+    ids=lambda schema: str(schema)[:60],
 )
 def test_arguments_that_meet_the_schema(schema: Any) -> None:
-    assert judged(schema, {"a": 1}).holds
+    many = [{"x": number} for number in range(20_000)]
+    found = judged(schema, {"a": 1, "b": "P-1", "c": many})
+    assert found.holds, found.seen
+
+
+def test_a_schema_that_takes_too_long_vouches_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "SECONDS", 1)
+    assert "no client can validate them: it takes far too long" in judged(BOMB, {}).seen
+    assert judged({"required": ["a"]}, {"a": 1}).holds
+
+
+def test_a_search_in_a_text_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found_in("(a+)b", "xaab") == "aa"
+    assert found_in("b", "xaab") == "b"
+    assert found_in("c", "xaab") is None
+    monkeypatch.setattr(bounded, "SECONDS", 1)
+    with pytest.raises(TooLong):
+        found_in("^(a+)+!$", "a" * 60)
+    assert found_in("a", "xaab") == "a"
 
 
 # What a parser hides

@@ -6,7 +6,7 @@ Read in this order:
 - `reading`: what the suite reads from a reply, and how a call ended, in parts;
 - `evidence`: what a server did, as checks get to see it;
 - `report.judgement`, one folder up: what a check can say;
-- `checks`: the checks, one function each;
+- `checks`: the checks, one function each; `bounded` does the work whose length a server decides;
 - `variants`: the ways in which a call is made again;
 - `exercise`: plays a scenario and produces evidence; with `connections`, where each caller signs
   in, `values` and `captures`, what `${name}` stands for, `expectation`, whether a step came to what

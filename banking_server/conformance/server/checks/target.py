@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from jsonschema.validators import Draft202012Validator, validator_for
-from referencing import Registry
-
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import Finding, NotApplicable, Untestable
 from banking_server.conformance.report.redaction import spellings
+from banking_server.conformance.server.bounded import first_fault
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import (
     DirectiveBesideSecrets,
@@ -91,7 +89,7 @@ def arguments_valid(result: ResultWithDirective) -> Finding | None:
     schema, arguments = _schema(result), result.directive.arguments
     if schema is None or arguments is None:
         return None
-    fault = _first_fault(schema, arguments)
+    fault = first_fault(schema, arguments)
     return Finding(
         fault is None,
         expected="arguments that are complete and valid against the input schema of "
@@ -136,29 +134,6 @@ ELSEWHERE: Final[Sequence[str]] = (
 def _declares_elsewhere(schema: Json) -> bool:
     return any(keyword in schema for keyword in ELSEWHERE) or (
         schema.get("additionalProperties", False) is not False
-    )
-
-
-def _first_fault(schema: Json, arguments: Json) -> str | None:
-    """Say what is wrong with `arguments` by `schema`, or return None if nothing is.
-
-    A schema that cannot be used vouches for no arguments, so that is a fault as well: one that is
-    not valid, or that refers to something outside itself, as nothing is fetched. A dialect that is
-    not known is read as 2020-12.
-    """
-    try:
-        checker = validator_for(schema, Draft202012Validator)
-        checker.check_schema(schema)
-        fault = next(checker(schema, registry=Registry()).iter_errors(arguments), None)
-    except Exception as error:
-        # Servers write what they like into a schema, and there is no end to what goes wrong then.
-        reason = str(error).partition("\n")[0]
-        return f"arguments for an input schema that cannot be used: {shown(reason)}"
-    if fault is None:
-        return None
-    # Not the library's own sentence: that repeats the value, which may be a secret.
-    return f"{fault.json_path} breaks the schema's rule {fault.validator}: " + shown(
-        fault.validator_value
     )
 
 
