@@ -88,10 +88,11 @@ class ClientIgnoringDirectives(Client):
     """A client as if it had never heard of the extension."""
 
     async def call_tool(self, *args: Any, **kwargs: Any) -> CallToolResult:
-        """Call the tool, and lose the directive."""
+        """Call the tool, and lose the directive, and the mark of the words about it."""
         result = await super().call_tool(*args, **kwargs)
+        content = [block.model_copy(update={"meta": None}) for block in result.content]
         kept = {key: value for key, value in (result.meta or {}).items() if key != META_KEY}
-        return result.model_copy(update={"meta": kept or None})
+        return result.model_copy(update={"content": content, "meta": kept or None})
 
 
 async def through_next_tool(client: Client, case: Case) -> str:

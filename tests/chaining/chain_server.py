@@ -74,7 +74,6 @@ FIRST_PAGE = [
     _tool("crash"),
     _tool("hang"),
     _tool("exit"),
-    _tool("misfit", output_schema={"type": "object", "required": ["promised"]}),
     _tool("app_only", _meta={"ui": {"visibility": ["app"]}}),
     _tool("app_and_model", _meta={"ui": {"visibility": ["app", "model"]}}),
 ]

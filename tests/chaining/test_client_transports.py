@@ -130,30 +130,24 @@ async def test_a_question_in_the_first_call(peer: Peer) -> None:
     assert (chain.outcome, texts(chain)) == (Outcome.COMPLETED, ["decline null"])
 
 
-@pytest.mark.parametrize(
-    ("name", "cause"), [("crash", MCPError), ("misfit", RuntimeError)], ids=["error", "misfit"]
-)
-async def test_a_first_call_that_fails(peer: Peer, name: str, cause: type[Exception]) -> None:
-    if name == "misfit":
-        await peer.client.list_tools()
+async def test_a_first_call_that_fails(peer: Peer) -> None:
     with pytest.raises(ChainFailed) as failure:
-        await call_tool_with_chaining(peer.client, name)
+        await call_tool_with_chaining(peer.client, "crash")
 
     result = failure.value.result
-    assert isinstance(failure.value.__cause__, cause)
+    assert isinstance(failure.value.__cause__, MCPError)
     assert (result.outcome, result.steps, result.content) == (Outcome.FAILED, (), [])
-    assert f"{name!r} (call 1)" in result.detail
+    assert "'crash' (call 1)" in result.detail
     assert str(failure.value) == result.detail
     with pytest.raises(ValueError, match="no call"):
         result.merged()
 
 
-@pytest.mark.parametrize("name", ["crash", "misfit"])
-async def test_a_call_that_fails_in_the_middle_keeps_the_steps(peer: Peer, name: str) -> None:
+async def test_a_call_that_fails_in_the_middle_keeps_the_steps(peer: Peer) -> None:
     told: list[Step] = []
     with pytest.raises(ChainFailed) as failure:
         await call_tool_with_chaining(
-            peer.client, "relay", say("one", relay("two", {"tool": name})), on_step=told.append
+            peer.client, "relay", say("one", relay("two", {"tool": "crash"})), on_step=told.append
         )
 
     result = failure.value.result
@@ -161,9 +155,9 @@ async def test_a_call_that_fails_in_the_middle_keeps_the_steps(peer: Peer, name:
     assert tools(result) == ["relay", "relay"]
     assert texts(result) == ["one", "two"]
     assert tuple(told) == result.steps
-    assert f"{name!r} (call 3)" in result.detail
+    assert "'crash' (call 3)" in result.detail
     assert [made.fate for made in result.follow_ups] == [Fate.MADE, Fate.UNKNOWN]
-    assert [call["tool"] for call in await peer.calls()] == ["relay", "relay", name]
+    assert [call["tool"] for call in await peer.calls()] == ["relay", "relay", "crash"]
 
 
 @pytest.mark.parametrize("mode", MODES)
