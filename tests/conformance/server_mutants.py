@@ -134,6 +134,15 @@ class DirectiveOnInterimResult(SmallServer):
         return {**super().interim(request), "_meta": {"nextTool": self.colour_directive()}}
 
 
+@mutant("directive-on-task")
+class DirectiveOnTask(SmallServer):
+    def call(self, request):
+        result = super().call(request)
+        if request.params["name"] == "pick_colour" and "inputResponses" in request.params:
+            return {**result, "resultType": "task"}
+        return result
+
+
 @mutant("directive-on-tools-list")
 class DirectiveOnToolsList(SmallServer):
     def list_tools(self, request):

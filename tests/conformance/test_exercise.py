@@ -5,10 +5,16 @@ from typing import Any
 
 import pytest
 
-from banking_server.conformance.server.scenario import Caller, ServerScenario, load_server_scenario
+from banking_server.conformance.server.scenario import (
+    Caller,
+    ServerScenario,
+    StepExpectation,
+    load_server_scenario,
+)
 from banking_server.conformance.target.era import Era
 
 from .server_mutants import SERVER_MUTANTS
+from .small_proxy import SmallProxy
 from .small_server import SESSION, SmallServer
 from .support import examine_server, scenario_of, statuses
 
@@ -96,3 +102,64 @@ def test_what_the_scenario_says_of_its_caller_goes_with_every_request(era: Era) 
     assert seen["login"] == {None}
     if era is Era.LEGACY:
         assert seen["ping"] == {SESSION}
+
+
+INTERIM = "tool-chaining-server-no-directive-on-interim-result"
+
+
+def test_a_task_carries_no_directive_on_the_older_revision_either() -> None:
+    class Tasks(SmallServer):
+        def attach(self, result: Any, directive: Any, request: Any) -> None:
+            super().attach(result, directive, request)
+            result["task"] = {"taskId": "1", "status": "working"}
+            result["content"] = []
+
+    judged = statuses(examine_server(Tasks, [Era.LEGACY]).judgements)
+    assert judged[INTERIM] == "FAILURE"
+    assert "FAILURE" not in {status for check, status in judged.items() if check != INTERIM}
+
+
+def test_a_result_of_an_unknown_type_shows_nothing() -> None:
+    class OwnType(SmallServer):
+        def attach(self, result: Any, directive: Any, request: Any) -> None:
+            super().attach(result, directive, request)
+            result.update(resultType="x_example", content=[])
+            result["_meta"]["nextTool"] = {"tool": 7}
+
+    judged = statuses(examine_server(OwnType, [Era.MODERN]).judgements)
+    assert not {"FAILURE", "WARNING"} & set(judged.values())
+
+
+REMOVES = "tool-chaining-server-intermediary-removes-directive"
+
+
+@pytest.mark.parametrize("left", ["nextTool", "words"])
+def test_what_an_intermediary_followed_is_removed_for_every_client(left: str) -> None:
+    class ForUndeclared(SmallProxy):
+        def follow(self, request: Any) -> Any:
+            result = super().follow(request)
+            if request.declared:
+                return result
+            if left == "words":
+                result["content"].append(self.in_words({"tool": "a", "arguments": {}}))
+                return result
+            return {**result, "_meta": {"nextTool": {"tool": "desk_login", "arguments": {}}}}
+
+    scenario = scenario_of(SmallProxy)
+    step = scenario.steps[-1].model_copy(update={"repeatable": True})
+    scenario = scenario.model_copy(update={"steps": (step,)})
+    assert examined(SmallProxy, scenario)[REMOVES] == "SUCCESS"
+    assert examined(ForUndeclared, scenario)[REMOVES] == "FAILURE"
+
+
+def test_what_the_scenario_expects_hides_no_directive_that_was_followed() -> None:
+    scenario = scenario_of(SmallProxy)
+    step = scenario.steps[-1].model_copy(
+        update={"expect": StepExpectation.model_validate({"nextTool": "none"})}
+    )
+    scenario = scenario.model_copy(update={"steps": (step,)})
+    assert examined(SERVER_MUTANTS["followed-directive-stays"], scenario)[REMOVES] == "FAILURE"
+
+
+def examined(kind: Any, scenario: ServerScenario) -> dict[str, str]:
+    return statuses(examine_server(kind, [Era.MODERN], [scenario]).judgements)

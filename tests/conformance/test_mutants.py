@@ -121,6 +121,11 @@ def test_what_conforms_passes_everything(
         check: proxy[check] if status == "SKIPPED" else status
         for check, status in conforming_server(SmallServer, era).items()
     }
+    if era is Era.LEGACY:
+        # The shop has no tasks, and there nothing else is interim.
+        interim = "tool-chaining-server-no-directive-on-interim-result"
+        assert server.pop(interim) == "SKIPPED"
+        server[interim] = "SUCCESS"
     judged = server | conforming_client(era, True, True)
     assert {check: status for check, status in judged.items() if status != "SUCCESS"} == {}
     assert set(judged) == {check.id for check in load_checks().values() if era in check.eras}

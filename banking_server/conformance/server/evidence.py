@@ -68,7 +68,7 @@ class OtherResults(Evidence):
 
 @dataclass(frozen=True)
 class InterimResult(Evidence):
-    """A result with which a tool asks for input."""
+    """A result with which a tool has not ended: it asks for input, or goes on as a task."""
 
     directive: SeenDirective | None
 

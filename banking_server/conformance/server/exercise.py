@@ -37,6 +37,8 @@ from banking_server.conformance.server.reading import (
     is_refused,
     key_of,
     structured_content_of,
+    words_of,
+    written_directive,
 )
 from banking_server.conformance.server.references import filled
 from banking_server.conformance.server.repeating import CONFIRMING, Repeating
@@ -170,25 +172,29 @@ class Exercise:
         self._capture(step.capture, call, step.id)
         self._look_at(call, step.id, calling)
         fault = unmet(step.expect, call, self._known(calling))
+        if step.followed:
+            self._pass_on(step, call, as_expected=fault is None)
         if fault is not None:
             self._miss(step, call, fault)
             return
-        if step.followed:
-            self._observe(
-                PassedOn(
-                    step.id,
-                    call.final.messages,
-                    directive_of(call.final),
-                    content_of(call.final),
-                    structured_content_of(call.final),
-                )
-            )
         if step.refused:
             self._claim_a_chain(step, call)
         elif step.repeatable:
             self._repeat(step, call)
         if step.follow is not None:
             self._follow(step, call)
+
+    def _pass_on(self, step: Step, call: ToolCall, *, as_expected: bool) -> None:
+        """Report an answer of an intermediary, in which nothing of a directive may be left.
+
+        One that is not what the scenario expects shows something only if there is something left.
+        """
+        seen, items = directive_of(call.final), content_of(call.final)
+        structured = structured_content_of(call.final)
+        if call.final.kind != "complete":
+            return
+        if as_expected or seen or words_of(items, seen) or "nextStep" in structured:
+            self._observe(PassedOn(step.id, call.final.messages, seen, items, structured))
 
     def _known(self, calling: Calling) -> dict[str, Any]:
         return self._connections.known(calling)
@@ -209,7 +215,7 @@ class Exercise:
         self, call: ToolCall, calling: Calling, meta: Json, chain: Json | None = None
     ) -> None:
         """Keep a call that succeeded: it shows for whom it does."""
-        if is_refused(call):
+        if is_refused(call) or call.final.kind != "complete":
             return
         self._made.append(Made(call, self._who(calling, meta), chain))
 
@@ -226,8 +232,9 @@ class Exercise:
         self, call: ToolCall, step: str, calling: Calling, *, declared: bool = True
     ) -> None:
         """Report what one call shows by itself."""
-        for interim in call.replies[:-1]:
-            self._observe(InterimResult(step, interim.messages, directive_of(interim)))
+        for reply in call.replies:
+            if reply.kind == "interim":
+                self._observe(InterimResult(step, reply.messages, written_directive(reply)))
         seen = directive_of(call.final)
         if seen is None:
             return
@@ -304,6 +311,8 @@ class Exercise:
             profile = variant.profile(elicitation=elicitation)
             calling = Calling(profile, step.caller, second)
             call = self._make(step, calling, variant.provenance)
+            if step.followed:
+                self._pass_on(step, call, as_expected=not is_refused(call))
             if variant.settings is None or variant.settings == {}:
                 looked.append((call, calling, variant.declared))
             return call
@@ -389,7 +398,9 @@ class Exercise:
             if follow_up.repeatable:
                 self._repeat_follow_up(place, follow_up, calling, call, claimed)
             fault = unmet(follow_up.expect, call, self._known(calling))
-            failed = is_refused(call) and directive_of(call.final) is None
+            failed = (is_refused(call) or call.final.kind != "complete") and directive_of(
+                call.final
+            ) is None
             if fault is None and failed and follow_up.expect.is_error is None:
                 fault = f"a follow-up call that did not succeed shows no chain: {ending(call)}"
             if fault is not None:

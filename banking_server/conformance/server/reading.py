@@ -58,7 +58,12 @@ def carries_directive(result: object) -> bool:
 
 
 def directive_of(reply: Reply) -> SeenDirective | None:
-    """Return the directive on a result, in whatever shape it is; None if there is none."""
+    """Return the directive on a complete result, in whatever shape; None if there is none."""
+    return written_directive(reply) if reply.kind == "complete" else None
+
+
+def written_directive(reply: Reply) -> SeenDirective | None:
+    """Return what stands in the place of a directive on a result of any kind."""
     result = reply.result
     if result is None or not carries_directive(result):
         return None
@@ -80,6 +85,9 @@ def ending(call: ToolCall) -> str:
     reply = call.final
     if reply.error is not None:
         return f"error {reply.error.get('code')}"
+    if reply.kind != "complete":
+        shown_type = shown((reply.result or {}).get("resultType", "complete"))
+        return f"a result that is not complete, with resultType {shown_type}"
     seen = directive_of(reply)
     ended = "isError true" if is_error(call) else "a result"
     return f"{ended} with " + ("no directive" if seen is None else f"nextTool {shown(seen.value)}")

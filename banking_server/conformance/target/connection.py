@@ -77,6 +77,8 @@ class Reply:
     """About how much memory the response takes, in bytes."""
     faults: tuple[str, ...] = ()
     """What in its directive is not I-JSON."""
+    kind: Literal["complete", "interim", "unknown"] = "complete"
+    """Which kind of result it is. Of an unknown kind: it is no result, and shows nothing."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,20 @@ class Connection:
             self._record.exchange(),
             received.size,
             received.faults,
+            self._kind_of(result),
         )
+
+    def _kind_of(self, result: object) -> Literal["complete", "interim", "unknown"]:
+        if not isinstance(result, dict):
+            return "complete"
+        if self.era is Era.LEGACY and "task" in result:
+            return "interim"
+        match result.get("resultType", "complete"):
+            case "complete":
+                return "complete"
+            case "input_required" | "task":
+                return "interim"
+        return "unknown"
 
     def greet(self) -> None:
         """Open the era: `server/discover`, or the `initialize` handshake.

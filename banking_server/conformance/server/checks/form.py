@@ -95,10 +95,10 @@ def title_plain(result: ResultWithDirective) -> Finding | None:
 
 @check("tool-chaining-server-no-directive-on-interim-result", on=InterimResult)
 def no_directive_on_interim_result(result: InterimResult) -> Finding:
-    """A tool that asks for input has not ended, so it names no next tool."""
+    """A tool that asks for input, or goes on as a task, has not ended: it names no next tool."""
     return Finding(
         result.directive is None,
-        expected=f"no _meta.{META_KEY} on a result with resultType input_required",
+        expected=f"no _meta.{META_KEY} on an interim result: one that asks for input, or a task",
         seen="none" if result.directive is None else "one",
     )
 
