@@ -563,7 +563,11 @@ def _without(dialect, keyword):
     return extend(dialect, {keyword: ignored})
 
 
-for _keyword in ("minimum", "maximum", "enum", "const", "minLength"):
+for _keyword in (
+    *("minimum", "maximum", "enum", "const", "minLength", "uniqueItems", "contains"),
+    *("propertyNames", "patternProperties", "dependentRequired", "not", "if"),
+    *("oneOf", "allOf", "anyOf"),
+):
     CLIENT_MUTANTS[f"ignores-{_keyword.lower()}"] = type(
         f"Ignores{_keyword}", (SkipsKeyword,), {"keyword": _keyword}
     )
@@ -990,3 +994,157 @@ class AChainIdForEachCall(SmallClient):
 class OneChainIdForEver(SmallClient):
     def chain_id(self):
         return "8d0eb1a5-6c13-4a6c-9d5f-0a1e7d3f2b11"
+
+
+class ForgetsAtErrors(SmallClient):
+    """Says something else of the chain in the call after an error result."""
+
+    after_error = False
+
+    def other(self, chain_id, level, previous):
+        raise NotImplementedError
+
+    def read(self, result):
+        self.after_error = bool(result.get("isError"))
+        return super().read(result)
+
+    def meta(self, chain_id, level, previous):
+        said = (chain_id, level, previous)
+        return super().meta(*(self.other(*said) if self.after_error else said))
+
+
+@mutant("a-chain-id-after-an-error")
+class AChainIdAfterAnError(ForgetsAtErrors):
+    def other(self, chain_id, level, previous):
+        return self.chain_id(), level, previous
+
+
+@mutant("no-level-for-an-error")
+class NoLevelForAnError(ForgetsAtErrors):
+    def other(self, chain_id, level, previous):
+        return chain_id, level - 1, previous
+
+
+@mutant("no-previous-tool-for-an-error")
+class NoPreviousToolForAnError(ForgetsAtErrors):
+    def other(self, chain_id, level, previous):
+        return chain_id, level, "begin"
+
+
+@mutant("structured-content-of-any")
+class StructuredContentOfAny(SmallClient):
+    def structured(self, results):
+        return next(
+            (
+                found
+                for each in results
+                if (found := SmallClient.structured(self, [each])) is not None
+            ),
+            None,
+        )
+
+
+@mutant("is-error-when-a-call-fails")
+class IsErrorWhenACallFails(SmallClient):
+    def printed(self, results, outcome):
+        printed = super().printed(results, outcome)
+        return {**printed, "isError": printed["isError"] or outcome == "failed"}
+
+
+@mutant("forgets-failed-calls")
+class ForgetsFailedCalls(SmallClient):
+    def follow(self, tool, arguments):
+        self.failed = []
+        return super().follow(tool, arguments)
+
+    def read(self, result):
+        self.failed.append(bool(result.get("isError")))
+        return super().read(result)
+
+    def obstacle_in_list(self, tool_name, arguments, made):
+        good = [call for call, failed in zip(made, self.failed, strict=True) if not failed]
+        return super().obstacle_in_list(tool_name, arguments, good)
+
+
+@mutant("compares-normal-forms")
+class ComparesNormalForms(SmallClient):
+    def plain(self, value):
+        return (
+            unicodedata.normalize("NFC", value) if isinstance(value, str) else super().plain(value)
+        )
+
+
+@mutant("resolves-names-by-normal-form")
+class ResolvesNamesByNormalForm(SmallClient):
+    def read_directive(self, value):
+        tool, arguments = super().read_directive(value)
+        return unicodedata.normalize("NFC", tool), arguments
+
+
+@mutant("anchors-patterns")
+class AnchorsPatterns(SmallClient):
+    def validator(self, dialect, schema):
+        def pattern(validator, expression, text, rule):
+            if not re.match(expression.replace("?<", "?P<"), text, re.ASCII):
+                yield ValidationError(text)
+
+        checked = super().validator(dialect, schema)
+        ours = "word" in schema.get("properties", {})
+        return extend(type(checked), {"pattern": pattern})(schema) if ours else checked
+
+
+@mutant("trims-text")
+class TrimsText(SmallClient):
+    def call(self, name, arguments, meta):
+        trimmed = {
+            key: value.strip() if isinstance(value, str) else value
+            for key, value in arguments.items()
+        }
+        return super().call(name, trimmed, meta)
+
+
+@mutant("escapes-text")
+class EscapesText(SmallClient):
+    def call(self, name, arguments, meta):
+        return super().call(name, json.loads(json.dumps(arguments).replace("&", "&amp;")), meta)
+
+
+@mutant("looks-at-arguments-alone-for-numbers")
+class LooksAtArgumentsAloneForNumbers(SmallClient):
+    def writable(self, value):
+        return super().writable({key: value.get(key) for key in ("tool", "arguments")})
+
+
+@mutant("follows-a-longer-name")
+class FollowsALongerName(SmallClient):
+    def read(self, result):
+        longer = (result.get("_meta") or {}).get("com.example/tool-chaining/nextTool")
+        return super().read(result) if longer is None else self.read_directive(longer)
+
+
+@mutant("drops-what-names-the-assistant-first")
+class DropsWhatNamesTheAssistantFirst(SmallClient):
+    def merged(self, results):
+        return [
+            item
+            for item in super().merged(results)
+            if (item.get("annotations") or {}).get("audience") != ["assistant", "user"]
+        ]
+
+
+@mutant("declines-unknown-settings")
+class DeclinesUnknownSettings(SmallClient):
+    def trusts_server(self):
+        return not set(self.advertised or {}) - {"version"} and super().trusts_server()
+
+
+@mutant("declines-later-settings")
+class DeclinesLaterSettings(SmallClient):
+    def trusts_server(self):
+        return (self.advertised or {}).get("version", 1) == 1 and super().trusts_server()
+
+
+@mutant("takes-true-for-an-integer")
+class TakesTrueForAnInteger(SmallClient):
+    def fits(self, schema, arguments):
+        return super().fits(schema, json.loads(json.dumps(arguments).replace("true", "1")))

@@ -8,9 +8,11 @@ from banking_server.conformance.report.judgement import Finding, Judged, NotAppl
 from banking_server.conformance.values import same, shown
 
 
-def _not_made(case_run: CaseRun, number: int) -> Judged:
+def _not_made(case_run: CaseRun, check: ScriptCheck, number: int) -> Judged:
     """Judge that the expected call `number` was not made."""
-    if (excuse := case_run.excuse(number)) is not None:
+    # Who makes the same call in another case has no reason of its own to decline it.
+    no_excuse = bool(check.provided) and case_run.end.outcome == "declined"
+    if not no_excuse and (excuse := case_run.excuse(number)) is not None:
         return excuse
     expected = case_run.case.expect.calls[number - 1]
     return Finding(
@@ -26,7 +28,7 @@ def called(case_run: CaseRun, check: ScriptCheck) -> Judged:
     number = check.call or 1
     call = case_run.call(number)
     if call is None:
-        return _not_made(case_run, number)
+        return _not_made(case_run, check, number)
     return Finding(True, expected=f"call {number}: {call.tool}", seen=case_run.calls_made())
 
 
@@ -36,7 +38,7 @@ def arguments(case_run: CaseRun, check: ScriptCheck) -> Judged:
     number = check.call or 1
     call = case_run.call(number)
     if call is None:
-        return _not_made(case_run, number)
+        return _not_made(case_run, check, number)
     expected = case_run.case.expect.calls[number - 1].arguments
     return Finding(
         same(call.arguments, expected),
