@@ -377,6 +377,9 @@ def client(
             jobs=options.jobs,
             trace=trace,
         )
+    if isinstance(run_once, OneProcess):
+        run.crashes += run_once.ended_badly
+        run.problems += run_once.ended_badly
     names = [
         script.scenario
         for script in scripts

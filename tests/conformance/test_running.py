@@ -163,6 +163,24 @@ def test_a_crash_is_an_error_of_that_run_alone(tmp_path: Path) -> None:
     assert set(broken_off) == {"absent-arguments"}
 
 
+@pytest.mark.parametrize(
+    ("ways", "complaint"),
+    [
+        (MANY_RUNS + "    print(json.dumps({'content': []}), flush=True)\n", "more than once"),
+        (MANY_RUNS + "sys.exit(5)\n", "at the end of its input the client exited with code 5"),
+    ],
+    ids=["two answers", "an exit code"],
+)
+def test_what_one_process_does_after_a_run_is_an_error(
+    ways: str, complaint: str, tmp_path: Path
+) -> None:
+    command = client(tmp_path, "def before(told):\n    pass\n", ways)
+    case = ("--case", "follow/error-result")
+    run = suite("client", *MODERN, *case, "--one-process", "--json", "--", *command)
+    assert run.code == 3, run.output
+    assert complaint in run.output
+
+
 # Chosen
 
 

@@ -25,6 +25,8 @@ class ClientEnd:
     """None if it was stopped because its time ran out."""
     output: str
     errors: str
+    flooded: bool = False
+    """Whether it wrote so much that it was slowed down."""
 
     @property
     def printed(self) -> Json | None:
@@ -52,6 +54,8 @@ class ClientEnd:
     def __str__(self) -> str:
         if self.exit_code is None:
             ended = "the client did not end in time and was stopped"
+            if self.flooded:
+                ended += "; it wrote more output than the suite reads at full speed (64 MiB)"
         else:
             ended = f"the client exited with code {self.exit_code}"
         words = last_words(self.errors)

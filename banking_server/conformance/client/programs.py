@@ -12,7 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from banking_server.conformance.client.evidence import ClientEnd
-from banking_server.conformance.target.child_process import OUTPUT_BYTES, ChildProcess
+from banking_server.conformance.target.child_process import (
+    FLOOD_BYTES,
+    OUTPUT_BYTES,
+    STOP_SECONDS,
+    ChildProcess,
+)
 
 SCENARIO: Final = "MCP_CONFORMANCE_SCENARIO"
 PROTOCOL_VERSION: Final = "MCP_CONFORMANCE_PROTOCOL_VERSION"
@@ -24,6 +29,9 @@ RUNS: Final = "MCP_CONFORMANCE_RUNS"
 
 QUEUED_LINES: Final = 8
 """Lines that wait to be read; a client that floods its output is slowed down, not followed."""
+
+
+FURTHER: Final = "a run more than once: it printed a further JSON object after its answer"
 
 
 class RunClient(Protocol):
@@ -41,7 +49,8 @@ def command_runner(command: Sequence[str]) -> RunClient:
         with ChildProcess([*command, url], interactive=False, environment=environment) as process:
             exit_code = process.wait(timeout)
             process.stop()
-            return ClientEnd(exit_code, process.captured_output(), process.captured_errors())
+            output, errors = process.captured_output(), process.captured_errors()
+            return ClientEnd(exit_code, output, errors, process.flooded)
 
     return run
 
@@ -55,6 +64,8 @@ class OneProcess:
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
         self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+        self.ended_badly: list[str] = []
+        """What was wrong with how processes ended once all runs were made; filled by `close`."""
 
     def __call__(self, url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
         """Have the run made by a process that is idle, or by a new one. Raises CannotStart."""
@@ -82,14 +93,18 @@ class OneProcess:
                 worker = self._idle.get_nowait()
                 if not worker.ended:
                     return worker
-                worker.close()
+                self._end(worker)
         return _Worker(self._command)
 
     def close(self) -> None:
         """Stop every process."""
         with contextlib.suppress(queue.Empty):
             while True:
-                self._idle.get_nowait().close()
+                self._end(self._idle.get_nowait())
+
+    def _end(self, worker: "_Worker") -> None:
+        if (wrong := worker.close()) is not None:
+            self.ended_badly.append(wrong)
 
 
 class _Worker:
@@ -114,20 +129,24 @@ class _Worker:
 
     def run(self, told: Mapping[str, object], timeout: float) -> ClientEnd:
         self._process.forget_errors()
+        if self._said_more():
+            return ClientEnd(1, "", f"it answered {FURTHER}")
         try:
             self._process.input.write(json.dumps(told).encode() + b"\n")
             self._process.input.flush()
         except OSError:
             return self._gone("")
         deadline = time.monotonic() + timeout
-        noise = ""
+        noise, count = "", 0
         while True:
             try:
                 line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                return ClientEnd(None, noise, self._process.captured_errors())
+                flooded = count > FLOOD_BYTES or self._process.flooded
+                return ClientEnd(None, noise, self._process.captured_errors(), flooded)
             if line is None:
                 return self._gone(noise)
+            count += len(line)
             text = line.decode("utf-8", "replace")
             noise = (noise + text)[-OUTPUT_BYTES:]
             if _is_object(text):
@@ -142,13 +161,32 @@ class _Worker:
             errors = f"it {how} before it answered\n{errors}"
         return ClientEnd(code or 1, noise, errors)
 
-    def close(self) -> None:
+    def _said_more(self) -> bool:
+        """Whether it gave another answer since the one of its last run."""
+        with contextlib.suppress(queue.Empty):
+            while (line := self._lines.get_nowait()) is not None:
+                if _is_object(line.decode("utf-8", "replace")):
+                    return True
+            self._lines.put(None)
+        return False
+
+    def close(self) -> str | None:
+        """End it by ending its input; return what was wrong with its end, if anything was."""
+        further = False
         with self._process:
-            self._process.stop()
+            with contextlib.suppress(OSError):
+                self._process.input.close()
+            code = self._process.wait(STOP_SECONDS)
+            if code is None:
+                self._process.kill()
             while self._reader.is_alive():
                 # It may wait for room in the queue.
-                with contextlib.suppress(queue.Empty):
-                    self._lines.get(timeout=0.05)
+                further = self._said_more() or further
+                self._reader.join(0.05)
+            further = self._said_more() or further
+        if further:
+            return f"the client answered {FURTHER}"
+        return f"at the end of its input the client exited with code {code}" if code else None
 
 
 def _is_object(text: str) -> bool:

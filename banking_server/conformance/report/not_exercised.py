@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from banking_server.conformance.report.judgement import Judgement, Status, collapse
 from banking_server.conformance.requirements import Check, Side, checks_of
@@ -24,6 +25,9 @@ class NotExercised:
         return set(self.eras) == set(self.check.eras)
 
 
+NOT_ASKED_FOR: Final = "it was not asked for"
+
+
 def find_not_exercised(side: Side, judgements: Sequence[Judgement]) -> tuple[NotExercised, ...]:
     """Return every check of `side` on which nothing was judged, in the specification's order."""
     results = {(result.check.id, result.era): result for result in collapse(judgements)}
@@ -33,7 +37,7 @@ def find_not_exercised(side: Side, judgements: Sequence[Judgement]) -> tuple[Not
         for era in check.eras:
             result = results.get((check.id, era))
             if result is None:
-                reasons.setdefault(("it was not asked for", False), []).append(era)
+                reasons.setdefault((NOT_ASKED_FOR, False), []).append(era)
             elif result.status is Status.SKIPPED:
                 reason = result.seen.removeprefix("Not testable: ")
                 reasons.setdefault((reason, result.untestable), []).append(era)
@@ -100,5 +104,9 @@ def _in_words(gap: Gap) -> str:
     reason = "not testable, as said above" if gap.untestable else gap.reason
     if (era := gap.everything_on) is not None:
         return f"everything on {era} ({reason})"
+    if gap.reason == NOT_ASKED_FOR:
+        # Whoever left it out knows, and may have left out nearly all.
+        count = len(gap.sentences)
+        return f"{count} {'sentence' if count == 1 else 'sentences'} ({gap.reason})"
     where = f" on {gap.eras[0]}" if gap.eras else ""
     return f"{', '.join(gap.sentences)}{where} ({reason})"

@@ -39,6 +39,7 @@ class _Tail:
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
         self._kept = bytearray()
+        self.flooded = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -52,6 +53,7 @@ class _Tail:
                     del self._kept[:-OUTPUT_BYTES]
                 count += len(chunk)
                 if count > FLOOD_BYTES:
+                    self.flooded = True
                     time.sleep(0.01)
 
     def text(self) -> str:
@@ -130,6 +132,12 @@ class ChildProcess:
     def captured_errors(self) -> str:
         """Return the end of what it wrote to its standard error."""
         return self._captured(self._errors)
+
+    @property
+    def flooded(self) -> bool:
+        """Whether it wrote so much captured output that it was slowed down."""
+        captured = (self._output, self._errors)
+        return any(tail is not None and tail.flooded for tail in captured)
 
     def forget_errors(self) -> None:
         """Keep of its standard error only what comes from now on."""
