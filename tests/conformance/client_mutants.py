@@ -354,6 +354,14 @@ class ConsentsToEverything(SmallClient):
         return True
 
 
+@mutant("asks-for-all-but-what-destroys")
+class AsksForAllButWhatDestroys(SmallClient):
+    def consents(self, tool):
+        if self.context["name"] != "consent":
+            return super().consents(tool)
+        return tool["name"] in ("erase", "unannotated") or self.user_agrees(tool)
+
+
 @mutant("hands-on-the-instruction")
 class HandsOnTheInstruction(SmallClient):
     def is_settled(self, number, results):

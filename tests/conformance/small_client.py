@@ -326,10 +326,11 @@ class SmallClient:
     def consents(self, tool):
         hints = tool.get("annotations") or {}
         harmless = hints.get("readOnlyHint") is True or hints.get("destructiveHint") is False
-        return harmless or self.user_agrees()
+        return harmless or self.user_agrees(tool)
 
-    def user_agrees(self):
-        return self.context.get("consent") == "grant"
+    def user_agrees(self, tool):
+        answers = self.context.get("consentByTool", {})
+        return answers.get(tool["name"], self.context.get("consent")) == "grant"
 
     def allowed(self, name, tool):
         """Whether the host lets its model make a call."""

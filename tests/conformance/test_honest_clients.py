@@ -17,7 +17,7 @@ class AsksAlways(SmallClient):
     """Asks its user before every call."""
 
     def consents(self, tool: Any) -> bool:
-        return self.user_agrees()
+        return bool(self.user_agrees(tool))
 
 
 class LimitOfThree(SmallClient):

@@ -267,6 +267,10 @@ class CaseContext(Strict):
 
     consent: Literal["grant", "refuse"] = "grant"
     """What the user answers, whatever the client asks."""
+    consent_by_tool: Mapping[Name, Literal["grant", "refuse"]] | None = Field(
+        default=None, alias="consentByTool"
+    )
+    """What the user answers, in place of `consent`, when asked about a call of these tools."""
     first_call_by: Literal["user", "model"] | None = Field(default=None, alias="firstCallBy")
     """Who makes the first call; the host's policy for the model holds where it is the model."""
     denied_tools: tuple[Name, ...] | None = Field(default=None, alias="deniedTools")
