@@ -351,7 +351,8 @@ class DifferentEveryTime(SmallServer):
 def is_follow_up(request):
     """Return whether a call has well-formed provenance of a follow-up call."""
     shown = request.provenance if isinstance(request.provenance, dict) else {}
-    return shown.get("level", 1) != 1 and isinstance(shown.get("previousTool"), str)
+    previous = shown.get("previousTool")
+    return shown.get("level", 1) not in (1, 1.5) and isinstance(previous, str) and previous != ""
 
 
 @mutant("provenance-ends-chain")
@@ -418,6 +419,22 @@ refuses_provenance(
     "rejects-previous-tool-at-level-1",
     member(lambda shown: shown.get("level") == 1 and "previousTool" in shown),
 )
+
+
+refuses_provenance("rejects-missing-chain-id", member(lambda shown: "chainId" not in shown))
+refuses_provenance("rejects-missing-level", member(lambda shown: "level" not in shown))
+refuses_provenance("rejects-list-as-provenance", lambda shown: isinstance(shown, list))
+refuses_provenance("rejects-level-true", member(lambda shown: shown.get("level") is True))
+refuses_provenance("rejects-broken-level", member(lambda shown: shown.get("level") == 1.5))
+refuses_provenance(
+    "rejects-empty-previous-tool", member(lambda shown: shown.get("previousTool") == "")
+)
+
+
+@mutant("malformed-provenance-opens-doors")
+class MalformedProvenanceOpensDoors(SmallServer):
+    def lets_in(self, request):
+        return isinstance(request.provenance, list) or super().lets_in(request)
 
 
 @mutant("renames-all-but-directives")

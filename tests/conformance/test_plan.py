@@ -18,7 +18,7 @@ from .support import SERVER_COMMAND, SHOP, examine_server, scenario_of, serving,
 BY_DIRECTIVE = {
     "the call of the directive, and on: at most 10 calls": ["ask_manager", "notify_team"],
     "the call of the directive: step asked, call 2": ["notify_team"],
-    "the same call again without and with provenance: 12 times": ["notify_team"] * 12,
+    "the same call again without and with provenance: 20 times": ["notify_team"] * 20,
 }
 """What a directive leads to at this shop."""
 

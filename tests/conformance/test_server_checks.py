@@ -290,6 +290,10 @@ WORD = 'say "friend" \\ & enter \u00e9'
         f"https://example.com/?word={quote_plus(WORD)}",
         base64.b64encode(WORD.encode()).decode(),
         base64.urlsafe_b64encode(WORD.encode()).decode(),
+        base64.b64encode(f"u:{WORD};".encode()).decode(),
+        base64.b64encode(f"u{WORD};!".encode()).decode(),
+        json.dumps([json.dumps([json.dumps([WORD])])]),
+        json.dumps([json.dumps([json.dumps([json.dumps([WORD])])])]),
     ],
     ids=lambda value: str(value)[:20],
 )
@@ -297,7 +301,12 @@ def test_a_secret_is_seen_however_it_is_written(value: Any) -> None:
     assert holds_secret({"tool": "x", "arguments": {"a": value}}, WORD)
     shown = json.dumps(Redaction([WORD]).json(value), ensure_ascii=False)
     assert "friend" not in shown
-    assert base64.b64encode(WORD.encode()).decode()[:12] not in shown
+    assert not any(
+        base64.b64encode(bytes(before) + WORD.encode()).decode()[8:16] in shown
+        for before in range(3)
+    )
+    # A report quotes what it found.
+    assert "friend" not in Redaction([WORD]).text(json.dumps(value))
 
 
 def test_a_number_can_be_a_secret() -> None:

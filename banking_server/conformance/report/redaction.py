@@ -20,9 +20,15 @@ _KEY_WORDS: Final = frozenset({"access", "api", "private", "secret", "signing", 
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PROTOCOL_MEMBERS: Final = frozenset({"progressToken"})
 _SHORTEST_LITERAL: Final = 4
+_SHORTEST_IN_BASE64: Final = 6
+"""Characters; a shorter part of a text in Base64 stands in others by chance."""
+_JSON_LEVELS: Final = 4
+"""Texts of JSON within one another in which a secret is looked for."""
+_MORE_LEVELS: Final = 2
+"""By which a report may quote what was found."""
 
 
-def spellings(secret: str) -> frozenset[str]:
+def spellings(secret: str, levels: int = _JSON_LEVELS) -> frozenset[str]:
     """Return the texts in which a secret can stand: as it is, in JSON, in a URL, in Base64.
 
     Empty for a very short secret: it stands everywhere by chance.
@@ -31,11 +37,30 @@ def spellings(secret: str) -> frozenset[str]:
         return frozenset()
     raw = secret.encode("utf-8", "surrogatepass")
     found = {secret, quote(raw), quote(raw, safe=""), quote_plus(raw)}
-    found |= {coded(raw).decode().rstrip("=") for coded in (b64encode, urlsafe_b64encode)}
-    for ascii_only in (True, False):
-        once = json.dumps(secret, ensure_ascii=ascii_only)[1:-1]
-        found |= {once, json.dumps(once, ensure_ascii=ascii_only)[1:-1]}
+    found |= _in_base64(raw)
+    for kept in range(levels + 1):
+        # Whoever quotes what others wrote may write in ASCII what they did not.
+        escaped = secret
+        for level in range(levels):
+            escaped = json.dumps(escaped, ensure_ascii=level >= kept)[1:-1]
+            found.add(escaped)
     return frozenset(found)
+
+
+def _in_base64(raw: bytes) -> set[str]:
+    """Return what of `raw` is the same in Base64 whatever stands before and after it.
+
+    A byte begins at one of three places within a group of four characters.
+    """
+    found = {coded(raw).decode().rstrip("=") for coded in (b64encode, urlsafe_b64encode)}
+    for before in range(3):
+        # Only the characters of which every bit is the secret's own.
+        first, last = -(-before * 8 // 6), (before + len(raw)) * 8 // 6
+        for coded in (b64encode, urlsafe_b64encode):
+            text = coded(bytes(before) + raw).decode()[first:last]
+            if len(text) >= _SHORTEST_IN_BASE64:
+                found.add(text)
+    return found
 
 
 def is_secret_name(name: str) -> bool:
@@ -86,7 +111,7 @@ class Redaction:
         Very short values are left to their names: replacing every "1" would hide the report.
         """
         # A new set, since another thread may be walking through this one.
-        self._values = self._values | spellings(value)
+        self._values = self._values | spellings(value, _JSON_LEVELS + _MORE_LEVELS)
 
     def text(self, text: str) -> str:
         """Return `text` without the known secret values."""

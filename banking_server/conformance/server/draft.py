@@ -87,7 +87,7 @@ def _step(tool: Json, taken: set[str], *, active: bool) -> Iterator[str]:
     yield f"{mark}  call: {_flow(str(tool.get('name')))}"
     yield f"{mark}  arguments: {_flow(arguments if isinstance(arguments, dict) else {})}"
     yield "  #   expect: {nextTool: THE_TOOL_OF_THE_DIRECTIVE}"
-    yield "  #   repeatable: true  # if the same call may be made about twenty times"
+    yield "  #   repeatable: true  # if the same call may be made about thirty times"
     yield "  #   follow: true      # if the tool of the directive may be called, and those after it"
 
 

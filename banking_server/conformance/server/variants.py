@@ -108,9 +108,17 @@ def variants_of_malformed_provenance(tool: str) -> list[Variant]:
         {"chainId": "", "level": 1},
         {"chainId": "x" * (CHAIN_ID_LENGTH + 1), "level": 1},
         {"chainId": 7, "level": "2", "previousTool": ["no", "name"]},
+        {},
+        [{"chainId": chain, "level": 1}],
+        7,
+        {"level": 1},
+        {"chainId": chain},
         {"chainId": chain, "level": 0},
+        {"chainId": chain, "level": 1.5},
+        {"chainId": chain, "level": True},
         {"chainId": chain, "level": 2},
         {"chainId": chain, "level": 2, "previousTool": None},
+        {"chainId": chain, "level": 2, "previousTool": ""},
         {"chainId": chain, "level": 1, "previousTool": tool},
     ]
     return [_with(RepeatedWithMalformedProvenance, shape) for shape in shapes]
@@ -121,7 +129,7 @@ class Claim:
     """What a stranger says of a chain, to be let in."""
 
     what: str
-    provenance: Json
+    provenance: Any
 
 
 def claims_of(tool: str, chain: Json | None) -> list[Claim]:
@@ -130,8 +138,12 @@ def claims_of(tool: str, chain: Json | None) -> list[Claim]:
     `chain` is the provenance of somebody's follow-up call, which succeeded; None if there was none.
     """
     made_up = Claim("with provenance that is made up", provenance(_new_id(), 2, tool))
+    malformed = [
+        Claim(variant.what, variant.provenance)
+        for variant in variants_of_malformed_provenance(tool)
+    ]
     if chain is None:
-        return [made_up]
+        return [made_up, *malformed]
     known, level, previous = chain["chainId"], chain["level"], chain["previousTool"]
     return [
         Claim("with the provenance of the follow-up call that succeeded", chain),
@@ -139,6 +151,7 @@ def claims_of(tool: str, chain: Json | None) -> list[Claim]:
         Claim("with its chainId, one call later", provenance(known, level + 1, tool)),
         Claim("with its chainId, as the first call", {"chainId": known, "level": 1}),
         made_up,
+        *malformed,
     ]
 
 
@@ -165,7 +178,7 @@ def _declaring(kind: type[Repetition], settings: Any) -> Variant:
 def _with(kind: type[Repetition], shape: Any) -> Variant:
     what = "malformed provenance" if kind is RepeatedWithMalformedProvenance else "provenance"
     shown, length = shape, 0
-    if isinstance(shape, dict) and isinstance(shape["chainId"], str):
+    if isinstance(shape, dict) and isinstance(shape.get("chainId"), str):
         length = len(shape["chainId"])
         shown = {**shape, "chainId": shape["chainId"][:8] + ("…" if length > 8 else "")}
     what += f" {json.dumps(shown, ensure_ascii=False)}"
