@@ -211,6 +211,19 @@ class NextStepDiffers(SmallServer):
         return {"tool": directive["tool"], "arguments": {}}
 
 
+@mutant("next-step-says-more")
+class NextStepSaysMore(SmallServer):
+    def next_step(self, directive):
+        return {**super().next_step(directive), "urgent": True}
+
+
+@mutant("provenance-changes-title")
+class ProvenanceChangesTitle(SmallServer):
+    def attach(self, result, directive, request):
+        titled = is_follow_up(request)
+        super().attach(result, {**directive, "title": "Next"} if titled else directive, request)
+
+
 @mutant("next-step-required")
 class NextStepRequired(SmallServer):
     def listed(self, request):

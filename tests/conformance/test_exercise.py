@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from banking_server.conformance.report.verdict import Conclusion, Verdict, conclude
 from banking_server.conformance.server.scenario import (
     Caller,
     ServerScenario,
@@ -163,3 +164,14 @@ def test_what_the_scenario_expects_hides_no_directive_that_was_followed() -> Non
 
 def examined(kind: Any, scenario: ServerScenario) -> dict[str, str]:
     return statuses(examine_server(kind, [Era.MODERN], [scenario]).judgements)
+
+
+def test_a_server_that_gates_on_the_declaration_breaks_a_should_and_nothing_else() -> None:
+    run = examine_server(SERVER_MUTANTS["gates-on-declaration"], [Era.MODERN])
+    judged = statuses(run.judgements)
+    assert judged["tool-chaining-server-malformed-settings-absent"] == "SUCCESS"
+    assert conclude(run.judgements, silence=run.silence, stale=[], fail_on="failure") == Conclusion(
+        Verdict.CONFORMANT, "every MUST is kept; 1 SHOULD is not"
+    )
+    some = conclude(run.judgements, silence=None, stale=[], fail_on="failure", expected=2)
+    assert some.reason.endswith("; but 2 checks failed as expected")

@@ -8,6 +8,7 @@ from banking_server.conformance.report.redaction import (
     is_secret_name,
     shown_command,
 )
+from banking_server.conformance.target.child_process import last_words
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,23 @@ def test_what_stays_readable() -> None:
     error = {"error": {"code": -32602, "message": "Unknown tool"}}
     schema = {"properties": {"token": {"type": "string"}}, "required": ["token"]}
     assert Redaction().json([error, schema]) == [error, schema]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "KeyError: password=hunter2",
+        "Authorization: Bearer hunter2",
+        'refused {"accessToken": "hunter2"}',
+        "api_key = 'hunter2'",
+    ],
+)
+def test_a_line_that_a_program_printed_last(line: str) -> None:
+    said = last_words(f"Traceback\n{line}\n")
+    assert said is not None
+    assert "hunter2" not in said
+    assert REDACTED in said
+    assert last_words("order=7: no such order") == "order=7: no such order"
 
 
 def test_a_command_line_without_its_secrets() -> None:

@@ -78,6 +78,19 @@ def is_secret_name(name: str) -> bool:
     return "key" in words and bool(words & _KEY_WORDS)
 
 
+_NAMED: Final = re.compile(
+    r"""([\w-]+)(?=["']?\s*[=:]\s*(?:Bearer\s+|Basic\s+)?["']?([^\s"',;&]+))"""
+)
+
+
+def shown_line(line: str) -> str:
+    """Return a line that a program printed without what stands behind the name of a secret."""
+    for found in reversed([*_NAMED.finditer(line)]):
+        if is_secret_name(found[1]):
+            line = line[: found.start(2)] + REDACTED + line[found.end(2) :]
+    return line
+
+
 def shown_command(command: Sequence[str]) -> list[str]:
     """Return a command line without the values of options that are named like secrets."""
     shown: list[str] = []

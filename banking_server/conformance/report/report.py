@@ -72,6 +72,7 @@ class Report:
                 silence=run.silence,
                 stale=stale,
                 fail_on=fail_on,
+                expected=len({each.check.id for each in judgements if each.expected_failure}),
             ),
             fail_on=fail_on,
             stale=stale,

@@ -62,6 +62,7 @@ def conclude(
     crashes: Sequence[str] = (),
     stale: Sequence[ExpectedFailure],
     fail_on: FailOn,
+    expected: int = 0,
 ) -> Conclusion:
     """Apply the rules above.
 
@@ -71,6 +72,7 @@ def conclude(
         crashes: Runs of a client that did not end well, each with how.
         stale: Expected failures that passed.
         fail_on: The mildest status that makes a run nonconformant.
+        expected: Checks that failed as expected.
     """
     if silence is not None:
         return Conclusion(Verdict.ERROR, f"nothing could be examined: {silence}")
@@ -98,10 +100,16 @@ def conclude(
         return _not_made(Verdict.INCONCLUSIVE, unseen, " of a MUST")
     if not any(judgement.status is Status.SUCCESS for judgement in judgements):
         return Conclusion(Verdict.INCONCLUSIVE, "no check found anything to judge")
+    as_expected = f"{expected} {'check' if expected == 1 else 'checks'} failed as expected"
     warned = {judgement.check.id for judgement in judgements if judgement.status is Status.WARNING}
     if warned:
         kept = "1 SHOULD is not" if len(warned) == 1 else f"{len(warned)} SHOULDs are not"
-        return Conclusion(Verdict.CONFORMANT, f"every MUST is kept; {kept}")
+        reason = f"every MUST is kept; {kept}"
+        return Conclusion(
+            Verdict.CONFORMANT, f"{reason}; but {as_expected}" if expected else reason
+        )
+    if expected:
+        return Conclusion(Verdict.CONFORMANT, f"every check that applies passed, but {as_expected}")
     return Conclusion(Verdict.CONFORMANT, "every check that applies passed")
 
 

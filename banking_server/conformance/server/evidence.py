@@ -273,6 +273,8 @@ class Missing:
     kinds: Kinds
     reason: str
     messages: Sequence[WireMessage] = ()
+    applies: bool = True
+    """Whether the checks apply, although there is nothing for them to judge."""
 
 
 @dataclass(frozen=True)

@@ -327,7 +327,7 @@ class Exercise:
             return
         if directive_of(undeclared.final) is None:
             reason = "a client that did not declare got no directive"
-            self._observe(Missing(step.id, [ResultInWords], reason))
+            self._observe(Missing(step.id, [ResultInWords], reason, applies=False))
 
     # A call that is refused
 

@@ -172,6 +172,8 @@ class Ending:
     tool: str | None
     """The tool that the directive names; one text for all malformed directives that are alike."""
     arguments: str | None
+    title: str | None
+    """The title of the directive, as JSON."""
     content: str
     words: bool
     """Whether the directive is also said in words, or as `nextStep`."""
@@ -181,7 +183,7 @@ class Ending:
         return frozenset(part for part in parts if getattr(self, part) != getattr(other, part))
 
 
-PARTS: Final = frozenset({"refusal", "tool", "arguments", "content", "words"})
+PARTS: Final = frozenset({"refusal", "tool", "arguments", "title", "content", "words"})
 
 
 def ending_of(call: ToolCall) -> Ending:
@@ -196,6 +198,7 @@ def ending_of(call: ToolCall) -> Ending:
         refusal=how_refused(call),
         tool=None if seen is None else key[0] if key else f"malformed: {identity(seen.value)}",
         arguments=key[1] if key else None,
+        title=identity(seen.value["title"]) if seen and key and "title" in seen.value else None,
         content=identity([[item for item in items if item not in words], structured]),
         words=bool(words) or has_next_step,
     )

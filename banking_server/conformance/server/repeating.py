@@ -158,6 +158,12 @@ class Repeating:
     ) -> None:
         if variant.kind is RepeatedInExperimental and not (self._told_apart or differs):
             return  # Then it does not show where the server reads the declaration.
+        if variant.kind is RepeatedWithMalformedSettings and not differs:
+            # A server may leave out the directive for whoever did not declare, and it tells
+            # something about malformed settings nevertheless: if others get one.
+            ended = (call.final for call in (self._first, first, again))
+            if all(directive_of(reply) is None for reply in ended):
+                return
         messages = [*_messages(first), *_messages(again)]
         kind: type[Repetition] = variant.kind
         self._observe(kind(self._step, messages, first, again, variant.what, differs))

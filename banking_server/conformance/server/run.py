@@ -75,7 +75,7 @@ def run_server(
                 exercise.open()
                 exercise.play()
             except TargetFailure as stopped:
-                judging.failure = str(stopped)
+                judging.failure = redaction.text(str(stopped))
         judging.finish()
         return judging
 
@@ -115,12 +115,11 @@ class _Judging:
         match observation:
             case Problem(sentence):
                 self._problems.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
-            case Missing(step, kinds, reason, messages):
+            case Missing(step, kinds, reason, messages, applies):
+                why = Untestable(reason) if applies else NotApplicable(reason)
                 for check in CHECKS.values():
                     if not set(check.on).isdisjoint(kinds):
-                        self._judge.record(
-                            check.id, Untestable(reason), step=step, messages=messages
-                        )
+                        self._judge.record(check.id, why, step=step, messages=messages)
             case Evidence():
                 if isinstance(observation, Greeting):
                     self._greeting = observation

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import IO, Final, Self
 
+from banking_server.conformance.report.redaction import shown_line
+
 STOP_SECONDS: Final = 1.0
 """Seconds that a program may take to stop by itself once its input has ended."""
 
@@ -28,9 +30,12 @@ class CannotStart(Exception):
 
 
 def last_words(errors: str) -> str | None:
-    """Return the last line of a program's standard error that says something, if one does."""
+    """Return the last line of a program's standard error that says something, if one does.
+
+    What is called a secret in it is redacted.
+    """
     said = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
-    return said[-1].strip(" |\t")[:300] if said else None
+    return shown_line(said[-1].strip(" |\t"))[:300] if said else None
 
 
 class _Tail:

@@ -48,9 +48,9 @@ def ignores_unknown_settings(repetition: RepeatedWithUnknownSettings) -> Finding
 
 
 @check("tool-chaining-server-malformed-settings-absent", on=RepeatedWithMalformedSettings)
-def malformed_settings_absent(repetition: RepeatedWithMalformedSettings) -> Finding | None:
+def malformed_settings_absent(repetition: RepeatedWithMalformedSettings) -> Finding:
     """A client whose settings are malformed is served like one that did not declare."""
-    return _with_directive(repetition)
+    return _alike(repetition)
 
 
 @check("tool-chaining-server-reads-experimental", on=RepeatedInExperimental)
@@ -81,6 +81,7 @@ PART_NAMES: Final = {
     "refusal": "whether it is an error",
     "tool": "the tool that is named",
     "arguments": "the arguments of the directive",
+    "title": "the title of the directive",
     "content": "what the result says",
     "words": "whether the directive is also said in words",
 }

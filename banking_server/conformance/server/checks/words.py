@@ -96,12 +96,14 @@ def next_step_equals_directive(result: ResultWithDirective) -> Finding | None:
     is_required = isinstance(required, list) and NEXT_STEP in required
     alike = (
         isinstance(step, dict)
+        and step.keys() <= {"tool", "arguments"}
         and step.get("tool") == seen.tool
         and same(step.get("arguments", {}), seen.arguments)
     )
     return Finding(
         alike and not is_required,
-        expected=f"{NEXT_STEP} with tool {shown(seen.tool)} and arguments {shown(seen.arguments)}, "
+        expected=f"{NEXT_STEP} with tool {shown(seen.tool)} and arguments {shown(seen.arguments)} "
+        "and nothing else, "
         "which the output schema does not require",
         seen=shown(step) + (", which the output schema requires" if is_required else ""),
     )
