@@ -170,6 +170,15 @@ class ListsForDeclaredOnly(SmallServer):
         return [tool for tool in self.tools if request.declared or tool["name"] != "ask_manager"]
 
 
+@mutant("lists-twice")
+class ListsTwice(SmallServer):
+    page_size = 9
+
+    def listed(self, request):
+        (ask,) = [tool for tool in self.tools if tool["name"] == "ask_manager"]
+        return [*self.tools, {**ask, "title": "Another"}]
+
+
 @mutant("gone-when-named")
 class GoneWhenNamed(SmallServer):
     coloured = False

@@ -16,8 +16,8 @@ from banking_server.conformance.target.era import Era
 
 from .server_mutants import SERVER_MUTANTS
 from .small_proxy import SmallProxy
-from .small_server import SESSION, SmallServer
-from .support import examine_server, scenario_of, statuses
+from .small_server import SESSION, Refusal, SmallServer
+from .support import UNTESTABLE, examine_server, scenario_of, statuses
 
 NO_CYCLE = "tool-chaining-server-no-cycle"
 SCENARIO = """
@@ -175,3 +175,16 @@ def test_a_server_that_gates_on_the_declaration_breaks_a_should_and_nothing_else
     )
     some = conclude(run.judgements, silence=None, stale=[], fail_on="failure", expected=2)
     assert some.reason.endswith("; but 2 checks failed as expected")
+
+
+def test_a_later_list_that_fails_leaves_what_needs_no_list() -> None:
+    class ListsOnce(SmallServer):
+        def list_tools(self, request: Any) -> Any:
+            if self.calls > 1:
+                raise Refusal(-32603, "Out of order")
+            return super().list_tools(request)
+
+    judged = statuses(examine_server(ListsOnce, [Era.MODERN]).judgements)
+    assert judged["tool-chaining-server-names-listed-tool"] == UNTESTABLE
+    assert judged["tool-chaining-server-directive-names-tool"] == "SUCCESS"
+    assert judged["tool-chaining-server-provenance-changes-nothing"] == "SUCCESS"

@@ -97,6 +97,8 @@ class ResultWithDirective(Evidence):
     """The names of all tools in that list."""
     more: str | None = None
     """Why that list was not read to its end, or None if it was."""
+    listed_twice: bool = False
+    """Whether that list has several tools of that name, which differ."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,13 @@ from banking_server.conformance.server.variants import (
     variants_of_malformed_provenance,
 )
 from banking_server.conformance.target.channel import Target
-from banking_server.conformance.target.connection import Profile, Reply, ToolCall
+from banking_server.conformance.target.connection import (
+    Listing,
+    NotListed,
+    Profile,
+    Reply,
+    ToolCall,
+)
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import identity
 
@@ -241,7 +247,8 @@ class Exercise:
         items = content_of(call.final)
         structured = structured_content_of(call.final)
         output_schema = self._tools.get(call.tool, {}).get("outputSchema")
-        tools, more = self._listed(calling, seen.tool)
+        listing = self._listed(calling, seen.tool)
+        tools = listing.tools
         messages = call.final.messages
         result = ResultWithDirective(
             step=step,
@@ -253,7 +260,8 @@ class Exercise:
             output_schema=output_schema if isinstance(output_schema, dict) else {},
             target=tools.get(seen.tool or ""),
             listed=sorted(tools),
-            more=more,
+            more=listing.more,
+            listed_twice=seen.tool in listing.twice,
         )
         self._results.append(result)
         self._observe(result)
@@ -262,14 +270,18 @@ class Exercise:
         if not declared:
             self._observe(ResultInWords(step, messages, seen, items))
 
-    def _listed(self, calling: Calling, tool: str | None) -> tuple[Mapping[str, Json], str | None]:
+    def _listed(self, calling: Calling, tool: str | None) -> Listing:
         """Read the list again, now and as this caller, up to a tool that was just named."""
         if tool is None:
-            return {}, None
-        listing = self._connections.to(calling).list_tools(until=tool, profile=calling.profile)
+            return Listing({}, ())
+        connection = self._connections.to(calling)
+        try:
+            listing = connection.list_tools(until=tool, profile=calling.profile)
+        except NotListed as failure:
+            return Listing({}, (), str(failure))
         for page in listing.replies:
             self._note("tools/list", page)
-        return listing.tools, listing.more
+        return listing
 
     def _note(self, method: str, reply: Reply) -> None:
         """Notice a reply to another method than `tools/call`."""
@@ -385,7 +397,7 @@ class Exercise:
                 break
             made = [key_of(call.tool, call.arguments) for call in calls]
             calling = Calling(Profile(elicitation=follow_up.elicitation is not None), step.caller)
-            if seen.key in made or seen.tool not in self._listed(calling, seen.tool)[0]:
+            if seen.key in made or seen.tool not in self._listed(calling, seen.tool).tools:
                 break
             claimed = provenance(chain_id, len(calls) + 1, calls[-1].tool)
             call = self._follow_up(follow_up, calling, seen.tool, seen.arguments, claimed)

@@ -31,6 +31,7 @@ from banking_server.conformance.target.elicitation import Answers, ElicitationAn
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.target.http import Http
 from banking_server.conformance.target.stdio import Stdio
+from banking_server.conformance.values import same
 
 CLIENT_INFO: Final = {"name": "tool-chaining-conformance", "version": __version__}
 
@@ -106,6 +107,12 @@ class Listing:
     """One for each page."""
     more: str | None = None
     """Why the list was not read to its end, or None if it was."""
+    twice: frozenset[str] = frozenset()
+    """Names that are listed more than once, with something different."""
+
+
+class NotListed(TargetFailure):
+    """The server answered, but not with a list of tools."""
 
 
 class Connection:
@@ -213,12 +220,16 @@ class Connection:
         self.server_capabilities = capabilities if isinstance(capabilities, dict) else {}
 
     def list_tools(self, *, until: str | None = None, profile: Profile | None = None) -> Listing:
-        """List the tools over all pages, or up to the tool `until`. Raises TargetFailure."""
+        """List the tools over all pages, or up to the tool `until`.
+
+        Raises TargetFailure; NotListed if the server answered with something else.
+        """
         tools: dict[str, Json] = {}
         replies: list[Reply] = []
         size = 0
         cursor: str | None = None
         seen: set[str] = set()
+        twice: set[str] = set()
         while True:
             reply = self.request(
                 "tools/list", {} if cursor is None else {"cursor": cursor}, profile=profile
@@ -226,8 +237,13 @@ class Connection:
             replies.append(reply)
             page = (reply.result or {}).get("tools")
             if not isinstance(page, list):
-                raise TargetFailure(f"tools/list: {_why(reply, 'holds no list of tools')}")
-            tools |= {str(tool.get("name")): tool for tool in page if isinstance(tool, dict)}
+                raise NotListed(f"tools/list: {_why(reply, 'holds no list of tools')}")
+            for tool in page:
+                if isinstance(tool, dict):
+                    name = str(tool.get("name"))
+                    if not same(tools.setdefault(name, tool), tool):
+                        twice.add(name)
+                    tools[name] = tool
             size += reply.size
             cursor = (reply.result or {}).get("nextCursor")
             more = None
@@ -240,7 +256,7 @@ class Connection:
                 more = f"tools/list goes on after {len(replies)} pages and {len(tools)} tools"
                 break
         self._input_schemas |= {name: tool.get("inputSchema") for name, tool in tools.items()}
-        return Listing(tools, tuple(replies), more)
+        return Listing(tools, tuple(replies), more, frozenset(twice))
 
     def call_tool(
         self,

@@ -33,7 +33,13 @@ def _is_listed(result: ResultWithDirective) -> Finding | Untestable | None:
         return None
     if result.target is None and result.more is not None:
         return Untestable(
-            f"{result.more}, none of them {result.directive.tool}; no more of it is read"
+            f"{result.more}, so whether {result.directive.tool} is listed was not seen"
+        )
+    if result.listed_twice:
+        return Finding(
+            False,
+            expected="one tool of that name in tools/list",
+            seen=f"{result.directive.tool} is listed twice, and not alike",
         )
     client = "a client that declared" if result.declared else "one that did not declare"
     named = ", ".join(result.listed[:NAMES]) + (", …" if len(result.listed) > NAMES else "")
