@@ -79,7 +79,8 @@ def is_secret_name(name: str) -> bool:
 
 
 _NAMED: Final = re.compile(
-    r"""([\w-]+)(?=["']?\s*[=:]\s*(?:Bearer\s+|Basic\s+)?["']?([^\s"',;&]+))"""
+    # A name is taken whole, so that a long line without an end takes no longer than its length.
+    r"""(?<![\w-])([\w-]++)(?=["']?\s*[=:]\s*(?:Bearer\s+|Basic\s+)?["']?([^\s"',;&]+))"""
 )
 
 
