@@ -99,9 +99,12 @@ class _Process:
     def end(self) -> None:
         """End the process, if there is one."""
         if self._started is not None:
+            # It ends with its input, unless it is at work.
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                self._started.communicate(timeout=1)
             self._started.kill()
-            with contextlib.suppress(OSError):
-                self._started.communicate()
+            with contextlib.suppress(OSError, ValueError):
+                self._started.wait()
             self._started = None
 
 
