@@ -191,6 +191,14 @@ def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
 Command = Annotated[
     list[str] | None, typer.Argument(metavar="-- COMMAND…", help="The program to start.")
 ]
+Url = Annotated[str | None, typer.Option(metavar="URL", help="A running server (Streamable HTTP).")]
+Headers = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=ENVVAR",
+        help="HTTP header to send; the environment variable holds its value. Repeatable.",
+    ),
+]
 
 
 def _version(wanted: bool) -> None:
@@ -212,20 +220,12 @@ def _options(
 @with_run_options
 def server(
     command: Command = None,
-    url: Annotated[
-        str | None, typer.Option(metavar="URL", help="A running server (Streamable HTTP).")
-    ] = None,
+    url: Url = None,
     scenario: Annotated[
         list[Path] | None,
         typer.Option(metavar="FILE", help="How the server is exercised; repeatable."),
     ] = None,
-    header: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=ENVVAR",
-            help="HTTP header to send; the environment variable holds its value. Repeatable.",
-        ),
-    ] = None,
+    header: Headers = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the calls that would be made, and make none.")
     ] = False,
@@ -287,16 +287,8 @@ def server(
 @app.command("scenario")
 def first_scenario(
     command: Command = None,
-    url: Annotated[
-        str | None, typer.Option(metavar="URL", help="A running server (Streamable HTTP).")
-    ] = None,
-    header: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=ENVVAR",
-            help="HTTP header to send; the environment variable holds its value. Repeatable.",
-        ),
-    ] = None,
+    url: Url = None,
+    header: Headers = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")
     ] = None,
