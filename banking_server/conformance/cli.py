@@ -245,6 +245,7 @@ def server(
     names = [each.name for each in scenarios] or [PASSIVE]
     if len(set(names)) < len(names):
         raise UsageError("two scenario files have the same name")
+    _check_environment(scenarios, over_http=url is not None)
     if dry_run:
         _show_plan(scenarios, options.eras)
         return
@@ -252,7 +253,6 @@ def server(
     target = _server_target(url, command, header, options.timeout, redaction)
     if options.jobs > 1 and url is not None:
         raise UsageError("--jobs goes with -- COMMAND: a server that is running has one state")
-    _check_environment(scenarios, over_http=url is not None)
     expected = options.expected("server", names)
     chosen = options.chosen("server")
     options.make_room()

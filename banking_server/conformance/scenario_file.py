@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
-import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from banking_server.conformance.target.era import Era
+from banking_server.conformance.yaml_file import YamlFileError, read_yaml_file
 
 Json = dict[str, Any]
 Kebab = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
@@ -40,16 +40,6 @@ class ScenarioError(Exception):
     """A scenario file cannot be used; the message names the file, the place and the mistake."""
 
 
-class _JsonLoader(yaml.SafeLoader):
-    """YAML as JSON: a plain date stays text, since a tool's arguments have no dates."""
-
-
-_JsonLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-
-
 class Strict(BaseModel):
     """A part of a scenario file; a member that it does not know is a mistake."""
 
@@ -59,14 +49,9 @@ class Strict(BaseModel):
 def load(path: Path, model: type[M]) -> M:
     """Read a scenario file. Raises ScenarioError."""
     try:
-        text = path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ScenarioError(f"{path}: cannot be read: {reason}") from error
-    try:
-        return model.model_validate(yaml.load(text, _JsonLoader))  # noqa: S506 - a safe loader
-    except yaml.YAMLError as error:
-        raise ScenarioError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+        return model.model_validate(read_yaml_file(path))
+    except YamlFileError as error:
+        raise ScenarioError(str(error)) from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))

@@ -265,6 +265,11 @@ def test_a_mistake_in_the_list_is_named(
         ("servers: []", "must have two members, `server` and `client`, each a list"),
         ("- shop", "must have two members, `server` and `client`, each a list"),
         ("server: shop", "`server` must be a list"),
+        (
+            "server: []\nclient: []\nserver: [shop]",
+            "line 3, column 1: the key 'server' stands twice, first in line 1; "
+            "remove or rename one",
+        ),
     ],
 )
 def test_a_list_of_another_shape_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
@@ -357,6 +362,13 @@ def test_what_the_parser_refuses_is_exit_code_2(arguments: list[str]) -> None:
     ("text", "complaint"),
     [
         ("name: [", "not YAML"),
+        ("name: " + "[" * 5000, "it is nested too deeply\n"),
+        ("name: !!int one", "not YAML"),
+        (
+            ONE_STEP + "    call: ask_manager\n",
+            "line 8, column 5: the key 'call' stands twice, first in line 6; remove or rename one",
+        ),
+        (ONE_STEP + "    expect: {isError: true, 'isError': false}\n", "the key 'isError' stands"),
         ("steps: []", "name"),
         (ONE_STEP + "    refused: true\n", "steps.0: a refused step needs repeatable: true\n"),
         (ONE_STEP + "    colour: red\n", "steps.0.colour: there is no such member\n"),

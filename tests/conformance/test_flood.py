@@ -1,5 +1,6 @@
 """A server that floods the suite is left at the time limit, and little of what it sent is held."""
 
+import re
 import subprocess
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -42,6 +43,21 @@ FLOODS = {
 }
 
 
+LESS = "which the suite does not read; let it send less at once, such as fewer tools on a page"
+MANY = (
+    r"no reply to server/discover within 1 s, but the server sent \d+ other messages, about \d+ "
+    r"KiB; let it answer before it sends more, or give it more time \(--timeout\)"
+)
+SAID = {
+    "notifications": MANY,
+    "events": MANY,
+    "no-line-end": f"the server sent a message of more than 4 MiB, {LESS}",
+    "one-body": f"the server sent a message of more than 4 MiB, {LESS}",
+    "lists-in-one-line": f"the server sent a message of more than 16 MiB once it is read, {LESS}",
+}
+"""What the verdict says of a flood: who sent how much of what, and what to do."""
+
+
 MEASURED = """
 import atexit, re, sys
 from banking_server.conformance.cli import main
@@ -59,8 +75,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def peak(*arguments: str) -> tuple[int, int]:
-    """Run the suite as a process; return the most memory that it had in bytes, and its exit code.
+def peak(*arguments: str) -> tuple[int, int, str]:
+    """Run the suite as a process; return the most memory that it had in bytes, its exit code, and
+    its verdict.
 
     The server has one second for each reply.
     """
@@ -72,7 +89,7 @@ def peak(*arguments: str) -> tuple[int, int]:
         check=False,
         timeout=60,
     )
-    return int(ended.stderr.split()[-1]) * 1024, ended.returncode
+    return int(ended.stderr.split()[-1]) * 1024, ended.returncode, ended.stdout.splitlines()[-1]
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +100,9 @@ def quiet() -> int:
 
 @pytest.mark.parametrize("flood", FLOODS)
 def test_a_flood_on_standard_output_is_not_held(flood: str, quiet: int) -> None:
-    size, code = peak("--", sys.executable, "-c", FLOODS[flood])
+    size, code, verdict = peak("--", sys.executable, "-c", FLOODS[flood])
     assert code in (3, 4)
+    assert re.search(SAID.get(flood, ""), verdict), verdict
     assert size - quiet < HELD
 
 
@@ -120,6 +138,7 @@ def test_a_flood_over_http_is_not_held(body: str, quiet: int) -> None:
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     http.daemon_threads = True
     with running(http) as origin:
-        size, code = peak("--url", f"{origin}/mcp")
+        size, code, verdict = peak("--url", f"{origin}/mcp")
     assert code == 3
+    assert re.search(SAID.get(body, ""), verdict), verdict
     assert size - quiet < HELD

@@ -57,6 +57,31 @@ def test_the_dry_run_connects_to_nothing_and_shows_no_secret() -> None:
     assert '"phrase": "[redacted]"' in run.output
 
 
+@pytest.mark.parametrize("more", [[], ["--", "/no/such/program"], ["--url", "http://127.0.0.1:9"]])
+def test_the_dry_run_misses_a_variable_as_a_run_does(more: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "shop.yaml"
+    path.write_text(SHOP.read_text().replace("{value: alice}", "{environment: NO_SUCH_VARIABLE}"))
+    dry = suite("server", "--dry-run", "--scenario", path, *more)
+    assert (dry.code, dry.output) == (2, "")
+    if more:
+        run = suite("server", "--scenario", path, *more)
+        assert (dry.code, dry.output, dry.errors) == (run.code, run.output, run.errors)
+    assert dry.errors == (
+        "tool-chaining-conformance: scenario shop: user: "
+        "the environment variable NO_SUCH_VARIABLE is not set\n"
+    )
+
+
+def test_the_dry_run_misses_the_header_of_a_caller_over_http_alone(tmp_path: Path) -> None:
+    path = tmp_path / "shop.yaml"
+    headers = "stranger: {headers: {Authorization: NO_SUCH_VARIABLE}}"
+    path.write_text(SHOP.read_text().replace("stranger: {}", headers))
+    assert suite("server", "--dry-run", "--scenario", path).code == 0
+    run = suite("server", "--dry-run", "--scenario", path, "--url", "http://127.0.0.1:9")
+    assert run.code == 2
+    assert "caller stranger: Authorization: the environment variable NO_SUCH_VARIABLE" in run.errors
+
+
 def test_the_dry_run_needs_a_scenario() -> None:
     run = suite("server", "--dry-run", "--", "/no/such/program")
     assert (run.code, run.output) == (2, "")

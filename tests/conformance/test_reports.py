@@ -103,6 +103,54 @@ def test_a_verdict_names_what_was_not_exercised(tmp_path: Path) -> None:
         assert row["reason"]
 
 
+MADE_ONCE = """
+steps:
+  - id: order
+    call: place_order
+    arguments: {sku: chair, quantity: 500}
+    repeatable: true
+    follow: [{repeatable: true}, {}]
+  - {id: small, call: place_order, arguments: {sku: chair, quantity: 5}}
+  - {id: asked, call: ask_manager, arguments: {order: x}}
+"""
+
+
+def test_a_call_that_was_made_once_is_named_as_not_compared(tmp_path: Path) -> None:
+    path = tmp_path / "one.yaml"
+    path.write_text(SHOP.read_text().partition("steps:")[0] + MADE_ONCE)
+    reports = Reports(tmp_path, SmallServer(), "--scenario", path)
+    assert reports.run.code == 0, reports.run.output
+    *_, gaps, verdict = reports.run.output.splitlines()
+    assert verdict == "conformant: every check that applies passed"
+    reason = "made once, so not compared: it lacks `repeatable: true`"
+    once = "shop/order, call 3", "shop/small", "shop/asked"
+    named = ", ".join(f"`{place}`" for place in once)
+    assert f"TC-S-23, TC-S-24 at {named} ({reason})" in gaps
+    assert f"TC-S-21 at `shop/asked` ({reason})" in gaps
+    rows = {row["id"]: row for row in reports.report["not_exercised"] if row["reason"] == reason}
+    changes_nothing = rows["tool-chaining-server-provenance-changes-nothing"]
+    assert changes_nothing["places"] == list(once)
+    assert changes_nothing["spec_versions"] == ["2026-07-28", "2025-11-25"]
+    assert rows["tool-chaining-server-same-input-same-directive"]["places"] == ["shop/asked"]
+    forms = reports.forms()
+    for form in ("terminal", "report.json", "junit.xml", "report.html", "summary.md"):
+        for place in once:
+            assert place in forms[form].replace("\\", ""), form
+        assert "shop/order, call 2" not in forms["terminal"]
+    assert "TC-S-23 in part" in forms["report.html"].partition("<main")[0]
+
+
+def test_where_nothing_is_compared_that_is_not_testable(tmp_path: Path) -> None:
+    path = tmp_path / "one.yaml"
+    path.write_text(ONE_STEP.replace("    repeatable: true\n", ""))
+    with serving(SmallServer()) as url:
+        run = suite("server", "--url", url, "--scenario", path, "--json")
+    assert run.code == 4
+    (row,) = [each for each in run.report["not_exercised"] if "TC-S-23" in each["requirements"]]
+    assert row["untestable"]
+    assert "places" not in row
+
+
 def test_what_was_not_asked_for_was_not_exercised() -> None:
     with serving(SmallServer()) as url:
         run = suite("server", "--url", url, "--scenario", SHOP, "--check", UNKNOWN)

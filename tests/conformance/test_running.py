@@ -309,12 +309,12 @@ sys.exit(1)
 """
 
 
-def peak(*arguments: object) -> int:
-    """Bytes that a run of the command took at most."""
+def peak(*arguments: object) -> tuple[int, str]:
+    """Bytes that a run of the command took at most, and its verdict."""
     command = [sys.executable, "-c", MEASURED, *map(str, arguments)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=HERE)
     assert ended.returncode == 3, ended.stderr
-    return int(ended.stderr.splitlines()[-1])
+    return int(ended.stderr.splitlines()[-1]), ended.stdout.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -324,6 +324,11 @@ def peak(*arguments: object) -> int:
 )
 def test_what_a_client_floods_is_not_held(flood: str, how: tuple[str, ...]) -> None:
     arguments = ("client", *MODERN, "--case", "error-result", *how, "--")
-    quiet = peak(*arguments, sys.executable, "-c", "")
-    flooded = peak(*arguments, sys.executable, "-c", flood)
+    quiet, _ = peak(*arguments, sys.executable, "-c", "")
+    flooded, verdict = peak(*arguments, sys.executable, "-c", flood)
+    if flood is FLOODS_THE_MOCK:
+        assert (
+            "the client sent more than the 8 MiB that the suite keeps of one run; "
+            "let it make fewer or shorter requests" in verdict
+        )
     assert flooded - quiet < 64 * 1024 * 1024

@@ -86,6 +86,17 @@ def test_a_date_in_a_scenario_stays_text(tmp_path: Path) -> None:
     assert scenario.steps[0].arguments["sku"] == "2026-12-24"
 
 
+def test_what_a_mapping_takes_over_may_stand_in_it_too(tmp_path: Path) -> None:
+    merged = "&a {sku: chair, quantity: 500}", "{<<: &b {<<: *a, sku: table}, sku: bench}"
+    first, second = loaded(
+        tmp_path,
+        ("{sku: chair, quantity: 500}", merged[0]),
+        ("{sku: chair, quantity: 5}", merged[1]),
+    ).steps[:3:2]
+    assert first.arguments == {"sku": "chair", "quantity": 500}
+    assert second.arguments == {"sku": "bench", "quantity": 500}
+
+
 # Names that stand for values
 
 

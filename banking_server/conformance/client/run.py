@@ -170,8 +170,13 @@ class _Examination:
         self._note(case_run)
         logs = [log for log in (case_run.log, case_run.other) if log is not None]
         taken = sum(LOG_BYTES - log.room.left for log in logs)
-        if any(log.flooded for log in logs) or not self._room.takes(taken):
-            reason = "the client sent more than the suite keeps"
+        flooded = any(log.flooded for log in logs)
+        if flooded or not self._room.takes(taken):
+            size, which = (LOG_BYTES, "one run") if flooded else (RUNS_BYTES, "all runs together")
+            reason = (
+                f"the client sent more than the {size // 1024**2} MiB that the suite keeps of "
+                f"{which}; let it make fewer or shorter requests"
+            )
             self._left[name] = reason
             self.run.spoke(era)
             self.run.broke_off(name, era, reason)

@@ -64,14 +64,13 @@ def load_expected_failures(
     Raises ExpectedFailuresError, also for a name or an id that does not exist: a misspelt entry
     would otherwise excuse nothing, and nobody would notice.
     """
-    import yaml  # Here, so that a command that reads no such file starts without it.
+    # Here, so that a command that reads no such file starts without it.
+    from banking_server.conformance.yaml_file import YamlFileError, read_yaml_file
 
     try:
-        content = yaml.safe_load(path.read_text("utf-8"))
-    except OSError as error:
-        raise ExpectedFailuresError(f"{path}: cannot be read: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ExpectedFailuresError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+        content = read_yaml_file(path)
+    except YamlFileError as error:
+        raise ExpectedFailuresError(str(error)) from error
     if content is None:
         return ()
     if not isinstance(content, dict) or not set(content) <= {"server", "client"}:

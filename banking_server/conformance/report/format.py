@@ -117,7 +117,7 @@ class CheckJson(JudgementJson):
 
 @with_config(STRICT)
 class NotExercisedJson(TypedDict):
-    """A check on which nothing was judged, so that the verdict says nothing about it."""
+    """A check on which nothing was judged: the verdict says nothing about it there."""
 
     id: CheckId
     requirements: list[SentenceId]
@@ -126,6 +126,8 @@ class NotExercisedJson(TypedDict):
     reason: str
     untestable: bool
     """It applies, and nothing was reached that it could judge."""
+    places: NotRequired[list[str]]
+    """Scenario and step, or case: only there was nothing judged on it. Absent: everywhere."""
 
 
 @with_config(STRICT)

@@ -27,7 +27,7 @@ class Alike:
     @property
     def place(self) -> str:
         """The scenario and its step or case, for people."""
-        return "/".join(part for part in (self.first.scenario, self.first.step) if part)
+        return self.first.at
 
 
 @dataclass(frozen=True)

@@ -159,8 +159,11 @@ class _Page:
         """The sentences that were not exercised, without the reasons."""
         found = self._report.gaps
         whole = [f"everything on {gap.everything_on}" for gap in found if gap.everything_on]
-        parts = [gap.sentences for gap in found if not gap.everything_on]
-        named = list(dict.fromkeys(sentence for part in parts for sentence in part))
+        rest = [gap for gap in found if not gap.everything_on]
+        full = [sentence for gap in rest if not gap.places for sentence in gap.sentences]
+        partly = [sentence for gap in rest if gap.places for sentence in gap.sentences]
+        in_part = [f"{sentence} in part" for sentence in partly if sentence not in full]
+        named = list(dict.fromkeys([*full, *in_part]))
         more = [f"{len(named) - GAPS} more"] if len(named) > GAPS else []
         return ", ".join([*named[:GAPS], *more, *whole])
 
@@ -241,8 +244,7 @@ class _Page:
             detail = f"{alike} of {len(made)}" if len(made) > 1 else ""
             shown.append((result.era, *_word(result), detail))
             for each in made:
-                place = "/".join(part for part in (each.scenario, each.step) if part)
-                where = f"{result.era} {self.say(place)}".strip()
+                where = f"{result.era} {self.say(each.at)}".strip()
                 judgements.append((*_word(each), where, self.say(cut(each.seen, 300))))
         return _Row(results[0].check, shown, judgements)
 

@@ -81,13 +81,16 @@ def _write_outputs(report: Report, part: Path, scenario: str, era: Era) -> None:
 
 
 def _not_exercised_json(each: NotExercised) -> NotExercisedJson:
-    return {
+    shown: NotExercisedJson = {
         "id": each.check.id,
         "requirements": [requirement.id for requirement in each.check.requirements],
         "spec_versions": list(each.eras),
         "reason": each.reason,
         "untestable": each.untestable,
     }
+    if each.places:
+        shown["places"] = list(each.places)
+    return shown
 
 
 def _result_json(report: Report, result: Judgement) -> CheckJson:

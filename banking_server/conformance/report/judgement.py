@@ -77,6 +77,11 @@ class Judgement:
     """The file of expected failures lists it."""
 
     @property
+    def at(self) -> str:
+        """The scenario and its step or case, for people."""
+        return "/".join(part for part in (self.scenario, self.step) if part)
+
+    @property
     def not_kept(self) -> bool:
         """Whether the sentence was not kept, MUST or SHOULD."""
         return self.status in (Status.FAILURE, Status.WARNING)

@@ -67,6 +67,8 @@ def _not_exercised(report: Report, words: "_Words") -> list[str]:
     lines = ["### Not exercised", "", "| sentences | revisions | why |", "| --- | --- | --- |"]
     for gap in report.gaps:
         sentences = "everything" if gap.everything_on else ", ".join(gap.sentences)
+        if gap.places:
+            sentences += f" at {words.say(', '.join(gap.places))}"
         where = ", ".join(gap.eras) or "all"
         lines.append(f"| {sentences} | {where} | {words.say(gap.reason)} |")
     return ["\n".join(lines)]

@@ -11,13 +11,16 @@ from banking_server.conformance.target.era import Era
 
 @dataclass(frozen=True)
 class NotExercised:
-    """A check on which nothing was judged, in one revision or more, and why."""
+    """A check on which nothing was judged, in one revision or more, or at some places; and why."""
 
     check: Check
     eras: tuple[Era, ...]
     reason: str
     untestable: bool
     """It applies, and nothing was reached that it could judge."""
+    places: tuple[str, ...] = ()
+    """Where nothing was judged on it, by scenario and step or case, though it was elsewhere;
+    empty: nowhere was anything judged on it."""
 
     @property
     def everywhere(self) -> bool:
@@ -29,34 +32,47 @@ NOT_ASKED_FOR: Final = "it was not asked for"
 
 
 def find_not_exercised(side: Side, judgements: Sequence[Judgement]) -> tuple[NotExercised, ...]:
-    """Return every check of `side` on which nothing was judged, in the specification's order."""
+    """Return every check of `side` on which nothing was judged, in the specification's order.
+
+    One that does not apply at some places is there too, with these.
+    """
     results = {(result.check.id, result.era): result for result in collapse(judgements)}
+    skipped: dict[tuple[str, Era], dict[str, dict[str, None]]] = {}
+    for each in judgements:
+        if each.status is Status.SKIPPED and not each.untestable and each.step:
+            places = skipped.setdefault((each.check.id, each.era), {})
+            places.setdefault(each.seen, {})[each.at] = None
     found: list[NotExercised] = []
     for check in checks_of(side):
-        reasons: dict[tuple[str, bool], list[Era]] = {}
+        reasons: dict[tuple[str, bool, tuple[str, ...]], list[Era]] = {}
         for era in check.eras:
             result = results.get((check.id, era))
             if result is None:
-                reasons.setdefault((NOT_ASKED_FOR, False), []).append(era)
+                reasons.setdefault((NOT_ASKED_FOR, False, ()), []).append(era)
             elif result.status is Status.SKIPPED:
                 reason = result.seen.removeprefix("Not testable: ")
-                reasons.setdefault((reason, result.untestable), []).append(era)
+                reasons.setdefault((reason, result.untestable, ()), []).append(era)
+            else:
+                for reason, at in skipped.get((check.id, era), {}).items():
+                    reasons.setdefault((reason, False, tuple(at)), []).append(era)
         found += [
-            NotExercised(check, tuple(eras), reason, untestable)
-            for (reason, untestable), eras in reasons.items()
+            NotExercised(check, tuple(eras), reason, untestable, at)
+            for (reason, untestable, at), eras in reasons.items()
         ]
     return tuple(found)
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Checks that were not exercised for one reason, in the same revisions."""
+    """Checks that were not exercised for one reason, in the same revisions and places."""
 
     checks: tuple[Check, ...]
     eras: tuple[Era, ...]
     """Empty: in every revision in which they can be made."""
     reason: str
     untestable: bool
+    places: tuple[str, ...]
+    """Empty: everywhere."""
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -75,7 +91,7 @@ class Gap:
 
 def gaps(all_of_it: Sequence[NotExercised]) -> list[Gap]:
     """Put together what has one reason; what concerns a whole revision comes last."""
-    groups: dict[tuple[str, bool, tuple[Era, ...]], list[Check]] = {}
+    groups: dict[tuple[str, bool, tuple[Era, ...], tuple[str, ...]], list[Check]] = {}
     whole = {
         (each.reason, era)
         for each in all_of_it
@@ -87,10 +103,11 @@ def gaps(all_of_it: Sequence[NotExercised]) -> list[Gap]:
         # A whole revision is one gap, also for checks that can be made in no other.
         is_whole = len(each.eras) == 1 and (each.reason, each.eras[0]) in whole
         eras = each.eras if is_whole or not each.everywhere else ()
-        groups.setdefault((each.reason, each.untestable, eras), []).append(each.check)
+        key = each.reason, each.untestable, eras, each.places
+        groups.setdefault(key, []).append(each.check)
     found = [
-        Gap(tuple(checks), eras, reason, untestable)
-        for (reason, untestable, eras), checks in groups.items()
+        Gap(tuple(checks), eras, reason, untestable, places)
+        for (reason, untestable, eras, places), checks in groups.items()
     ]
     return sorted(found, key=lambda gap: gap.everything_on is not None)
 
@@ -108,5 +125,6 @@ def _in_words(gap: Gap) -> str:
         # Whoever left it out knows, and may have left out nearly all.
         count = len(gap.sentences)
         return f"{count} {'sentence' if count == 1 else 'sentences'} ({gap.reason})"
+    at = f" at {', '.join(f'`{place}`' for place in gap.places)}" if gap.places else ""
     where = f" on {gap.eras[0]}" if gap.eras else ""
-    return f"{', '.join(gap.sentences)}{where} ({reason})"
+    return f"{', '.join(gap.sentences)}{at}{where} ({reason})"

@@ -85,7 +85,7 @@ class _Page:
 
     def other(self, result: Judgement) -> None:
         """Print a check that was kept, or does not apply."""
-        made = len(self._report.on_check(result))
+        made = sum(each.status is result.status for each in self._report.on_check(result))
         often = f"  {made} times" if made > 1 else ""
         self._head(result.status, result.check.id, result.era + often)
         if result.status is Status.SKIPPED:

@@ -29,23 +29,32 @@ class TooLong(Exception):
     """It took longer than `SECONDS`, or more memory than there is for it."""
 
 
+class CannotTell(Exception):
+    """The suite's own validator does not say; the message is the reason, in a clause."""
+
+
 def first_fault(schema: Any, arguments: Any) -> str | None:
     """Say where `arguments` are not valid against `schema`, or return None if they are valid.
 
-    A schema that cannot be used vouches for no arguments, so that is a fault as well: one that is
-    not valid, whose dialect is not known, or that refers to something outside itself, as nothing is
-    fetched; and one that takes too long. The sentence repeats no value, which may be a secret.
+    A schema that is not valid vouches for no arguments, so that is a fault as well, and so is a
+    reference to a place that is not there. Raises CannotTell where it is the validator that does
+    not know better: a regular expression that it cannot compile, or may read otherwise than
+    ECMA-262; another dialect; a reference to something outside, as nothing is fetched; too much
+    work. No sentence repeats an argument, which may be a secret.
     """
     try:
         mark = hashlib.sha256(json.dumps(schema).encode()).hexdigest()
         if mark in _given_up:
-            return _TOO_LONG
-        fault: str | None = _process.ask({"schema": schema, "arguments": arguments})
+            raise CannotTell(_TOO_LONG)
+        answer: list[str | None] = _process.ask({"schema": schema, "arguments": arguments})
     except TooLong:
         _given_up.add(mark)
-        return _TOO_LONG
+        raise CannotTell(_TOO_LONG) from None
     except (RecursionError, ValueError):
-        return "no client can validate them: they, or the input schema, are nested too deeply"
+        raise CannotTell("they, or the input schema, are nested too deeply for it") from None
+    fault, unknown = answer
+    if unknown is not None:
+        raise CannotTell(unknown)
     return fault
 
 
@@ -58,7 +67,7 @@ def found_in(pattern: str, text: str) -> str | None:
     return found
 
 
-_TOO_LONG: Final = "no client can validate them: it takes far too long, or too much memory"
+_TOO_LONG: Final = "the input schema takes it too long, or too much memory"
 
 _given_up: set[str] = set()
 """Digests of the schemas that took too long: they are not tried again."""
@@ -115,9 +124,23 @@ atexit.register(_process.end)
 # In the process
 
 
-def _fault(schema: Any, arguments: Any) -> str | None:
+READ_OTHERWISE: Final = re.compile(r"(?<!\\)(?:\\\\)*(?:\\[1-9bBAzZGK]|&&)")
+"""What the validator reads otherwise than ECMA-262: a reference to a group that took no part, the
+end of a word that is not ASCII, and what it takes for syntax of its own."""
+
+PLAIN: Final = frozenset(
+    {"type", "enum", "const", "required", "minimum", "maximum", "exclusiveMinimum", "multipleOf"}
+    | {"exclusiveMaximum", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems"}
+    | {"minProperties", "maxProperties"}
+)
+"""Rules that no regular expression has a part in."""
+
+
+def _fault(schema: Any, arguments: Any) -> tuple[str | None, str | None]:
+    """Return what is wrong, and why that cannot be told: one of them, or neither."""
     import jsonschema_rs
 
+    kinds = jsonschema_rs.ValidationErrorKind
     try:
         validator = jsonschema_rs.validator_for(schema, validate_formats=False, offline=True)
         error = next(validator.iter_errors(arguments), None)
@@ -126,14 +149,46 @@ def _fault(schema: Any, arguments: Any) -> str | None:
     except BaseException as unusable:
         # Servers write what they like into a schema, and there is no end to what goes wrong then;
         # what the library's own code gives up on is no Exception.
-        reason = str(unusable).partition("\n")[0]
-        return f"no client can validate them: the input schema cannot be used: {shown(reason)}"
+        reason = shown(str(unusable).partition("\n")[0])
+        if not isinstance(unusable, jsonschema_rs.ValidationError):
+            return None, f"it gives up on the input schema: {reason}"
+        if isinstance(unusable.kind, kinds.Format) and unusable.kind.format == "regex":
+            # It may be one of ECMA-262 all the same: the library has a syntax of its own.
+            return None, f"it cannot compile the pattern {shown(unusable.instance)}"
+        if isinstance(unusable.kind, kinds.Format) or (
+            isinstance(unusable.kind, kinds.Referencing)
+            and not unusable.message.startswith("Pointer ")
+        ):
+            return None, f"it cannot use the input schema: {reason}"
+        return f"no client can validate them: the input schema cannot be used: {reason}", None
     if error is None:
-        return None
-    if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.BacktrackLimitExceeded):
-        return (
-            "no client can validate them: a regular expression of the input schema takes too long"
-        )
+        return None, None
+    if isinstance(error.kind, kinds.BacktrackLimitExceeded):
+        return None, f"it takes too long over a pattern of the input schema: {_at(error)}"
+    if not (error.schema_path and error.schema_path[-1] in PLAIN):
+        for pattern in _patterns(schema):
+            if READ_OTHERWISE.search(pattern):
+                return None, f"it may read the pattern {shown(pattern)} otherwise than ECMA-262"
+    return _said(schema, error), None
+
+
+def _patterns(schema: Any) -> list[str]:
+    """Return every regular expression of a schema, and whatever else stands where one would."""
+    found: list[str] = []
+    left = [schema]
+    while left:
+        part = left.pop()
+        if isinstance(part, dict):
+            named = part.get("patternProperties")
+            found += named if isinstance(named, dict) else ()
+            found += [rule for rule in (part.get("pattern"),) if isinstance(rule, str)]
+            left += part.values()
+        elif isinstance(part, list):
+            left += part
+    return found
+
+
+def _said(schema: Any, error: Any) -> str:
     place = "$" + "".join(
         f"[{part}]" if isinstance(part, int) else f".{part}" for part in error.instance_path
     )
@@ -148,6 +203,10 @@ def _fault(schema: Any, arguments: Any) -> str | None:
     if not path:
         return f"{place} breaks the schema, which allows nothing"
     return f"{place} breaks the schema's rule {path[-1]}: {shown(rule)}"
+
+
+def _at(error: Any) -> str:
+    return "/".join(str(part) for part in error.schema_path)
 
 
 def _found(pattern: str, text: str) -> str | None:

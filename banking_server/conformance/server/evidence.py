@@ -280,10 +280,21 @@ class Missing:
 
 
 @dataclass(frozen=True)
+class MadeOnce:
+    """A call that the scenario does not allow to be made again, so that nothing is compared."""
+
+    step: str
+    kinds: Kinds
+    """What making it again would have shown."""
+
+    reason: ClassVar[str] = "made once, so not compared: it lacks `repeatable: true`"
+
+
+@dataclass(frozen=True)
 class Problem:
     """Something that kept the suite from examining everything."""
 
     sentence: str
 
 
-Observation = Evidence | Missing | Problem
+Observation = Evidence | Missing | MadeOnce | Problem

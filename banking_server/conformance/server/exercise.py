@@ -19,6 +19,7 @@ from banking_server.conformance.server.evidence import (
     FollowedChain,
     Greeting,
     InterimResult,
+    MadeOnce,
     Missing,
     Observation,
     OtherResults,
@@ -177,6 +178,9 @@ class Exercise:
         call = self._make(step, calling)
         self._capture(step.capture, call, step.id)
         self._look_at(call, step.id, calling)
+        if not step.repeatable:
+            shows = OF_REPEATING if directive_of(call.final) else OF_PROVENANCE
+            self._observe(MadeOnce(step.id, shows))
         fault = unmet(step.expect, call, self._known(calling))
         if step.followed:
             self._pass_on(step, call, as_expected=fault is None)
@@ -409,6 +413,8 @@ class Exercise:
             self._look_at(call, place, calling)
             if follow_up.repeatable:
                 self._repeat_follow_up(place, follow_up, calling, call, claimed)
+            else:
+                self._observe(MadeOnce(place, OF_PROVENANCE))
             fault = unmet(follow_up.expect, call, self._known(calling))
             failed = (is_refused(call) or call.final.kind != "complete") and directive_of(
                 call.final

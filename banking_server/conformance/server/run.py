@@ -17,6 +17,7 @@ from banking_server.conformance.server.checks.registry import ServerCheck
 from banking_server.conformance.server.evidence import (
     Evidence,
     Greeting,
+    MadeOnce,
     Missing,
     Observation,
     Problem,
@@ -107,6 +108,7 @@ class _Judging:
         self._seen: set[type[Evidence]] = set()
         self._greeting: Greeting | None = None
         self._problems: list[str] = []
+        self._made_once: list[MadeOnce] = []
         self.failure: str | None = None
         """Why the exercise broke off."""
 
@@ -115,6 +117,9 @@ class _Judging:
         match observation:
             case Problem(sentence):
                 self._problems.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
+            case MadeOnce():
+                # Told in the end: what other steps showed, or that none showed it, comes first.
+                self._made_once.append(observation)
             case Missing(step, kinds, reason, messages, applies):
                 why = Untestable(reason) if applies else NotApplicable(reason)
                 for check in CHECKS.values():
@@ -148,6 +153,10 @@ class _Judging:
                 self._judge.record(check.id, Untestable(self.failure), refused=True)
             elif not reached:
                 self._judge.record(check.id, self._why_unseen(check))
+        for once in self._made_once:
+            for check in CHECKS.values():
+                if not set(check.on).isdisjoint(once.kinds):
+                    self._judge.record(check.id, NotApplicable(once.reason), step=once.step)
 
     def _why_unseen(self, check: ServerCheck) -> Untestable | NotApplicable:
         if self._scenario is None and check.on[0].calls_tools:

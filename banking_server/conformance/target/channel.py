@@ -28,6 +28,32 @@ class TargetFailure(Exception):
     """The server under test did not cooperate: it crashed, hung, or spoke something else."""
 
 
+def too_much(size: int, what: str) -> TargetFailure:
+    """Return what to raise if one message has more than `size` bytes, in the sense of `what`."""
+    return TargetFailure(
+        f"the server sent a message of more than {size // 1024**2} MiB{what}, which the suite does "
+        "not read; let it send less at once, such as fewer tools on a page of tools/list"
+    )
+
+
+def no_reply(method: str, seconds: float, others: int, size: int) -> str:
+    """Say that a request was not answered in time, and how much came in place of an answer.
+
+    Args:
+        method: That of the request.
+        seconds: The time that the answer had.
+        others: How many other messages came.
+        size: Their bytes, about.
+    """
+    silence = f"no reply to {method} within {seconds:g} s"
+    if not others:
+        return silence
+    return (
+        f"{silence}, but the server sent {others} other messages, about {size // 1024} KiB; "
+        "let it answer before it sends more, or give it more time (--timeout)"
+    )
+
+
 class NotServed(TargetFailure):
     """The server refused this caller or this kind of client before any call could be made."""
 
@@ -154,9 +180,7 @@ def read(text: str | bytes) -> Received | None:
     """
     size = _cost(text)
     if size > PARSED_BYTES:
-        raise TargetFailure(
-            f"the server sent a message that takes more than {PARSED_BYTES} bytes once it is read"
-        )
+        raise too_much(PARSED_BYTES, " once it is read")
     try:
         message = json.loads(text, parse_int=_whole)
     except ValueError:

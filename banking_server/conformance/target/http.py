@@ -21,8 +21,10 @@ from banking_server.conformance.target.channel import (
     Record,
     Target,
     TargetFailure,
+    no_reply,
     read,
     response_to,
+    too_much,
 )
 from banking_server.conformance.target.headers import mirrored
 
@@ -90,6 +92,7 @@ class Http:
     ) -> Received | float:
         """Send a request once; return the response, or the seconds after which to send it again."""
         method = message["method"]
+        others = size = 0
         headers = {"content-type": "application/json", **mirrored(message, input_schema)}
         try:
             with self._client.stream(
@@ -107,12 +110,12 @@ class Http:
                     self._record.received(body, received.size, response=ends)
                     if ends:
                         return received
+                    others, size = others + 1, size + received.size
                     if "method" in body and "id" in body:
                         self._post(response_to(body, answer))
         except httpx2.TimeoutException as error:
-            raise TargetFailure(
-                f"no reply to {method} within {self._target.timeout:g} s"
-            ) from error
+            seconds = self._target.timeout
+            raise TargetFailure(no_reply(method, seconds, others, size)) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             raise TargetFailure(f"{method} to {self._url} failed: {error}") from error
         status = f"HTTP {response.status_code}"
@@ -208,7 +211,7 @@ def _body(response: httpx2.Response, deadline: float) -> str:
         parts.append(part)
         size += len(part)
         if size > MESSAGE_BYTES:
-            raise _too_long()
+            raise too_much(MESSAGE_BYTES, "")
         _in_time(deadline)
     return "".join(parts)
 
@@ -229,7 +232,7 @@ def _events(response: httpx2.Response, deadline: float) -> Iterator[str]:
         for event in httpx2.EventSource(timed, max_event_size=MESSAGE_BYTES):
             yield event.data
     except httpx2.SSEError as error:
-        raise _too_long() from error
+        raise too_much(MESSAGE_BYTES, "") from error
 
 
 class _Timed(httpx2.SyncByteStream):
@@ -248,7 +251,3 @@ class _Timed(httpx2.SyncByteStream):
 def _in_time(deadline: float) -> None:
     if time.monotonic() > deadline:
         raise httpx2.ReadTimeout("the reply did not end in time")
-
-
-def _too_long() -> TargetFailure:
-    return TargetFailure(f"the server sent more than {MESSAGE_BYTES} bytes as one message")

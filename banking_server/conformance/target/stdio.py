@@ -15,8 +15,10 @@ from banking_server.conformance.target.channel import (
     Record,
     Target,
     TargetFailure,
+    no_reply,
     read,
     response_to,
+    too_much,
 )
 from banking_server.conformance.target.child_process import CannotStart, ChildProcess, last_words
 
@@ -78,7 +80,7 @@ class Stdio:
         """
         self._send(message)
         deadline = time.monotonic() + self._timeout
-        noise = 0
+        noise = others = size = 0
         while True:
             left = deadline - time.monotonic()
             try:
@@ -88,7 +90,7 @@ class Stdio:
             except queue.Empty:
                 heard = f" ({noise} lines that are not JSON objects)" if noise else ""
                 raise TargetFailure(
-                    f"no reply to {message['method']} within {self._timeout:g} s"
+                    f"{no_reply(message['method'], self._timeout, others, size)}"
                     f"{heard}{self._last_words()}"
                 ) from None
             if line is None:
@@ -97,6 +99,8 @@ class Stdio:
                 raise TargetFailure(
                     f"the server {how} instead of answering {message['method']}{self._last_words()}"
                 )
+            if len(line) == MESSAGE_BYTES and not line.endswith(b"\n"):
+                raise too_much(MESSAGE_BYTES, "")
             received = read(line)
             if received is None:
                 noise += 1
@@ -108,6 +112,7 @@ class Stdio:
             self._record.received(body, received.size, response=ends)
             if ends:
                 return received
+            others, size = others + 1, size + len(line)
             if "method" in body and "id" in body:
                 self._send(response_to(body, answer))
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import Finding, NotApplicable, Untestable
 from banking_server.conformance.report.redaction import spellings
-from banking_server.conformance.server.bounded import first_fault
+from banking_server.conformance.server.bounded import CannotTell, first_fault
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import (
     DirectiveBesideSecrets,
@@ -90,12 +90,18 @@ def _ui(tool: Json) -> Json:
 
 
 @check("tool-chaining-server-arguments-valid", on=ResultWithDirective)
-def arguments_valid(result: ResultWithDirective) -> Finding | None:
+def arguments_valid(result: ResultWithDirective) -> Finding | Untestable | None:
     """The arguments meet the tool's input schema."""
     schema, arguments = _schema(result), result.directive.arguments
     if schema is None or arguments is None:
         return None
-    fault = first_fault(schema, arguments)
+    try:
+        fault = first_fault(schema, arguments)
+    except CannotTell as unknown:
+        return Untestable(
+            f"whether the arguments for {result.directive.tool} are valid is more than the suite's "
+            f"validator (jsonschema-rs) can tell: {unknown}"
+        )
     return Finding(
         fault is None,
         expected="arguments that are complete and valid against the input schema of "
