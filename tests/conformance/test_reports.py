@@ -137,6 +137,8 @@ def test_a_call_that_was_made_once_is_named_as_not_compared(tmp_path: Path) -> N
         for place in once:
             assert place in forms[form].replace("\\", ""), form
         assert "shop/order, call 2" not in forms["terminal"]
+    table = forms["report.html"].partition("<b>Not exercised.</b>")[2].partition("</table>")[0]
+    assert all(f"<code>{place}</code>" in table for place in once)
     assert "TC-S-23 in part" in forms["report.html"].partition("<main")[0]
 
 
