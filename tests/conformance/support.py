@@ -31,6 +31,7 @@ from banking_server.conformance.target.era import Era
 
 from ..kit.serving import running
 from . import small_client
+from .replay import replaying
 from .small_server import SmallServer, http_server
 
 HERE = Path(__file__).parent
@@ -128,10 +129,12 @@ def examine_client(
     *,
     waits: bool = True,
     vectors: bool = True,
+    replays: bool = True,
 ) -> Run:
     """Judge a client in this process.
 
     Without what has to be waited for if not `waits`, and then, if not `vectors`, without those.
+    Where it `replays`, the cases that it plays like the conforming client are not run again.
     """
 
     def run_once(url: str, environment: Any, timeout: float) -> ClientEnd:
@@ -139,7 +142,8 @@ def examine_client(
 
     chosen = scripts() if waits else swift_scripts(vectors)
     checks = all_checks("client")
-    return run_client(run_once, chosen, eras, checks, 20, lambda what: None, jobs=2)
+    with replaying(kind) if replays else contextlib.nullcontext():
+        return run_client(run_once, chosen, eras, checks, 20, lambda what: None)
 
 
 def statuses(judgements: Sequence[Judgement]) -> dict[str, str]:

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
+from banking_server.conformance.client import mock_server
 from banking_server.conformance.formats import Mutant
+from banking_server.conformance.report.judgement import Status
 from banking_server.conformance.requirements import load_checks
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.traceability import load_mutants
@@ -40,6 +42,12 @@ def conforming_server(kind: Any, era: Era) -> dict[str, str]:
     """What is said of the conforming server of which `kind` is a wrong one."""
     base = next(each for each in kind.__mro__ if each in (SmallProxy, SmallServer))
     return statuses(examine_server(base, [era]).judgements)
+
+
+@pytest.fixture(scope="session")
+def replays(request: pytest.FixtureRequest) -> bool:
+    """Whether cases are replayed: where nothing may be left out, each is run for real."""
+    return not request.config.getoption("require_programs")
 
 
 @cache
@@ -79,13 +87,35 @@ def test_a_wrong_server_fails_its_check_and_no_other(mutant: Mutant) -> None:
     proves(mutant, conforming_server(kind, era), statuses(run.judgements))
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "calls-hidden-tools",  # Differs in few cases,
+        "fetches-references",  # in what it asks of another place,
+        "limit-of-four",  # and in how far it goes, by which other cases are judged, too.
+    ],
+)
+def test_a_run_with_replays_says_what_a_run_without_says(name: str) -> None:
+    kind = CLIENT_MUTANTS[name]
+
+    def told(replays: bool) -> list[tuple[str, str, str, Status]]:
+        run = examine_client(kind, [Era.MODERN], waits=False, vectors=False, replays=replays)
+        return [(each.check.id, each.scenario, each.step, each.status) for each in run.judgements]
+
+    assert told(replays=True) == told(replays=False)
+
+
 @pytest.mark.parametrize("mutant", CLIENTS, ids=lambda mutant: mutant.name)
-def test_a_wrong_client_fails_its_check_and_no_other(mutant: Mutant) -> None:
+def test_a_wrong_client_fails_its_check_and_no_other(
+    mutant: Mutant, replays: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code = code_of(mutant, CLIENT_MUTANTS)
     era = era_of(mutant, code)
     # The vectors are left out where they cannot prove anything: they are a third of all runs.
     vectors = mutant.check in MADE_BY_VECTORS
-    run = examine_client(code, [era], waits=code.waits, vectors=vectors)
+    # Who does not give a call up does not do so in ten seconds either.
+    monkeypatch.setattr(mock_server, "CANCEL_SECONDS", 2)
+    run = examine_client(code, [era], waits=code.waits, vectors=vectors, replays=replays)
     proves(mutant, conforming_client(era, code.waits, vectors), statuses(run.judgements))
 
 

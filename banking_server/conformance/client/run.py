@@ -159,7 +159,7 @@ class _Examination:
         if self._in_vain(era) is not None:
             return None
         self._progress(f"{name_of(script, case)}, {era}")
-        return self._run_case(script, case, era)
+        return play(self._run_once, script, case, era, self._timeout)
 
     def _take(self, name: str, case: Case, era: Era, case_run: CaseRun | None) -> None:
         """Note what came of a run."""
@@ -222,21 +222,6 @@ class _Examination:
         """Let go of the runs of an era, once all of it is judged."""
         self._runs, self._left, self._room = {}, {}, Room(RUNS_BYTES)
 
-    def _run_case(self, script: ClientScript, case: Case, era: Era) -> CaseRun:
-        limit = min(self._timeout, case.time_limit or self._timeout)
-
-        def ran(url: str, context: Json, log: Log, other: Log | None) -> CaseRun:
-            end = self._run_once(url, _environment(script, era, context), limit)
-            return CaseRun(script, case, era, log, other, end)
-
-        with MockServer(script, case, era, patience=self._timeout) as mock:
-            context = _context(script, case, mock)
-            if script.other_server is None:
-                return ran(mock.url, context, mock.log, None)
-            with MockServer(script, case, era, patience=self._timeout, other=True) as other:
-                context["otherServerUrl"] = other.url
-                return ran(mock.url, context, mock.log, other.log)
-
     def _note(self, case_run: CaseRun) -> None:
         """Note what the report says of every run of the client, even if nothing can be judged."""
         run, end = self.run, case_run.end
@@ -263,6 +248,28 @@ class _Examination:
             )
             if run.name is None and isinstance(info, dict):
                 run.name, run.version = str(info.get("name")), str(info.get("version"))
+
+
+def play(
+    run_once: RunClient, script: ClientScript, case: Case, era: Era, timeout: float
+) -> CaseRun:
+    """Run the client in one case, with mock servers of its own.
+
+    `timeout` is how many seconds it may take. Raises CannotStart.
+    """
+    limit = min(timeout, case.time_limit or timeout)
+
+    def ran(url: str, context: Json, log: Log, other: Log | None) -> CaseRun:
+        end = run_once(url, _environment(script, era, context), limit)
+        return CaseRun(script, case, era, log, other, end)
+
+    with MockServer(script, case, era, patience=timeout) as mock:
+        context = _context(script, case, mock)
+        if script.other_server is None:
+            return ran(mock.url, context, mock.log, None)
+        with MockServer(script, case, era, patience=timeout, other=True) as other:
+            context["otherServerUrl"] = other.url
+            return ran(mock.url, context, mock.log, other.log)
 
 
 def _checks(
