@@ -46,10 +46,10 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-def load(path: Path, model: type[M]) -> M:
-    """Read a scenario file. Raises ScenarioError."""
+def load(path: Path, model: type[M], *, own: bool = False) -> M:
+    """Read a scenario file; `own`: one that comes with the package. Raises ScenarioError."""
     try:
-        return model.model_validate(read_yaml_file(path))
+        return model.model_validate(read_yaml_file(path, own=own))
     except YamlFileError as error:
         raise ScenarioError(str(error)) from error
     except ValidationError as error:

@@ -9,6 +9,7 @@ import pytest
 
 from banking_server.conformance.client.script import Case, ClientScript, load_client_scripts
 from banking_server.conformance.requirements import load_checks
+from banking_server.conformance.scenario_file import load
 from banking_server.conformance.target.era import Era
 
 from .files import CLIENT_SCRIPTS
@@ -39,6 +40,10 @@ NEGATIVE = {
     "call_count",
     "ends_when_cancelled",
 }
+
+
+def test_a_script_is_read_as_a_file_of_somebody_else_would_be() -> None:
+    assert [load(path, ClientScript) for path in CLIENT_SCRIPTS] == [*SCRIPTS]
 
 
 @pytest.mark.parametrize(("script", "case"), CASES)

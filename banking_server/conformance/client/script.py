@@ -425,4 +425,4 @@ def _expanded(case: Any, script: Json) -> Any:
 def load_client_scripts() -> tuple[ClientScript, ...]:
     """Read the scripts for clients that come with the specification."""
     folder = packaged("specs") / "conformance" / "client"
-    return tuple(load(path, ClientScript) for path in sorted(folder.glob("*.yaml")))
+    return tuple(load(path, ClientScript, own=True) for path in sorted(folder.glob("*.yaml")))
