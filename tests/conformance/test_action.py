@@ -91,7 +91,7 @@ def test_a_client_is_judged(tmp_path: Path) -> None:
         tmp_path,
         side="client",
         command=" ".join(CLIENT),
-        arguments=f"{ONE_CHECK}\n--json",
+        arguments=f"{ONE_CHECK}\n--scenario\nfollow\n--json",
         report="kept here",
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr

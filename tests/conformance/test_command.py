@@ -89,7 +89,8 @@ def test_a_conforming_server_over_http() -> None:
 def test_a_conforming_client_as_a_command() -> None:
     run = suite(
         *("client", "--json", "--check", "tool-chaining-client-passes-arguments-exactly"),
-        *("--check", "tool-chaining-client-counts-rounds-once", "--", *CLIENT_COMMAND),
+        *("--check", "tool-chaining-client-counts-rounds-once"),
+        *("--scenario", "follow", "--scenario", "elicitation", "--", *CLIENT_COMMAND),
     )
     assert run.code == 0, run.output
     assert run.report["target"]["name"] == "small-client"

@@ -80,9 +80,11 @@ def test_the_client(era: Era) -> None:
 
 
 def test_the_client_as_a_command() -> None:
+    """In one case: each takes a process, and in this one they are all made above."""
     run = suite(
         *("client", "--check", "tool-chaining-client-passes-arguments-exactly", "--json"),
-        *("--spec-version", Era.MODERN, "--", sys.executable, HERE / "project_client.py"),
+        *("--scenario", "follow", "--spec-version", Era.MODERN),
+        *("--", sys.executable, HERE / "project_client.py"),
     )
     assert run.code == 0, run.output
     assert run.statuses == {"SUCCESS"}
