@@ -66,7 +66,7 @@ if TYPE_CHECKING:
         Outcome,
         Step,
     )
-    from banking_server.chaining.server import ToolChaining, with_next_tool
+    from banking_server.chaining.server import NextStep, ToolChaining, with_next_tool
     from banking_server.chaining.steady_http import SteadyHttpClient
 
 __all__ = [
@@ -86,6 +86,7 @@ __all__ = [
     "FollowUp",
     "Found",
     "Malformed",
+    "NextStep",
     "Outcome",
     "Proposal",
     "Provenance",
@@ -118,6 +119,7 @@ _MODULE_OF: Final = {
     "FollowUp": "result",
     "Found": "directive",
     "Malformed": "directive",
+    "NextStep": "server",
     "Outcome": "result",
     "Proposal": "consent",
     "Provenance": "provenance",

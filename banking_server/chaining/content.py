@@ -9,6 +9,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY
+from banking_server.chaining.values import follow, pointer_parts
 
 NEXT_STEP: Final = "nextStep"
 """The member of structured content in which a server can repeat a directive, for hosts that show
@@ -45,6 +46,31 @@ def without_next_step(structured: Any) -> Any:
     if not isinstance(_member(_member(structured, NEXT_STEP), "tool"), str):
         return structured
     return {name: value for name, value in structured.items() if name != NEXT_STEP}
+
+
+def declares_member(schema: Mapping[str, Any], name: str) -> bool:
+    """Return whether a schema says of a member of this name what it is.
+
+    It can do so by itself, in one of its alternatives, and in what either refers to.
+    """
+    seen: list[object] = []
+    left: list[object] = [schema]
+    while left:
+        node = left.pop()
+        if not isinstance(node, Mapping) or any(node is one for one in seen):
+            continue
+        seen.append(node)
+        members = node.get("properties")
+        if isinstance(members, Mapping) and name in members:
+            return True
+        reference = node.get("$ref")
+        parts = pointer_parts(reference[1:]) if isinstance(reference, str) else None
+        if parts is not None and str(reference).startswith("#"):
+            left.append(follow(parts, schema))
+        for keyword in ("anyOf", "oneOf", "allOf"):
+            alternatives = node.get(keyword)
+            left += alternatives if isinstance(alternatives, list) else []
+    return False
 
 
 def hidden_from_model(tool_meta: object) -> bool:

@@ -16,10 +16,12 @@ from mcp_types import (
     CallToolResult,
     TextContent,
 )
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field
 
 from banking_server.chaining.arguments import argument_problem, undeclared_arguments
 from banking_server.chaining.content import (
+    NEXT_STEP,
+    declares_member,
     hidden_from_model,
     on_the_wire,
     without_next_step,
@@ -93,6 +95,29 @@ def in_words(directive: Directive) -> TextContent:
     )
 
 
+class NextStep(BaseModel):
+    """The directive in structured content, for hosts that show their model nothing else (TC-S-28).
+
+    A tool whose output schema has the optional member `nextStep`, of this type, gets it filled in
+    by `ToolChaining`; the tool itself leaves it out::
+
+        class OrderOut(BaseModel):
+            status: str
+            nextStep: NextStep | None = None
+    """
+
+    model_config = ConfigDict(
+        title="Next step",
+        field_title_generator=lambda name, _: name.capitalize(),
+        json_schema_extra={
+            "description": "The call that this server suggests next, to whoever makes it by hand."
+        },
+    )
+
+    tool: str = Field(description="The tool that this server suggests to call next, once.")
+    arguments: dict[str, Any] = Field(description="Its arguments, exactly.")
+
+
 @dataclass(frozen=True)
 class _Unfit:
     """Why a directive must not be sent."""
@@ -114,7 +139,8 @@ class ToolChaining(Extension):
     on a result without other content. It is then logged as an error and dropped, and the rest of
     the result goes out (TC-S-08, TC-S-10 to TC-S-17, TC-S-26, TC-S-27). Directives go to every
     client, whether or not it declared the extension (TC-S-03); a client that did not is also told
-    the next step in words that a model can act on.
+    the next step in words that a model can act on: in a text item, and in the structured content of
+    a tool whose output schema has `nextStep` (`NextStep`).
     """
 
     identifier = IDENTIFIER
@@ -155,10 +181,15 @@ class ToolChaining(Extension):
         kept = {key: member for key, member in meta.items() if key != META_KEY}
         if isinstance(checked, _Unfit):
             logger.error("Dropped the directive of tool %r: %s", params.name, checked.reason)
-            return _changed(_without_next_step(result), meta=kept or None)
+            others = without_next_step(_structured(result))
+            return _changed(_structured_as(result, others), meta=kept or None)
         # Only the defined members of the directive go out (TC-S-11).
-        words = [] if client_declared(ctx) else [in_words(checked)]
-        return _changed(result, meta={**kept, META_KEY: checked.to_wire()}, words=words)
+        meta = {**kept, META_KEY: checked.to_wire()}
+        if client_declared(ctx):
+            others = _without_own_copy(_structured(result))
+            return _changed(_structured_as(result, others), meta=meta)
+        told = await _with_next_step(result, checked, params.name, self._server)
+        return _changed(told, meta=meta, words=[in_words(checked)])
 
     async def _advertise_on_initialize(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
@@ -198,13 +229,12 @@ async def _check(
     tool = await _listed(server, directive.tool)
     if tool is None:
         return _Unfit(f"this server lists no tool {directive.tool!r}")
-    schema, tool_meta = tool
-    if hidden_from_model(tool_meta):
+    if hidden_from_model(tool.meta):
         return _Unfit(f"the tool {directive.tool!r} is not meant for the model to call")
-    problem = argument_problem(schema, directive.arguments)
+    problem = argument_problem(tool.input_schema, directive.arguments)
     if problem is not None:
         return _Unfit(problem)
-    if undeclared := undeclared_arguments(schema, directive.arguments):
+    if undeclared := undeclared_arguments(tool.input_schema, directive.arguments):
         return _Unfit(f"the tool {directive.tool!r} has no argument {', '.join(undeclared)}")
     if not keeps_its_value(directive.arguments):
         return _Unfit("a number that other readers take for another one; send it as a string")
@@ -233,30 +263,75 @@ def _is_line(title: object) -> bool:
     )
 
 
-async def _listed(server: MCPServer[Any], name: str) -> tuple[dict[str, Any], object] | None:
-    """Return the input schema and the `_meta` of a tool that the server lists now, else None.
+@dataclass(frozen=True)
+class _Listed:
+    """What the list of tools says of one."""
+
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any] | None
+    meta: object
+
+
+async def _listed(server: MCPServer[Any], name: str) -> _Listed | None:
+    """Return what the server's list says of a tool now; None if it is not in it.
 
     The SDK makes its list anew each time it is asked for it. So the tool is looked up where the
     list is made from, unless the server makes a list of its own.
     """
     if type(server).list_tools is MCPServer.list_tools:
-        tool = server._tool_manager.get_tool(name)
-        return None if tool is None else (tool.parameters, tool.meta)
-    tools = await server.list_tools()
-    return next(((tool.input_schema, tool.meta) for tool in tools if tool.name == name), None)
+        found = server._tool_manager.get_tool(name)
+        if found is None:
+            return None
+        return _Listed(found.parameters, found.output_schema, found.meta)
+    for tool in await server.list_tools():
+        if tool.name == name:
+            return _Listed(tool.input_schema, tool.output_schema, tool.meta)
+    return None
 
 
-def _without_next_step(result: _AnyResult) -> _AnyResult:
-    """Return the result of a dropped directive without the copy in its structured content."""
-    if isinstance(result, dict):
-        structured = result.get("structuredContent")
-        kept = without_next_step(structured)
-        return result if kept is structured else {**result, "structuredContent": kept}
-    if not isinstance(result, CallToolResult):
+def _without_own_copy(structured: Any) -> Any:
+    """Return structured content without what its tool repeats of the directive, or null for it."""
+    if isinstance(structured, dict) and structured.get(NEXT_STEP, ...) is None:
+        return {name: value for name, value in structured.items() if name != NEXT_STEP}
+    return without_next_step(structured)
+
+
+async def _with_next_step(
+    result: _AnyResult, directive: Directive, name: str, server: MCPServer[Any]
+) -> _AnyResult:
+    """Return the result of the tool `name` with `nextStep`, where the tool has a place for it.
+
+    It has one if its output schema declares the member, and allows what is put there: a
+    member of that name can mean something else. What the tool itself repeats of the directive is
+    made the same as the directive (TC-S-28).
+    """
+    structured = _structured(result)
+    others = _without_own_copy(structured)
+    if not isinstance(others, dict) or NEXT_STEP in others:
         return result
-    return result.model_copy(
-        update={"structured_content": without_next_step(result.structured_content)}
-    )
+    step = NextStep(tool=directive.tool, arguments=directive.arguments).model_dump()
+    told = {**others, NEXT_STEP: step}
+    if without_next_step(structured) is structured:
+        tool = await _listed(server, name)
+        schema = tool and tool.output_schema
+        if not schema or not declares_member(schema, NEXT_STEP) or argument_problem(schema, told):
+            return _structured_as(result, others)
+    return _structured_as(result, told)
+
+
+def _structured(result: _AnyResult) -> Any:
+    if isinstance(result, dict):
+        return result.get("structuredContent")
+    return result.structured_content if isinstance(result, CallToolResult) else None
+
+
+def _structured_as(result: _AnyResult, structured: Any) -> _AnyResult:
+    """Return the result with another structured content, if it is another."""
+    if structured is _structured(result):
+        return result
+    if isinstance(result, dict):
+        return {**result, "structuredContent": structured}
+    return result.model_copy(update={"structured_content": structured})
 
 
 def _changed(

@@ -1,0 +1,173 @@
+"""`nextStep`: the directive in structured content, for hosts that show their model nothing else."""
+
+from types import SimpleNamespace
+from typing import Annotated, Any
+
+import pytest
+from mcp.server.mcpserver import MCPServer
+from mcp.types import CallToolRequestParams, CallToolResult, TextContent, ToolAnnotations
+from pydantic import BaseModel
+
+from banking_server.chaining import (
+    CLIENT_EXTENSION,
+    META_KEY,
+    NextStep,
+    ToolChaining,
+    call_tool_with_chaining,
+    with_next_tool,
+)
+from banking_server.chaining.content import declares_member
+
+from .support import connect
+
+pytestmark = pytest.mark.anyio
+
+STEP = {"tool": "target", "arguments": {"reason": "locked"}}
+OTHER = {"tool": "target", "arguments": {"reason": "another"}}
+
+
+class WithStep(BaseModel):
+    n: int
+    nextStep: NextStep | None = None
+
+
+class WithoutStep(BaseModel):
+    n: int
+
+
+class OfItsOwn(BaseModel):
+    """Where `nextStep` means something else."""
+
+    n: int
+    nextStep: str = ""
+
+
+def bank(structured: dict[str, Any] | None, **directive: Any) -> MCPServer[Any]:
+    """A server whose tools return the same, and differ in their output schemas."""
+    chaining = ToolChaining()
+    mcp: MCPServer[Any] = MCPServer("steps", extensions=[chaining])
+    chaining.bind(mcp)
+    answer = CallToolResult(
+        content=[TextContent(type="text", text="Told.")], structured_content=structured
+    )
+    chosen = {**STEP, **directive}
+
+    @mcp.tool()
+    async def with_step() -> Annotated[CallToolResult, WithStep]:
+        return with_next_tool(answer, chosen["tool"], chosen["arguments"], title="Why")
+
+    @mcp.tool()
+    async def without_step() -> Annotated[CallToolResult, WithoutStep]:
+        return with_next_tool(answer, chosen["tool"], chosen["arguments"])
+
+    @mcp.tool()
+    async def of_its_own() -> Annotated[CallToolResult, OfItsOwn]:
+        return with_next_tool(answer, chosen["tool"], chosen["arguments"])
+
+    @mcp.tool()
+    async def no_schema() -> CallToolResult:
+        return with_next_tool(answer, chosen["tool"], chosen["arguments"])
+
+    @mcp.tool(annotations=ToolAnnotations(destructive_hint=False))
+    async def target(reason: str) -> str:
+        return reason
+
+    return mcp
+
+
+async def structured(mcp: MCPServer[Any], tool: str, mode: str, *, declared: bool = False) -> Any:
+    extensions = [CLIENT_EXTENSION] if declared else []
+    async with connect(mcp, "memory", mode, extensions=extensions) as peer:
+        result = await peer.client.call_tool(tool, {})
+    assert "nextStep" not in "".join(block.text for block in result.content)  # type: ignore[union-attr]
+    return result.structured_content
+
+
+@pytest.mark.parametrize("own", [{}, {"nextStep": None}, {"nextStep": OTHER}], ids=str)
+async def test_it_says_what_the_directive_says_to_clients_that_did_not_declare(
+    mode: str, own: dict[str, Any]
+) -> None:
+    mcp = bank({"n": 1, **own})
+
+    assert await structured(mcp, "with_step", mode) == {"n": 1, "nextStep": STEP}
+    assert await structured(mcp, "with_step", mode, declared=True) == {"n": 1}
+
+
+@pytest.mark.parametrize("tool", ["without_step", "of_its_own", "no_schema"])
+async def test_it_stands_only_where_the_output_schema_has_a_place_for_it(
+    mode: str, tool: str
+) -> None:
+    assert await structured(bank({"n": 1}), tool, mode) == {"n": 1}
+
+
+async def test_a_copy_of_the_tools_own_is_made_the_same(mode: str) -> None:
+    mcp = bank({"n": 1, "nextStep": OTHER})
+
+    assert await structured(mcp, "no_schema", mode) == {"n": 1, "nextStep": STEP}
+    assert await structured(mcp, "no_schema", mode, declared=True) == {"n": 1}
+
+
+async def test_a_member_that_means_something_else_stays(mode: str) -> None:
+    mcp = bank({"n": 1, "nextStep": "Friday"})
+
+    for declared in (False, True):
+        said = await structured(mcp, "of_its_own", mode, declared=declared)
+        assert said == {"n": 1, "nextStep": "Friday"}
+
+
+async def test_a_result_without_structured_content_gets_none(mode: str) -> None:
+    assert await structured(bank(None), "no_schema", mode) is None
+
+
+@pytest.mark.parametrize("own", [{}, {"nextStep": STEP}], ids=str)
+async def test_a_directive_that_is_dropped_takes_it_with_it(mode: str, own: dict[str, Any]) -> None:
+    assert await structured(bank({"n": 1, **own}, tool="nowhere"), "with_step", mode) == {"n": 1}
+
+
+async def test_whoever_follows_takes_it_away(mode: str) -> None:
+    async with connect(bank({"n": 1}), "memory", mode) as peer:
+        chain = await call_tool_with_chaining(peer.client, "with_step", {})
+    assert [step.tool for step in chain.steps] == ["with_step", "target"]
+    assert chain.steps[0].result.structured_content == {"n": 1, "nextStep": STEP}
+    assert chain.merged().structured_content == {"n": 1}
+
+
+@pytest.mark.parametrize(
+    ("schema", "declares"),
+    [
+        ({"properties": {"nextStep": {}}}, True),
+        ({"anyOf": [{"type": "null"}, {"properties": {"nextStep": {}}}]}, True),
+        ({"$ref": "#/$defs/A", "$defs": {"A": {"properties": {"nextStep": {}}}}}, True),
+        (
+            {"allOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": {"properties": {"nextStep": {}}}}},
+            True,
+        ),
+        ({"oneOf": [{"$ref": "#"}]}, False),
+        ({"$defs": {"A": {"properties": {"nextStep": {}}}}}, False),
+        ({"properties": {"a": {"properties": {"nextStep": {}}}}}, False),
+        ({"properties": ["nextStep"], "anyOf": 5, "$ref": 5}, False),
+        ({"$ref": "https://schemas.invalid/nextStep"}, False),
+        ({}, False),
+    ],
+)
+def test_where_a_schema_can_declare_it(schema: dict[str, Any], declares: bool) -> None:
+    assert declares_member(schema, "nextStep") is declares
+
+
+async def test_what_another_extension_answers_gets_it_too() -> None:
+    context: Any = SimpleNamespace(
+        protocol_version="2026-07-28", session=SimpleNamespace(client_capabilities=None)
+    )
+
+    async def call_next(_: Any) -> dict[str, Any]:
+        return {
+            "content": [{"type": "text", "text": "x"}],
+            "structuredContent": {"n": 1},
+            "_meta": {META_KEY: STEP},
+        }
+
+    chaining = ToolChaining()
+    chaining.bind(bank(None))
+    params = CallToolRequestParams(name="with_step")
+    answer: Any = await chaining.intercept_tool_call(params, context, call_next)
+    assert answer["structuredContent"] == {"n": 1, "nextStep": STEP}
