@@ -13,6 +13,7 @@ from mcp.types.version import is_version_at_least
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from banking_server.tools.sdk import can_send_request
+from banking_server.tools.titles import READABLE, readable
 
 QUESTIONS_IN_RESULTS: Final = "2026-07-28"
 """The first protocol revision that needs no open channel to the client for a question."""
@@ -38,6 +39,8 @@ def can_ask(ctx: Context[Any, Any]) -> bool:
 class Pick(BaseModel):
     """The answer to a picker."""
 
+    model_config = READABLE
+
     picked: str
 
 
@@ -49,8 +52,12 @@ class Option:
     title: str
 
 
-def picker(title: str, options: Sequence[Option]) -> type[Pick]:
-    """Return the form that lets the customer pick one of `options`, shown by their titles."""
+def picker(name: str, options: Sequence[Option]) -> type[Pick]:
+    """Return the form that lets the customer pick one of `options`, shown by their titles.
+
+    `name` is what is picked, on the wire.
+    """
+    title = readable(name)
     schema = {
         "type": "string",
         "title": title,
@@ -67,5 +74,7 @@ def picker(title: str, options: Sequence[Option]) -> type[Pick]:
 
 class Agreement(BaseModel):
     """The answer to a yes-or-no question."""
+
+    model_config = READABLE
 
     agreed: bool = Field(title="Yes, do it")

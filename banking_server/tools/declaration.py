@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
 from banking_server.bank.rules import excerpt
-from banking_server.tools.results import or_refusal, refuse, temporarily_unavailable
+from banking_server.tools.results import published, refuse, temporarily_unavailable
 from banking_server.tools.scopes import Scope, check_scope
 from banking_server.tools.sdk import ExactTool, ToolError, UnexpectedToolError
 
@@ -167,7 +167,7 @@ def bank_tool(
                 idempotent_hint=idempotent,
                 open_world_hint=False,
             ),
-            output_schema=or_refusal,
+            output_schema=published,
             scope=scope,
             before_refusal=before_refusal,
             nothing_to_ask=nothing_to_ask,

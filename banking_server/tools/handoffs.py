@@ -10,7 +10,7 @@ from mcp.server.mcpserver import (
     ElicitationResult,
     Resolve,
 )
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult
 from pydantic import Field
 
 from banking_server.bank import handoffs as bank_handoffs
@@ -59,7 +59,7 @@ async def ask_how_to_connect(reason: str | None, ctx: Context[Any, Any]) -> NotA
         return NotAsked()
     return Elicit(
         "A customer service agent can help you with this. How would you like to be connected?",
-        picker("Connection", OPTIONS),
+        picker("connection", OPTIONS),
     )
 
 
@@ -85,7 +85,7 @@ async def request_agent_handoff(
     )
     if not isinstance(outcome, HandoffOpened):
         return refusal_of(outcome)
-    return result(_in_words(outcome.handoff), _handoff(outcome.handoff), then=next_step(outcome))
+    return _answer(outcome)
 
 
 @bank_tool(title="Process Agent Handoff Choice", scope=READ_SCOPE)
@@ -101,7 +101,17 @@ async def process_agent_handoff_choice(
     outcome = await bank_handoffs.choose(bank, call, handoffId, choice)
     if not isinstance(outcome, ChoiceRecorded):
         return refusal_of(outcome)
-    return result(_in_words(outcome.handoff), _handoff(outcome.handoff), then=next_step(outcome))
+    return _answer(outcome)
+
+
+def _answer(outcome: HandoffOpened | ChoiceRecorded) -> CallToolResult:
+    handoff = outcome.handoff
+    return result(
+        _in_words(handoff),
+        _handoff(handoff),
+        more=[] if handoff.choice else [text(_how_to_choose(handoff), "assistant")],
+        then=next_step(outcome),
+    )
 
 
 def _handoff(handoff: HandoffView) -> HandoffOut:
@@ -115,24 +125,25 @@ def _handoff(handoff: HandoffView) -> HandoffOut:
     )
 
 
-def _in_words(handoff: HandoffView) -> list[TextContent]:
+def _in_words(handoff: HandoffView) -> str:
     reference = f"Your reference is {handoff.handoff_id}."
     match handoff.choice:
         case "realtime":
-            words = (
+            return (
                 f"A customer service agent will speak with you as soon as one is free. {reference}"
             )
-            return [text(words)]
         case "callback":
-            return [text(f"A customer service agent will call you back. {reference}")]
+            return f"A customer service agent will call you back. {reference}"
         case None:
-            words = (
+            return (
                 "A customer service agent can help you with this. Would you like to speak to an "
                 f"agent now, or be called back? {reference}"
             )
-            instruction = (
-                "When the customer has chosen, call process_agent_handoff_choice with handoffId "
-                f"{handoff.handoff_id!r} and choice 'realtime' (speak to an agent now) or "
-                "'callback' (be called back)."
-            )
-            return [text(words), text(instruction, "assistant")]
+
+
+def _how_to_choose(handoff: HandoffView) -> str:
+    return (
+        "When the customer has chosen, call process_agent_handoff_choice with handoffId "
+        f"{handoff.handoff_id!r} and choice 'realtime' (speak to an agent now) or "
+        "'callback' (be called back)."
+    )

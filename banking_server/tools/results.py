@@ -15,7 +15,9 @@ from pydantic.alias_generators import to_camel
 
 from banking_server.bank.rules import NotFound, Refused, TooMany
 from banking_server.bank.storage import BankBusy, DatabaseUnavailable, MaybeDone
-from banking_server.chaining import META_KEY, Directive
+from banking_server.chaining import META_KEY, Directive, NextStep
+from banking_server.chaining.content import NEXT_STEP
+from banking_server.tools.titles import READABLE
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +27,7 @@ Audience = Literal["user", "assistant"]
 class Structured(BaseModel):
     """Structured content: the wire's camelCase names; absent members are left out."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, **READABLE)
 
 
 RefusalStatus = Literal[
@@ -49,22 +51,38 @@ class Refusal(Structured):
     """Why nothing was done."""
 
     status: RefusalStatus
-    message: str
     field: str | None = Field(default=None, description="The argument that is wrong.")
     incident: str | None = Field(default=None, description="What to quote to the bank.")
 
 
-def or_refusal(output_schema: dict[str, Any]) -> dict[str, Any]:
-    """Return an output schema that allows a refusal too.
+def published(output_schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the output schema of a tool whose own members `output_schema` describes.
 
-    Some clients hold error results to the output schema as well, and raise where they differ.
+    It allows a refusal too: some clients hold error results to the output schema as well, and raise
+    where they differ. And it has what `result` and `ToolChaining` add to every tool's own members:
+    what the user is told, and the next step, where the client does not follow directives.
     """
-    shape = {**output_schema}
-    definitions = shape.pop("$defs", {})
+    shapes = [output_schema, Refusal.model_json_schema(by_alias=True)]
+    definitions = {name: item for shape in shapes for name, item in shape.get("$defs", {}).items()}
     return {
         "type": "object",
-        "anyOf": [shape, Refusal.model_json_schema(by_alias=True)],
-        "$defs": definitions,
+        "anyOf": [_telling(shape) for shape in shapes],
+        "$defs": {**definitions, "NextStep": _NEXT_STEP},
+    }
+
+
+_MESSAGE: Final = {"type": "string", "title": "Message", "description": "What the user is told."}
+
+_NEXT_STEP: Final = NextStep.model_json_schema()
+
+
+def _telling(shape: dict[str, Any]) -> dict[str, Any]:
+    own = {name: rule for name, rule in shape.items() if name != "$defs"}
+    members = {"message": _MESSAGE, NEXT_STEP: {"$ref": "#/$defs/NextStep", "title": "Next step"}}
+    return {
+        **own,
+        "properties": {**own["properties"], **members},
+        "required": [*own.get("required", []), "message"],
     }
 
 
@@ -74,17 +92,35 @@ def text(words: str, audience: Audience | None = None) -> TextContent:
     return TextContent(type="text", text=words, annotations=annotations)
 
 
+def telling(message: str, structured: Structured) -> dict[str, Any]:
+    """Return structured content with what the user is told as its `message`.
+
+    Some hosts show structured content and nothing else, to the model and to the user.
+    """
+    return {
+        **structured.model_dump(mode="json", by_alias=True, exclude_none=True),
+        "message": message,
+    }
+
+
 def result(
-    content: str | Sequence[TextContent],
+    message: str,
     structured: Structured,
     *,
+    audience: Audience | None = None,
+    more: Sequence[TextContent] = (),
     then: Directive | None = None,
     is_error: bool = False,
 ) -> CallToolResult:
-    """Return the result of a call; `then` is the tool that must be called next, if there is one."""
+    """Return the result of a call: what the user is told, as text and in the structured content.
+
+    `audience` is the text's; without one it is for everybody. `more` is content that stands in text
+    alone: what is for the model, and what no model may see. `then` is the tool that must be called
+    next, if there is one.
+    """
     return CallToolResult(
-        content=[text(content)] if isinstance(content, str) else list(content),
-        structured_content=structured.model_dump(mode="json", by_alias=True, exclude_none=True),
+        content=[text(message, audience), *more],
+        structured_content=telling(message, structured),
         is_error=is_error,
         _meta=None if then is None else {META_KEY: then.to_wire()},
     )
@@ -94,7 +130,7 @@ def refuse(
     status: RefusalStatus, field: str | None, words: str, *, incident: str | None = None
 ) -> CallToolResult:
     """Return an error result: which argument was wrong, by its name on the wire, and what to do."""
-    refusal = Refusal(status=status, message=words, field=field or None, incident=incident)
+    refusal = Refusal(status=status, field=field or None, incident=incident)
     return result(words, refusal, is_error=True)
 
 

@@ -46,6 +46,8 @@ from mcp.types import (
 )
 from pydantic import ConfigDict
 
+from banking_server.tools.titles import READABLE
+
 __all__ = [
     "CallNext",
     "ExactTool",
@@ -101,7 +103,10 @@ class ExactTool(Tool):
         exact: type[ArgModelBase] = type(
             metadata.arg_model.__name__,
             (metadata.arg_model,),
-            {"model_config": ConfigDict(extra="forbid"), "__module__": __name__},
+            {
+                "model_config": ConfigDict(extra="forbid", title=title, **READABLE),
+                "__module__": __name__,
+            },
         )
         fields: dict[str, Any] = {name: getattr(tool, name) for name in Tool.model_fields}
         fields["parameters"] = exact.model_json_schema(by_alias=True)

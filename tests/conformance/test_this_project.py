@@ -16,13 +16,6 @@ from . import project_client
 from .bank_process import COMMAND, Bank
 from .support import HERE, OF_INTERMEDIARIES, Ended, all_checks, scripts, statuses, suite
 
-UNUSED = {
-    *OF_INTERMEDIARIES,
-    "tool-chaining-server-next-step-equals-directive",
-    "tool-chaining-server-no-next-step-in-content",
-}
-"""Checks of what this server does not do."""
-
 SCENARIOS = packaged("specs") / "conformance" / "server"
 BANKING, EXPIRED = SCENARIOS / "banking.yaml", SCENARIOS / "banking-expired.yaml"
 
@@ -35,7 +28,7 @@ def test_the_server_over_stdio(tmp_path: Path) -> None:
     run = suite("server", "--scenario", BANKING, "--json", "--", *COMMAND, environment=bank)
     assert run.code == 0, run.output
     assert run.statuses == {"SUCCESS", "SKIPPED"}
-    assert run.skipped == {*UNUSED, INTERIM}
+    assert run.skipped == {*OF_INTERMEDIARIES, INTERIM}
     assert run.report["spec_versions"] == list(Era)
 
 
@@ -58,7 +51,7 @@ def test_the_server_over_http(tmp_path: Path) -> None:
     assert run.report["spec_versions"] == list(Era)
     assert run.statuses == {"SUCCESS", "SKIPPED"}
     # Without sessions, a server of 2025-11-25 cannot know what a client declared.
-    assert run.skipped == {*UNUSED, INTERIM, "tool-chaining-server-reads-experimental"}
+    assert run.skipped == {*OF_INTERMEDIARIES, INTERIM, "tool-chaining-server-reads-experimental"}
 
 
 def test_the_server_whose_transfers_expire(tmp_path: Path) -> None:

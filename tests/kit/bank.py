@@ -239,6 +239,20 @@ def structured(result: CallToolResult) -> dict[str, Any]:
     return dict(result.structured_content)
 
 
+def facts(result: CallToolResult) -> dict[str, Any]:
+    """Structured content but for what tells the story: `message`, which is text too, and the step.
+
+    Without a directive, or for a client that follows it, there is no `nextStep`.
+    """
+    content = structured(result)
+    assert content.pop("message") in words(result)
+    step, directive = content.pop("nextStep", None), next_tool(result)
+    told = any(isinstance(block, TextContent) and block.meta for block in result.content)
+    expected = {"tool": directive["tool"], "arguments": directive["arguments"]} if told else None
+    assert step == expected
+    return content
+
+
 def words(result: CallToolResult, audience: str | None = None) -> str:
     """All text of a result, or all that is for one audience only."""
     return "\n".join(

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ..kit.bank import START, Customer, World, code_of, refused, structured, words
+from ..kit.bank import START, Customer, World, code_of, facts, refused, structured, words
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PAYEE, SAVINGS, STATEMENT
 from .cases import named
 
@@ -52,7 +52,7 @@ async def test_the_list(world: World, mode: str) -> None:
     assert "acc_equity" not in words(result)
     (content,) = resource.contents
     assert content.mime_type == "application/json"
-    assert json.loads(content.text) == structured(result)  # type: ignore[union-attr]
+    assert json.loads(content.text) == facts(result)  # type: ignore[union-attr]
     assert world.outcomes() == [(ACCOUNTS, "listed"), ("resources/read", "listed")]
 
 
@@ -73,7 +73,7 @@ async def test_a_balance(world: World, mode: str) -> None:
         await customer.prepare(amount=0.4)
         result = await customer.call(BALANCE, accountId=EVERYDAY)
         said = refused(await customer.call(BALANCE, accountId=PAYEE), "accountId")
-    assert structured(result) == {
+    assert facts(result) == {
         "accountId": EVERYDAY,
         "posted": 1850.4,
         "reserved": 0.4,

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from ..kit.bank import Customer, World, code_of, copy_of, everything, structured
+from ..kit.bank import Customer, World, code_of, copy_of, everything, facts, structured
 from ..kit.words import (
     ACCOUNTS,
     APPROVAL,
@@ -184,7 +184,7 @@ async def test_a_stranger_is_nobodys_customer(world: World, stranger: str) -> No
     """A verified name that the bank does not know has nothing, and can store nothing."""
     before = world.stored()
     async with world.customer(stranger) as customer:
-        assert structured(await customer.call(ACCOUNTS)) == {"accounts": []}
+        assert facts(await customer.call(ACCOUNTS)) == {"accounts": []}
         for tool, arguments in [
             (BALANCE, {"accountId": SAVINGS}),
             (PREPARE, {"fromAccountId": SAVINGS, "toAccountId": PAYEE, "amount": 5}),

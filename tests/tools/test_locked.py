@@ -7,7 +7,7 @@ from mcp.types import TextContent
 
 from banking_server.chaining import CLIENT_EXTENSION, Outcome, call_tool_with_chaining
 
-from ..kit.bank import World, audiences, next_tool, structured, words
+from ..kit.bank import World, audiences, facts, next_tool, structured, words
 from ..kit.words import (
     DEPOSIT,
     EURO,
@@ -32,7 +32,7 @@ def is_locked_answer(result: Any) -> None:
     assert isinstance(first, TextContent)
     assert first.text == LOCKED_TEXT
     assert audiences(first) == ["user"]
-    assert structured(result) == {
+    assert facts(result) == {
         "status": "account_locked",
         "accountId": LOCKED,
         "accountName": "Primary Checking",

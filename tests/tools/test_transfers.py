@@ -17,6 +17,7 @@ from ..kit.bank import (
     audiences,
     code_of,
     everything,
+    facts,
     next_tool,
     one_round,
     refused,
@@ -64,7 +65,7 @@ async def test_preparing_reserves_and_gives_the_code_to_the_user_alone(
         result = await customer.prepare(amount=25.5, memo="Treats")
         balance = structured(await customer.call("get_account_balance", accountId=EVERYDAY))
 
-    receipt = structured(result)
+    receipt = facts(result)
     assert receipt.pop("transferId").startswith("tr_")
     assert receipt == {
         "status": "pending",
@@ -207,7 +208,7 @@ async def test_a_declined_picker_prepares_nothing(
     async with world.customer(mode=mode, answers=answers) as customer:
         result = await customer.call(PREPARE, amount=5)
     assert not result.is_error
-    assert structured(result) == {"status": "declined"}
+    assert facts(result) == {"status": "declined"}
     assert next_tool(result) is None
     assert world.stored() == before
     assert world.outcomes() == [(PREPARE, "declined")]
@@ -280,7 +281,7 @@ async def test_a_customer_without_accounts_has_none_to_pick(world: World, mode: 
         result = await customer.call(PREPARE, amount=5)
         assert result.is_error
         assert structured(result)["field"] == "fromAccountId"
-        assert structured(await customer.call("list_accounts")) == {"accounts": []}
+        assert facts(await customer.call("list_accounts")) == {"accounts": []}
 
 
 # --- confirm --------------------------------------------------------------------------------------
@@ -313,7 +314,7 @@ async def test_without_a_yes_nothing_moves(world: World, mode: str, answer: Any)
         transfer_id, code = await prepared(customer)
         result = await customer.confirm(transfer_id, confirmationCode=code)
         assert not result.is_error
-        assert structured(result) == {"status": "declined", "transferId": transfer_id}
+        assert facts(result) == {"status": "declined", "transferId": transfer_id}
         assert status_of(world, transfer_id) == "pending"
         assert world.funds(EVERYDAY) == 185_040
         assert world.outcomes()[-1] == (CONFIRM, "declined")

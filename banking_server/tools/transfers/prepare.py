@@ -117,7 +117,7 @@ def _ask(
         )
         for account in accounts
     ]
-    return Elicit(question, picker("Account", options))
+    return Elicit(question, picker(field, options))
 
 
 def _account_id(chosen: ElicitationResult[Any] | Chosen) -> str | None:
@@ -246,5 +246,5 @@ def _prepared(outcome: Prepared | OverThreshold) -> CallToolResult:
         words += "It is not made before the customer confirms it."
     code = f"Your confirmation code for transfer {transfer.transfer_id} is {outcome.code}."
     return result(
-        [text(words), text(code, "user")], transfer_content(transfer), then=next_step(outcome)
+        words, transfer_content(transfer), more=[text(code, "user")], then=next_step(outcome)
     )

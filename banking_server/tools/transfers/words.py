@@ -12,7 +12,7 @@ from banking_server.bank.money import format_money, to_decimal
 from banking_server.bank.transfers import AccountLocked, TransferView
 from banking_server.tools.amounts import AmountOut
 from banking_server.tools.next_steps import next_step
-from banking_server.tools.results import Structured, result, text
+from banking_server.tools.results import Structured, result
 
 FROM_QUESTION: Final = "Which account should the money be taken from?"
 TO_QUESTION: Final = "Which account should the money be sent to?"
@@ -112,19 +112,15 @@ def locked(outcome: AccountLocked) -> CallToolResult:
     """Return the result for a locked from-account."""
     account = outcome.account
     return result(
-        [
-            text(
-                f"I'm sorry, but your {account.account_name} account ({account.account_id}) is "
-                "currently locked. You'll need to speak with a customer service agent to resolve "
-                "this issue before you can transfer funds from this account.",
-                "user",
-            )
-        ],
+        f"I'm sorry, but your {account.account_name} account ({account.account_id}) is currently "
+        "locked. You'll need to speak with a customer service agent to resolve this issue before "
+        "you can transfer funds from this account.",
         TransferOut(
             status="account_locked",
             account_id=account.account_id,
             account_name=account.account_name,
         ),
+        audience="user",
         then=next_step(outcome),
     )
 
