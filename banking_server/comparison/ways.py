@@ -131,7 +131,8 @@ async def through_multiplex(client: Client, case: Case, way: Way, places: Sequen
     def account(account_id: str) -> Any:
         if way is Way.INFERRED:
             return f"PROMPT_ARGUMENT: the accountId of the account {NAMES[account_id]!r}"
-        return {"$ref": f"#/0/structuredContent/accounts/{places.index(account_id)}/accountId"}
+        place = places.index(account_id)
+        return {"jmespath": f"[0].structuredContent.accounts[{place}].accountId"}
 
     prepare = {
         "fromAccountId": account(case.source),
@@ -143,7 +144,7 @@ async def through_multiplex(client: Client, case: Case, way: Way, places: Sequen
         ("prepare_money_transfer", prepare),
     ]
     if case.task is Task.TRANSFER:
-        transfer: Any = {"$ref": "#/1/structuredContent/transferId"}
+        transfer: Any = {"jmespath": "[1].structuredContent.transferId"}
         if way is Way.INFERRED:
             transfer = "PROMPT_ARGUMENT: the transferId of the transfer that was prepared"
         confirm = {"transferId": transfer, "action": "confirm"}

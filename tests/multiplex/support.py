@@ -157,7 +157,8 @@ async def fill_form(
     }
     kept = {name: value for name, value in given.items() if value is not None}
     return CallToolResult(
-        content=[TextContent(type="text", text="Filled in.")], structured_content={"given": kept}
+        content=[TextContent(type="text", text="Filled in.")],
+        structured_content={"given": kept, "message": "Filled in."},
     )
 
 

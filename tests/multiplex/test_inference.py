@@ -9,13 +9,8 @@ import pytest
 from mcp.types import CreateMessageResult, ErrorData, ImageContent, TextContent
 
 from banking_server.tools import TOOLS
-from banking_server.tools.multiplex.inference import (
-    MAX_ANSWER,
-    ArgumentNotFound,
-    converted,
-    prompts,
-    schema_at,
-)
+from banking_server.tools.multiplex.inference import MAX_ANSWER, converted, prompts, schema_at
+from banking_server.tools.multiplex.places import ArgumentNotFound
 
 from ..kit.bank import World, copy_of
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, MODES, PREPARE, SAVINGS, TO_SAVINGS
@@ -272,7 +267,7 @@ async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(
         "done", "failed", "not_run", "not_run", "done", "done", "done"
     ]  # fmt: skip
     first, unfit, dependent, inferred, *_ = results(result)
-    assert first["structuredContent"] == {"given": {"note": "first"}}
+    assert first["structuredContent"]["given"] == {"note": "first"}
     assert unfit["message"].startswith("arguments.count: the model answered 'many'")
     assert dependent["message"] == "It needs the result of 2, which failed."
     assert inferred["message"] == "It is to be inferred from earlier results, and 2 failed."

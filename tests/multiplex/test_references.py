@@ -1,10 +1,11 @@
-"""`$ref`: a value is taken from an earlier result, with no model."""
+"""`$ref`: the earlier spelling of a reference, a JSON Pointer, is still read."""
 
 from typing import Any
 
 import pytest
 
-from banking_server.tools.multiplex.inference import ArgumentNotFound, follow, references, step_of
+from banking_server.tools.multiplex.places import ArgumentNotFound
+from banking_server.tools.multiplex.references import Expression, Pointer, references
 
 from ..kit.bank import World
 from ..kit.words import ACCOUNTS, BALANCE, PREPARE, SAVINGS, TO_SAVINGS
@@ -40,8 +41,8 @@ RESULTS: list[Any] = [
     ],
 )
 def test_a_pointer_leads_to_a_value(pointer: str, value: Any) -> None:
-    assert follow(pointer, RESULTS) == value
-    assert step_of(pointer) == int(pointer[2])
+    assert Pointer(pointer).value(RESULTS) == value
+    assert Pointer(pointer).needed(2) == {int(pointer[2])}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +72,7 @@ def test_a_pointer_leads_to_a_value(pointer: str, value: Any) -> None:
 )
 def test_a_pointer_that_leads_nowhere_says_so(pointer: str) -> None:
     with pytest.raises(ArgumentNotFound, match="leads to nothing"):
-        follow(pointer, RESULTS)
+        Pointer(pointer).value(RESULTS)
 
 
 NOT_INTO_A_RESULT = [
@@ -85,7 +86,6 @@ NOT_INTO_A_RESULT = [
 async def test_a_pointer_into_no_result_is_refused_before_anything_runs(
     world: World, pointer: str
 ) -> None:
-    assert step_of(pointer) is None
     async with world.customer() as me:
         result = await multiplex(
             me, request(1, ACCOUNTS), request(2, BALANCE, {"accountId": ref(pointer)})
@@ -112,9 +112,7 @@ async def test_a_reference_forward_or_to_itself_is_refused_before_anything_runs(
     assert [tool for tool, _ in world.outcomes()] == [MULTIPLEX]
 
 
-async def test_the_example_of_the_description_works_without_any_model(
-    world: World, mode: str
-) -> None:
+async def test_an_account_is_found_without_any_model(world: World, mode: str) -> None:
     async with world.customer(mode=mode) as me:
         listed = await me.call(ACCOUNTS)
         result = await multiplex(
@@ -240,16 +238,19 @@ async def test_a_transfer_is_prepared_and_cancelled_by_reference(world: World, m
     assert world.sql("SELECT status FROM transfer") == [("voided",)]
 
 
-def test_only_an_object_with_nothing_but_a_pointer_is_a_reference() -> None:
+def test_only_an_object_with_nothing_but_a_reference_is_one() -> None:
     arguments = {
         "a": {"$ref": "#/0/x"},
         "b": {"$ref": "#/0/x", "other": 1},
         "c": {"$ref": 5},
         "d": "$ref",
-        "e": [{"$ref": "#/1"}, {"f": {"$ref": "#/2"}}],
+        "e": [{"$ref": "#/1"}, {"f": {"jmespath": "[2]"}}],
+        "g": {"jmespath": "[0]", "other": 1},
+        "h": {"jmespath": None},
+        "i": {"jmespath": "[0]", "$ref": "#/0"},
     }
     assert list(references(arguments)) == [
-        (("a",), "#/0/x"),
-        (("e", 0), "#/1"),
-        (("e", 1, "f"), "#/2"),
+        (("a",), Pointer("#/0/x")),
+        (("e", 0), Pointer("#/1")),
+        (("e", 1, "f"), Expression("[2]")),
     ]

@@ -192,7 +192,23 @@ BAD_LISTS: dict[str, tuple[Any, str]] = {
         [GOOD, changed(when={"$ref": "#/0/status", "equals": 1, "exists": True})],
         "exactly one of",
     ),
-    "no reference": ([GOOD, changed(when={"equals": 1})], "tools.1.when.$ref: is missing"),
+    "nothing to look at": ([GOOD, changed(when={"equals": 1})], "tools.1.when: needs one jmespath"),
+    "two things to look at": (
+        [GOOD, changed(when={"$ref": "#/0/x", "jmespath": "[0].x", "exists": True})],
+        "tools.1.when: needs one jmespath",
+    ),
+    "compared with a list": (
+        [GOOD, changed(when={"jmespath": "[0].x", "equals": [1]})],
+        "tools.1.when.equals: must be a text, a number, true, false or null, but was [1].",
+    ),
+    "not compared with an object": (
+        [GOOD, changed(when={"jmespath": "[0].x", "notEquals": {}})],
+        "tools.1.when.notEquals: must be a text",
+    ),
+    "too many references": (
+        [GOOD, request(2, HANDOFF, {"x": [{"jmespath": "[0].x"}] * 101})],
+        "at most 100 references",
+    ),
     "exists null": ([GOOD, changed(when={"$ref": "#/0/x", "exists": None})], "tools.1.when.exists"),
     "exists text": (
         [GOOD, changed(when={"$ref": "#/0/x", "exists": "yes"})],

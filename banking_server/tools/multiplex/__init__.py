@@ -6,11 +6,14 @@ limits and audit event. Read in this order:
 - `tool`: the tool itself;
 - `request`: what it may be asked, and what is refused before anything is run;
 - `sequence`: running the steps, over as many rounds of questions as they need;
-- `inference`: arguments that are taken from earlier results, or inferred by a language model;
+- `references`: arguments that are taken from earlier results;
+- `expressions`: the language of these references, JMESPath;
+- `inference`: arguments that a language model infers;
+- `places`: where in the arguments a value stands;
 - `sampling`: asking the client's language model.
 """
 
-from banking_server.tools.multiplex.inference import ArgumentNotFound
+from banking_server.tools.multiplex.places import ArgumentNotFound
 from banking_server.tools.multiplex.tool import multiplex_tools
 
 __all__ = ["ArgumentNotFound", "multiplex_tools"]

@@ -4,43 +4,93 @@ from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Final, Literal
 
 from mcp.types import CallToolResult
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
 
 from banking_server.bank.rules import excerpt
 from banking_server.chaining.values import is_json
 from banking_server.tools.declaration import WholeNumber, whole_number
-from banking_server.tools.multiplex.inference import prompts, references, step_of
+from banking_server.tools.multiplex.expressions import MAX_EXPRESSION
+from banking_server.tools.multiplex.inference import prompts
+from banking_server.tools.multiplex.references import Expression, Pointer, Reference, references
 from banking_server.tools.results import refuse
+from banking_server.tools.titles import READABLE
 
 NAME: Final = "multiplex_tools"
 MAX_STEPS: Final = 10
 MAX_PROMPTS: Final = 20
 """Arguments to be inferred in one call: each costs somebody a model's answer."""
+MAX_REFERENCES: Final = 100
+"""References in one call: each costs us some milliseconds at most."""
 
 
-class Condition(BaseModel):
+class _Given(BaseModel):
+    model_config = ConfigDict(extra="forbid", **READABLE)
+
+
+def _scalar(value: Any) -> str | float | bool | None:
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise ValueError("must be a text, a number, true, false or null")
+
+
+Scalar = Annotated[
+    Any,
+    BeforeValidator(_scalar),
+    WithJsonSchema({"anyOf": [{"type": name} for name in ("string", "number", "boolean", "null")]}),
+]
+"""What a value can be compared with."""
+
+
+def _as_written(schema: dict[str, Any]) -> None:
+    """Say of a condition what is to be written: what it looks at, and one of the comparisons.
+
+    Its defaults stand for what is not written, so that nobody must see them and fill them in.
+    """
+    for member in schema["properties"].values():
+        member.pop("default", None)
+    schema["required"] = ["jmespath"]
+
+
+class Condition(_Given):
     """Run the step only if an earlier result is so: exactly one of the three comparisons."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(json_schema_extra=_as_written)
 
-    ref: str = Field(
-        alias="$ref", description='JSON Pointer into the results: "#/0/structuredContent/status".'
+    jmespath: Annotated[
+        str | None, WithJsonSchema({"type": "string", "maxLength": MAX_EXPRESSION})
+    ] = Field(
+        default=None,
+        title="JMESPath expression",
+        description="What to look at in the list of earlier results: "
+        '"[0].structuredContent.status".',
     )
-    equals: Any = Field(default=None, description="Run if the value is this.")
-    not_equals: Any = Field(default=None, alias="notEquals", description="Run if it is not this.")
+    ref: SkipJsonSchema[str | None] = Field(default=None, alias="$ref")
+    equals: Scalar = Field(default=None, description="Run if the value is this.")
+    not_equals: Scalar = Field(
+        default=None, alias="notEquals", description="Run if there is a value that is not this."
+    )
     exists: StrictBool = Field(default=True, description="Run if there is such a value, or none.")
 
+    @property
+    def looks_at(self) -> Reference | None:
+        """What is compared; None if nothing is named, or two things are."""
+        match self.jmespath, self.ref:
+            case str() as expression, None:
+                return Expression(expression)
+            case None, str() as pointer:
+                return Pointer(pointer)
+        return None
 
-class StepParams(BaseModel):
+
+class StepParams(_Given):
     """The tool and its arguments."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: str = Field(description="The tool's name.")
     arguments: dict[str, Any] = Field(
         default_factory=dict,
         description="The tool's arguments. A string that begins PROMPT_ARGUMENT: is inferred by a "
-        'model; {"$ref": "#/0/structuredContent/…"} is taken from an earlier result.',
+        'model; {"jmespath": "[0].structuredContent.…"} is taken from an earlier result.',
     )
 
 
@@ -57,13 +107,11 @@ StepId = Annotated[WholeNumber | str, BeforeValidator(_whole_number_or_text)]
 """The id of a request, as JSON-RPC has it. Checked as one, so that a mistake is told once."""
 
 
-class StepRequest(BaseModel):
+class StepRequest(_Given):
     """One `tools/call` request."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    jsonrpc: Literal["2.0"] = Field(description="JSON-RPC version.")
-    id: StepId = Field(description="The request's id, given back with its result.")
+    jsonrpc: Literal["2.0"] = Field(title="JSON-RPC", description="JSON-RPC version.")
+    id: StepId = Field(title="ID", description="The request's id, given back with its result.")
     method: Literal["tools/call"] = Field(description="The MCP method.")
     params: StepParams
     when: Condition | None = Field(default=None, description="Run only if this holds.")
@@ -72,6 +120,7 @@ class StepRequest(BaseModel):
 def mistake(steps: Sequence[StepRequest], known: Collection[str]) -> CallToolResult | None:
     """Return the refusal of a sequence that cannot work; nothing of it is run."""
     ids = [step.id for step in steps]
+    total = 0
     for index, step in enumerate(steps):
         place = f"tools.{index}"
         if step.params.name == NAME:
@@ -85,20 +134,23 @@ def mistake(steps: Sequence[StepRequest], known: Collection[str]) -> CallToolRes
             return _refused(f"{place}.id", f"the id {excerpt(str(step.id))!r} is there twice")
         if not is_json(step.params.arguments):
             return _refused(f"{place}.params.arguments", "holds broken Unicode, or no JSON")
-        pointers = [pointer for _, pointer in references(step.params.arguments)]
+        looked_at = [reference for _, reference in references(step.params.arguments)]
         if step.when is not None:
-            pointers.append(step.when.ref)
-            if len(step.when.model_fields_set - {"ref"}) != 1:
+            condition = step.when.looks_at
+            if condition is None:
+                return _refused(f"{place}.when", "needs one jmespath, the value to look at")
+            if len(step.when.model_fields_set - {"jmespath", "ref"}) != 1:
                 return _refused(
                     f"{place}.when", "takes exactly one of equals, notEquals and exists"
                 )
-        for pointer in pointers:
-            source = step_of(pointer)
-            if source is None or source >= index:
-                return _refused(
-                    place,
-                    f"{excerpt(pointer, 200)!r} must lead into an earlier result, like '#/0/…'",
-                )
+            looked_at.append(condition)
+        total += len(looked_at)
+        if total > MAX_REFERENCES:
+            return _refused("tools", f"at most {MAX_REFERENCES} references are looked up in a call")
+        for reference in looked_at:
+            problem = reference.problem(index)
+            if problem is not None:
+                return _refused(place, problem)
     if sum(1 for step in steps for _ in prompts(step.params.arguments)) > MAX_PROMPTS:
         return _refused("tools", f"at most {MAX_PROMPTS} arguments can be inferred in one call")
     return None

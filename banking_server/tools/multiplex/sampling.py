@@ -13,7 +13,8 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
-from banking_server.tools.multiplex.inference import INSTRUCTIONS, ArgumentNotFound
+from banking_server.tools.multiplex.inference import INSTRUCTIONS
+from banking_server.tools.multiplex.places import ArgumentNotFound
 from banking_server.tools.results import text
 from banking_server.tools.sdk import sample
 

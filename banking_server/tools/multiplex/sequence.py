@@ -19,19 +19,13 @@ from banking_server.tools.declaration import SECRET_ARGUMENTS
 from banking_server.tools.multiplex.inference import (
     INSTRUCTIONS,
     PROMPT_PREFIX,
-    ArgumentNotFound,
-    Path,
     converted,
-    follow,
-    name_of,
-    naming,
     prompts,
     question,
-    references,
-    replaced,
     schema_at,
-    step_of,
 )
+from banking_server.tools.multiplex.places import ArgumentNotFound, Path, name_of, naming, replaced
+from banking_server.tools.multiplex.references import references
 from banking_server.tools.multiplex.request import Condition, StepRequest
 from banking_server.tools.multiplex.sampling import (
     answer_text,
@@ -39,14 +33,14 @@ from banking_server.tools.multiplex.sampling import (
     offers_sampling,
     sampling_request,
 )
-from banking_server.tools.results import Structured, text
+from banking_server.tools.results import Structured, telling, text
 from banking_server.tools.sdk import can_send_request, inner_context
 
 
 class StepResult(Structured):
     """What became of one step; with the members of a tool result, if it was run."""
 
-    id: int | str
+    id: int | str = Field(title="ID")
     tool: str
     status: Literal["done", "failed", "skipped", "not_run"] = Field(
         description="skipped: its condition did not hold. not_run: what it needs is missing."
@@ -116,8 +110,11 @@ class Steps:
     async def _step(self, step: StepRequest) -> StepResult:
         done = self.progress.done
         if self.progress.arguments is None:
-            if step.when is not None and not _holds(step.when, done):
-                return _unrun(step, "skipped", "Its condition does not hold.")
+            try:
+                if step.when is not None and not _holds(step.when, done):
+                    return _unrun(step, "skipped", "Its condition does not hold.")
+            except ArgumentNotFound as problem:
+                return _unrun(step, "failed", f"when: {problem}.")
             if not self.server.lets_in(step.params.name):
                 # Refused, and audited, as any call is; nothing is looked up or inferred for it.
                 return await self._call(step, step.params.arguments)
@@ -135,9 +132,9 @@ class Steps:
         tool = self.known[step.params.name]
         arguments: dict[str, Any] = step.params.arguments
         seen = [_wire(result) for result in self.progress.done]
-        for path, pointer in references(step.params.arguments):
+        for path, reference in references(step.params.arguments):
             with naming(path):
-                arguments = replaced(arguments, path, follow(pointer, seen))
+                arguments = replaced(arguments, path, reference.value(seen))
         wanted = list(prompts(step.params.arguments))
         if not wanted:
             return arguments
@@ -242,9 +239,12 @@ class Steps:
                 for step in self.steps[len(done) :]
             ),
         ]
-        structured = MultiplexOut(
-            status="stopped" if self.next_tool is not None else "completed", results=results
-        ).model_dump(mode="json", by_alias=True, exclude_none=True)
+        structured = telling(
+            "\n".join(map(_told, results)),
+            MultiplexOut(
+                status="stopped" if self.next_tool is not None else "completed", results=results
+            ),
+        )
         shown = [TextContent.model_validate(block) for block in self.progress.shown]
         meta = None if self.next_tool is None else {META_KEY: self.next_tool}
         return CallToolResult(
@@ -267,16 +267,22 @@ def _restored(request_state: str | None) -> _Progress:
 
 
 def _holds(when: Condition, done: Sequence[StepResult]) -> bool:
+    """Return whether a step's condition holds. Raises `ArgumentNotFound` if nobody can tell."""
     given = when.model_fields_set
-    try:
-        value = follow(when.ref, [_wire(result) for result in done])
-    except ArgumentNotFound:
-        return "exists" in given and not when.exists
+    results = [_wire(result) for result in done]
+    value, exists = when.looks_at.look(results) if when.looks_at else (None, False)
     if "exists" in given:
-        return when.exists
+        return exists == when.exists
     if "equals" in given:
         return same(value, when.equals)
-    return not same(value, when.not_equals)
+    # Of what is not there nothing can be said, not even what it is not.
+    return exists and not same(value, when.not_equals)
+
+
+def _told(result: StepResult) -> str:
+    """Return what the user is told of a step: by its tool, or why it was not called."""
+    told = (result.structured_content or {}).get("message") or result.message
+    return f"{result.tool}: {told or result.status}"
 
 
 def _wire(result: StepResult) -> dict[str, Any]:
@@ -286,7 +292,11 @@ def _wire(result: StepResult) -> dict[str, Any]:
 
 def _missing(step: StepRequest, done: Sequence[StepResult]) -> str | None:
     """Say which earlier step this one needs and cannot have; None if it has all it needs."""
-    needed = {step_of(pointer) for _, pointer in references(step.params.arguments)}
+    needed = {
+        number
+        for _, reference in references(step.params.arguments)
+        for number in reference.needed(len(done))
+    }
     for index, result in enumerate(done):
         if index in needed and result.status != "done":
             return f"It needs the result of {result.id!r}, which {_PAST[result.status]}."

@@ -22,8 +22,8 @@ async def multiplex_tools(
     ctx: Context[App, Any],
 ) -> Annotated[CallToolResult, MultiplexOut] | InputRequiredResult:
     """Call several tools in sequence with one request, and get the list of their results. If an
-    argument depends on an earlier result, refer to it with {"$ref":
-    "#/0/structuredContent/accounts/1/accountId"}, or describe it for a language model with a
+    argument depends on an earlier result, refer to it with {"jmespath":
+    "[0].structuredContent.accounts[1].accountId"}, or describe it for a language model with a
     string like "PROMPT_ARGUMENT: the id of the savings account". A step with `when` runs only if
     an earlier result is as it says."""
     known = {tool.name: tool for tool in await ctx.mcp_server.list_tools()}

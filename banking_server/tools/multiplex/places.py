@@ -1,0 +1,47 @@
+"""Where in a step's arguments a value stands, and what is said if there is none for it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+Path = tuple[str | int, ...]
+"""Where in the arguments a value stands."""
+
+
+class ArgumentNotFound(Exception):
+    """A value could not be found; the message says for people which and why."""
+
+
+def name_of(path: Path) -> str:
+    """Return how a place in the arguments is named to people: `arguments.address.street`."""
+    return ".".join(["arguments", *map(str, path)])
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Say of a value that is not found which argument it was for."""
+    try:
+        yield
+    except ArgumentNotFound as problem:
+        raise ArgumentNotFound(f"{name_of(path)}: {str(problem).rstrip('.')}.") from None
+
+
+def children(value: Any) -> Iterator[tuple[str | int, Any]]:
+    """Yield what stands in an object or a list, each with its name or position."""
+    if isinstance(value, dict):
+        yield from value.items()
+    elif isinstance(value, list):
+        yield from enumerate(value)
+
+
+def replaced(value: Any, path: Path, new: Any) -> Any:
+    """Return `value` with what stands at `path` replaced by `new`."""
+    if not path:
+        return new
+    head, *rest = path
+    if isinstance(value, list):
+        return [
+            replaced(item, tuple(rest), new) if index == head else item
+            for index, item in enumerate(value)
+        ]
+    return {**value, head: replaced(value[head], tuple(rest), new)}

@@ -1,0 +1,143 @@
+"""Values that are taken from earlier results, with no model.
+
+At any depth of a step's arguments, `{"jmespath": "[0].structuredContent.accounts[1].accountId"}`
+stands for what this expression gives of the list of earlier results (`expressions`). The earlier
+spelling is read too, but no schema has it, since frameworks take a property of that name for
+something else: `{"$ref": "#/0/structuredContent/accounts/1/accountId"}`, a JSON Pointer (RFC 6901,
+in its form as a URI fragment) into the same list.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote
+
+from banking_server.bank.rules import excerpt
+from banking_server.chaining import values
+from banking_server.chaining.values import Nowhere, is_index, pointer_parts
+from banking_server.tools.multiplex.expressions import (
+    ExpressionError,
+    evaluated,
+    parsed,
+    steps_named,
+)
+from banking_server.tools.multiplex.places import ArgumentNotFound, Path, children
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A JMESPath expression."""
+
+    text: str
+
+    def problem(self, index: int) -> str | None:
+        """Say why it cannot work in the step of this index; None if it can."""
+        try:
+            named = steps_named(parsed(self.text))
+        except ExpressionError as error:
+            return f"{_shown(self.text)} is no JMESPath expression: {error}"
+        if index == 0 or any(not -index <= step < index for step in named):
+            return f"{_shown(self.text)} must look at earlier results, like [0].structuredContent"
+        return None
+
+    def needed(self, index: int) -> set[int]:
+        """Return the numbers of the results without which the step of this index has no value."""
+        return {step % index for step in steps_named(parsed(self.text), needed=True)}
+
+    def value(self, results: Sequence[Any]) -> Any:
+        """Return what it gives of the earlier results.
+
+        Raises `ArgumentNotFound` if it gives nothing: null is nothing in this language.
+        """
+        found, exists = self.look(results)
+        if not exists:
+            raise ArgumentNotFound(f"{_shown(self.text)} gives nothing")
+        return found
+
+    def look(self, results: Sequence[Any]) -> tuple[Any, bool]:
+        """Return what it gives, and whether that is anything.
+
+        Raises `ArgumentNotFound` if it cannot be worked out.
+        """
+        try:
+            found = evaluated(parsed(self.text), list(results))
+        except ExpressionError as error:
+            raise ArgumentNotFound(f"{_shown(self.text)} gives nothing: {error}") from None
+        return found, found is not None
+
+
+@dataclass(frozen=True)
+class Pointer:
+    """A JSON Pointer."""
+
+    text: str
+
+    def problem(self, index: int) -> str | None:
+        """Say why it cannot work in the step of this index; None if it can."""
+        source = self._source()
+        if source is None or source >= index:
+            return f"{_shown(self.text)} must lead into an earlier result, like '#/0/…'"
+        return None
+
+    def needed(self, index: int) -> set[int]:
+        """Return the numbers of the results without which the step of this index has no value."""
+        source = self._source()
+        return set() if source is None else {source}
+
+    def value(self, results: Sequence[Any]) -> Any:
+        """Return what it leads to in the earlier results.
+
+        Raises `ArgumentNotFound` if it leads nowhere.
+        """
+        found, exists = self.look(results)
+        if not exists:
+            raise ArgumentNotFound(
+                f"{_shown(self.text)} leads to nothing: there is no {excerpt(found.part)!r}"
+            )
+        return found
+
+    def look(self, results: Sequence[Any]) -> tuple[Any, bool]:
+        """Return what it leads to, and whether that is anything; else the place where it ends."""
+        found = values.follow(self._parts() or [self.text], list(results))
+        return found, not isinstance(found, Nowhere)
+
+    def _source(self) -> int | None:
+        """Return the number of the result that it leads into; None if it leads into none."""
+        parts = self._parts()
+        return int(parts[0]) if parts and is_index(parts[0]) else None
+
+    def _parts(self) -> list[str] | None:
+        """Return its parts; None if it is not a pointer, or means the whole."""
+        text = self.text
+        return pointer_parts(unquote(text[1:])) or None if text.startswith("#/") else None
+
+
+Reference = Expression | Pointer
+
+_SPELLINGS: Final[dict[str, type[Expression] | type[Pointer]]] = {
+    "jmespath": Expression,
+    "$ref": Pointer,
+}
+
+
+def references(value: Any, path: Path = ()) -> Iterator[tuple[Path, Reference]]:
+    """Yield the place of every reference in a step's arguments, and the reference."""
+    reference = _reference(value)
+    if reference is not None:
+        yield path, reference
+    else:
+        for key, item in children(value):
+            yield from references(item, (*path, key))
+
+
+def _reference(value: Any) -> Reference | None:
+    """Return what an object with nothing but a reference refers to."""
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return None
+    ((spelling, text),) = value.items()
+    kind = _SPELLINGS.get(spelling)
+    return None if kind is None or not isinstance(text, str) else kind(text)
+
+
+def _shown(text: str) -> str:
+    return repr(excerpt(text, 200))
