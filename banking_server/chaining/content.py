@@ -48,29 +48,50 @@ def without_next_step(structured: Any) -> Any:
     return {name: value for name, value in structured.items() if name != NEXT_STEP}
 
 
-def declares_member(schema: Mapping[str, Any], name: str) -> bool:
-    """Return whether a schema says of a member of this name what it is.
+def has_next_step(output_schema: Mapping[str, Any]) -> bool:
+    """Return whether an output schema has a member `nextStep` that can hold a tool and arguments.
 
-    It can do so by itself, in one of its alternatives, and in what either refers to.
+    It may stand in one of the schema's alternatives, or in what the schema refers to. A member of
+    that name which holds no object means something else.
     """
-    seen: list[object] = []
-    left: list[object] = [schema]
+    return any(
+        _holds_step(shape)
+        for holder in _shapes(output_schema, output_schema)
+        for shape in _shapes(_member(holder.get("properties"), NEXT_STEP), output_schema)
+    )
+
+
+def _holds_step(shape: Mapping[str, Any]) -> bool:
+    kind = shape.get("type", "object")
+    members = shape.get("properties", ("tool", "arguments"))
+    return (
+        (kind == "object" or (isinstance(kind, list) and "object" in kind))
+        and not {"$ref", "const", "enum", *_ALTERNATIVES} & shape.keys()
+        and isinstance(members, Mapping | tuple)
+        and "tool" in members
+        and "arguments" in members
+    )
+
+
+_ALTERNATIVES: Final = ("anyOf", "oneOf", "allOf")
+
+
+def _shapes(schema: object, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return a schema, its alternatives, and what they refer to inside `root`, each once."""
+    shapes: list[Mapping[str, Any]] = []
+    left = [schema]
     while left:
         node = left.pop()
-        if not isinstance(node, Mapping) or any(node is one for one in seen):
+        if not isinstance(node, Mapping) or any(node is shape for shape in shapes):
             continue
-        seen.append(node)
-        members = node.get("properties")
-        if isinstance(members, Mapping) and name in members:
-            return True
+        shapes.append(node)
         reference = node.get("$ref")
-        parts = pointer_parts(reference[1:]) if isinstance(reference, str) else None
-        if parts is not None and str(reference).startswith("#"):
-            left.append(follow(parts, schema))
-        for keyword in ("anyOf", "oneOf", "allOf"):
+        if isinstance(reference, str) and reference.startswith("#"):
+            left.append(follow(pointer_parts(reference[1:]) or [], root))
+        for keyword in _ALTERNATIVES:
             alternatives = node.get(keyword)
             left += alternatives if isinstance(alternatives, list) else []
-    return False
+    return shapes
 
 
 def hidden_from_model(tool_meta: object) -> bool:

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from banking_server.chaining.arguments import argument_problem, undeclared_arguments
 from banking_server.chaining.content import (
     NEXT_STEP,
-    declares_member,
+    has_next_step,
     hidden_from_model,
     on_the_wire,
     without_next_step,
@@ -301,9 +301,8 @@ async def _with_next_step(
 ) -> _AnyResult:
     """Return the result of the tool `name` with `nextStep`, where the tool has a place for it.
 
-    It has one if its output schema declares the member, and allows what is put there: a
-    member of that name can mean something else. What the tool itself repeats of the directive is
-    made the same as the directive (TC-S-28).
+    It has one if its output schema has. What the tool itself repeats of the directive is made the
+    same as the directive (TC-S-28).
     """
     structured = _structured(result)
     others = _without_own_copy(structured)
@@ -313,8 +312,7 @@ async def _with_next_step(
     told = {**others, NEXT_STEP: step}
     if without_next_step(structured) is structured:
         tool = await _listed(server, name)
-        schema = tool and tool.output_schema
-        if not schema or not declares_member(schema, NEXT_STEP) or argument_problem(schema, told):
+        if tool is None or not has_next_step(tool.output_schema or {}):
             return _structured_as(result, others)
     return _structured_as(result, told)
 

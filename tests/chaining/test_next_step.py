@@ -16,7 +16,7 @@ from banking_server.chaining import (
     call_tool_with_chaining,
     with_next_tool,
 )
-from banking_server.chaining.content import declares_member
+from banking_server.chaining.content import has_next_step
 
 from .support import connect
 
@@ -132,26 +132,43 @@ async def test_whoever_follows_takes_it_away(mode: str) -> None:
     assert chain.merged().structured_content == {"n": 1}
 
 
+PLACE: dict[str, Any] = {"properties": {"nextStep": {"type": "object"}}}
+
+
 @pytest.mark.parametrize(
-    ("schema", "declares"),
+    ("schema", "has_one"),
     [
+        (PLACE, True),
+        ({"anyOf": [{"type": "null"}, PLACE]}, True),
+        ({"$ref": "#/$defs/A", "$defs": {"A": PLACE}}, True),
+        ({"allOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": PLACE}}, True),
         ({"properties": {"nextStep": {}}}, True),
-        ({"anyOf": [{"type": "null"}, {"properties": {"nextStep": {}}}]}, True),
-        ({"$ref": "#/$defs/A", "$defs": {"A": {"properties": {"nextStep": {}}}}}, True),
+        ({"properties": {"nextStep": {"type": ["object", "null"]}}}, True),
+        ({"properties": {"nextStep": {"anyOf": [{"type": "null"}, {"type": "object"}]}}}, True),
         (
-            {"allOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": {"properties": {"nextStep": {}}}}},
+            {
+                "properties": {"nextStep": {"$ref": "#/$defs/S"}},
+                "$defs": {"S": {"type": "object", "properties": {"tool": {}, "arguments": {}}}},
+            },
             True,
         ),
+        ({"properties": {"nextStep": {"type": "string"}}}, False),
+        ({"properties": {"nextStep": {"anyOf": [{"type": "null"}, {"type": "string"}]}}}, False),
+        ({"properties": {"nextStep": {"enum": ["pay", "wait"]}}}, False),
+        ({"properties": {"nextStep": {"type": "object", "properties": {"day": {}}}}}, False),
+        ({"properties": {"nextStep": {"properties": {"tool": {}}}}}, False),
+        ({"properties": {"nextStep": {"$ref": "https://schemas.invalid/a"}}}, False),
+        ({"properties": {"nextStep": True}}, False),
         ({"oneOf": [{"$ref": "#"}]}, False),
-        ({"$defs": {"A": {"properties": {"nextStep": {}}}}}, False),
-        ({"properties": {"a": {"properties": {"nextStep": {}}}}}, False),
+        ({"$defs": {"A": PLACE}}, False),
+        ({"properties": {"a": PLACE}}, False),
         ({"properties": ["nextStep"], "anyOf": 5, "$ref": 5}, False),
-        ({"$ref": "https://schemas.invalid/nextStep"}, False),
+        ({"properties": {"nextStep": {"properties": 5}}}, False),
         ({}, False),
     ],
 )
-def test_where_a_schema_can_declare_it(schema: dict[str, Any], declares: bool) -> None:
-    assert declares_member(schema, "nextStep") is declares
+def test_where_a_schema_has_a_place_for_it(schema: dict[str, Any], has_one: bool) -> None:
+    assert has_next_step(schema) is has_one
 
 
 async def test_what_another_extension_answers_gets_it_too() -> None:

@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from banking_server.tools.multiplex.references import Expression
 from ..kit.bank import World, structured, words
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PREPARE, SAVINGS, TO_SAVINGS
 from ..tools.cases import named
-from .support import FORM, MULTIPLEX, given, multiplex, request, results, statuses
+from .support import FORM, MULTIPLEX, ClientModel, given, multiplex, request, results, statuses
 
 pytestmark = pytest.mark.anyio
 
@@ -335,3 +336,17 @@ async def test_a_transfer_is_prepared_and_cancelled_by_expressions(world: World,
     assert structured(result)["message"].count("\n") >= 2
     assert "is cancelled" in structured(result)["message"]
     assert world.sql("SELECT status FROM transfer") == [("voided",)]
+
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+async def test_the_example_of_the_readme_runs(world: World, mode: str) -> None:
+    after = README.read_text(encoding="utf-8").split("### `multiplex_tools`")[1]
+    example = json.loads(after.split("```json\n")[1].split("```")[0])
+    model = ClientModel({"the id of the savings account": SAVINGS})
+    async with world.customer(mode=mode, sampling_callback=model) as me:
+        result = await multiplex(me, *example["tools"])
+    assert statuses(result) == ["done", "done"]
+    ((source, target),) = world.sql("SELECT from_account_id, to_account_id FROM transfer")
+    assert (source, target) == (SAVINGS, LOCKED)
