@@ -1,5 +1,6 @@
 """A step's directive ends the sequence, and is the whole call's."""
 
+import json
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from ..kit.words import (
     CONFIRM,
     HANDOFF,
     LOCKED,
+    LOCKED_TEXT,
     PAYEE,
     PREPARE,
     REPORT,
@@ -43,6 +45,10 @@ async def test_a_directive_stops_the_sequence_and_becomes_the_whole_calls(
     # This client follows no directives, so its model is told in words.
     assert "Next step suggested by this server" in words(result, "assistant")
     assert HANDOFF in words(result, "assistant")
+    # Once in structured content too, and in no copy of it.
+    assert structured(result)["nextStep"] == TO_AN_AGENT
+    assert "nextStep" not in words(result) + json.dumps(results(result))
+    assert LOCKED_TEXT in structured(result)["message"]
     assert not result.is_error
     assert structured(result)["status"] == "stopped"
     listed, stopped, *rest = results(result)

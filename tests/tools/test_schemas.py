@@ -98,6 +98,13 @@ async def test_every_question_has_titles_that_people_read(world: World, mode: st
     assert titles == ["From account", "From account", "To account", "Yes, do it", "Connection"]
 
 
+def test_a_form_does_not_fill_in_a_condition_by_itself() -> None:
+    (multiplex,) = (tool for tool in TOOLS if tool.name == "multiplex_tools")
+    condition = multiplex.parameters["$defs"]["Condition"]
+    assert condition["required"] == ["jmespath"]
+    assert not any("default" in rule for rule in condition["properties"].values())
+
+
 def test_the_message_is_what_every_tool_promises() -> None:
     for tool in TOOLS:
         for shape in (tool.output_schema or {})["anyOf"]:
