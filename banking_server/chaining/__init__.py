@@ -18,9 +18,10 @@ another language.
 - `effort`: how much work is it to check a value against a schema?
 - `arguments`: are arguments valid against an input schema?
 
-The server half is built on the SDK's server:
+The server half:
 
-- `server`: attach a directive to a result, and the `Extension` that checks it on its way out.
+- `outgoing`: what may be sent, whatever the server is built on; of the SDK it needs `mcp_types`;
+- `server`: attach a directive to a result, and the `Extension` of the SDK that lets it out.
 
 The client half works with any client; of the SDK it needs only the data models (`mcp_types`):
 
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         Malformed,
         read_directive,
     )
+    from banking_server.chaining.outgoing import NextStep
     from banking_server.chaining.provenance import Provenance, read_provenance
     from banking_server.chaining.result import (
         ChainFailed,
@@ -66,7 +68,7 @@ if TYPE_CHECKING:
         Outcome,
         Step,
     )
-    from banking_server.chaining.server import NextStep, ToolChaining, with_next_tool
+    from banking_server.chaining.server import ToolChaining, with_next_tool
     from banking_server.chaining.steady_http import SteadyHttpClient
 
 __all__ = [
@@ -119,7 +121,7 @@ _MODULE_OF: Final = {
     "FollowUp": "result",
     "Found": "directive",
     "Malformed": "directive",
-    "NextStep": "server",
+    "NextStep": "outgoing",
     "Outcome": "result",
     "Proposal": "consent",
     "Provenance": "provenance",

@@ -1,48 +1,17 @@
 """The server half: attach a directive to a result, and check it on its way out."""
 
-import json
-import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
-from unicodedata import category
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import MCPServer
-from mcp_types import (
-    Annotations,
-    CallToolRequestParams,
-    CallToolResult,
-    TextContent,
-)
-from pydantic import BaseModel, ConfigDict, Field
+from mcp_types import CallToolRequestParams, CallToolResult
 
-from banking_server.chaining.arguments import argument_problem, undeclared_arguments
-from banking_server.chaining.content import (
-    NEXT_STEP,
-    has_next_step,
-    hidden_from_model,
-    on_the_wire,
-    without_next_step,
-    words_a_directive,
-)
-from banking_server.chaining.directive import (
-    IDENTIFIER,
-    MAX_TITLE,
-    META_KEY,
-    SETTINGS,
-    Absent,
-    Directive,
-    Found,
-    Malformed,
-    is_title,
-    read_directive,
-)
+from banking_server.chaining.directive import IDENTIFIER, META_KEY, SETTINGS, Directive
 from banking_server.chaining.negotiation import has_declared
-from banking_server.chaining.values import keeps_its_value
-
-logger = logging.getLogger(__name__)
+from banking_server.chaining.outgoing import ListedTool, advertised_in, let_out
 
 
 def with_next_tool(
@@ -73,56 +42,6 @@ def client_declared(ctx: ServerRequestContext[Any, Any]) -> bool:
     server cannot know.
     """
     return has_declared(ctx.session.client_capabilities, ctx.protocol_version)
-
-
-def in_words(directive: Directive) -> TextContent:
-    """Return the directive in words, for the model of a client that does not follow directives.
-
-    It suggests, since to a model it is what somebody else wrote. It ends with the arguments as
-    JSON, so that no value is read as part of the sentence (TC-S-04, TC-S-06). It is marked in its
-    `_meta`, so that a client that does follow can leave it out (TC-S-05).
-    """
-    tool = json.dumps(directive.tool, ensure_ascii=False)
-    arguments = json.dumps(directive.arguments, ensure_ascii=False)
-    return TextContent(
-        type="text",
-        text=(
-            "Next step suggested by this server: unless the result of that call already follows "
-            f"here, call the tool {tool} once, with exactly these arguments: {arguments}"
-        ),
-        annotations=Annotations(audience=["assistant"]),
-        _meta={IDENTIFIER: {"describes": META_KEY}},
-    )
-
-
-class NextStep(BaseModel):
-    """The directive in structured content, for hosts that show their model nothing else (TC-S-28).
-
-    A tool whose output schema has the optional member `nextStep`, of this type, gets it filled in
-    by `ToolChaining`; the tool itself leaves it out::
-
-        class OrderOut(BaseModel):
-            status: str
-            nextStep: NextStep | None = None
-    """
-
-    model_config = ConfigDict(
-        title="Next step",
-        field_title_generator=lambda name, _: name.capitalize(),
-        json_schema_extra={
-            "description": "The call that this server suggests next, to whoever makes it by hand."
-        },
-    )
-
-    tool: str = Field(description="The tool that this server suggests to call next, once.")
-    arguments: dict[str, Any] = Field(description="Its arguments, exactly.")
-
-
-@dataclass(frozen=True)
-class _Unfit:
-    """Why a directive must not be sent."""
-
-    reason: str
 
 
 class ToolChaining(Extension):
@@ -171,108 +90,24 @@ class ToolChaining(Extension):
         """
         if self._server is None:
             raise RuntimeError("ToolChaining.bind(mcp) was not called after MCPServer(...)")
-        result = await call_next(ctx)
-        # Another extension can have answered with JSON, or with a result of its own.
-        meta = result.get("_meta") if isinstance(result, dict) else getattr(result, "meta", None)
-        reading = read_directive(meta)
-        if result is None or meta is None or isinstance(reading, Absent):
-            return result
-        checked = await _check(result, reading, meta[META_KEY], self._server)
-        kept = {key: member for key, member in meta.items() if key != META_KEY}
-        if isinstance(checked, _Unfit):
-            logger.error("Dropped the directive of tool %r: %s", params.name, checked.reason)
-            others = without_next_step(_structured(result))
-            return _changed(_structured_as(result, others), meta=kept or None)
-        # Only the defined members of the directive go out (TC-S-11).
-        meta = {**kept, META_KEY: checked.to_wire()}
-        if client_declared(ctx):
-            others = _without_own_copy(_structured(result))
-            return _changed(_structured_as(result, others), meta=meta)
-        told = await _with_next_step(result, checked, params.name, self._server)
-        return _changed(told, meta=meta, words=[in_words(checked)])
+        return await let_out(
+            await call_next(ctx),
+            called=params.name,
+            listed=partial(_listed, self._server),
+            declared=client_declared(ctx),
+        )
 
     async def _advertise_on_initialize(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
-        """Add the extension to an `initialize` result, in which the SDK does not advertise it.
-
-        2025-11-25 has no `extensions` among its capabilities, so the same settings also stand
-        under `experimental`, which it does have (TC-S-02).
-        """
+        """Add the extension to an `initialize` result, in which the SDK does not advertise it."""
         result = await call_next(ctx)
         if ctx.method != "initialize" or not isinstance(result, dict):
             return result
-        capabilities = result.setdefault("capabilities", {})
-        for member in ("extensions", "experimental"):
-            capabilities[member] = {**(capabilities.get(member) or {}), IDENTIFIER: SETTINGS}
-        return result
+        return {**result, "capabilities": advertised_in(result.get("capabilities") or {})}
 
 
-_AnyResult = BaseModel | dict[str, Any]
-
-
-async def _check(
-    result: _AnyResult, reading: Found | Malformed, value: Any, server: MCPServer[Any]
-) -> Directive | _Unfit:
-    """Return the directive that `value` is read as, if this server may send it with `result`."""
-    if not _is_complete(result):
-        return _Unfit("an interim result cannot name a next tool")
-    if isinstance(reading, Malformed):
-        return _Unfit(reading.reason)
-    if reading.deprecated_alias:
-        return _Unfit("'name' is for reading only; a server sends 'tool'")
-    directive = reading.directive
-    if not _is_line(value.get("title", "-")):
-        return _Unfit(f"the title must be plain text of 1 to {MAX_TITLE} characters on one line")
-    if all(words_a_directive(item) for item in _content(result)):
-        return _Unfit("the result has no other content, for people whose client ignores it")
-    tool = await _listed(server, directive.tool)
-    if tool is None:
-        return _Unfit(f"this server lists no tool {directive.tool!r}")
-    if hidden_from_model(tool.meta):
-        return _Unfit(f"the tool {directive.tool!r} is not meant for the model to call")
-    problem = argument_problem(tool.input_schema, directive.arguments)
-    if problem is not None:
-        return _Unfit(problem)
-    if undeclared := undeclared_arguments(tool.input_schema, directive.arguments):
-        return _Unfit(f"the tool {directive.tool!r} has no argument {', '.join(undeclared)}")
-    if not keeps_its_value(directive.arguments):
-        return _Unfit("a number that other readers take for another one; send it as a string")
-    return directive
-
-
-def _is_complete(result: _AnyResult) -> bool:
-    if isinstance(result, dict):
-        absent = "task" if "task" in result else "complete"
-        return bool(result.get("resultType", absent) == "complete")
-    return isinstance(result, CallToolResult) and result.result_type == "complete"
-
-
-def _content(result: _AnyResult) -> list[Any]:
-    """Return the content of a complete result as JSON."""
-    if isinstance(result, CallToolResult):
-        return [on_the_wire(item) for item in result.content]
-    content = result.get("content") if isinstance(result, dict) else None
-    return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
-
-
-def _is_line(title: object) -> bool:
-    """Return whether a title is plain text on one line, and of the length that it may have."""
-    return is_title(title) and not any(
-        category(character) in ("Cc", "Zl", "Zp") for character in str(title)
-    )
-
-
-@dataclass(frozen=True)
-class _Listed:
-    """What the list of tools says of one."""
-
-    input_schema: dict[str, Any]
-    output_schema: dict[str, Any] | None
-    meta: object
-
-
-async def _listed(server: MCPServer[Any], name: str) -> _Listed | None:
+async def _listed(server: MCPServer[Any], name: str) -> ListedTool | None:
     """Return what the server's list says of a tool now; None if it is not in it.
 
     The SDK makes its list anew each time it is asked for it. So the tool is looked up where the
@@ -282,64 +117,8 @@ async def _listed(server: MCPServer[Any], name: str) -> _Listed | None:
         found = server._tool_manager.get_tool(name)
         if found is None:
             return None
-        return _Listed(found.parameters, found.output_schema, found.meta)
+        return ListedTool(found.parameters, found.output_schema, found.meta)
     for tool in await server.list_tools():
         if tool.name == name:
-            return _Listed(tool.input_schema, tool.output_schema, tool.meta)
+            return ListedTool(tool.input_schema, tool.output_schema, tool.meta)
     return None
-
-
-def _without_own_copy(structured: Any) -> Any:
-    """Return structured content without what its tool repeats of the directive, or null for it."""
-    if isinstance(structured, dict) and structured.get(NEXT_STEP, ...) is None:
-        return {name: value for name, value in structured.items() if name != NEXT_STEP}
-    return without_next_step(structured)
-
-
-async def _with_next_step(
-    result: _AnyResult, directive: Directive, name: str, server: MCPServer[Any]
-) -> _AnyResult:
-    """Return the result of the tool `name` with `nextStep`, where the tool has a place for it.
-
-    It has one if its output schema has. What the tool itself repeats of the directive is made the
-    same as the directive (TC-S-28).
-    """
-    structured = _structured(result)
-    others = _without_own_copy(structured)
-    if not isinstance(others, dict) or NEXT_STEP in others:
-        return result
-    step = NextStep(tool=directive.tool, arguments=directive.arguments).model_dump()
-    told = {**others, NEXT_STEP: step}
-    if without_next_step(structured) is structured:
-        tool = await _listed(server, name)
-        if tool is None or not has_next_step(tool.output_schema or {}):
-            return _structured_as(result, others)
-    return _structured_as(result, told)
-
-
-def _structured(result: _AnyResult) -> Any:
-    if isinstance(result, dict):
-        return result.get("structuredContent")
-    return result.structured_content if isinstance(result, CallToolResult) else None
-
-
-def _structured_as(result: _AnyResult, structured: Any) -> _AnyResult:
-    """Return the result with another structured content, if it is another."""
-    if structured is _structured(result):
-        return result
-    if isinstance(result, dict):
-        return {**result, "structuredContent": structured}
-    return result.model_copy(update={"structured_content": structured})
-
-
-def _changed(
-    result: _AnyResult, *, meta: dict[str, Any] | None, words: Sequence[TextContent] = ()
-) -> _AnyResult:
-    """Return the result with another `_meta`, and with the words after its content."""
-    if isinstance(result, dict):
-        others = {key: member for key, member in result.items() if key != "_meta"}
-        if words:
-            others["content"] = [*result["content"], *map(on_the_wire, words)]
-        return others if meta is None else {**others, "_meta": meta}
-    content = {"content": [*result.content, *words]} if isinstance(result, CallToolResult) else {}
-    return result.model_copy(update={"meta": meta, **content})

@@ -91,7 +91,7 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [
         record.getMessage()
         for record in caplog.records
-        if record.name == "banking_server.chaining.server" and record.levelno == logging.ERROR
+        if record.name == "banking_server.chaining.outgoing" and record.levelno == logging.ERROR
     ]
 
 

@@ -1,0 +1,257 @@
+"""What a server lets out: a directive is checked, and put into words for those who need them.
+
+The rule of every server half, whatever the server is built on: see `ToolChaining` for the SDK's,
+and `banking_server.adapters.fastmcp_server` for FastMCP's.
+"""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from unicodedata import category
+
+from mcp_types import Annotations, CallToolResult, TextContent
+from pydantic import BaseModel, ConfigDict, Field
+
+from banking_server.chaining.arguments import argument_problem, undeclared_arguments
+from banking_server.chaining.content import (
+    NEXT_STEP,
+    has_next_step,
+    hidden_from_model,
+    on_the_wire,
+    without_next_step,
+    words_a_directive,
+)
+from banking_server.chaining.directive import (
+    IDENTIFIER,
+    MAX_TITLE,
+    META_KEY,
+    SETTINGS,
+    Absent,
+    Directive,
+    Found,
+    Malformed,
+    is_title,
+    read_directive,
+)
+from banking_server.chaining.values import keeps_its_value
+
+logger = logging.getLogger(__name__)
+
+AnyResult = BaseModel | dict[str, Any]
+"""A result as a model of the SDK, or as JSON."""
+
+
+@dataclass(frozen=True)
+class ListedTool:
+    """What the list of tools says of one."""
+
+    input_schema: dict[str, Any]
+    output_schema: dict[str, Any] | None
+    meta: object
+
+
+Listed = Callable[[str], Awaitable[ListedTool | None]]
+"""Returns what the server's list says of a tool now; None if it is not in it."""
+
+
+class NextStep(BaseModel):
+    """The directive in structured content, for hosts that show their model nothing else (TC-S-28).
+
+    A tool whose output schema has the optional member `nextStep`, of this type, gets it filled in
+    by `ToolChaining`; the tool itself leaves it out::
+
+        class OrderOut(BaseModel):
+            status: str
+            nextStep: NextStep | None = None
+    """
+
+    model_config = ConfigDict(
+        title="Next step",
+        field_title_generator=lambda name, _: name.capitalize(),
+        json_schema_extra={
+            "description": "The call that this server suggests next, to whoever makes it by hand."
+        },
+    )
+
+    tool: str = Field(description="The tool that this server suggests to call next, once.")
+    arguments: dict[str, Any] = Field(description="Its arguments, exactly.")
+
+
+async def let_out(
+    result: AnyResult | None, *, called: str, listed: Listed, declared: bool
+) -> AnyResult | None:
+    """Return a result of `tools/call` as it may be sent.
+
+    A directive that is not fit to be sent is logged as an error and dropped (TC-S-08, TC-S-10 to
+    TC-S-17, TC-S-26, TC-S-27). One that is fit goes out with the members that are defined, and no
+    others; it is put into words too, unless the client is known to have `declared` the extension.
+    `called` is the tool whose result it is.
+    """
+    # Another extension can have answered with JSON, or with a result of its own.
+    meta = result.get("_meta") if isinstance(result, dict) else getattr(result, "meta", None)
+    reading = read_directive(meta)
+    if result is None or meta is None or isinstance(reading, Absent):
+        return result
+    checked = await _check(result, reading, meta[META_KEY], listed)
+    kept = {key: member for key, member in meta.items() if key != META_KEY}
+    if isinstance(checked, _Unfit):
+        logger.error("Dropped the directive of tool %r: %s", called, checked.reason)
+        others = without_next_step(_structured(result))
+        return _changed(_structured_as(result, others), meta=kept or None)
+    # Only the defined members of the directive go out (TC-S-11).
+    meta = {**kept, META_KEY: checked.to_wire()}
+    if declared:
+        others = _without_own_copy(_structured(result))
+        return _changed(_structured_as(result, others), meta=meta)
+    told = await _with_next_step(result, checked, called, listed)
+    return _changed(told, meta=meta, words=[_in_words(checked)])
+
+
+def advertised_in(capabilities: dict[str, Any]) -> dict[str, Any]:
+    """Return the capabilities of an `initialize` result with the extension added.
+
+    2025-11-25 has no `extensions` among its capabilities, so the same settings also stand under
+    `experimental`, which it does have (TC-S-02).
+    """
+    places = ("extensions", "experimental")
+    return {
+        **capabilities,
+        **{at: {**(capabilities.get(at) or {}), IDENTIFIER: SETTINGS} for at in places},
+    }
+
+
+def _in_words(directive: Directive) -> TextContent:
+    """Return the directive in words, for the model of a client that does not follow directives.
+
+    It suggests, since to a model it is what somebody else wrote. It ends with the arguments as
+    JSON, so that no value is read as part of the sentence (TC-S-04, TC-S-06). It is marked in its
+    `_meta`, so that a client that does follow can leave it out (TC-S-05).
+    """
+    tool = json.dumps(directive.tool, ensure_ascii=False)
+    arguments = json.dumps(directive.arguments, ensure_ascii=False)
+    return TextContent(
+        type="text",
+        text=(
+            "Next step suggested by this server: unless the result of that call already follows "
+            f"here, call the tool {tool} once, with exactly these arguments: {arguments}"
+        ),
+        annotations=Annotations(audience=["assistant"]),
+        _meta={IDENTIFIER: {"describes": META_KEY}},
+    )
+
+
+@dataclass(frozen=True)
+class _Unfit:
+    """Why a directive must not be sent."""
+
+    reason: str
+
+
+async def _check(
+    result: AnyResult, reading: Found | Malformed, value: Any, listed: Listed
+) -> Directive | _Unfit:
+    """Return the directive that `value` is read as, if this server may send it with `result`."""
+    if not _is_complete(result):
+        return _Unfit("an interim result cannot name a next tool")
+    if isinstance(reading, Malformed):
+        return _Unfit(reading.reason)
+    if reading.deprecated_alias:
+        return _Unfit("'name' is for reading only; a server sends 'tool'")
+    directive = reading.directive
+    if not _is_line(value.get("title", "-")):
+        return _Unfit(f"the title must be plain text of 1 to {MAX_TITLE} characters on one line")
+    if all(words_a_directive(item) for item in _content(result)):
+        return _Unfit("the result has no other content, for people whose client ignores it")
+    tool = await listed(directive.tool)
+    if tool is None:
+        return _Unfit(f"this server lists no tool {directive.tool!r}")
+    if hidden_from_model(tool.meta):
+        return _Unfit(f"the tool {directive.tool!r} is not meant for the model to call")
+    problem = argument_problem(tool.input_schema, directive.arguments)
+    if problem is not None:
+        return _Unfit(problem)
+    if undeclared := undeclared_arguments(tool.input_schema, directive.arguments):
+        return _Unfit(f"the tool {directive.tool!r} has no argument {', '.join(undeclared)}")
+    if not keeps_its_value(directive.arguments):
+        return _Unfit("a number that other readers take for another one; send it as a string")
+    return directive
+
+
+def _is_complete(result: AnyResult) -> bool:
+    if isinstance(result, dict):
+        absent = "task" if "task" in result else "complete"
+        return bool(result.get("resultType", absent) == "complete")
+    return isinstance(result, CallToolResult) and result.result_type == "complete"
+
+
+def _content(result: AnyResult) -> list[Any]:
+    """Return the content of a complete result as JSON."""
+    if isinstance(result, CallToolResult):
+        return [on_the_wire(item) for item in result.content]
+    content = result.get("content") if isinstance(result, dict) else None
+    return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
+
+
+def _is_line(title: object) -> bool:
+    """Return whether a title is plain text on one line, and of the length that it may have."""
+    return is_title(title) and not any(
+        category(character) in ("Cc", "Zl", "Zp") for character in str(title)
+    )
+
+
+def _without_own_copy(structured: Any) -> Any:
+    """Return structured content without what its tool repeats of the directive, or null for it."""
+    if isinstance(structured, dict) and structured.get(NEXT_STEP, ...) is None:
+        return {name: value for name, value in structured.items() if name != NEXT_STEP}
+    return without_next_step(structured)
+
+
+async def _with_next_step(
+    result: AnyResult, directive: Directive, name: str, listed: Listed
+) -> AnyResult:
+    """Return the result of the tool `name` with `nextStep`, where the tool has a place for it.
+
+    It has one if its output schema has. What the tool itself repeats of the directive is made the
+    same as the directive (TC-S-28).
+    """
+    structured = _structured(result)
+    others = _without_own_copy(structured)
+    if not isinstance(others, dict) or NEXT_STEP in others:
+        return result
+    step = NextStep(tool=directive.tool, arguments=directive.arguments).model_dump()
+    told = {**others, NEXT_STEP: step}
+    if without_next_step(structured) is structured:
+        tool = await listed(name)
+        if tool is None or not has_next_step(tool.output_schema or {}):
+            return _structured_as(result, others)
+    return _structured_as(result, told)
+
+
+def _structured(result: AnyResult) -> Any:
+    if isinstance(result, dict):
+        return result.get("structuredContent")
+    return result.structured_content if isinstance(result, CallToolResult) else None
+
+
+def _structured_as(result: AnyResult, structured: Any) -> AnyResult:
+    """Return the result with another structured content, if it is another."""
+    if structured is _structured(result):
+        return result
+    if isinstance(result, dict):
+        return {**result, "structuredContent": structured}
+    return result.model_copy(update={"structured_content": structured})
+
+
+def _changed(
+    result: AnyResult, *, meta: dict[str, Any] | None, words: Sequence[TextContent] = ()
+) -> AnyResult:
+    """Return the result with another `_meta`, and with the words after its content."""
+    if isinstance(result, dict):
+        others = {key: member for key, member in result.items() if key != "_meta"}
+        if words:
+            others["content"] = [*result["content"], *map(on_the_wire, words)]
+        return others if meta is None else {**others, "_meta": meta}
+    content = {"content": [*result.content, *words]} if isinstance(result, CallToolResult) else {}
+    return result.model_copy(update={"meta": meta, **content})
