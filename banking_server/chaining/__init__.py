@@ -33,6 +33,9 @@ The client half works with any client; of the SDK it needs only the data models 
 - `client_extension`: what a client of the SDK declares;
 - `steady_http`: HTTP for a client of the SDK, so that a broken connection loses no result.
 
+`server` and `client_extension` need `mcp` 2.3, and `needed_sdk` says so where an older one is
+installed. All else also works beside `mcp` 1.x.
+
 All public names can be imported from here. A module is loaded when the first of its names is used,
 so that nobody waits for a half, or for an SDK, that they do not use.
 """
@@ -144,7 +147,16 @@ if not TYPE_CHECKING:
         """Load the module of a public name when the name is first used."""
         if name not in _MODULE_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(importlib.import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        try:
+            module = importlib.import_module(f"{__name__}.{_MODULE_OF[name]}")
+        except ImportError as error:
+            from banking_server.chaining.needed_sdk import needed_instead
+
+            needed = needed_instead(error)
+            if needed is None:
+                raise
+            raise ImportError(f"{name}: {needed}") from None
+        value = getattr(module, name)
         globals()[name] = value
         return value
 

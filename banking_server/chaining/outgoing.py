@@ -109,13 +109,12 @@ async def let_out(
     return _changed(told, meta=meta, words=[_in_words(checked)])
 
 
-def advertised_in(capabilities: dict[str, Any]) -> dict[str, Any]:
-    """Return the capabilities of an `initialize` result with the extension added.
+def advertised_in(capabilities: dict[str, Any], *places: str) -> dict[str, Any]:
+    """Return a server's capabilities with the extension among the members `places`.
 
     2025-11-25 has no `extensions` among its capabilities, so the same settings also stand under
-    `experimental`, which it does have (TC-S-02).
+    `experimental` there, which it does have (TC-S-02).
     """
-    places = ("extensions", "experimental")
     return {
         **capabilities,
         **{at: {**(capabilities.get(at) or {}), IDENTIFIER: SETTINGS} for at in places},

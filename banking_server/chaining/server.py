@@ -104,7 +104,9 @@ class ToolChaining(Extension):
         result = await call_next(ctx)
         if ctx.method != "initialize" or not isinstance(result, dict):
             return result
-        return {**result, "capabilities": advertised_in(result.get("capabilities") or {})}
+        capabilities = result.get("capabilities") or {}
+        places = ("extensions", "experimental")
+        return {**result, "capabilities": advertised_in(capabilities, *places)}
 
 
 async def _listed(server: MCPServer[Any], name: str) -> ListedTool | None:

@@ -7,16 +7,21 @@ class CommandFailed(Exception):
     """The command cannot do what it was asked; the message is one line for people."""
 
 
-def is_for_people(error: Exception) -> bool:
-    """Whether the error's message is the whole answer, and a traceback would be noise."""
-    from banking_server.bank.audit_archive import ArchiveFailed
-    from banking_server.bank.storage import BankBusy, DatabaseFailed, DatabaseUnavailable
-    from banking_server.host.connect import ConnectionFailed
-    from banking_server.server.settings import SettingsError
-    from banking_server.server.tokens import SecretUnavailable
+def for_people(error: Exception) -> str | None:
+    """Return what people are told of an error, or None if they need the traceback."""
+    try:
+        if isinstance(error, ImportError):
+            raise error
+        from banking_server.bank.audit_archive import ArchiveFailed
+        from banking_server.bank.storage import BankBusy, DatabaseFailed, DatabaseUnavailable
+        from banking_server.host.connect import ConnectionFailed
+        from banking_server.server.settings import SettingsError
+        from banking_server.server.tokens import SecretUnavailable
+    except ImportError as missing:
+        from banking_server.chaining.needed_sdk import needed_instead
 
-    return isinstance(
-        error,
+        return needed_instead(missing)
+    expected = (
         ArchiveFailed
         | BankBusy
         | CommandFailed
@@ -24,8 +29,9 @@ def is_for_people(error: Exception) -> bool:
         | DatabaseFailed
         | DatabaseUnavailable
         | SecretUnavailable
-        | SettingsError,
+        | SettingsError
     )
+    return str(error) if isinstance(error, expected) else None
 
 
 def note(text: str) -> None:

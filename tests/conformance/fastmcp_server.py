@@ -1,4 +1,7 @@
-"""A shop on FastMCP: a server that nobody here wrote, with two tools of ours."""
+"""A shop on FastMCP: a server that nobody here wrote, with two tools of ours.
+
+`python fastmcp_server.py [PORT] [--chaining]`: with the latter it has the server half, too.
+"""
 
 import sys
 from typing import Any
@@ -8,6 +11,10 @@ from fastmcp.tools import ToolResult
 from mcp.types import TextContent
 
 mcp: Any = FastMCP("fastmcp-shop")
+if "--chaining" in sys.argv:
+    from banking_server.adapters.fastmcp_server import ToolChainingMiddleware
+
+    mcp.add_middleware(ToolChainingMiddleware())
 
 
 @mcp.tool
@@ -27,7 +34,7 @@ def ask_manager(order: str) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
-        mcp.run(transport="http", host="127.0.0.1", port=int(sys.argv[1]), show_banner=False)
+    if ports := [argument for argument in sys.argv[1:] if argument.isdecimal()]:
+        mcp.run(transport="http", host="127.0.0.1", port=int(ports[0]), show_banner=False)
     else:
         mcp.run(show_banner=False)

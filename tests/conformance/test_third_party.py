@@ -56,6 +56,15 @@ def test_fastmcp_as_server_over_http() -> None:
 
 
 @fastmcp
+def test_fastmcp_as_server_with_the_middleware() -> None:
+    with served_by(*SERVER, "--chaining") as url:
+        run = suite("server", "--url", url, "--scenario", SHOP, "--json")
+    assert run.code == 0, run.output
+    assert run.report["spec_versions"] == list(Era)
+    assert warned(run) == set()
+
+
+@fastmcp
 @pytest.mark.parametrize("era", Era)
 def test_fastmcp_as_client(era: Era) -> None:
     from .fastmcp_client import follow

@@ -1,0 +1,59 @@
+"""LangChain and LangGraph: an interceptor of `langchain-mcp-adapters` that follows chains."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from mcp.types import CallToolResult
+
+from banking_server.adapters.mcp_1 import SessionCaller
+from banking_server.adapters.one_result import ChainOptions, one_result
+from banking_server.chaining.content import on_the_wire
+
+try:
+    from langchain_mcp_adapters.callbacks import CallbackContext
+    from langchain_mcp_adapters.client import MultiServerMCPClient
+    from langchain_mcp_adapters.sessions import create_session
+except ImportError as error:
+    needs = "needs LangChain: pip install langchain 'langchain-mcp-adapters>=0.3.2,<0.4'"
+    raise ImportError(f"{__name__} {needs} ({error})") from None
+
+
+class ChainInterceptor:
+    """Makes an agent's tool call and follows the chain, all in one session of the server.
+
+    Of a session: `load_mcp_tools(session, tool_interceptors=[ChainInterceptor(session)])`. Of a
+    client, which opens a session for each chain:
+    `client.tool_interceptors.append(ChainInterceptor(client))`. It is to be the last interceptor,
+    since it makes the calls itself. `chaining` is what `call_tool_with_chaining` takes.
+    """
+
+    def __init__(self, server: Any, *, chaining: ChainOptions | None = None) -> None:
+        self._server, self._chaining = server, chaining or {}
+
+    async def __call__(self, request: Any, handler: Any) -> CallToolResult:
+        """Return one result of the call and its chain."""
+        raised: Exception | None = None
+        async with self._caller(request) as caller:
+            try:
+                result = await one_result(caller, request.name, request.args, self._chaining)
+            except Exception as error:  # Raised through the session, it would become a group.
+                raised = error
+        if raised is not None:
+            raise raised
+        return CallToolResult.model_validate(on_the_wire(result))
+
+    @asynccontextmanager
+    async def _caller(self, request: Any) -> AsyncIterator[SessionCaller]:
+        if not isinstance(self._server, MultiServerMCPClient):
+            yield SessionCaller(self._server)
+            return
+        # As the package does for a single call, with the headers that other interceptors set.
+        connection = {**self._server.connections[request.server_name]}
+        if request.headers:
+            connection["headers"] = {**(connection.get("headers") or {}), **request.headers}
+        context = CallbackContext(server_name=request.server_name, tool_name=request.name)
+        callbacks = self._server.callbacks.to_mcp_format(context=context)
+        async with create_session(connection, mcp_callbacks=callbacks) as session:
+            await session.initialize()
+            yield SessionCaller(session, progress=callbacks.progress_callback)

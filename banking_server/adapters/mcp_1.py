@@ -1,0 +1,29 @@
+"""A `ClientSession` of `mcp` 1.x, as frameworks that hold `mcp` below 2 have it."""
+
+from datetime import timedelta
+from typing import Any
+
+
+class SessionCaller:
+    """An initialized session as a `ToolCaller`::
+
+        await call_tool_with_chaining(SessionCaller(session), "prepare_money_transfer", {...})
+
+    `progress` is told of the progress of every call of the chain.
+    """
+
+    def __init__(self, session: Any, *, progress: Any = None) -> None:
+        self._session, self._progress = session, progress
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], *, read_timeout_seconds: float | None, meta: Any
+    ) -> Any:
+        """Make one call, with its provenance."""
+        seconds = None if read_timeout_seconds is None else timedelta(seconds=read_timeout_seconds)
+        return await self._session.call_tool(name, arguments, seconds, self._progress, meta=meta)
+
+    async def list_tools(self, *, cursor: str | None) -> Any:
+        """Return one page of the tools."""
+        from mcp.types import PaginatedRequestParams
+
+        return await self._session.list_tools(params=PaginatedRequestParams(cursor=cursor))

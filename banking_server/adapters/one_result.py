@@ -1,0 +1,59 @@
+"""What all adapters do: make the framework's one call, follow the chain, return one result."""
+
+from typing import Any, TypedDict
+
+from mcp_types import CallToolResult
+
+from banking_server.chaining import (
+    ChainFailed,
+    ConsentPolicy,
+    Outcome,
+    ToolCaller,
+    call_tool_with_chaining,
+)
+from banking_server.chaining.client import OnEnd, OnProposal, OnStep
+
+
+class ChainOptions(TypedDict, total=False):
+    """What `call_tool_with_chaining` takes, by the same names, and an adapter as `chaining`."""
+
+    consent: ConsentPolicy
+    limit: int
+    call_timeout: float | None
+    total_timeout: float | None
+    on_step: OnStep
+    on_proposal: OnProposal
+    on_end: OnEnd
+    follow_unadvertised: bool
+
+
+async def one_result(
+    caller: ToolCaller,
+    name: str,
+    arguments: dict[str, Any] | None,
+    chaining: ChainOptions,
+    *,
+    text_first: bool = False,
+    **call: Any,
+) -> CallToolResult:
+    """Make a call and follow its chain; return `ChainResult.merged()`, for the model to see.
+
+    With `text_first`, the result of a call with follow-up calls has no structured content: the
+    framework would show that to its model instead of the text, which would be lost. `call` is what
+    `call_tool_with_chaining` is told of this call alone.
+
+    Raises what the first call raised, so that the framework deals with it as ever. Where a later
+    one raised, the result says so (TC-C-33).
+    """
+    raised: BaseException | None = None
+    told = {key: value for key, value in call.items() if value is not None}
+    try:
+        chain = await call_tool_with_chaining(caller, name, arguments, **{**chaining, **told})
+    except ChainFailed as failed:
+        chain, raised = failed.result, failed.__cause__
+    if raised is not None and not chain.follow_ups:
+        raise raised
+    result = chain.merged()
+    if text_first and (chain.follow_ups or chain.outcome is Outcome.MALFORMED_DIRECTIVE):
+        return result.model_copy(update={"structured_content": None})
+    return result

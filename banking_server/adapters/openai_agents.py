@@ -1,0 +1,78 @@
+"""The OpenAI Agents SDK: its MCP servers, whose tool calls come back with chains followed."""
+
+from typing import Any
+
+import anyio
+from mcp.types import CallToolResult
+
+from banking_server.adapters.one_result import ChainOptions, one_result
+from banking_server.chaining import FollowNonDestructive, Proposal
+from banking_server.chaining.content import on_the_wire
+
+try:
+    from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
+    from agents.mcp.server import _MCPServerWithClientSession
+except ImportError as error:
+    needs = "needs the OpenAI Agents SDK: pip install 'openai-agents>=0.24,<1'"
+    raise ImportError(f"{__name__} {needs} ({error})") from None
+
+
+class _Chaining(_MCPServerWithClientSession):
+    """One of the SDK's servers. `chaining` is what `call_tool_with_chaining` takes."""
+
+    def __init__(self, *args: Any, chaining: ChainOptions | None = None, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if self.max_retry_attempts:
+            raise ValueError("max_retry_attempts must be 0: no follow-up call may be sent twice")
+        self._chaining: ChainOptions = chaining or {}
+        self._consent = self._chaining.get("consent") or FollowNonDestructive()
+
+    async def call_tool(
+        self, tool_name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None = None
+    ) -> CallToolResult:
+        """Call a tool and follow the chain; return one result."""
+        result = await one_result(
+            _Calls(self, super().call_tool),
+            tool_name,
+            arguments,
+            {**self._chaining, "consent": self},
+            text_first=self.use_structured_content,
+            meta=meta,
+        )
+        return CallToolResult.model_validate(on_the_wire(result))  # `mcp` 1.x has its own models.
+
+    async def allows(self, proposal: Proposal) -> bool:
+        """Return whether the policy allows a follow-up call that needs no approval."""
+        # Nobody can be asked to approve inside a call.
+        needs_approval = self._get_needs_approval_for_tool(proposal.tool, None)
+        return needs_approval is False and await self._consent.allows(proposal)
+
+
+class _Calls:
+    """A server of the SDK's as a `ToolCaller`."""
+
+    def __init__(self, server: _Chaining, call: Any) -> None:
+        self._server, self._call, self.session = server, call, server.session
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.session, name)  # `advertised` asks how it is connected.
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], *, read_timeout_seconds: float | None, meta: Any
+    ) -> CallToolResult:
+        with anyio.fail_after(read_timeout_seconds):
+            result: CallToolResult = await self._call(name, arguments, meta)
+            return result
+
+    async def list_tools(self, *, cursor: str | None) -> dict[str, Any]:
+        # All pages, as the server lists them now, without what `tool_filter` keeps from the model.
+        self._server.invalidate_tools_cache()  # type: ignore[no-untyped-call]
+        return {"tools": [on_the_wire(tool) for tool in await self._server.list_tools()]}
+
+
+class ChainingStdio(_Chaining, MCPServerStdio):
+    """`MCPServerStdio`, which follows chains."""
+
+
+class ChainingStreamableHttp(_Chaining, MCPServerStreamableHttp):
+    """`MCPServerStreamableHttp`, which follows chains."""
