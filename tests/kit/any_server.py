@@ -7,11 +7,18 @@ import os
 import sys
 from typing import Annotated, Any, Literal
 
+from mcp import MCPError
 from mcp.server.elicitation import AcceptedElicitation
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
-from mcp.types import Annotations, CallToolResult, TextContent, ToolAnnotations
+from mcp.types import (
+    INTERNAL_ERROR,
+    Annotations,
+    CallToolResult,
+    TextContent,
+    ToolAnnotations,
+)
 from pydantic import BaseModel, Field, WithJsonSchema
 
 from banking_server.chaining import IDENTIFIER, SETTINGS, with_next_tool
@@ -67,6 +74,16 @@ async def steer() -> CallToolResult:
 @mcp.tool()
 async def fail() -> CallToolResult:
     return said("It did not work.").model_copy(update={"is_error": True})
+
+
+@mcp.tool()
+async def begin() -> CallToolResult:
+    return with_next_tool(said("It has begun."), "break_off", {})
+
+
+@mcp.tool(annotations=harmless)
+async def break_off() -> CallToolResult:
+    raise MCPError(INTERNAL_ERROR, "The line is cut.")
 
 
 @mcp.tool()

@@ -1,0 +1,122 @@
+"""What runs in an environment with LangChain, and so with `mcp` 1.x: one job a line, one answer.
+
+A job says what is called, on which server, and which model (its URL) asks for it.
+"""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_mcp_adapters.callbacks import Callbacks
+from langchain_mcp_adapters.client import MultiServerMCPClient
+from langchain_mcp_adapters.tools import load_mcp_tools
+from langchain_openai import ChatOpenAI
+from mcp import types
+
+from banking_server.adapters.langchain import ChainInterceptor
+from banking_server.adapters.mcp_1 import SessionCaller
+from banking_server.chaining import call_tool_with_chaining
+
+
+class Always:
+    """A user who says yes to everything."""
+
+    async def allows(self, proposal: Any) -> bool:
+        return True
+
+
+async def be_called_back(context: Any, params: Any, *more: Any) -> types.ElicitResult:
+    [name] = params.requestedSchema["properties"]
+    return types.ElicitResult(action="accept", content={name: "callback"})
+
+
+async def note(*progress: Any) -> None:
+    """Nobody looks at it."""
+
+
+def client_of(job: dict[str, Any]) -> MultiServerMCPClient:
+    callbacks = Callbacks(on_elicitation=be_called_back, on_progress=note)
+    return MultiServerMCPClient({"server": job["server"]}, callbacks=callbacks)
+
+
+async def agent(job: dict[str, Any]) -> Any:
+    """Let the model of a LangChain agent make its call; return what it is then told."""
+    client = client_of(job)
+    chaining: Any = {"consent": Always()} if job.get("always") else {}
+    model = ChatOpenAI(model="scripted", base_url=job["model"], api_key="none")
+    async with client.session("server") as session:
+        server: Any = session if job["way"] == "session" else client
+        interceptors = [ChainInterceptor(server, chaining=chaining)] if job["follow"] else []
+        if job["way"] == "session":
+            tools = await load_mcp_tools(session, tool_interceptors=interceptors)
+        else:
+            client.tool_interceptors += interceptors
+            tools = await client.get_tools()
+        usable = [tool for tool in tools if tool.name != job.get("without")]
+        ended = await create_agent(model, usable).ainvoke({"messages": [("user", "Go on.")]})
+    *_, told, last = ended["messages"]
+    assert last.content == "Done.", last
+    texts = [block if isinstance(block, str) else block.get("text") for block in told.content]
+    return {"told": "\n".join(texts), "status": told.status, "artifact": told.artifact}
+
+
+async def headers(job: dict[str, Any]) -> Any:
+    """Set a header in another interceptor, before ours."""
+    client = client_of(job)
+
+    async def authorize(request: Any, handler: Any) -> Any:
+        return await handler(request.override(headers={"Authorization": job["authorization"]}))
+
+    client.tool_interceptors += [authorize, ChainInterceptor(client)]
+    [tool] = [tool for tool in await client.get_tools() if tool.name == job["call"]]
+    return await tool.ainvoke({})
+
+
+async def session(job: dict[str, Any]) -> Any:
+    """Follow a chain over a `ClientSession` of `mcp` 1.x."""
+    async with client_of(job).session("server") as connected:
+        chain = await call_tool_with_chaining(SessionCaller(connected), *job["call"])
+    steps = [[step.level, step.tool] for step in chain.steps]
+    return {"outcome": chain.outcome, "steps": steps, "of": type(connected).__module__}
+
+
+async def schemas(job: dict[str, Any]) -> Any:
+    """Convert all tools as a model is told of them; return what became of each."""
+    outcomes = {}
+    for tool in await client_of(job).get_tools():
+        try:
+            told = convert_to_openai_tool(tool)
+            outcomes[tool.name] = told["function"]["name"]
+        except Exception as error:
+            outcomes[tool.name] = f"{type(error).__name__}: {error}"
+    return outcomes
+
+
+async def openai_agents(job: dict[str, Any]) -> Any:
+    """Call a tool of a server of the OpenAI Agents SDK, which works with `mcp` 1.x too."""
+    from banking_server.adapters.openai_agents import ChainingStdio
+
+    params = {name: job["server"][name] for name in ("command", "args", "env")}
+    async with ChainingStdio(params, client_session_timeout_seconds=60) as server:
+        result = await server.call_tool(*job["call"])
+    return {"told": [block.text for block in result.content], "of": type(result).__module__}
+
+
+JOBS = {do.__name__: do for do in (agent, headers, session, schemas, openai_agents)}
+
+
+def main() -> None:
+    for line in sys.stdin:
+        job = json.loads(line)
+        try:
+            answer = {"answer": asyncio.run(JOBS[job["do"]](job))}
+        except Exception as error:
+            answer = {"raised": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

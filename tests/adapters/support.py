@@ -1,0 +1,128 @@
+"""One call through each framework's own machinery, and what its model is then told."""
+
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from ..kit.command import environment
+from ..kit.model import Reply, ScriptedModel, scripted_model
+
+Server = str | Path
+"""A server's URL, or the bank's database, for which a server is started over stdio."""
+
+Call = tuple[str, dict[str, Any]]
+
+
+def missing(module: str, package: str) -> str | None:
+    return None if importlib.util.find_spec(module) else f"{module} is not installed: {package}"
+
+
+def stdio(database: Path) -> dict[str, Any]:
+    """How a server for this database is started."""
+    arguments = ["-m", "banking_server", "--database", str(database), "--customer", "CUST001"]
+    env = {"PYTHONPATH": environment()["PYTHONPATH"], "PATH": os.environ["PATH"]}
+    return {"command": sys.executable, "args": arguments, "env": env}
+
+
+async def be_called_back(*question: Any) -> Any:
+    """Answer FastMCP's question about the handoff."""
+    from fastmcp.client.elicitation import ElicitResult
+
+    [name] = question[2].requested_schema["properties"]
+    return ElicitResult(action="accept", content={name: "callback"})
+
+
+def fastmcp_target(server: Server) -> Any:
+    from fastmcp.client.transports import StdioTransport
+
+    return server if isinstance(server, str) else StdioTransport(**stdio(server))
+
+
+async def with_fastmcp(server: Server, call: Call, follow: bool = True, **options: Any) -> str:
+    """No model: what the caller is given."""
+    from fastmcp import Client
+
+    from banking_server.adapters.fastmcp import ChainingClient
+
+    made: Any = ChainingClient if follow else Client
+    async with made(
+        fastmcp_target(server), elicitation_handler=be_called_back, **options
+    ) as client:
+        result = await client.call_tool_mcp(*call)
+    return json.dumps([block.text for block in result.content], ensure_ascii=False)
+
+
+async def with_pydantic_ai(server: Server, call: Call, follow: bool = True, **options: Any) -> str:
+    from fastmcp import Client
+    from pydantic_ai import Agent
+    from pydantic_ai.mcp import MCPToolset
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    from banking_server.adapters.pydantic_ai import ChainingClient
+
+    made: Any = ChainingClient if follow else Client
+    client = made(fastmcp_target(server), elicitation_handler=be_called_back, **options)
+    with scripted_model([Reply(calls=[call]), Reply("Done.")]) as model:
+        provider = OpenAIProvider(base_url=model.url, api_key="none")
+        agent = Agent(OpenAIChatModel("scripted", provider=provider), toolsets=[MCPToolset(client)])
+        assert (await agent.run("Go on.")).output == "Done."
+    return told(model)
+
+
+@asynccontextmanager
+async def agents_server(server: Server, follow: bool = True, **options: Any) -> AsyncIterator[Any]:
+    from agents.mcp import MCPServerStdio, MCPServerStreamableHttp
+
+    from banking_server.adapters.openai_agents import ChainingStdio, ChainingStreamableHttp
+
+    kinds: Any = (MCPServerStdio, MCPServerStreamableHttp)
+    if follow:
+        kinds = (ChainingStdio, ChainingStreamableHttp)
+    over_http = isinstance(server, str)
+    params = {"url": server} if isinstance(server, str) else stdio(server)
+    options.setdefault("client_session_timeout_seconds", 60)
+    async with kinds[over_http](params, **options) as connected:
+        yield connected
+
+
+async def with_openai_agents(
+    server: Server, call: Call, follow: bool = True, **options: Any
+) -> str:
+    from agents import Agent, OpenAIChatCompletionsModel, Runner, set_tracing_disabled
+    from openai import AsyncOpenAI
+
+    set_tracing_disabled(True)
+    with scripted_model([Reply(calls=[call]), Reply("Done.")]) as model:
+        async with (
+            AsyncOpenAI(base_url=model.url, api_key="none") as endpoint,
+            agents_server(server, follow, **options) as connected,
+        ):
+            chat = OpenAIChatCompletionsModel(model="scripted", openai_client=endpoint)
+            agent = Agent("clerk", model=chat, mcp_servers=[connected])
+            assert (await Runner.run(agent, "Go on.")).final_output == "Done."
+    return told(model)
+
+
+def told(model: ScriptedModel) -> str:
+    """What the model was told of its one call."""
+    assert len(model.requests) == 2
+    roles = [message["role"] for message in model.requests[1]["messages"]]
+    assert roles == ["user", "assistant", "tool"]
+    content = model.requests[1]["messages"][-1]["content"]
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+
+FRAMEWORKS: dict[str, Callable[..., Awaitable[str]]] = {
+    "FastMCP": with_fastmcp,
+    "Pydantic AI": with_pydantic_ai,
+    "OpenAI Agents": with_openai_agents,
+}
+
+CAN_ASK = {"FastMCP", "Pydantic AI"}
+"""The frameworks whose user can be asked what the server asks."""

@@ -1,0 +1,159 @@
+"""Each adapter with its framework, over sockets and processes, and a model from a script."""
+
+import importlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from banking_server.chaining import Proposal
+
+from ..kit.bank import World
+from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_REASON, LOCKED_TEXT, PREPARE
+from .support import CAN_ASK, FRAMEWORKS, agents_server, missing
+
+INSTALL = "pip install '.[test]'"
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.needs_program(missing("pydantic_ai", INSTALL)),
+    pytest.mark.needs_program(missing("agents", INSTALL)),
+]
+each_framework = pytest.mark.parametrize("framework", FRAMEWORKS)
+
+
+class Always:
+    """A user who says yes to everything."""
+
+    async def allows(self, proposal: Proposal) -> bool:
+        return True
+
+
+@each_framework
+async def test_the_locked_account_hands_itself_off(world: World, framework: str) -> None:
+    said = await FRAMEWORKS[framework](world.location, (PREPARE, FROM_LOCKED))
+
+    first, second = world.events()
+    assert [first["tool"], second["tool"]] == [PREPARE, HANDOFF]
+    assert first["chain_id"] == second["chain_id"]
+    assert [first["chain_level"], second["chain_level"]] == [1, 2]
+    assert second["chain_previous_tool"] == PREPARE
+    [(reason, chosen)] = world.sql("SELECT reason, choice FROM handoff")
+    assert reason == LOCKED_REASON
+    assert chosen == ("callback" if framework in CAN_ASK else None)
+    # The model hears it all in the result of its one call, and has nothing left to call.
+    assert said.index(LOCKED_TEXT) < said.index("Your reference is ho_")
+    assert said.count("That call was made for you: do not make it again.") == 1
+    assert "Next step suggested" not in said
+    assert "nextStep" not in said
+
+
+@each_framework
+async def test_a_step_that_may_destroy_needs_consent(anything: str, framework: str) -> None:
+    run = FRAMEWORKS[framework]
+    said = await run(anything, ("tidy_up", {}))
+    assert "There is a lot to delete." in said
+    assert "That call was not made: the host did not consent" in said
+    assert "Everything is gone." not in said
+    assert "Only dust" not in said  # The title is not for models.
+
+    said = await run(anything, ("tidy_up", {}), chaining={"consent": Always()})
+    assert said.index("There is a lot to delete.") < said.index("Everything is gone.")
+
+
+@each_framework
+async def test_a_step_that_brings_no_result_is_told(anything: str, framework: str) -> None:
+    said = await FRAMEWORKS[framework](anything, ("begin", {}))
+    assert said.index("It has begun.") < said.index("whether it took effect is not known")
+    assert "The line is cut." in said
+
+
+@each_framework
+async def test_the_options_of_chains_are_handed_on(anything: str, framework: str) -> None:
+    seen: list[Any] = []
+    options = {"limit": 2, "on_step": seen.append, "on_end": seen.append}
+    said = await FRAMEWORKS[framework](anything, ("count", {}), chaining=options)
+    assert "That makes 2." in said
+    assert "That makes 3." not in said
+    assert [step.level for step in seen[:-1]] == [1, 2]
+    assert seen[-1].outcome == "limit_reached"
+
+
+@each_framework
+@pytest.mark.parametrize("call", [("fail", {}), ("break_off", {}), ("steer", {})], ids=str)
+async def test_without_a_directive_all_is_as_it_was(
+    anything: str, framework: str, call: Any
+) -> None:
+    run = FRAMEWORKS[framework]
+    outcomes = []
+    for follow in (False, True):
+        try:
+            outcomes.append(await run(anything, call, follow))
+        except Exception as error:
+            outcomes.append(f"{type(error).__name__}: {error}")
+    assert outcomes[0] == outcomes[1]
+
+
+async def test_structured_content_does_not_hide_a_chain(world: World) -> None:
+    """OpenAI's framework shows nothing else if it is told to; Pydantic AI always."""
+    said = await FRAMEWORKS["OpenAI Agents"](
+        world.location, (PREPARE, FROM_LOCKED), use_structured_content=True
+    )
+    assert LOCKED_TEXT in said
+    assert "Your reference is ho_" in said
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"require_approval": {"delete_all": "always"}},
+        {"require_approval": lambda *asked: False},
+        {"tool_filter": {"blocked_tool_names": ["delete_all"]}},
+        {"tool_filter": {"blocked_tool_names": ["delete_all"]}, "cache_tools_list": True},
+    ],
+    ids=str,
+)
+async def test_what_the_agent_may_not_call_alone_is_not_called(anything: str, policy: Any) -> None:
+    allowed = {"chaining": {"consent": Always()}}
+    said = await FRAMEWORKS["OpenAI Agents"](anything, ("steer", {}), **allowed, **policy)
+    assert "gone" in said
+    async with agents_server(anything, **allowed, **policy) as server:
+        result = await server.call_tool("tidy_up", {})
+    assert "That call was not made" in result.content[-1].text
+
+
+async def test_no_follow_up_call_is_sent_twice(anything: str) -> None:
+    with pytest.raises(ValueError, match="max_retry_attempts must be 0"):
+        async with agents_server(anything, max_retry_attempts=2):
+            pass
+
+
+@pytest.mark.parametrize(
+    ("adapter", "module", "package"),
+    [
+        ("fastmcp", "fastmcp", "fastmcp"),
+        ("fastmcp_server", "fastmcp", "fastmcp"),
+        ("pydantic_ai", "fastmcp", "fastmcp"),
+        ("openai_agents", "agents.mcp", "openai-agents"),
+        ("langchain", "langchain_mcp_adapters.client", "langchain-mcp-adapters"),
+    ],
+)
+def test_what_to_install_is_said_in_one_line(
+    adapter: str, module: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for loaded in [name for name in sys.modules if name.startswith("banking_server.adapters")]:
+        monkeypatch.delitem(sys.modules, loaded)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError) as failed:
+        importlib.import_module(f"banking_server.adapters.{adapter}")
+    said = str(failed.value)
+    assert "\n" not in said
+    assert "pip install" in said
+    assert package in said
+
+
+def test_the_package_loads_no_framework() -> None:
+    script = "import sys, banking_server.adapters; print(*sys.modules)"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    frameworks = {"fastmcp", "pydantic_ai", "agents", "langchain_mcp_adapters", "mcp"}
+    assert {name.split(".")[0] for name in ended.stdout.split()} & frameworks == set()
