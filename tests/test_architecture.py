@@ -22,6 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bank": set(),
     "tools": {"bank", "chaining"},
     "conformance": {"chaining", "packaged"},
+    "adapters": {"chaining"},
     "agent": {"chaining"},
     "host": {"chaining"},
     "server": {"agent", "bank", "chaining", "packaged", "tools"},
@@ -42,8 +43,14 @@ CONSTANTS = {"IDENTIFIER", "META_KEY", "SETTINGS"}
 """What the suite takes of `chaining`: names on the wire, and no judgement."""
 
 ONLY_IN: dict[str, set[str]] = {
-    "mcp": {"chaining", "tools", "agent", "host", "server", "comparison", "benchmark", "cli"},
-    "mcp_types": {"chaining"},
+    "mcp": {
+        *("chaining", "tools", "adapters", "agent", "host", "server"),
+        *("comparison", "benchmark", "cli"),
+    },
+    "mcp_types": {"chaining", "adapters"},
+    "fastmcp": {"adapters"},
+    "agents": {"adapters"},
+    "langchain_mcp_adapters": {"adapters"},
     "sqlmodel": {"bank"},
     "sqlalchemy": {"bank"},
     "aiosqlite": {"bank"},

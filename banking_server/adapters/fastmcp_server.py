@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from banking_server.chaining.content import on_the_wire
 from banking_server.chaining.negotiation import has_declared
-from banking_server.chaining.outgoing import advertised_in, let_out
+from banking_server.chaining.outgoing import ListedTool, advertised_in, let_out
 
 try:
     from fastmcp import FastMCP
@@ -57,11 +57,11 @@ class ToolChainingMiddleware(Middleware):
         return InputRequiredToolResult(out) if interim else ToolResult.from_mcp_result(out)
 
 
-async def _listed(server: FastMCP[Any], name: str) -> tuple[dict[str, Any], object] | None:
-    """Return the input schema and the `_meta` of a tool that the server lists now, else None."""
+async def _listed(server: FastMCP[Any], name: str) -> ListedTool | None:
+    """Return what the server's list says of a tool now; None if it is not in it."""
     listed = name in [tool.name for tool in await server.list_tools()]
     tool = await server.get_tool(name) if listed else None
-    return None if tool is None else (tool.parameters, tool.meta)
+    return None if tool is None else ListedTool(tool.parameters, tool.output_schema, tool.meta)
 
 
 _Greeting = TypeVar("_Greeting", InitializeResult, DiscoverResult)

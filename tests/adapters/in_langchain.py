@@ -3,6 +3,7 @@
 A job says what is called, on which server, and which model (its URL) asks for it.
 """
 
+import ast
 import asyncio
 import json
 import sys
@@ -72,7 +73,7 @@ async def headers(job: dict[str, Any]) -> Any:
 
     client.tool_interceptors += [authorize, ChainInterceptor(client)]
     [tool] = [tool for tool in await client.get_tools() if tool.name == job["call"]]
-    return await tool.ainvoke({})
+    return await tool.ainvoke({"reason": "Asked for."})
 
 
 async def session(job: dict[str, Any]) -> Any:
@@ -105,7 +106,23 @@ async def openai_agents(job: dict[str, Any]) -> Any:
     return {"told": [block.text for block in result.content], "of": type(result).__module__}
 
 
-JOBS = {do.__name__: do for do in (agent, headers, session, schemas, openai_agents)}
+async def usage(job: dict[str, Any]) -> Any:
+    """Run the lines of the page on the adapters, and use what they leave."""
+    left: dict[str, Any] = {}
+    if "session" in job:
+        async with client_of(job).session("server") as left["session"]:
+            await run_lines(job["lines"], left)
+        return [block.text for block in left["chain"].content]
+    await run_lines(job["lines"], left)
+    [tool] = [tool for tool in left["tools"] if tool.name == job["call"][0]]
+    return [block["text"] for block in await tool.ainvoke(job["call"][1])]
+
+
+async def run_lines(lines: str, names: dict[str, Any]) -> None:
+    await eval(compile(lines, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+
+
+JOBS = {do.__name__: do for do in (agent, headers, session, schemas, openai_agents, usage)}
 
 
 def main() -> None:

@@ -9,13 +9,25 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from banking_server import adapters
+
 from ..kit.command import environment
 from ..kit.model import Reply, ScriptedModel, scripted_model
+
+PAGE = Path(adapters.__file__).with_name("README.md")
 
 Server = str | Path
 """A server's URL, or the bank's database, for which a server is started over stdio."""
 
 Call = tuple[str, dict[str, Any]]
+
+
+def lines_of(adapter: str) -> str:
+    """The five lines of code that the page on the adapters shows for one."""
+    after = PAGE.read_text(encoding="utf-8").split(f"<!-- {adapter} -->\n```python\n", 1)[1]
+    lines = after.split("```", 1)[0]
+    assert sum(1 for line in lines.splitlines() if line) <= 5
+    return lines
 
 
 def missing(module: str, package: str) -> str | None:

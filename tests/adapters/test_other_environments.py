@@ -1,0 +1,198 @@
+"""What cannot share an environment with the rest: LangChain, LangGraph, and all else on `mcp` 1.x.
+
+An environment is made by
+
+    python -m venv langchain
+    langchain/bin/pip install . -r tests/adapters/requirements-langchain.txt
+
+and named to these tests by `LANGCHAIN_PYTHON=langchain/bin/python`. The servers run in this one.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..kit.bank import SECRET, World
+from ..kit.command import PATIENCE
+from ..kit.model import Reply, ScriptedModel, scripted_model
+from ..kit.servers import http_server
+from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_TEXT, PREPARE
+from .support import Call, Server, lines_of, stdio
+
+PYTHON = os.environ.get("LANGCHAIN_PYTHON")
+MISSING = None if PYTHON else f"LANGCHAIN_PYTHON is not set: see {Path(__file__).name}"
+pytestmark = pytest.mark.needs_program(MISSING)
+
+JOBS = Path(__file__).with_name("in_langchain.py")
+
+
+class Other:
+    """The other environment, one job at a time."""
+
+    def __init__(self, process: "subprocess.Popen[str]") -> None:
+        self.process = process
+
+    def __call__(self, do: str, server: Server, **job: Any) -> Any:
+        if isinstance(server, str):
+            reached = {"transport": "streamable_http", "url": server, **job.pop("reached", {})}
+        else:
+            reached = {"transport": "stdio", **stdio(server)}
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps({"do": do, "server": reached, **job}) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        if "raised" in answer:
+            raise RuntimeError(answer["raised"])
+        return answer["answer"]
+
+    def agent(
+        self, server: Server, call: Call, way: str = "session", follow: bool = True, **job: Any
+    ) -> tuple[dict[str, Any], ScriptedModel]:
+        """Let a LangChain agent's model make one call."""
+        with scripted_model([Reply(calls=[call]), Reply("Done.")]) as model:
+            options = {"model": model.url, "way": way, "follow": follow, **job}
+            return self("agent", server, **options), model
+
+
+def environment() -> dict[str, str]:
+    """Return this process's environment, but for what leads to its packages."""
+    own = ("PYTHONPATH", "VIRTUAL_ENV")
+    return {name: value for name, value in os.environ.items() if name not in own}
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Other]:
+    # Where a server that is started as the page says it finds its command and keeps its database.
+    commands = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    home = {"HOME": str(tmp_path_factory.mktemp("home")), "PATH": commands}
+    process = subprocess.Popen(
+        [str(PYTHON), str(JOBS)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**environment(), **home},
+    )
+    with process:
+        yield Other(process)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize("way", ["session", "client"])
+def test_the_locked_account_hands_itself_off(world: World, other: Other, way: str) -> None:
+    answer, model = other.agent(world.location, (PREPARE, FROM_LOCKED), way)
+
+    first, second = world.events()
+    assert [first["tool"], second["tool"]] == [PREPARE, HANDOFF]
+    assert first["chain_id"] == second["chain_id"]
+    assert [first["chain_level"], second["chain_level"]] == [1, 2]
+    assert world.sql("SELECT choice FROM handoff") == [("callback",)]
+    said = answer["told"]
+    assert said.index(LOCKED_TEXT) < said.index("Your reference is ho_")
+    assert said.count("That call was made for you: do not make it again.") == 1
+    assert "Next step suggested" not in said
+    assert answer["artifact"]["structured_content"]["status"] == "account_locked"
+    assert len(model.requests) == 2
+
+
+def test_a_step_that_may_destroy_needs_consent(anything: str, other: Other) -> None:
+    said = other.agent(anything, ("tidy_up", {}))[0]["told"]
+    assert "That call was not made: the host did not consent" in said
+    assert "Everything is gone." not in said
+
+    said = other.agent(anything, ("tidy_up", {}), "client", always=True)[0]["told"]
+    assert said.index("There is a lot to delete.") < said.index("Everything is gone.")
+
+
+@pytest.mark.parametrize("way", ["session", "client"])
+def test_a_step_that_brings_no_result_is_told(anything: str, other: Other, way: str) -> None:
+    said = other.agent(anything, ("begin", {}), way)[0]["told"]
+    assert said.index("It has begun.") < said.index("whether it took effect is not known")
+
+
+@pytest.mark.parametrize("way", ["session", "client"])
+@pytest.mark.parametrize("tool", ["fail", "break_off", "steer"])
+def test_without_a_directive_all_is_as_it_was(
+    anything: str, other: Other, tool: str, way: str
+) -> None:
+    outcomes = []
+    for follow in (False, True):
+        try:
+            outcomes.append(other.agent(anything, (tool, {}), way, follow)[0])
+        except RuntimeError as error:
+            outcomes.append({"raised": str(error)})
+    assert outcomes[0] == outcomes[1]
+    assert ("raised" in outcomes[0]) == (tool == "break_off")
+
+
+def test_headers_of_other_interceptors_are_those_of_the_whole_chain(
+    world: World, other: Other
+) -> None:
+    assert isinstance(world.location, Path)
+    with http_server(world.location.parent, BANKING_SECRET=SECRET) as server:
+        whose = {"headers": {"Authorization": f"Bearer {server.token('CUST002')}"}}
+        authorization = f"Bearer {server.token('CUST001')}"
+        other("headers", server.url, reached=whose, call=HANDOFF, authorization=authorization)
+    assert [event["customer_id"] for event in world.events()] == ["CUST001"]
+
+
+def test_all_tools_become_tools_of_langchain(world: World, other: Other) -> None:
+    converted = other("schemas", world.location)
+    assert converted == {name: name for name in converted}
+    assert "multiplex_tools" in converted
+
+
+def test_the_client_half_on_a_session_of_mcp_1(world: World, other: Other) -> None:
+    assert other("session", world.location, call=(PREPARE, FROM_LOCKED)) == {
+        "outcome": "completed",
+        "steps": [[1, PREPARE], [2, HANDOFF]],
+        "of": "mcp.client.session",
+    }
+    assert [event["chain_level"] for event in world.events()] == [1, 2]
+
+
+def test_the_openai_agents_sdk_on_mcp_1(world: World, other: Other) -> None:
+    answer = other("openai_agents", world.location, call=(PREPARE, FROM_LOCKED))
+    assert answer["told"][0] == LOCKED_TEXT
+    assert answer["of"] == "mcp.types"
+
+
+def test_the_lines_of_the_page_run(world: World, other: Other) -> None:
+    call = (PREPARE, FROM_LOCKED)
+    for adapter, more in (("langchain", {}), ("mcp_1", {"session": True})):
+        told = other("usage", world.location, lines=lines_of(adapter), call=call, **more)
+        assert told[0] == LOCKED_TEXT
+        assert "Your reference is ho_" in told[1]
+
+
+def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [str(PYTHON), "-m", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=environment(),
+    )
+
+
+@pytest.mark.parametrize("arguments", [(), ("call", "anything"), ("handoffs",)], ids=" ".join)
+def test_what_needs_mcp_2_says_so(arguments: tuple[str, ...]) -> None:
+    ended = command("banking_server", *arguments)
+    assert ended.returncode == 2
+    [line] = ended.stderr.splitlines()
+    assert line.startswith("banking-server: this needs mcp 2.3, and mcp 1.")
+    assert "pip install 'mcp>=2.3,<2.4'" in line
+
+
+def test_the_suite_does_not_need_it() -> None:
+    ended = command("banking_server.conformance", "list")
+    assert (ended.returncode, ended.stderr) == (0, "")
