@@ -5,6 +5,7 @@ A job says what is called, on which server, and which model (its URL) asks for i
 
 import ast
 import asyncio
+import inspect
 import json
 import sys
 from typing import Any
@@ -114,12 +115,14 @@ async def usage(job: dict[str, Any]) -> Any:
             await run_lines(job["lines"], left)
         return [block.text for block in left["chain"].content]
     await run_lines(job["lines"], left)
-    [tool] = [tool for tool in left["tools"] if tool.name == job["call"][0]]
+    [tool] = [tool for tool in await left["client"].get_tools() if tool.name == job["call"][0]]
     return [block["text"] for block in await tool.ainvoke(job["call"][1])]
 
 
 async def run_lines(lines: str, names: dict[str, Any]) -> None:
-    await eval(compile(lines, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+    running = eval(compile(lines, "README.md", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)
+    if inspect.isawaitable(running):
+        await running
 
 
 JOBS = {do.__name__: do for do in (agent, headers, session, schemas, openai_agents, usage)}

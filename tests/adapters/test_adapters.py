@@ -80,15 +80,15 @@ async def test_the_options_of_chains_are_handed_on(anything: str, framework: str
 
 
 @each_framework
-@pytest.mark.parametrize("call", [("fail", {}), ("break_off", {}), ("steer", {})], ids=str)
+@pytest.mark.parametrize("tool", ["fail", "break_off", "steer"])
 async def test_without_a_directive_all_is_as_it_was(
-    anything: str, framework: str, call: Any
+    anything: str, framework: str, tool: str
 ) -> None:
     run = FRAMEWORKS[framework]
     outcomes = []
     for follow in (False, True):
         try:
-            outcomes.append(await run(anything, call, follow))
+            outcomes.append(await run(anything, (tool, {}), follow))
         except Exception as error:
             outcomes.append(f"{type(error).__name__}: {error}")
     assert outcomes[0] == outcomes[1]
@@ -111,7 +111,7 @@ async def test_structured_content_does_not_hide_a_chain(world: World) -> None:
         {"tool_filter": {"blocked_tool_names": ["delete_all"]}},
         {"tool_filter": {"blocked_tool_names": ["delete_all"]}, "cache_tools_list": True},
     ],
-    ids=str,
+    ids=["approval", "approval-asked-for", "filter", "filter-of-a-kept-list"],
 )
 async def test_what_the_agent_may_not_call_alone_is_not_called(anything: str, policy: Any) -> None:
     allowed = {"chaining": {"consent": Always()}}
