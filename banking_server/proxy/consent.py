@@ -1,0 +1,116 @@
+"""Consent to the steps of a chain: what `--consent` chooses (TC-C-20, TC-C-21).
+
+The client's user approved the first call, and nobody the next ones. So by default only tools are
+called that the server says destroy nothing; `ask` puts each step to the user, as a form.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+from mcp import MCPError
+
+from banking_server.chaining import ConsentPolicy, FollowNonDestructive, Proposal
+
+Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+"""Sends the client a question (method and params) within the running call; returns its answer.
+
+It raises `MCPError` if the client refuses, or cannot be asked.
+"""
+
+MakePolicy = Callable[[Ask], ConsentPolicy]
+"""Makes the policy of one call, given how its user is asked."""
+
+_VERDICTS: Final = ("allow", "ask", "deny")
+
+
+class ConsentUnreadable(Exception):
+    """The rules of `--consent` cannot be read; the message is one line for people."""
+
+
+@dataclass(frozen=True)
+class _Rule:
+    verdict: str
+    pattern: str
+
+
+class _ByRules:
+    """The first rule decides whose pattern matches the tool's name; without one, it is a no."""
+
+    def __init__(self, rules: Sequence[_Rule], ask: Ask) -> None:
+        self._rules = rules
+        self._ask = ask
+
+    async def allows(self, proposal: Proposal) -> bool:
+        name = proposal.tool.name
+        verdict = next(
+            (rule.verdict for rule in self._rules if fnmatchcase(name, rule.pattern)), "deny"
+        )
+        return verdict == "allow" or (verdict == "ask" and await _agreed(self._ask, proposal))
+
+
+def consent_of(choice: str | None) -> MakePolicy:
+    """Return how `--consent` decides: None is the library's default, anything unknown is a file.
+
+    A file has one rule a line, `[allow|ask|deny] PATTERN`; a pattern alone is allowed, `#` begins
+    a comment. Raises `ConsentUnreadable`.
+    """
+    if choice is None:
+        return lambda _: FollowNonDestructive()
+    everything = {"none": "deny", "all": "allow", "ask": "ask"}.get(choice)
+    rules = [_Rule(everything, "*")] if everything else _read(Path(choice))
+    return lambda ask: _ByRules(rules, ask)
+
+
+def _read(path: Path) -> list[_Rule]:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise ConsentUnreadable(
+            f"Cannot read the rules of --consent in {str(path)!r}: {problem}. "
+            "It takes none, all, ask, or a file with rules."
+        ) from None
+    except ValueError:
+        raise ConsentUnreadable(
+            f"Cannot read the rules of --consent in {str(path)!r}: not UTF-8."
+        ) from None
+    return [
+        _rule(words, f"{path}, line {number}")
+        for number, line in enumerate(lines, start=1)
+        if (words := line.partition("#")[0].split())
+    ]
+
+
+def _rule(words: list[str], place: str) -> _Rule:
+    if len(words) == 1 and words[0] not in _VERDICTS:
+        return _Rule("allow", words[0])
+    if len(words) == 2 and words[0] in _VERDICTS:
+        return _Rule(words[0], words[1])
+    raise ConsentUnreadable(
+        f"{place}: a rule is a pattern of tool names, with allow, ask or deny before it, "
+        f"not {' '.join(words)[:60]!r}."
+    )
+
+
+async def _agreed(ask: Ask, proposal: Proposal) -> bool:
+    """Ask the user. Whatever is not a yes is a no, and so is nobody who could be asked."""
+    # In JSON's spelling nothing that the server wrote can pass for the words around it.
+    arguments = json.dumps(proposal.arguments, ensure_ascii=False)
+    reason = ""
+    if proposal.title is not None:
+        reason = f" It says why: {json.dumps(proposal.title, ensure_ascii=False)}."
+    question = {
+        "mode": "form",
+        "message": f"After {proposal.previous_tool} the server asks for a further call.{reason} "
+        f"Call {proposal.tool.name} with {arguments}?",
+        "requestedSchema": {"type": "object", "properties": {}},
+    }
+    try:
+        answer = await ask("elicitation/create", question)
+    except MCPError:
+        return False
+    return answer.get("action") == "accept"

@@ -1,0 +1,523 @@
+"""A server with everything that a proxy has to pass on, much of it known to no SDK.
+
+`python strange_server.py [--only REVISION]` speaks over stdio; with `--http PORT` it serves both
+revisions at `/mcp`, and one of them alone at `/2025-11-25/mcp` and `/2026-07-28/mcp`. What happens
+to it is noted, one line each, in the file that the variable `STRANGE_NOTES` names.
+"""
+
+import argparse
+import asyncio
+import base64
+import json
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import anyio
+import uvicorn
+from mcp import MCPError
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.server.runner import _serve_modern_stream, serve_loop
+from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.shared.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ToolsListChanged,
+)
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Mount
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+OLD, NEW = "2025-11-25", "2026-07-28"
+CHAINING = "com.example/tool-chaining"
+WEATHER = "com.strange/weather"
+"""An extension of another party: `weather/read`, and notifications in both directions."""
+
+META = "io.modelcontextprotocol/"
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+INFO = {"name": "strange", "version": "7", "title": "Strange", "x-info": {"kept": True}}
+INSTRUCTIONS = "Handle with care."
+CAPABILITIES: dict[str, Any] = {
+    "tools": {"listChanged": True, "x-tools": 1},
+    "resources": {"listChanged": True, "subscribe": True},
+    "prompts": {"listChanged": True},
+    "completions": {},
+    "logging": {},
+    "experimental": {"x-try": {"deep": [1]}},
+    "extensions": {WEATHER: {"unit": "K"}, CHAINING: {}},
+}
+
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
+NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
+FORM = {
+    "type": "object",
+    "properties": {"colour": {"type": "string", "title": "Colour"}},
+    "required": ["colour"],
+}
+OUTPUT = {
+    "type": "object",
+    "properties": {"of": {"type": "string"}},
+    "required": ["of"],
+    "additionalProperties": False,
+}
+
+bus = InMemorySubscriptionBus()
+
+JSON = dict[str, Any]
+Tool = Callable[[Any, JSON], Awaitable[JSON]]
+TOOLS: dict[str, tuple[JSON, Tool]] = {}
+
+
+def tool(name: str, schema: JSON = NOTHING, **members: Any) -> Callable[[Tool], Tool]:
+    def add(function: Tool) -> Tool:
+        hints = {"annotations": {"readOnlyHint": True}, "x-tool": name}
+        listed = {"name": name, "inputSchema": schema, **hints, **members}
+        TOOLS[name] = (listed, function)
+        return function
+
+    return add
+
+
+def note(line: str) -> None:
+    if path := os.environ.get("STRANGE_NOTES"):
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+def said(text: str, **members: Any) -> JSON:
+    return {"content": [{"type": "text", "text": text}], **members}
+
+
+def leading(text: str, to: str, arguments: JSON | None = None, **members: Any) -> JSON:
+    directive = {"tool": to, "arguments": arguments or {}, "title": f"On to {to}"}
+    return said(text, _meta={"nextTool": directive, "com.strange/meta": text}, **members)
+
+
+def is_new(ctx: Any) -> bool:
+    return bool(ctx.protocol_version == NEW)
+
+
+def meta_of(params: Mapping[str, Any] | None) -> JSON:
+    return dict((params or {}).get("_meta") or {})
+
+
+class Interim(Exception):
+    """On 2026-07-28 a question is a result."""
+
+    def __init__(self, questions: JSON, state: str) -> None:
+        self.result = {
+            "resultType": "input_required",
+            "inputRequests": questions,
+            "requestState": state,
+        }
+
+
+async def ask(ctx: Any, params: JSON, round_: int = 1, **questions: JSON) -> JSON:
+    """Ask `{method, params}` under each key, all at once where the revision can. Raw answers."""
+    if not is_new(ctx):
+        send = ctx.session._request_outbound.send_raw_request
+        return {key: await send(one["method"], one.get("params")) for key, one in questions.items()}
+    had = int((params.get("requestState") or "0").rpartition(" ")[2])
+    if had < round_:
+        raise Interim(questions, f"round {round_}")
+    # Of the rounds before the last, the answers are not kept: nobody looks at them.
+    return params.get("inputResponses") or {} if had == round_ else {}
+
+
+def form(message: str) -> JSON:
+    params = {"mode": "form", "message": message, "requestedSchema": FORM, "x-form": True}
+    return {"method": "elicitation/create", "params": params}
+
+
+@tool(
+    "echo",
+    {"type": "object", "properties": {"text": {"type": "string"}, "more": True}},
+    title="Echo",
+    description="Says it again.",
+    outputSchema={"type": "object", "properties": {"arguments": {}, "meta": {}}},
+    _meta={"com.strange/tool": [1, None]},
+)
+async def echo(ctx: Any, params: JSON) -> JSON:
+    arguments = params.get("arguments")
+    item = {"type": "text", "text": "again", "annotations": {"audience": ["user"], "x-a": 1}}
+    return {
+        "content": [
+            {**item, "x-item": None, "_meta": {"com.strange/item": 1}},
+            {"type": "x-hologram", "data": {"depth": 3}},
+            {"type": "resource_link", "uri": "strange://1", "name": "one", "x-link": 2},
+        ],
+        "structuredContent": {"arguments": arguments, "meta": meta_of(params)},
+        "isError": False,
+        "x-result": {"kept": [True, None]},
+        "_meta": {"com.strange/result": {"deep": 1}, "plain": "member"},
+    }
+
+
+@tool("first", title="First", outputSchema=OUTPUT)
+async def first(ctx: Any, params: JSON) -> JSON:
+    return leading("One.", "second", structuredContent={"of": "first"}, **{"x-first": 1})
+
+
+@tool("second", outputSchema={**OUTPUT, "required": ["of", "n"], "additionalProperties": True})
+async def second(ctx: Any, params: JSON) -> JSON:
+    note(f"second {json.dumps(meta_of(params).get(CHAINING))}")
+    return said("Two.", structuredContent={"of": "second", "n": 2})
+
+
+@tool("first_asks")
+async def first_asks(ctx: Any, params: JSON) -> JSON:
+    note("first_asks")
+    return leading("One.", "form")
+
+
+@tool("first_destroys")
+async def first_destroys(ctx: Any, params: JSON) -> JSON:
+    return leading("One.", "destroy", {"what": "all"})
+
+
+@tool(
+    "destroy",
+    {"type": "object", "properties": {"what": {"type": "string"}}},
+    annotations={"destructiveHint": True},
+)
+async def destroy(ctx: Any, params: JSON) -> JSON:
+    note("destroy")
+    return said("All is gone.")
+
+
+@tool("first_fails_later")
+async def first_fails_later(ctx: Any, params: JSON) -> JSON:
+    return leading("One.", "error")
+
+
+@tool("form")
+async def ask_form(ctx: Any, params: JSON) -> JSON:
+    answers = await ask(ctx, params, colour=form("Which colour?"))
+    note("form answered")
+    return said(json.dumps(answers["colour"], sort_keys=True))
+
+
+@tool("form_twice")
+async def ask_form_twice(ctx: Any, params: JSON) -> JSON:
+    await ask(ctx, params, 1, one=form("One?"))
+    answers = await ask(ctx, params, 2, two=form("Two?"), three=form("Three?"))
+    return said(json.dumps(answers, sort_keys=True))
+
+
+@tool("url")
+async def ask_url(ctx: Any, params: JSON) -> JSON:
+    where = {"url": "https://strange.example/pay", "elicitationId": "e1", "message": "Pay there."}
+    question = {"method": "elicitation/create", "params": {"mode": "url", **where}}
+    answers = await ask(ctx, params, pay=question)
+    if not is_new(ctx):
+        done = {"elicitationId": "e1"}
+        await ctx.session._request_outbound.notify("notifications/elicitation/complete", done)
+    return said(json.dumps(answers["pay"], sort_keys=True))
+
+
+@tool("sample")
+async def sample(ctx: Any, params: JSON) -> JSON:
+    message = {"role": "user", "content": {"type": "text", "text": "Say something."}}
+    wanted = {"messages": [message], "maxTokens": 9, "systemPrompt": "Be brief."}
+    question = {"method": "sampling/createMessage", "params": wanted}
+    answers = await ask(ctx, params, text=question)
+    return said(json.dumps(answers["text"], sort_keys=True))
+
+
+@tool("roots")
+async def roots(ctx: Any, params: JSON) -> JSON:
+    answers = await ask(ctx, params, roots={"method": "roots/list", "params": {}})
+    return said(json.dumps(answers["roots"], sort_keys=True))
+
+
+@tool("work")
+async def work(ctx: Any, params: JSON) -> JSON:
+    notify = ctx.session._request_outbound.notify
+    wanted = meta_of(params).get(f"{META}logLevel") if is_new(ctx) else level_of(ctx)
+    token = meta_of(params).get("progressToken")
+    for step in (1, 2, 3):
+        if token is not None:
+            progress = {"progressToken": token, "progress": step, "total": 3, "message": f"{step}"}
+            await notify("notifications/progress", {**progress, "x-progress": step})
+        level = ("debug", "info", "error")[step - 1]
+        if wanted is not None and LEVELS.index(level) >= LEVELS.index(wanted):
+            await notify("notifications/message", {"level": level, "data": {"step": step}})
+    return said("Worked.")
+
+
+def level_of(ctx: Any) -> str:
+    return str(ctx.session._connection.state.get("level", "warning"))
+
+
+@tool("slow", TEXT)
+async def slow(ctx: Any, params: JSON) -> JSON:
+    name = params["arguments"]["text"]
+    note(f"slow {name}")
+    try:
+        await anyio.sleep_forever()
+    finally:
+        note(f"cancelled {name}")
+    raise AssertionError
+
+
+@tool("error")
+async def error(ctx: Any, params: JSON) -> JSON:
+    raise MCPError(code=-32099, message="A strange error", data={"why": ["strange", None]})
+
+
+@tool("fail")
+async def fail(ctx: Any, params: JSON) -> JSON:
+    return said("It did not work.", isError=True)
+
+
+@tool("strict", outputSchema=OUTPUT)
+async def strict(ctx: Any, params: JSON) -> JSON:
+    return {"content": [], "structuredContent": {"of": "strict"}}
+
+
+@tool("who")
+async def who(ctx: Any, params: JSON) -> JSON:
+    """Who answers, and who it believes asks."""
+    known = ctx.session._connection.state
+    meta = meta_of(params)
+    request = ctx.request
+    told = {
+        "pid": os.getpid(),
+        "revision": ctx.protocol_version,
+        "client": meta.get(f"{META}clientInfo", known.get("clientInfo")),
+        "capabilities": meta.get(f"{META}clientCapabilities", known.get("capabilities")),
+        "authorization": request and request.headers.get("authorization"),
+        "secret": os.environ.get("TOOL_CHAINING_PROXY_TOKEN"),
+        "environment": os.environ.get("STRANGE_SETTING"),
+    }
+    return said(json.dumps(told), structuredContent=told)
+
+
+@tool("die")
+async def die(ctx: Any, params: JSON) -> JSON:
+    note("die")
+    os._exit(3)
+
+
+@tool("change")
+async def change(ctx: Any, params: JSON) -> JSON:
+    """Everything changes, and whoever wants to know is told."""
+    for event in (
+        ToolsListChanged(),
+        PromptsListChanged(),
+        ResourcesListChanged(),
+        ResourceUpdated("strange://1"),
+    ):
+        await bus.publish(event)
+    if not is_new(ctx):
+        tell = ctx.session._connection.notify
+        for kind in ("tools", "prompts", "resources"):
+            await tell(f"notifications/{kind}/list_changed", {"_meta": {"com.strange/n": kind}})
+        for uri in sorted(ctx.session._connection.state.get("subscribed", ())):
+            await tell("notifications/resources/updated", {"uri": uri, "x-updated": 1})
+    weather = {"kelvin": 281, "_meta": {"com.strange/n": "weather"}}
+    await ctx.session._request_outbound.notify("notifications/weather/changed", weather)
+    return said("Changed.")
+
+
+def page(member: str, items: list[JSON], params: JSON, size: int = 5) -> JSON:
+    """A page of a list. Cursors are opaque, and the last page has none."""
+    start = int(base64.b64decode(params.get("cursor") or "MA=="))
+    found: JSON = {member: items[start : start + size], f"x-{member}": True}
+    if start + size < len(items):
+        found["nextCursor"] = base64.b64encode(str(start + size).encode()).decode()
+    return found
+
+
+async def call(ctx: Any, params: JSON) -> JSON:
+    if params.get("name") not in TOOLS:
+        raise MCPError(code=-32602, message=f"Unknown tool: {params.get('name')}")
+    return await TOOLS[params["name"]][1](ctx, params)
+
+
+async def list_tools(ctx: Any, params: JSON) -> JSON:
+    return page("tools", [listed for listed, _ in TOOLS.values()], params)
+
+
+async def list_resources(ctx: Any, params: JSON) -> JSON:
+    resources = [{"uri": f"strange://{n}", "name": f"r{n}", "x-r": n} for n in range(7)]
+    return page("resources", resources, params)
+
+
+async def list_templates(ctx: Any, params: JSON) -> JSON:
+    return page("resourceTemplates", [{"uriTemplate": "strange://{n}", "name": "any"}], params)
+
+
+async def read(ctx: Any, params: JSON) -> JSON:
+    text = params["uri"]
+    if text == "strange://asks":
+        answers = await ask(ctx, params, colour=form("Which colour to read?"))
+        text = json.dumps(answers["colour"], sort_keys=True)
+    if text == "strange://none":
+        raise MCPError(code=-32002, message="No such resource", data={"uri": text})
+    return {"contents": [{"uri": params["uri"], "text": text, "x-c": 1}], "x-read": True}
+
+
+async def subscribe(ctx: Any, params: JSON) -> JSON:
+    ctx.session._connection.state.setdefault("subscribed", set()).add(params["uri"])
+    return {}
+
+
+async def unsubscribe(ctx: Any, params: JSON) -> JSON:
+    ctx.session._connection.state["subscribed"].discard(params["uri"])
+    return {}
+
+
+async def set_level(ctx: Any, params: JSON) -> JSON:
+    ctx.session._connection.state["level"] = params["level"]
+    return {}
+
+
+async def list_prompts(ctx: Any, params: JSON) -> JSON:
+    return page("prompts", [{"name": "greet", "arguments": [{"name": "whom"}], "x-p": 1}], params)
+
+
+async def get_prompt(ctx: Any, params: JSON) -> JSON:
+    whom = (params.get("arguments") or {}).get("whom", "you")
+    if whom == "asks":
+        answers = await ask(ctx, params, colour=form("Which colour to greet?"))
+        whom = json.dumps(answers["colour"], sort_keys=True)
+    greeting = {"type": "text", "text": f"Hello {whom}", "x-m": 1}
+    return {"messages": [{"role": "user", "content": greeting}], "x-get": True}
+
+
+async def complete(ctx: Any, params: JSON) -> JSON:
+    values = [f"{params['argument']['value']}{n}" for n in range(3)]
+    return {"completion": {"values": values, "total": 3, "hasMore": False, "x-complete": True}}
+
+
+async def weather(ctx: Any, params: JSON) -> JSON:
+    return {"kelvin": 280, "asked": {k: v for k, v in params.items() if k != "_meta"}}
+
+
+async def discover(ctx: Any, params: JSON) -> JSON:
+    described = {"capabilities": CAPABILITIES, "instructions": INSTRUCTIONS}
+    return {"supportedVersions": [NEW], "ttlMs": 0, "cacheScope": "private", **described}
+
+
+METHODS: dict[str, Callable[[Any, JSON], Awaitable[JSON]]] = {
+    "tools/call": call,
+    "tools/list": list_tools,
+    "resources/list": list_resources,
+    "resources/templates/list": list_templates,
+    "resources/read": read,
+    "prompts/list": list_prompts,
+    "prompts/get": get_prompt,
+    "completion/complete": complete,
+    "weather/read": weather,
+}
+OLD_ONLY = {
+    "resources/subscribe": subscribe,
+    "resources/unsubscribe": unsubscribe,
+    "logging/setLevel": set_level,
+}
+CACHED = (*(name for name in METHODS if name.endswith("/list")), "resources/read")
+
+
+async def answer(ctx: Any, call_next: Any) -> Any:
+    """Answer each message from the tables: no model of the SDK looks at what comes and goes."""
+    params = dict(ctx.params or {})
+    if ctx.request_id is None:
+        if "/weather/" in ctx.method or "roots" in ctx.method:
+            note(f"{ctx.method} {json.dumps(params, sort_keys=True)}")
+        return await call_next(ctx)
+    if ctx.method == "initialize":
+        result = dict(await call_next(ctx))
+        ctx.session._connection.state.update(params)
+        mine = {"capabilities": CAPABILITIES, "serverInfo": INFO, "instructions": INSTRUCTIONS}
+        return {**result, **mine, "x-initialize": 1}
+    handler = METHODS.get(ctx.method)
+    if not is_new(ctx):
+        handler = handler or OLD_ONLY.get(ctx.method)
+    elif ctx.method == "server/discover":
+        handler = discover
+    if handler is None:
+        return await call_next(ctx)
+    try:
+        result = await handler(ctx, params)
+    except Interim as interim:
+        result = interim.result
+    if is_new(ctx):
+        cached = {"ttlMs": 0, "cacheScope": "private"} if ctx.method in CACHED else {}
+        meta = {**meta_of(result), f"{META}serverInfo": INFO}
+        result = {"resultType": "complete", **cached, **result, "_meta": meta}
+    return result
+
+
+def made() -> Server[Any]:
+    server: Server[Any] = Server("strange", on_subscriptions_listen=ListenHandler(bus))
+    server.middleware.append(answer)
+    return server
+
+
+def options(server: Server[Any]) -> Any:
+    return server.create_initialization_options(NotificationOptions())
+
+
+async def serve_stdio(only: str | None) -> None:
+    server = made()
+    async with stdio_server() as (incoming, outgoing):
+        if only == OLD:
+            await serve_loop(server, incoming, outgoing, lifespan_state={})
+        elif only == NEW:
+            await _serve_modern_stream(
+                server, incoming, outgoing, lifespan_state={}, raise_exceptions=False
+            )
+        else:
+            await server.run(incoming, outgoing, options(server))
+
+
+class Only:
+    """Refuses requests of the other era, as a server does that has never heard of it."""
+
+    def __init__(self, app: ASGIApp, revision: str) -> None:
+        self._app, self._revision = app, revision
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {name: value.decode() for name, value in scope.get("headers", ())}
+        told = headers.get(b"mcp-protocol-version")
+        if scope["type"] == "http" and (told == NEW) != (self._revision == NEW):
+            data = {"supported": [self._revision], "requested": told or OLD}
+            new = {"code": -32022, "message": "Unsupported protocol version", "data": data}
+            old = {"code": -32600, "message": f"Bad Request: Unsupported protocol version: {told}"}
+            problem = new if self._revision == NEW else old
+            body = {"jsonrpc": "2.0", "id": None, "error": problem}
+            await JSONResponse(body, status_code=400)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+
+async def serve_http(port: int) -> None:
+    servers = {path: made() for path in ("", f"/{OLD}", f"/{NEW}")}
+    apps = {path: server.streamable_http_app() for path, server in servers.items()}
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> Any:
+        async with AsyncExitStack() as stack:
+            for server in servers.values():
+                await stack.enter_async_context(server.session_manager.run())
+            yield
+
+    single = [Mount(f"/{one}", Only(apps[f"/{one}"], one)) for one in (OLD, NEW)]
+    app = Starlette(routes=[*single, Mount("", apps[""])], lifespan=lifespan)
+    config = uvicorn.Config(
+        app, port=port, log_level="warning", ws="none", timeout_graceful_shutdown=1
+    )
+    await uvicorn.Server(config).serve()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--only", choices=(OLD, NEW))
+    parser.add_argument("--http", type=int)
+    given = parser.parse_args()
+    asyncio.run(serve_http(given.http) if given.http else serve_stdio(given.only))
