@@ -1,0 +1,183 @@
+"""A `tools/call` whose chain is followed: one call for the client, several for the server.
+
+The library decides what is followed. It sees each result without its content, item by item, so that
+what no model of the SDK knows comes out as it went in.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from mcp import MCPError
+from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT
+
+from banking_server.chaining import (
+    IDENTIFIER,
+    META_KEY,
+    ChainFailed,
+    ChainResult,
+    call_tool_with_chaining,
+)
+from banking_server.proxy.eras import Json
+from banking_server.proxy.link import Link
+from banking_server.proxy.questions import Running
+from banking_server.proxy.upstream import Upstream
+
+_REFERENCE: Final = "tool-chaining-proxy/item"
+
+
+async def call(link: Link, running: Running, params: Json) -> Json:
+    """Make the call, follow its chain, and return the one result of it all.
+
+    A result without a directive is returned as it came. Raises MCPError as the server did, if the
+    first call brought no result.
+    """
+    upstream = await link.upstream()
+    caller = _Caller(link, running, params, upstream)
+    options = link.options
+    meta = {k: v for k, v in (params.get("_meta") or {}).items() if k != IDENTIFIER}
+    try:
+        chain = await call_tool_with_chaining(
+            caller,
+            str(params.get("name")),
+            params.get("arguments") or {},
+            limit=options.limit,
+            consent=options.consent(running.ask),
+            catalog=link.catalog,
+            call_timeout=options.call_timeout,
+            total_timeout=options.time_limit,
+            meta=meta,
+            follow_unadvertised=options.follow_unadvertised,
+        )
+    except ChainFailed as failed:
+        chain = failed.result
+        if not chain.steps:
+            # A result that is none of a tool, such as a task, is the client's own business.
+            if caller.first is not None:
+                return caller.first
+            raise _first_failure(failed) from None
+    if caller.first is None or (len(chain.steps) == 1 and not _has_directive(caller.first)):
+        return caller.first or {}
+    return caller.merged(chain)
+
+
+class _Caller:
+    """The server behind, as the library calls it within one chain."""
+
+    def __init__(self, link: Link, running: Running, params: Json, upstream: Upstream) -> None:
+        self.protocol_version = upstream.revision
+        self.server_capabilities = upstream.capabilities
+        self.first: Json | None = None
+        """The first call's result, as it came."""
+        self._link = link
+        self._running = running
+        self._params: Json | None = params
+        self._items: list[Any] = []
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Json,
+        /,
+        *,
+        read_timeout_seconds: float | None,
+        meta: Any,
+    ) -> Json:
+        # What else stood in the client's request goes with the first call only.
+        params = {**(self._params or {"name": name, "arguments": arguments}), "_meta": meta}
+        first, self._params = self._params is not None, None
+        with self._running.limited(read_timeout_seconds):
+            result = await self._link.request(self._running, "tools/call", params)
+        if first:
+            self.first = result
+        return self._in_references(result)
+
+    async def list_tools(self, *, cursor: str | None) -> Json:
+        raise NotImplementedError("the catalog of the link lists the tools")
+
+    def _in_references(self, result: Json) -> Json:
+        """Return a result whose content items are replaced by references to them."""
+        content = result.get("content")
+        if not isinstance(content, list):
+            return result
+        references = []
+        for item in content:
+            meta = item.get("_meta") if isinstance(item, Mapping) else None
+            kept = dict(meta) if isinstance(meta, Mapping) else {}
+            references.append(
+                {"type": "text", "text": "", "_meta": {**kept, _REFERENCE: len(self._items)}}
+            )
+            self._items.append(item)
+        return {**result, "content": references}
+
+    def merged(self, chain: ChainResult) -> Json:
+        """Return the chain as the one result of the client's one call (TC-C-32 to TC-C-36)."""
+        merged = chain.merged().model_dump(mode="json", by_alias=True, exclude_none=True)
+        content = []
+        for item in merged["content"]:
+            reference = (item.get("_meta") or {}).get(_REFERENCE)
+            content.append(item if reference is None else self._items[reference])
+        passed = {k: v for k, v in (self.first or {}).items() if k != "structuredContent"}
+        for member in ("structuredContent", "isError"):
+            if member in merged:
+                passed[member] = merged[member]
+        meta = {k: v for k, v in (passed.get("_meta") or {}).items() if k != META_KEY}
+        return {**passed, "content": content, "_meta": {**meta, IDENTIFIER: _told(chain)}}
+
+
+def _told(chain: ChainResult) -> Json:
+    """Return what was followed, for a client that wants to know."""
+    steps = iter(chain.steps[1:])
+    follow_ups: list[Json] = []
+    for follow_up in chain.follow_ups:
+        told: Json = {
+            "tool": follow_up.tool,
+            "arguments": follow_up.arguments,
+            "fate": follow_up.fate,
+        }
+        step = next(steps, None)
+        directive = chain.started or chain.pending
+        if step is not None:
+            told["isError"] = step.result.is_error is True
+        title = step.title if step is not None else directive and directive.title
+        if title:
+            told["title"] = title
+        follow_ups.append(told)
+    return {"chainId": chain.chain_id, "outcome": chain.outcome, "followUps": follow_ups}
+
+
+def text_only(result: Json) -> Json:
+    """Return a result for hosts that would show the model its structured content and no words."""
+    if "structuredContent" not in result:
+        return result
+    passed = {k: v for k, v in result.items() if k != "structuredContent"}
+    if not passed.get("content"):
+        words = json.dumps(result["structuredContent"], ensure_ascii=False)
+        passed["content"] = [{"type": "text", "text": words}]
+    return passed
+
+
+def without_output_schemas(listed: Json) -> Json:
+    """Return a list of tools that promise no structured content."""
+    tools = listed.get("tools")
+    if not isinstance(tools, list):
+        return listed
+    kept = [
+        {k: v for k, v in tool.items() if k != "outputSchema"} if isinstance(tool, dict) else tool
+        for tool in tools
+    ]
+    return {**listed, "tools": kept}
+
+
+def _has_directive(result: Json) -> bool:
+    meta = result.get("_meta")
+    return isinstance(meta, Mapping) and META_KEY in meta
+
+
+def _first_failure(failed: ChainFailed) -> Exception:
+    cause = failed.__cause__
+    if isinstance(cause, MCPError):
+        return cause
+    if isinstance(cause, TimeoutError):
+        return MCPError(code=REQUEST_TIMEOUT, message="The time allowed for the call ran out.")
+    return MCPError(code=INTERNAL_ERROR, message=failed.result.detail)

@@ -1,0 +1,140 @@
+"""The command `tool-chaining-proxy`."""
+
+import logging
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+from urllib.parse import urlsplit
+
+import typer
+
+from banking_server import __version__
+
+if TYPE_CHECKING:
+    from banking_server.proxy.options import Server
+
+TOKEN_VARIABLE: Final = "TOOL_CHAINING_PROXY_TOKEN"  # noqa: S105 - its name, not its value
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"tool-chaining-proxy {__version__}")
+        raise typer.Exit
+
+
+@app.command(no_args_is_help=True)
+def proxy(
+    command: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[-- COMMAND...]", help="The command that starts the server."),
+    ] = None,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help=f"The server's URL instead, with the token in {TOKEN_VARIABLE}."
+        ),
+    ] = None,
+    consent: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|all|ask|FILE",
+            help="Which steps are taken: none, all, those that the user agrees to, or as the rules "
+            "in a file say. Default: those that the server says destroy nothing.",
+        ),
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Calls in one chain, the first one included.")
+    ] = None,
+    call_timeout: Annotated[
+        float | None,
+        typer.Option(min=0.001, metavar="SECONDS", help="For one call, without its questions."),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(min=0.001, metavar="SECONDS", help="For a whole chain with its questions."),
+    ] = None,
+    wait_for_user: Annotated[
+        float,
+        typer.Option(
+            min=0.001, metavar="SECONDS", help="How long a call waits for an answer (2026-07-28)."
+        ),
+    ] = 600.0,
+    follow_unadvertised: Annotated[
+        bool,
+        typer.Option(
+            "--follow-unadvertised",
+            help="Follow servers that do not say that they support the extension.",
+        ),
+    ] = False,
+    text_only: Annotated[
+        bool,
+        typer.Option(
+            "--text-only",
+            help="Leave out structured content and its schemas, for hosts that would show the "
+            "model nothing else.",
+        ),
+    ] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Stand in front of any MCP server, and follow the chains of its tools for any client."""
+    import anyio
+
+    from banking_server.chaining import DEFAULT_LIMIT
+    from banking_server.proxy.consent import ConsentUnreadable, consent_of
+    from banking_server.proxy.options import ProxyOptions
+    from banking_server.proxy.stdio import serve_stdio
+
+    try:
+        policy = consent_of(consent)
+    except ConsentUnreadable as error:
+        _refuse(str(error))
+    options = ProxyOptions(
+        server=_server(url, command),
+        consent=policy,
+        limit=DEFAULT_LIMIT if limit is None else limit,
+        call_timeout=call_timeout,
+        time_limit=time_limit,
+        parked_for=wait_for_user,
+        follow_unadvertised=follow_unadvertised,
+        text_only=text_only,
+    )
+    # What goes wrong is told to the client, once. Standard error is for the server behind.
+    logging.getLogger("mcp").addHandler(logging.NullHandler())
+    logging.getLogger("mcp").propagate = False
+    anyio.run(serve_stdio, options)
+
+
+def _server(url: str | None, command: list[str] | None) -> "Server":
+    """Return the server behind. It is never told the proxy's token, unless it is at the URL."""
+    from banking_server.proxy.options import Address, Command
+
+    token = os.environ.get(TOKEN_VARIABLE)
+    if url and command:
+        _refuse("Give either --url or a command, not both.")
+    if url:
+        try:
+            parts = urlsplit(url)
+            known = parts.scheme in ("http", "https") and bool(parts.hostname)
+        except ValueError:
+            known = False
+        if not known:
+            _refuse(f"--url must be an http or https URL, not {url[:100]!r}.")
+        return Address(url, f"Bearer {token}" if token else None)
+    if not command:
+        _refuse("Say which server: --url URL, or -- COMMAND and its arguments.")
+    kept = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
+    return Command(tuple(command), kept)
+
+
+def _refuse(problem: str) -> NoReturn:
+    print(problem, file=sys.stderr)
+    raise typer.Exit(2)
+
+
+def main() -> None:
+    """Run the command."""
+    app()

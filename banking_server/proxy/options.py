@@ -1,0 +1,58 @@
+"""What whoever starts the proxy can choose."""
+
+from dataclasses import dataclass, field
+
+from banking_server.chaining import DEFAULT_LIMIT
+from banking_server.proxy.consent import MakePolicy, consent_of
+
+
+@dataclass(frozen=True)
+class Command:
+    """A server that the proxy starts, and talks to over stdio."""
+
+    argv: tuple[str, ...]
+    environment: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """The server's name in messages for people."""
+        return self.argv[0]
+
+
+@dataclass(frozen=True)
+class Address:
+    """A server that the proxy reaches over Streamable HTTP."""
+
+    url: str
+    authorization: str | None = None
+    """The value of the `Authorization` header, for this URL's origin alone."""
+
+    @property
+    def name(self) -> str:
+        """The server's name in messages for people."""
+        return self.url
+
+
+Server = Command | Address
+
+
+@dataclass(frozen=True)
+class ProxyOptions:
+    """How the proxy follows, and what it passes on."""
+
+    server: Server
+    consent: MakePolicy = field(default_factory=lambda: consent_of(None))
+    """Makes the policy for one call of the client, with a way to ask its user."""
+    limit: int = DEFAULT_LIMIT
+    """Calls in one chain, the first one included."""
+    call_timeout: float | None = None
+    """Seconds that one call may take, not counting the time in which a user is asked."""
+    time_limit: float | None = None
+    """Seconds that a whole chain may take, questions included."""
+    follow_unadvertised: bool = False
+    text_only: bool = False
+    """Leave out output schemas and structured content."""
+    max_parked: int = 100
+    """Calls of one user that may wait for an answer at a time."""
+    parked_for: float = 600.0
+    """Seconds that a call waits for an answer before it is cancelled."""

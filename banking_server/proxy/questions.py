@@ -1,0 +1,272 @@
+"""What the server asks during a request, and how it reaches the user.
+
+A client of 2025-11-25 is asked at once, by a request to it. A client of 2026-07-28 is told in the
+result of its request, which is then interim: it asks its user, and sends the request again with the
+answers. Meanwhile the work waits here, parked under a state that only this proxy can read and that
+is good for one answer.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import anyio
+from mcp import MCPError
+from mcp_types import INVALID_PARAMS, INVALID_REQUEST, LOG_LEVEL_META_KEY, REQUEST_TIMEOUT
+
+from banking_server.proxy.eras import Declared, Json
+from banking_server.proxy.sdk import Context, Outbound, allowed_log_levels, request_channel
+
+_CAPABILITY_OF: Final = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+_IN_WORDS: Final = {"elicitation": "Elicitation", "sampling": "Sampling", "roots": "List roots"}
+
+
+class Running:
+    """A request of the client that is being answered."""
+
+    def __init__(self, ctx: Context, declared: Declared) -> None:
+        self.method = ctx.method
+        self.declared = declared
+        self.modern = declared.modern
+        self.asking = 0
+        """How often the client is being asked for it at this moment."""
+        self._limits: list[anyio.CancelScope] = []
+        self._left: dict[anyio.CancelScope, float] = {}
+        self.upstream_token: Any = None
+        """The progress token under which the server knows this request."""
+        self._attach(ctx)
+
+    def _attach(self, ctx: Context) -> None:
+        meta = (ctx.params or {}).get("_meta")
+        meta = meta if isinstance(meta, Mapping) else {}
+        self.id = ctx.request_id
+        self.token = meta.get("progressToken")
+        self.log_level = meta.get(LOG_LEVEL_META_KEY)
+        self._log_levels = allowed_log_levels(self.declared.revision, meta)
+        self._channel: Outbound | None = request_channel(ctx)
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether the client of this request can be asked anything before it is answered."""
+        return not self.modern
+
+    async def notify(self, method: str, params: Json) -> None:
+        """Send the client a notification that belongs to this request, if it still listens."""
+        if method == "notifications/message" and params.get("level") not in self._log_levels:
+            return
+        if self._channel is not None:
+            await self._channel.notify(method, params)
+
+    async def progress(self, params: Json) -> None:
+        """Tell the client how far its request is, under the token that it gave out."""
+        if self.token is not None:
+            await self.notify("notifications/progress", {**params, "progressToken": self.token})
+
+    async def ask(self, method: str, params: Json) -> Json:
+        """Put one question to the client. Raises MCPError if it refuses or cannot be asked."""
+        answers = await self.ask_all({"question": {"method": method, "params": params}})
+        answer: Json = answers["question"]
+        return answer
+
+    async def ask_all(self, questions: Mapping[str, Any]) -> Json:
+        """Put several questions to the client, and return its answers by the same names.
+
+        Raises MCPError if it refuses one, or cannot be asked.
+        """
+        for question in questions.values():
+            self._check(question)
+        self._stop_clocks()
+        self.asking += 1
+        try:
+            return await self._ask_all(questions)
+        finally:
+            self.asking -= 1
+            self._start_clocks()
+
+    async def _ask_all(self, questions: Mapping[str, Any]) -> Json:
+        if self._channel is None:
+            raise MCPError(code=INVALID_REQUEST, message="Nobody is there to be asked any more.")
+        return {
+            name: await self._channel.send_raw_request(question["method"], question.get("params"))
+            for name, question in questions.items()
+        }
+
+    def _check(self, question: Any) -> None:
+        """Refuse what the client cannot answer, as a client without the capability does."""
+        if not isinstance(question, Mapping) or not isinstance(question.get("method"), str):
+            raise MCPError(code=INVALID_REQUEST, message="The server's question is not a request.")
+        capability = _CAPABILITY_OF.get(question["method"])
+        if capability is None:
+            return
+        said: Any = self.declared.capabilities.get(capability)
+        can = isinstance(said, Mapping)
+        if can and capability == "elicitation":
+            # No mode at all means forms, on both sides.
+            modes = [mode for mode in ("form", "url") if mode in said] or ["form"]
+            params = question.get("params")
+            asked_for = params.get("mode", "form") if isinstance(params, Mapping) else "form"
+            can = asked_for in modes
+        if not can:
+            raise MCPError(code=INVALID_REQUEST, message=f"{_IN_WORDS[capability]} not supported")
+
+    @contextmanager
+    def limited(self, seconds: float | None) -> Iterator[None]:
+        """Let what is inside take `seconds` at most, without the time in which the user is asked.
+
+        Raises MCPError when they are over.
+        """
+        with anyio.CancelScope() as scope:
+            if seconds is not None:
+                scope.deadline = anyio.current_time() + seconds
+                self._limits.append(scope)
+            try:
+                yield
+            finally:
+                if scope in self._limits:
+                    self._limits.remove(scope)
+        if scope.cancelled_caught:
+            raise MCPError(
+                code=REQUEST_TIMEOUT, message=f"The server did not answer within {seconds:g} s."
+            )
+
+    def _stop_clocks(self) -> None:
+        if not self.asking:
+            now = anyio.current_time()
+            self._left = {scope: scope.deadline - now for scope in self._limits}
+            for scope in self._left:
+                scope.deadline = float("inf")
+
+    def _start_clocks(self) -> None:
+        if not self.asking:
+            for scope, left in self._left.items():
+                scope.deadline = anyio.current_time() + left
+
+
+class _Question:
+    def __init__(self, request: Any) -> None:
+        self.request = request
+        self.handed_out = False
+        self.answered = anyio.Event()
+        self.answer: Json = {}
+
+
+class Parked(Running):
+    """A request of a modern client: its work goes on between the rounds in which it is asked."""
+
+    def __init__(self, ctx: Context, declared: Declared, *, parked_for: float) -> None:
+        super().__init__(ctx, declared)
+        self.key = secrets.token_urlsafe(16)
+        self._parked_for = parked_for
+        self._round = 0
+        self._questions: dict[str, _Question] = {}
+        self._news = anyio.Event()
+        self._scope = anyio.CancelScope()
+        self._result: Json | None = None
+        self._error: Exception | None = None
+        self.done = False
+
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether the work still goes on, and can wait for an answer."""
+        return not self.done
+
+    @property
+    def waits(self) -> bool:
+        """Whether the client has been told the questions, and has not come back yet."""
+        return self._channel is None and not self.done
+
+    async def work(self, do: Callable[[], Awaitable[Json]]) -> None:
+        """Do the work of the request, in a task of its own. Never raises."""
+        try:
+            with self._scope:
+                self._result = await do()
+        except Exception as error:
+            self._error = error
+        finally:
+            self.done = True
+            self._news.set()
+
+    def cancel(self) -> None:
+        """Give the work up."""
+        self._scope.cancel()
+
+    async def next_round(self) -> Json:
+        """Return the result, or the interim result that asks the client. Raises what `do` raised.
+
+        If the client goes away meanwhile, the work is given up.
+        """
+        try:
+            while not self.done and not self._to_hand_out():
+                await self._news.wait()
+                self._news = anyio.Event()
+        except BaseException:
+            self.cancel()
+            raise
+        finally:
+            self._channel = None
+        if not self.done:
+            return self._interim()
+        if self._error is not None:
+            raise self._error
+        if self._result is None:
+            raise MCPError(code=INVALID_REQUEST, message="The call was given up.")
+        return self._result
+
+    def resume(self, ctx: Context, state: str, answers: Any) -> None:
+        """Take the answers of a later round. Raises MCPError if the round is over already."""
+        if not self.waits or state != self._state():
+            raise MCPError(
+                code=INVALID_PARAMS,
+                message="This question was answered before. Call again to be asked anew.",
+            )
+        self._attach(ctx)
+        self._scope.deadline = float("inf")
+        answers = answers if isinstance(answers, Mapping) else {}
+        for name, question in list(self._questions.items()):
+            if isinstance(answer := answers.get(name), Mapping):
+                question.answer = dict(answer)
+                question.answered.set()
+                del self._questions[name]
+            else:
+                question.handed_out = False
+
+    async def _ask_all(self, questions: Mapping[str, Any]) -> Json:
+        asked: dict[str, _Question] = {}
+        for name, request in questions.items():
+            free = name
+            while free in self._questions:
+                free = f"{name}-{secrets.token_hex(2)}"
+            self._questions[free] = asked[name] = _Question(request)
+        self._news.set()
+        try:
+            for question in asked.values():
+                await question.answered.wait()
+        finally:
+            self._questions = {
+                name: question
+                for name, question in self._questions.items()
+                if question not in asked.values()
+            }
+        return {name: question.answer for name, question in asked.items()}
+
+    def _to_hand_out(self) -> bool:
+        return any(not question.handed_out for question in self._questions.values())
+
+    def _interim(self) -> Json:
+        self._round += 1
+        self._scope.deadline = anyio.current_time() + self._parked_for
+        for question in self._questions.values():
+            question.handed_out = True
+        return {
+            "resultType": "input_required",
+            "inputRequests": {name: one.request for name, one in self._questions.items()},
+            "requestState": self._state(),
+        }
+
+    def _state(self) -> str:
+        return f"{self.key}.{self._round}"

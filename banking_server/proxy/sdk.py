@@ -1,0 +1,71 @@
+"""What the proxy borrows from the inner parts of the MCP SDK.
+
+The SDK promises to keep what its documentation names. A minor release may move the rest, and all
+of it that the proxy uses stands here. `tests/test_sdk_seam.py` asserts each piece, and that no
+other module of the proxy imports any.
+
+- `ServerSession._request_outbound` and `._connection`: the two ways back to the client, for one
+  request's messages and for those of none. The public methods take and check models, and the proxy
+  has raw JSON.
+- `Connection.state` and `.exit_stack`: what belongs to one connection, and ends with it.
+- `JSONRPCDispatcher`: requests and notifications over a transport's streams as raw JSON.
+  `mcp.Client` would read results by models, and lose what they do not know.
+- `mcp.shared.inbound`: which HTTP headers repeat which members of a request on 2026-07-28.
+- `RequestStateBoundary`: seals the state of a question, and binds it to its request and principal.
+"""
+
+from typing import Any
+
+from mcp.server import ServerRequestContext
+from mcp.server.connection import Connection, allowed_log_levels
+from mcp.server.context import CallNext, HandlerResult
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.shared.dispatcher import CallOptions, DispatchContext, Outbound
+from mcp.shared.inbound import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
+    encode_header_value,
+    find_invalid_x_mcp_header,
+    mcp_param_headers,
+    x_mcp_header_map,
+)
+from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+
+__all__ = [
+    "MCP_METHOD_HEADER",
+    "MCP_NAME_HEADER",
+    "MCP_PROTOCOL_VERSION_HEADER",
+    "NAME_BEARING_METHODS",
+    "CallNext",
+    "CallOptions",
+    "Connection",
+    "Context",
+    "DispatchContext",
+    "HandlerResult",
+    "JSONRPCDispatcher",
+    "Outbound",
+    "RequestStateBoundary",
+    "RequestStateSecurity",
+    "allowed_log_levels",
+    "connection_of",
+    "encode_header_value",
+    "find_invalid_x_mcp_header",
+    "mcp_param_headers",
+    "request_channel",
+    "x_mcp_header_map",
+]
+
+Context = ServerRequestContext[Any, Any]
+"""What the SDK says about one message of the client."""
+
+
+def request_channel(ctx: Context) -> Outbound:
+    """Return the way back to the client for messages that belong to its request."""
+    return ctx.session._request_outbound
+
+
+def connection_of(ctx: Context) -> Connection:
+    """Return the connection on which the client's message came."""
+    return ctx.session._connection

@@ -1,0 +1,104 @@
+"""What becomes of each message of the client: the proxy's half that is a server."""
+
+import os
+from contextlib import suppress
+from typing import Any
+
+from mcp import MCPError
+from mcp.server import Server
+from mcp_types import INVALID_PARAMS
+
+from banking_server import __version__
+from banking_server.proxy import chains, eras
+from banking_server.proxy.eras import Json
+from banking_server.proxy.link import Link, Links
+from banking_server.proxy.questions import Parked, Running
+from banking_server.proxy.sdk import (
+    CallNext,
+    Context,
+    HandlerResult,
+    RequestStateBoundary,
+    RequestStateSecurity,
+    connection_of,
+)
+
+NAME = "tool-chaining-proxy"
+
+
+def proxy_server(links: Links, *, parked_for: float) -> Server[Any]:
+    """Return a server of the SDK that passes on whatever its clients send.
+
+    It has no handlers: its middleware answers each message. `parked_for` is in seconds.
+    """
+    server: Server[Any] = Server(NAME, version=__version__)
+    security = RequestStateSecurity(
+        keys=[os.urandom(32)], ttl=parked_for, bind_principal=links.principal
+    )
+    server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
+    server.middleware.append(_Passing(links))
+    return server
+
+
+class _Passing:
+    """The middleware that answers."""
+
+    def __init__(self, links: Links) -> None:
+        self._links = links
+
+    async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        if ctx.request_id is None:
+            await self._told(ctx, call_next)
+            return None
+        if ctx.method == "initialize":
+            await call_next(ctx)  # It checks the handshake, and would answer for itself.
+        elif not connection_of(ctx).initialize_accepted:
+            raise MCPError(code=INVALID_PARAMS, message="Invalid request parameters", data="")
+        link = await self._links.of(ctx)
+        upstream = await link.upstream()
+        if ctx.method in ("initialize", "server/discover"):
+            return eras.greeting(link.declared, upstream.greeting, upstream_modern=upstream.modern)
+        if ctx.method == "ping" and upstream.modern and not link.declared.modern:
+            return {}
+        return await self._answer(ctx, link)
+
+    async def _told(self, ctx: Context, call_next: CallNext) -> None:
+        await call_next(ctx)
+        # The dispatcher has cancelled the request by now; our own connection says its own "ready".
+        if ctx.method in ("notifications/cancelled", "notifications/initialized"):
+            return
+        with suppress(MCPError):  # Nobody waits for an answer.
+            link = await self._links.of(ctx)
+            await link.notify(ctx.method, dict(ctx.params or {}))
+
+    async def _answer(self, ctx: Context, link: Link) -> Json:
+        params = dict(ctx.params or {})
+        if not (link.declared.modern and ctx.method in eras.ASKED_OF):
+            running = Running(ctx, link.declared)
+            with link.running(running):
+                return await _answered(link, running, params)
+        if params.get("requestState") is not None:
+            return await link.resumed(ctx, params["requestState"], params.get("inputResponses"))
+        parked = Parked(ctx, link.declared, parked_for=link.options.parked_for)
+        return await link.parked(parked, lambda: _answered(link, parked, params))
+
+
+async def _answered(link: Link, running: Running, params: Json) -> Json:
+    method = running.method
+    # A task of 2025-11-25 has its result later, and is the client's to follow.
+    if method == "tools/call" and "task" not in params:
+        result = await chains.call(link, running, params)
+    else:
+        result = await link.request(running, method, params)
+    if link.options.text_only:
+        if method == "tools/call":
+            result = chains.text_only(result)
+        elif method == "tools/list":
+            result = chains.without_output_schemas(result)
+    upstream = await link.upstream()
+    return eras.for_downstream(
+        method,
+        result,
+        modern=link.declared.modern,
+        upstream_modern=upstream.modern,
+        server_info=upstream.server_info,
+    )

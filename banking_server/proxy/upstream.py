@@ -1,0 +1,370 @@
+"""One connection to the server behind the proxy: raw JSON both ways."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Final, Protocol
+
+import anyio
+import anyio.lowlevel
+import httpx2
+from mcp import MCPError
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types.version import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    LATEST_HANDSHAKE_VERSION,
+    LATEST_MODERN_VERSION,
+    MODERN_PROTOCOL_VERSIONS,
+)
+from mcp_types import (
+    CLIENT_CAPABILITIES_META_KEY,
+    CLIENT_INFO_META_KEY,
+    CONNECTION_CLOSED,
+    HEADER_MISMATCH,
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    PROTOCOL_VERSION_META_KEY,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    ErrorData,
+)
+
+from banking_server import __version__
+from banking_server.chaining import SteadyHttpClient
+from banking_server.proxy.eras import Declared, Json, server_info
+from banking_server.proxy.options import Command, Server
+from banking_server.proxy.sdk import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    MCP_PROTOCOL_VERSION_HEADER,
+    NAME_BEARING_METHODS,
+    CallOptions,
+    DispatchContext,
+    JSONRPCDispatcher,
+    encode_header_value,
+    find_invalid_x_mcp_header,
+    mcp_param_headers,
+    x_mcp_header_map,
+)
+
+DISCOVER_TIMEOUT: Final = 10.0
+"""Seconds in which a server says that it speaks 2026-07-28; then it is asked for 2025-11-25."""
+
+LIST_PAGES: Final = 100
+"""Pages of the tool list that are read at most for the headers of one call."""
+
+_CLOSED: Final = ErrorData(code=CONNECTION_CLOSED, message="Connection closed")
+"""What the dispatcher answers a request with whose connection has ended."""
+
+_TIMEOUT: Final = httpx2.Timeout(30, read=None)
+_NOBODY: Final = {"name": "tool-chaining-proxy", "version": __version__}
+
+
+class Peer(Protocol):
+    """Whoever stands on the other side of the proxy."""
+
+    async def asked(self, method: str, params: Json) -> Json:
+        """Answer a request of the server's. Raises MCPError."""
+        ...
+
+    async def told(self, method: str, params: Json) -> None:
+        """Pass on a notification of the server's."""
+        ...
+
+
+class Upstream:
+    """A connection in one client's name: with its capabilities, in its revision if possible."""
+
+    def __init__(self, server: Server, declared: Declared, peer: Peer) -> None:
+        self._server = server
+        self._declared = declared
+        self._peer = peer
+        self._dispatcher: JSONRPCDispatcher[Any] | None = None
+        self._headers_of: dict[str, dict[tuple[str, ...], str]] = {}
+        self._news: deque[tuple[str, Json]] = deque()
+        self._more = anyio.Event()
+        self._told = anyio.Event()
+        self._connected = anyio.Event()
+        self._closing = anyio.Event()
+        self._ended = anyio.Event()
+        self._failure: str | None = None
+        self.revision = ""
+        """The protocol revision that was agreed on."""
+        self.greeting: Json = {}
+        """The server's result of `initialize` or `server/discover`."""
+
+    @property
+    def modern(self) -> bool:
+        """Whether the server is spoken to on 2026-07-28."""
+        return self.revision in MODERN_PROTOCOL_VERSIONS
+
+    @property
+    def capabilities(self) -> Json:
+        """What the server said that it can do."""
+        capabilities = self.greeting.get("capabilities")
+        return capabilities if isinstance(capabilities, dict) else {}
+
+    @property
+    def server_info(self) -> Any:
+        """How the server names itself, if it does."""
+        return server_info(self.greeting)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the connection is over, whoever ended it."""
+        return self._ended.is_set() or self._closing.is_set()
+
+    async def connected(self) -> None:
+        """Wait until the server has answered. Raises MCPError, in one line, if it does not."""
+        await self._connected.wait()
+        if self._failure is not None:
+            raise MCPError(
+                code=INTERNAL_ERROR, message=f"Cannot talk to {self._server.name}: {self._failure}"
+            )
+
+    async def run(self) -> None:
+        """Keep the connection, until the server ends it or `close` is called. Never raises."""
+        try:
+            async with _streams(self._server) as (read, write), anyio.create_task_group() as tasks:
+                dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(read, write)
+                self._dispatcher = dispatcher
+
+                async def listen() -> None:
+                    await dispatcher.run(self._on_request, self._on_late_notification, self._note)
+                    self._ended.set()
+                    tasks.cancel_scope.cancel()
+
+                tasks.start_soon(listen)
+                tasks.start_soon(self._tell)
+                await anyio.lowlevel.checkpoint()
+                await self._agree()
+                self._connected.set()
+                await self._closing.wait()
+                tasks.cancel_scope.cancel()
+        except Exception as error:
+            self._failure = reason(error)
+        finally:
+            if not self._connected.is_set() and self._failure is None:
+                self._failure = "it ended before it answered"
+            self._ended.set()
+            self._connected.set()
+            self._told.set()
+
+    async def close(self) -> None:
+        """End the connection, and the process if there is one."""
+        self._closing.set()
+        await self._ended.wait()
+
+    async def request(self, method: str, params: Json, *, request_id: str | None = None) -> Json:
+        """Make one request, and return its result once all notifications before it are passed on.
+
+        Raises MCPError: the server's own error as it came, or one line if the server is gone.
+        """
+        try:
+            result = await self._send(method, params, request_id)
+        except MCPError as error:
+            if method != "tools/call" or error.code != HEADER_MISMATCH or not self.modern:
+                raise
+            # The server refused before it acted: the headers follow a schema that we do not have.
+            await self._learn_headers(str(params.get("name")))
+            result = await self._send(method, params, request_id)
+        if method == "tools/list" and self.modern:
+            self._note_headers(result)
+        return result
+
+    async def notify(self, method: str, params: Json | None) -> None:
+        """Send a notification; if the server is gone, it is lost."""
+        if self._dispatcher is not None:
+            opts: CallOptions = {"headers": {MCP_PROTOCOL_VERSION_HEADER: self.revision}}
+            await self._dispatcher.notify(method, params, opts)
+
+    # --- agreeing on a revision -------------------------------------------------------------------
+
+    async def _agree(self) -> None:
+        """Agree on the client's revision if the server speaks it, and on the other one if not."""
+        if not self._declared.modern:
+            try:
+                return await self._initialize()
+            except MCPError as error:
+                try:
+                    return await self._discover()
+                except MCPError:
+                    raise error from None
+        try:
+            return await self._discover()
+        except MCPError as error:
+            try:
+                return await self._initialize()
+            except MCPError as second:
+                # A server that was slow to start has taken the first message for its revision.
+                if second.code == UNSUPPORTED_PROTOCOL_VERSION:
+                    return await self._discover()
+                raise (error if error.code == UNSUPPORTED_PROTOCOL_VERSION else second) from None
+
+    async def _initialize(self) -> None:
+        asked_for = self._declared.revision
+        greeting = await self._raw(
+            "initialize",
+            {
+                "protocolVersion": asked_for
+                if asked_for in HANDSHAKE_PROTOCOL_VERSIONS
+                else LATEST_HANDSHAKE_VERSION,
+                "capabilities": self._declared.upstream_capabilities(modern=False),
+                "clientInfo": self._declared.client_info or _NOBODY,
+            },
+            {"cancel_on_abandon": False},
+        )
+        revision = greeting.get("protocolVersion")
+        if revision not in HANDSHAKE_PROTOCOL_VERSIONS:
+            raise MCPError(
+                code=INVALID_REQUEST, message=f"it speaks protocol revision {revision!r}"
+            )
+        self.greeting, self.revision = greeting, str(revision)
+        await self.notify("notifications/initialized", None)
+
+    async def _discover(self) -> None:
+        params, opts = self._enveloped("server/discover", {}, LATEST_MODERN_VERSION)
+        opts |= {"cancel_on_abandon": False, "timeout": DISCOVER_TIMEOUT}
+        greeting = await self._raw("server/discover", params, opts)
+        offered = greeting.get("supportedVersions")
+        if not isinstance(offered, list) or LATEST_MODERN_VERSION not in offered:
+            raise MCPError(
+                code=INVALID_REQUEST, message=f"it does not speak {LATEST_MODERN_VERSION}"
+            )
+        self.greeting, self.revision = greeting, LATEST_MODERN_VERSION
+
+    # --- requests ---------------------------------------------------------------------------------
+
+    async def _send(self, method: str, params: Json, request_id: str | None) -> Json:
+        opts: CallOptions = {"headers": {MCP_PROTOCOL_VERSION_HEADER: self.revision}}
+        if self.modern:
+            params, opts = self._enveloped(method, params, self.revision)
+        if request_id is not None:
+            opts["request_id"] = request_id
+        return await self._raw(method, params, opts)
+
+    async def _raw(self, method: str, params: Json, opts: CallOptions) -> Json:
+        if self._dispatcher is None or self._closing.is_set():
+            raise self._gone()
+        try:
+            result = await self._dispatcher.send_raw_request(method, params, opts)
+        except MCPError as error:
+            if error.error == _CLOSED:
+                raise self._gone() from None
+            if error.code == INVALID_REQUEST and error.message == "Session terminated":
+                # An HTTP server that forgot the session, as after its restart, did not act.
+                self._closing.set()
+                raise MCPError(
+                    code=CONNECTION_CLOSED,
+                    message=f"{self._server.name} has forgotten this session, and did nothing. "
+                    "The next request begins a new one.",
+                ) from None
+            raise
+        finally:
+            await self._all_told()
+        return result
+
+    def _enveloped(self, method: str, params: Json, revision: str) -> tuple[Json, CallOptions]:
+        """Return a request as 2026-07-28 has it: who asks in `_meta`, and the HTTP headers."""
+        info = self._declared.client_info
+        meta = {
+            **(params.get("_meta") or {}),
+            PROTOCOL_VERSION_META_KEY: revision,
+            CLIENT_CAPABILITIES_META_KEY: self._declared.upstream_capabilities(modern=True),
+            **({CLIENT_INFO_META_KEY: info} if info is not None else {}),
+        }
+        headers = {MCP_PROTOCOL_VERSION_HEADER: revision, MCP_METHOD_HEADER: method}
+        # The methods of the tasks extension are named by their task.
+        name = params.get(NAME_BEARING_METHODS.get(method, "taskId"))
+        if isinstance(name, str):
+            headers[MCP_NAME_HEADER] = encode_header_value(name)
+        arguments = params.get("arguments")
+        if method == "tools/call" and isinstance(name, str) and isinstance(arguments, Mapping):
+            headers |= mcp_param_headers(self._headers_of.get(name, {}), arguments)
+        return {**params, "_meta": meta}, {"headers": headers}
+
+    def _note_headers(self, listed: Json) -> None:
+        """Note which arguments of which tools are repeated in headers (`x-mcp-header`)."""
+        for tool in listed.get("tools") or ():
+            if isinstance(tool, dict) and isinstance(name := tool.get("name"), str):
+                schema = tool.get("inputSchema")
+                valid = find_invalid_x_mcp_header(schema) is None
+                self._headers_of[name] = x_mcp_header_map(schema) if valid else {}
+
+    async def _learn_headers(self, tool: str) -> None:
+        self._headers_of.pop(tool, None)
+        cursor: Any = None
+        for _ in range(LIST_PAGES):
+            page = await self.request("tools/list", {"cursor": cursor} if cursor else {})
+            cursor = page.get("nextCursor")
+            if not cursor or tool in self._headers_of:
+                return
+
+    def _gone(self) -> MCPError:
+        if not self.revision:
+            return MCPError(code=CONNECTION_CLOSED, message="it ended before it answered")
+        return MCPError(
+            code=CONNECTION_CLOSED,
+            message=f"{self._server.name} ended while this request was under way. Whether it took "
+            "effect is not known. The next request starts it again.",
+        )
+
+    # --- what the server says by itself -----------------------------------------------------------
+
+    async def _on_request(
+        self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
+    ) -> Json:
+        return await self._peer.asked(method, dict(params or {}))
+
+    def _note(self, method: str, params: Mapping[str, Any] | None) -> bool:
+        """Queue a notification, in the order in which they came."""
+        self._news.append((method, dict(params or {})))
+        self._more.set()
+        return True
+
+    async def _on_late_notification(
+        self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
+    ) -> None:
+        """Do nothing: `_note` has taken all of them."""
+
+    async def _tell(self) -> None:
+        while True:
+            await self._more.wait()
+            self._more = anyio.Event()
+            while self._news:
+                method, params = self._news[0]
+                try:
+                    await self._peer.told(method, params)
+                finally:
+                    self._news.popleft()
+            self._told.set()
+            self._told = anyio.Event()
+
+    async def _all_told(self) -> None:
+        while self._news and not self._ended.is_set():
+            await self._told.wait()
+
+
+@asynccontextmanager
+async def _streams(server: Server) -> AsyncIterator[tuple[Any, Any]]:
+    if isinstance(server, Command):
+        command, *arguments = server.argv
+        parameters = StdioServerParameters(command=command, args=arguments, env=server.environment)
+        async with stdio_client(parameters) as streams:
+            yield streams
+    else:
+        headers = {"Authorization": server.authorization} if server.authorization else {}
+        http = SteadyHttpClient(headers=headers, timeout=_TIMEOUT)
+        async with http, streamable_http_client(server.url, http_client=http) as streams:
+            yield streams
+
+
+def reason(error: BaseException) -> str:
+    """Return the cause of a failure in a few words."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, MCPError):
+        return error.message
+    if isinstance(error, FileNotFoundError):
+        return "there is no such command"
+    return (str(error) or type(error).__name__).split("\n")[0]
