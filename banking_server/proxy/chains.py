@@ -70,6 +70,7 @@ class _Caller:
         self.first: Json | None = None
         """The first call's result, as it came."""
         self._link = link
+        self._upstream = upstream
         self._running = running
         self._params: Json | None = params
         self._items: list[Any] = []
@@ -87,7 +88,7 @@ class _Caller:
         params = {**(self._params or {"name": name, "arguments": arguments}), "_meta": meta}
         first, self._params = self._params is not None, None
         with self._running.limited(read_timeout_seconds):
-            result = await self._link.request(self._running, "tools/call", params)
+            result = await self._link.request(self._upstream, self._running, "tools/call", params)
         if first:
             self.first = result
         return self._in_references(result)

@@ -1,30 +1,42 @@
 """One user of the proxy, and the connection to the server behind it that is theirs alone."""
 
-import logging
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Protocol
+from contextlib import contextmanager, suppress
+from typing import Any, Final, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
 from mcp import MCPError
-from mcp_types import INVALID_REQUEST
+from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
 
 from banking_server.chaining import ToolCatalog
+from banking_server.proxy.changes import Changes
 from banking_server.proxy.eras import Declared, Json, declared_by, for_upstream, is_modern
 from banking_server.proxy.options import ProxyOptions
 from banking_server.proxy.questions import Parked, Running
 from banking_server.proxy.sdk import Connection, Context, connection_of
 from banking_server.proxy.upstream import Upstream
 
-logger = logging.getLogger(__name__)
+MAX_ROUNDS: Final = 100
+"""How often a server may ask in the course of one request."""
+
+POLL: Final = 0.2
+"""Seconds after which a server is asked again that has no question and no result yet."""
+
+PATIENCE: Final = 10.0
+"""Seconds in which a new connection takes up what the last one was told."""
+
+DEFAULT_LEVEL: Final = "info"
+"""What a modern server logs for a client of 2025-11-25 that did not choose a level."""
+
+ANSWERS: Final = "inputResponses"
 
 
 class Link:
     """A user's own connection to the server behind, made when it is first needed.
 
     If the server ends, what runs fails once, and the next request connects again. `connection` is
-    the client's own where it lasts longer than a request (2025-11-25), else None.
+    the client's own where it lasts longer than a request (2025-11-25, and stdio), else None.
     """
 
     def __init__(
@@ -46,7 +58,9 @@ class Link:
         self._running: list[Running] = []
         self._parked: dict[str, Parked] = {}
         self._idle = anyio.Event()
+        self._level_set: str | None = None
         self.catalog = ToolCatalog(_Lister(self))
+        self._changes = Changes(tasks, self._tell)
 
     @property
     def busy(self) -> bool:
@@ -57,10 +71,16 @@ class Link:
         """Return the connection, made anew if there is none. Raises MCPError, in one line."""
         async with self._connecting:
             if self._upstream is None or self._upstream.ended:
-                self._upstream = Upstream(self.options.server, self.declared, self)
+                upstream = Upstream(self.options.server, self.declared, self)
                 self.catalog.changed()
-                self._tasks.start_soon(self._upstream.run)
-                await self._upstream.connected()
+                self._tasks.start_soon(upstream.run)
+                await upstream.connected()
+                self._upstream, self._level_set = upstream, None
+                if not self.declared.modern:
+                    with anyio.move_on_after(PATIENCE):
+                        await self._changes.begin(upstream)
+                        if self.log_level is not None and not upstream.modern:
+                            await self._set_level(upstream, self.log_level)
             return self._upstream
 
     async def notify(self, method: str, params: Json) -> None:
@@ -86,25 +106,55 @@ class Link:
 
     # --- requests of the client -------------------------------------------------------------------
 
-    async def request(self, running: Running, method: str, params: Json) -> Json:
+    async def request(
+        self, upstream: Upstream, running: Running, method: str, params: Json
+    ) -> Json:
         """Make a request for one of the client's, all its rounds included.
 
         `params` are as the client would send them. Raises MCPError.
         """
-        upstream = await self.upstream()
-        passed = for_upstream(params, modern=upstream.modern, log_level=self.log_level)
+        modern = upstream.modern
+        passed = for_upstream(params, modern=modern, log_level=self.log_level or DEFAULT_LEVEL)
+        if running.log_level is not None and not modern and "logging" in upstream.capabilities:
+            await self._set_level(upstream, str(running.log_level))
         with self._token(running, passed):
             result = await upstream.request(method, passed)
-            while result.get("resultType") == "input_required" and upstream.modern:
+            for _ in range(MAX_ROUNDS):
+                if result.get("resultType") != "input_required" or not modern:
+                    return result
                 asked = result.get("inputRequests")
-                answers = await running.ask_all(asked) if isinstance(asked, dict) else {}
-                state = result.get("requestState")
-                again = {**passed, "inputResponses": answers}
-                again.pop("requestState", None)
-                if state is not None:
+                again = {k: v for k, v in passed.items() if k not in ("requestState", ANSWERS)}
+                if isinstance(asked, dict) and asked:
+                    again[ANSWERS] = await running.ask_all(asked)
+                else:
+                    await anyio.sleep(POLL)
+                if (state := result.get("requestState")) is not None:
                     again["requestState"] = state
                 result = await upstream.request(method, again)
-            return result
+        raise MCPError(
+            code=INTERNAL_ERROR, message=f"The server asked more than {MAX_ROUNDS} times."
+        )
+
+    async def answer(self, running: Running, method: str, params: Json) -> Json:
+        """Answer a request of the client's that is no call. Raises MCPError."""
+        upstream = await self.upstream()
+        if method == "subscriptions/listen" and self.declared.modern:
+            return await self._changes.listen(upstream, running, params)
+        if not self.declared.modern:
+            if method in ("resources/subscribe", "resources/unsubscribe"):
+                return await self._changes.subscribe(upstream, method, params)
+            if method == "logging/setLevel":
+                self.log_level = str(params.get("level"))
+                if upstream.modern:
+                    return {}
+        return await self.request(upstream, running, method, params)
+
+    async def _set_level(self, upstream: Upstream, level: str) -> None:
+        """Let a server of 2025-11-25 log what a modern client asks for in one of its requests."""
+        if level != self._level_set:
+            self._level_set = level
+            with suppress(MCPError):
+                await upstream.request("logging/setLevel", {"level": level})
 
     @contextmanager
     def _token(self, running: Running, params: Json) -> Iterator[None]:
@@ -155,7 +205,7 @@ class Link:
         parked = self._parked.get(str(state).partition(".")[0])
         if parked is None:
             raise MCPError(
-                code=INVALID_REQUEST,
+                code=INVALID_PARAMS,
                 message="Nothing waits for this answer any more. Call again to be asked anew.",
             )
         parked.resume(ctx, str(state), answers)
@@ -165,6 +215,13 @@ class Link:
         with self.running(parked):
             result = await parked.next_round()
         if parked.waits:
+            if len(self._parked) >= self.options.max_parked and parked.key not in self._parked:
+                parked.cancel()
+                raise MCPError(
+                    code=INTERNAL_ERROR,
+                    message=f"{len(self._parked)} calls wait for their user already. "
+                    "Answer one of them first.",
+                )
             self._parked[parked.key] = parked
         return result
 
@@ -182,7 +239,7 @@ class Link:
         open_to_it.sort(key=lambda running: (running.asking == 0, running.method == "tools/call"))
         if open_to_it:
             return await open_to_it[-1].ask(method, params)
-        if self._connection is None:
+        if self._connection is None or self.declared.modern:
             raise MCPError(
                 code=INVALID_REQUEST, message="The client can be asked during a call only."
             )
@@ -200,7 +257,16 @@ class Link:
             for running in self._running:
                 if token is not None and running.upstream_token == token:
                     await running.progress(params)
-            return
+        elif not await self._changes.told(method, params):
+            await self._tell(method, params)
+
+    async def _tell(self, method: str, params: Json) -> None:
+        """Tell the client, by a request that runs if there is one that may carry it."""
+        of_changes = method.endswith(("/list_changed", "/updated"))
+        for running in reversed([] if of_changes else self._running):
+            if running.carries(method, params):
+                await running.notify(method, params)
+                return
         if self._connection is not None:
             await self._connection.notify(method, params)
 
@@ -250,12 +316,7 @@ class OneUser:
         if ctx.method == "initialize" or (modern and ctx.request_id is not None):
             declared = declared_by(ctx.method, ctx.params, connection.protocol_version)
             if link is None or link.declared != declared:
-                self._link = Link(
-                    self._options,
-                    declared,
-                    self._tasks,
-                    connection=None if modern else connection,
-                )
+                self._link = Link(self._options, declared, self._tasks, connection=connection)
                 if link is not None:
                     self._tasks.start_soon(link.retire)
         if self._link is None:

@@ -13,7 +13,13 @@ from typing import Any, Final
 
 import anyio
 from mcp import MCPError
-from mcp_types import INVALID_PARAMS, INVALID_REQUEST, LOG_LEVEL_META_KEY, REQUEST_TIMEOUT
+from mcp_types import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    LOG_LEVEL_META_KEY,
+    METHOD_NOT_FOUND,
+    REQUEST_TIMEOUT,
+)
 
 from banking_server.proxy.eras import Declared, Json
 from banking_server.proxy.sdk import Context, Outbound, allowed_log_levels, request_channel
@@ -55,10 +61,20 @@ class Running:
         """Whether the client of this request can be asked anything before it is answered."""
         return not self.modern
 
+    def carries(self, method: str, params: Json) -> bool:
+        """Return whether a notification that names no request may go to the client with this one.
+
+        On 2026-07-28 a client says with each request what it wants to be logged, and has no word
+        for the end of an elicitation.
+        """
+        if method == "notifications/message":
+            return self._channel is not None and params.get("level") in self._log_levels
+        if method == "notifications/elicitation/complete" and self.modern:
+            return False
+        return self._channel is not None and self.method != "subscriptions/listen"
+
     async def notify(self, method: str, params: Json) -> None:
         """Send the client a notification that belongs to this request, if it still listens."""
-        if method == "notifications/message" and params.get("level") not in self._log_levels:
-            return
         if self._channel is not None:
             await self._channel.notify(method, params)
 
@@ -92,7 +108,9 @@ class Running:
         if self._channel is None:
             raise MCPError(code=INVALID_REQUEST, message="Nobody is there to be asked any more.")
         return {
-            name: await self._channel.send_raw_request(question["method"], question.get("params"))
+            name: await self._channel.send_raw_request(
+                question["method"], _with_id(question["method"], question.get("params"))
+            )
             for name, question in questions.items()
         }
 
@@ -102,6 +120,10 @@ class Running:
             raise MCPError(code=INVALID_REQUEST, message="The server's question is not a request.")
         capability = _CAPABILITY_OF.get(question["method"])
         if capability is None:
+            if self.modern:
+                raise MCPError(
+                    code=METHOD_NOT_FOUND, message="Method not found", data=question["method"]
+                )
             return
         said: Any = self.declared.capabilities.get(capability)
         can = isinstance(said, Mapping)
@@ -270,3 +292,11 @@ class Parked(Running):
 
     def _state(self) -> str:
         return f"{self.key}.{self._round}"
+
+
+def _with_id(method: str, params: Any) -> Any:
+    """Return the params of a question with the id that a URL has on 2025-11-25."""
+    is_url = isinstance(params, Mapping) and params.get("mode") == "url"
+    if method != "elicitation/create" or not is_url or "elicitationId" in params:
+        return params
+    return {**params, "elicitationId": secrets.token_urlsafe(16)}

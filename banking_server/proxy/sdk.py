@@ -32,12 +32,14 @@ from mcp.shared.inbound import (
     x_mcp_header_map,
 )
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 
 __all__ = [
     "MCP_METHOD_HEADER",
     "MCP_NAME_HEADER",
     "MCP_PROTOCOL_VERSION_HEADER",
     "NAME_BEARING_METHODS",
+    "SUBSCRIPTION_ID_META_KEY",
     "CallNext",
     "CallOptions",
     "Connection",

@@ -88,7 +88,7 @@ async def _answered(link: Link, running: Running, params: Json) -> Json:
     if method == "tools/call" and "task" not in params:
         result = await chains.call(link, running, params)
     else:
-        result = await link.request(running, method, params)
+        result = await link.answer(running, method, params)
     if link.options.text_only:
         if method == "tools/call":
             result = chains.text_only(result)

@@ -114,6 +114,10 @@ class Upstream:
         """Whether the connection is over, whoever ended it."""
         return self._ended.is_set() or self._closing.is_set()
 
+    async def over(self) -> None:
+        """Wait until the connection is over."""
+        await self._ended.wait()
+
     async def connected(self) -> None:
         """Wait until the server has answered. Raises MCPError, in one line, if it does not."""
         await self._connected.wait()
