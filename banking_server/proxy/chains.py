@@ -119,9 +119,10 @@ class _Caller:
             reference = (item.get("_meta") or {}).get(_REFERENCE)
             content.append(item if reference is None else self._items[reference])
         passed = {k: v for k, v in (self.first or {}).items() if k != "structuredContent"}
-        for member in ("structuredContent", "isError"):
-            if member in merged:
-                passed[member] = merged[member]
+        if "structuredContent" in merged:
+            passed["structuredContent"] = merged["structuredContent"]
+        if merged.get("isError") or "isError" in passed:
+            passed["isError"] = merged["isError"]
         meta = {k: v for k, v in (passed.get("_meta") or {}).items() if k != META_KEY}
         return {**passed, "content": content, "_meta": {**meta, IDENTIFIER: _told(chain)}}
 

@@ -32,6 +32,9 @@ MODERN: Final = list(MODERN_PROTOCOL_VERSIONS)
 ASKED_OF: Final = ("tools/call", "prompts/get", "resources/read")
 """The requests during which a modern server may ask its client something."""
 
+_ONLY_MODERN: Final = ("server/discover", "subscriptions/listen")
+_NOT_MODERN: Final = ("ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
+
 _ENVELOPE: Final = (PROTOCOL_VERSION_META_KEY, CLIENT_INFO_META_KEY, CLIENT_CAPABILITIES_META_KEY)
 _CACHEABLE: Final = (
     "server/discover",
@@ -46,6 +49,11 @@ _CACHEABLE: Final = (
 def is_modern(revision: str) -> bool:
     """Return whether a protocol revision is 2026-07-28 or later."""
     return revision in MODERN_PROTOCOL_VERSIONS
+
+
+def is_unknown(method: str, revision: str) -> bool:
+    """Return whether a method of one revision is asked for on the other."""
+    return method in (_NOT_MODERN if is_modern(revision) else _ONLY_MODERN)
 
 
 @dataclass(frozen=True)

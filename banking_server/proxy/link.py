@@ -114,9 +114,10 @@ class Link:
         `params` are as the client would send them. Raises MCPError.
         """
         modern = upstream.modern
-        passed = for_upstream(params, modern=modern, log_level=self.log_level or DEFAULT_LEVEL)
-        if running.log_level is not None and not modern and "logging" in upstream.capabilities:
-            await self._set_level(upstream, str(running.log_level))
+        level = None if self.declared.modern else self.log_level or DEFAULT_LEVEL
+        passed = for_upstream(params, modern=modern, log_level=level)
+        if running.wanted_level is not None and not modern and "logging" in upstream.capabilities:
+            await self._set_level(upstream, running.wanted_level)
         with self._token(running, passed):
             result = await upstream.request(method, passed)
             for _ in range(MAX_ROUNDS):

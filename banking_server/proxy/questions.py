@@ -52,7 +52,8 @@ class Running:
         meta = meta if isinstance(meta, Mapping) else {}
         self.id = ctx.request_id
         self.token = meta.get("progressToken")
-        self.log_level = meta.get(LOG_LEVEL_META_KEY)
+        level = meta.get(LOG_LEVEL_META_KEY) if self.modern else None
+        self.wanted_level = level if isinstance(level, str) else None
         self._log_levels = allowed_log_levels(self.declared.revision, meta)
         self._channel: Outbound | None = request_channel(ctx)
 

@@ -1,12 +1,13 @@
 """What becomes of each message of the client: the proxy's half that is a server."""
 
 import os
+import sys
 from contextlib import suppress
 from typing import Any
 
 from mcp import MCPError
 from mcp.server import Server
-from mcp_types import INVALID_PARAMS
+from mcp_types import INVALID_REQUEST, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
 
 from banking_server import __version__
 from banking_server.proxy import chains, eras
@@ -49,12 +50,30 @@ class _Passing:
         if ctx.request_id is None:
             await self._told(ctx, call_next)
             return None
+        connection = connection_of(ctx)
+        if eras.is_unknown(ctx.method, connection.protocol_version):
+            raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=ctx.method)
         if ctx.method == "initialize":
             await call_next(ctx)  # It checks the handshake, and would answer for itself.
-        elif not connection_of(ctx).initialize_accepted:
-            raise MCPError(code=INVALID_PARAMS, message="Invalid request parameters", data="")
+        elif not connection.initialize_accepted:
+            if ctx.method == "ping":
+                return {}
+            raise MCPError(
+                code=INVALID_REQUEST, message="The first request of a connection is initialize."
+            )
         link = await self._links.of(ctx)
-        upstream = await link.upstream()
+        try:
+            upstream = await link.upstream()
+        except MCPError as error:
+            print(f"{NAME}: {error.message}", file=sys.stderr, flush=True)
+            if ctx.method == "server/discover":
+                # Any other code lets a client try the handshake of 2025-11-25 in vain.
+                raise MCPError(
+                    code=UNSUPPORTED_PROTOCOL_VERSION,
+                    message=error.message,
+                    data={"supported": [], "requested": link.declared.revision},
+                ) from None
+            raise
         if ctx.method in ("initialize", "server/discover"):
             return eras.greeting(link.declared, upstream.greeting, upstream_modern=upstream.modern)
         if ctx.method == "ping" and upstream.modern and not link.declared.modern:
