@@ -29,6 +29,9 @@ PATIENCE: Final = 10.0
 DEFAULT_LEVEL: Final = "info"
 """What a modern server logs for a client of 2025-11-25 that did not choose a level."""
 
+OF_A_REQUEST: Final = ("notifications/message", "notifications/elicitation/complete")
+"""What a modern client hears with a request of its own, if at all."""
+
 ANSWERS: Final = "inputResponses"
 
 
@@ -268,7 +271,7 @@ class Link:
             if running.carries(method, params):
                 await running.notify(method, params)
                 return
-        if self._connection is not None:
+        if self._connection is not None and not (self.declared.modern and method in OF_A_REQUEST):
             await self._connection.notify(method, params)
 
 
