@@ -75,10 +75,10 @@ class Link:
         async with self._connecting:
             if self._upstream is None or self._upstream.ended:
                 upstream = Upstream(self.options.server, self.declared, self)
+                self._upstream, self._level_set = upstream, None
                 self.catalog.changed()
                 self._tasks.start_soon(upstream.run)
                 await upstream.connected()
-                self._upstream, self._level_set = upstream, None
                 if not self.declared.modern:
                     with anyio.move_on_after(PATIENCE):
                         await self._changes.begin(upstream)
@@ -90,7 +90,8 @@ class Link:
         """Pass on a notification of the client's, if there is a server that waits for it."""
         if self._upstream is None or self._upstream.ended:
             return
-        if self._upstream.modern and method == "notifications/roots/list_changed":
+        either_modern = self._upstream.modern or self.declared.modern
+        if either_modern and method == "notifications/roots/list_changed":
             return
         await self._upstream.notify(method, params)
 

@@ -1,0 +1,176 @@
+"""Chains through the proxy: one call for the client, each step at the server."""
+
+import json
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .pipe import CHAINING, JSON, META, NEW, OLD, PROXY, STRANGE, Pipe, Refused, pipe
+
+
+@pytest.fixture(scope="module", params=[OLD, NEW])
+def client(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pipe]:
+    """A client of either revision, and the proxy in front of the strange server."""
+    notes = tmp_path_factory.mktemp("strange") / "notes"
+    with pipe([*PROXY, "--", *STRANGE], request.param, STRANGE_NOTES=str(notes)) as one:
+        one.notes = notes
+        yield one
+
+
+def noted(client: Pipe) -> list[str]:
+    return client.notes.read_text().splitlines() if client.notes.exists() else []
+
+
+def texts(result: JSON) -> list[str]:
+    return [item["text"] for item in result["content"]]
+
+
+def followed(result: JSON) -> JSON:
+    told: JSON = result["_meta"][CHAINING]
+    return told
+
+
+def test_a_chain_is_one_result_of_the_first_tool(client: Pipe) -> None:
+    before = len(noted(client))
+    result = client.call("first")
+    one, two, words = texts(result)
+    assert (one, two) == ("One.", "Two.")
+    assert "That call was made for you: do not make it again." in words
+    assert result["content"][2]["annotations"] == {"audience": ["assistant"]}
+    assert result["structuredContent"] == {"of": "first"}
+    assert result["x-first"] == 1
+    assert result["_meta"]["com.strange/meta"] == "One."
+    assert "nextTool" not in result["_meta"]
+    told = followed(result)
+    assert told == {
+        "chainId": told["chainId"],
+        "outcome": "completed",
+        "followUps": [
+            {
+                "tool": "second",
+                "arguments": {},
+                "fate": "made",
+                "isError": False,
+                "title": "On to second",
+            }
+        ],
+    }
+    (line,) = noted(client)[before:]
+    assert json.loads(line.removeprefix("second ")) == {
+        "chainId": told["chainId"],
+        "level": 2,
+        "previousTool": "first",
+    }
+
+
+def test_what_was_not_done_or_nobody_knows_is_said(client: Pipe) -> None:
+    declined = client.call("first_destroys")
+    assert "That call was not made" in texts(declined)[1]
+    assert followed(declined)["outcome"] == "declined"
+    assert [one["fate"] for one in followed(declined)["followUps"]] == ["not_made"]
+    assert "destroy" not in noted(client)
+    failed = client.call("first_fails_later")
+    assert "whether it took effect is not known" in texts(failed)[1]
+    assert followed(failed)["outcome"] == "failed"
+    assert [one["fate"] for one in followed(failed)["followUps"]] == ["unknown"]
+
+
+def test_a_question_of_a_later_step_reaches_the_user(client: Pipe) -> None:
+    before, asked = len(noted(client)), len(client.params("elicitation/create"))
+    result = client.call("first_asks")
+    assert json.loads(texts(result)[1])["content"] == {"colour": "red"}
+    # No step was made twice on the way.
+    assert noted(client)[before:] == ["first_asks", "form answered"]
+    assert len(client.params("elicitation/create")) == asked + 1
+
+
+def test_calls_at_the_same_time_are_independent(client: Pipe) -> None:
+    calls = [client.begin("tools/call", {"name": "first"}, progressToken="same") for _ in range(5)]
+    results = [client.reply(call) for call in calls]
+    assert all(texts(result)[:2] == ["One.", "Two."] for result in results)
+    assert len({followed(result)["chainId"] for result in results}) == 5
+    before = len(client.heard)
+    works = [client.begin("tools/call", {"name": "work"}, progressToken=n) for n in (7, 8)]
+    for work in works:
+        client.reply(work)
+    told = [one["params"] for one in client.heard[before:] if "progress" in one["method"]]
+    for token in (7, 8):
+        assert [one["progress"] for one in told if one["progressToken"] == token] == [1, 2, 3]
+
+
+def test_a_state_is_good_for_one_answer_to_one_call(client: Pipe) -> None:
+    if client.revision == OLD:
+        pytest.skip("there the question is a request, and its answer has the request's id")
+    asks: JSON = {"name": "first_asks", "arguments": {}}
+    interim = client.ask("tools/call", asks)
+    assert interim["resultType"] == "input_required"
+    assert "first_asks" not in interim["requestState"]
+    answers = client.answering(interim)
+    state = answers["requestState"]
+    last = "A" if state[-1] != "A" else "B"
+    for wrong in (
+        {**asks, **answers, "requestState": state[:-1] + last},
+        {**asks, **answers, "arguments": {"text": "other"}},
+        {**answers, "name": "form", "arguments": {}},
+    ):
+        with pytest.raises(Refused) as refused:
+            client.ask("tools/call", wrong)
+        assert refused.value.error["message"] == "Invalid or expired requestState"
+    assert len(texts(client.ask("tools/call", {**asks, **answers}))) == 3
+    done = len(noted(client))
+    with pytest.raises(Refused) as refused:
+        client.ask("tools/call", {**asks, **answers})
+    assert "Call again to be asked anew" in refused.value.error["message"]
+    # An answer that is missing is asked for again.
+    interim = client.ask("tools/call", {"name": "form"})
+    again = client.ask(
+        "tools/call",
+        {"name": "form", "requestState": interim["requestState"], "inputResponses": {}},
+    )
+    assert again["inputRequests"] == interim["inputRequests"]
+    client.ask("tools/call", {"name": "form", **client.answering(again)})
+    assert noted(client)[done:] == ["form answered"]
+
+
+def test_a_call_waits_for_its_user_so_long_and_not_longer(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    command = [*PROXY, "--wait-for-user", "0.5", "--text-only", "--", *STRANGE, "--only", OLD]
+    with pipe(command, NEW, STRANGE_NOTES=str(notes)) as client:
+        interim = client.ask("tools/call", {"name": "form"})
+        time.sleep(0.7)
+        with pytest.raises(Refused) as refused:
+            client.ask("tools/call", {"name": "form", **client.answering(interim)})
+        assert "expired" in refused.value.error["message"]
+        # And what only a host would see that looks at nothing else is words here.
+        assert not any("outputSchema" in tool for tool in client.ask("tools/list")["tools"])
+        chain = client.call("first")
+        assert "structuredContent" not in chain and texts(chain)[:2] == ["One.", "Two."]
+        assert texts(client.call("strict")) == ['{"of": "strict"}']
+    assert not notes.read_text().count("form answered")
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+def test_consent_is_asked_for(revision: str, tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    command = [*PROXY, "--consent", "ask", "--", *STRANGE]
+    with pipe(command, revision, STRANGE_NOTES=str(notes)) as client:
+        result = client.call("first_destroys")
+        assert texts(result)[:2] == ["One.", "All is gone."]
+        (asked,) = client.params("elicitation/create")
+        assert "destroy" in asked["message"] and '{"what": "all"}' in asked["message"]
+        client.answers["elicitation/create"] = {"action": "decline"}
+        result = client.call("first_destroys")
+        assert followed(result)["outcome"] == "declined"
+    assert notes.read_text().splitlines().count("destroy") == 1
+    if revision == OLD:
+        with pipe(command, revision, {}, STRANGE_NOTES=str(notes)) as client:
+            assert followed(client.call("first_destroys"))["outcome"] == "declined"
+            with pytest.raises(Refused) as refused:
+                client.call("form")
+            assert refused.value.error["message"] == "Elicitation not supported"
+            assert client.heard == []
