@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 import anyio
 from anyio.abc import TaskGroup
 from mcp import MCPError
-from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
 
 from banking_server.chaining import ToolCatalog
 from banking_server.proxy.changes import Changes
@@ -57,6 +57,7 @@ class Link:
         self._tasks = tasks
         self._connection = connection
         self._upstream: Upstream | None = None
+        self._closed = False
         self._connecting = anyio.Lock()
         self._running: list[Running] = []
         self._parked: dict[str, Parked] = {}
@@ -73,6 +74,8 @@ class Link:
     async def upstream(self) -> Upstream:
         """Return the connection, made anew if there is none. Raises MCPError, in one line."""
         async with self._connecting:
+            if self._closed:
+                raise MCPError(code=CONNECTION_CLOSED, message="This proxy is ending.")
             if self._upstream is None or self._upstream.ended:
                 upstream = Upstream(self.options.server, self.declared, self)
                 self._upstream, self._level_set = upstream, None
@@ -102,7 +105,8 @@ class Link:
         await self.close()
 
     async def close(self) -> None:
-        """Give up what runs, and end the connection."""
+        """Give up what runs, and end the connection for good."""
+        self._closed = True
         for parked in self._parked.values():
             parked.cancel()
         if self._upstream is not None:

@@ -50,6 +50,9 @@ from banking_server.proxy.sdk import (
 DISCOVER_TIMEOUT: Final = 10.0
 """Seconds in which a server says that it speaks 2026-07-28; then it is asked for 2025-11-25."""
 
+CANCEL_TIMEOUT: Final = 1.0
+"""Seconds in which the server is told, at the end, to give up what is under way."""
+
 LIST_PAGES: Final = 100
 """Pages of the tool list that are read at most for the headers of one call."""
 
@@ -81,6 +84,7 @@ class Upstream:
         self._peer = peer
         self._dispatcher: JSONRPCDispatcher[Any] | None = None
         self._headers_of: dict[str, dict[tuple[str, ...], str]] = {}
+        self._under_way: set[anyio.CancelScope] = set()
         self._news: deque[tuple[str, Json]] = deque()
         self._more = anyio.Event()
         self._told = anyio.Event()
@@ -144,6 +148,9 @@ class Upstream:
                 await self._agree()
                 self._connected.set()
                 await self._closing.wait()
+                with anyio.move_on_after(CANCEL_TIMEOUT):
+                    while self._under_way:
+                        await anyio.sleep(0.01)
                 tasks.cancel_scope.cancel()
         except Exception as error:
             self._failure = reason(error)
@@ -155,8 +162,10 @@ class Upstream:
             self._told.set()
 
     async def close(self) -> None:
-        """End the connection, and the process if there is one."""
+        """Cancel what is under way, and end the connection, and the process if there is one."""
         self._closing.set()
+        for scope in self._under_way:
+            scope.cancel()
         await self._ended.wait()
 
     async def request(self, method: str, params: Json, *, request_id: str | None = None) -> Json:
@@ -250,8 +259,12 @@ class Upstream:
     async def _raw(self, method: str, params: Json, opts: CallOptions) -> Json:
         if self._dispatcher is None or self._closing.is_set():
             raise self._gone()
+        scope = anyio.CancelScope()
+        self._under_way.add(scope)
         try:
-            result = await self._dispatcher.send_raw_request(method, params, opts)
+            with scope:
+                return await self._dispatcher.send_raw_request(method, params, opts)
+            raise self._gone()
         except MCPError as error:
             if error.error == _CLOSED:
                 raise self._gone() from None
@@ -265,8 +278,8 @@ class Upstream:
                 ) from None
             raise
         finally:
+            self._under_way.remove(scope)
             await self._all_told()
-        return result
 
     def _enveloped(self, method: str, params: Json, revision: str) -> tuple[Json, CallOptions]:
         """Return a request as 2026-07-28 has it: who asks in `_meta`, and the HTTP headers."""
