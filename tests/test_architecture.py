@@ -25,6 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "adapters": {"chaining"},
     "agent": {"chaining"},
     "host": {"chaining"},
+    "proxy": {"chaining"},
     "server": {"agent", "bank", "chaining", "packaged", "tools"},
     "comparison": {"agent", "bank", "chaining", "host", "server", "tools"},
     "benchmark": {"bank", "chaining", "server", "tools"},
@@ -44,7 +45,7 @@ CONSTANTS = {"IDENTIFIER", "META_KEY", "SETTINGS"}
 
 ONLY_IN: dict[str, set[str]] = {
     "mcp": {
-        *("chaining", "tools", "adapters", "agent", "host", "server"),
+        *("chaining", "tools", "adapters", "agent", "host", "proxy", "server"),
         *("comparison", "benchmark", "cli"),
     },
     "mcp_types": {"chaining", "adapters"},
@@ -57,12 +58,12 @@ ONLY_IN: dict[str, set[str]] = {
     "alembic": {"bank"},
     "psycopg": {"bank"},
     "sqlite3": {"bank"},
-    "starlette": {"server"},
-    "uvicorn": {"server", "benchmark", "cli"},
+    "starlette": {"proxy", "server"},
+    "uvicorn": {"benchmark", "cli", "proxy", "server"},
     "openai": {"agent"},
     "jinja2": {"conformance"},
     "rich": {"host", "cli", "conformance"},
-    "typer": {"cli", "conformance"},
+    "typer": {"cli", "conformance", "proxy"},
 }
 """Of other projects, which rooms have business with them."""
 

@@ -1,8 +1,9 @@
 """What is borrowed from the inside of the MCP SDK: when the SDK moves it, the first test to fail.
 
 The SDK's versioning policy covers what its packages export and its documentation names, and nothing
-else. `tools/sdk.py` and `server/sdk.py` say what is borrowed beyond that, and why. Nothing of this
-project is imported here, so that these tests run even if it cannot be imported any more.
+else. `tools/sdk.py`, `server/sdk.py` and `proxy/sdk.py` say what is borrowed beyond that, and why.
+Nothing of this project is imported here, so that these tests run even if it cannot be imported any
+more.
 """
 
 import ast
@@ -101,6 +102,56 @@ BORROWED: list[tuple[str, str, set[str]]] = [
         "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.send_400_response",
         {"msg"},
     ),
+    (
+        "proxy/sdk.py, as ServerSession._request_outbound and ._connection",
+        "mcp:ServerSession",
+        {"request_outbound", "connection"},
+    ),
+    (
+        "proxy/sdk.py",
+        "mcp.server.connection:Connection.from_envelope",
+        {"protocol_version", "client_info", "client_capabilities"},
+    ),
+    ("proxy/sdk.py", "mcp.server.connection:Connection.send_raw_request", {"method", "params"}),
+    ("proxy/sdk.py", "mcp.server.connection:Connection.notify", {"method", "params"}),
+    ("proxy/sdk.py", "mcp.server.connection:Connection.initialize_accepted", set()),
+    ("proxy/sdk.py", "mcp.server.connection:allowed_log_levels", {"protocol_version", "meta"}),
+    ("proxy/sdk.py", "mcp.server.context:CallNext", set()),
+    ("proxy/sdk.py", "mcp.server.context:HandlerResult", set()),
+    (
+        "proxy/sdk.py",
+        "mcp.server.request_state:RequestStateSecurity",
+        {"keys", "ttl", "bind_principal"},
+    ),
+    (
+        "proxy/sdk.py",
+        "mcp.server.request_state:RequestStateBoundary",
+        {"security", "default_audience"},
+    ),
+    ("proxy/sdk.py", "mcp.shared.dispatcher:CallOptions", set()),
+    ("proxy/sdk.py", "mcp.shared.dispatcher:DispatchContext", set()),
+    ("proxy/sdk.py", "mcp.shared.dispatcher:Outbound", set()),
+    ("proxy/sdk.py", "mcp.shared.inbound:NAME_BEARING_METHODS", set()),
+    ("proxy/sdk.py", "mcp.shared.inbound:encode_header_value", {"value"}),
+    ("proxy/sdk.py", "mcp.shared.inbound:find_invalid_x_mcp_header", {"input_schema"}),
+    ("proxy/sdk.py", "mcp.shared.inbound:mcp_param_headers", {"header_map", "arguments"}),
+    ("proxy/sdk.py", "mcp.shared.inbound:x_mcp_header_map", {"input_schema"}),
+    (
+        "proxy/sdk.py",
+        "mcp.shared.jsonrpc_dispatcher:JSONRPCDispatcher",
+        {"read_stream", "write_stream"},
+    ),
+    (
+        "proxy/sdk.py",
+        "mcp.shared.jsonrpc_dispatcher:JSONRPCDispatcher.run",
+        {"on_request", "on_notify", "on_notify_intercept"},
+    ),
+    (
+        "proxy/sdk.py",
+        "mcp.shared.jsonrpc_dispatcher:JSONRPCDispatcher.send_raw_request",
+        {"method", "params", "opts"},
+    ),
+    ("proxy/sdk.py", "mcp.shared.subscriptions:SUBSCRIPTION_ID_META_KEY", set()),
     (
         "chaining/server.py",
         "mcp.server.extension:Extension.intercept_tool_call",
@@ -282,6 +333,9 @@ def test_the_last_user_middleware_is_innermost() -> None:
 # --- nobody else borrows --------------------------------------------------------------------------
 
 DOCUMENTED: dict[str, set[str]] = {
+    "mcp.client.stdio": {"StdioServerParameters", "stdio_client"},
+    "mcp.client.streamable_http": {"streamable_http_client"},
+    "mcp.server.stdio": {"stdio_server"},
     "mcp.server.auth.middleware.auth_context": {"get_access_token"},
     "mcp.server.auth.provider": {"AccessToken", "TokenVerifier"},
     "mcp.server.auth.settings": {"AuthSettings"},
@@ -310,7 +364,7 @@ def is_public(module: str, name: str | None) -> bool:
 
 MODULES = sorted(
     path
-    for room in ("tools", "server")
+    for room in ("tools", "server", "proxy")
     for path in (PACKAGE / room).rglob("*.py")
     if path != PACKAGE / room / "sdk.py"
 )
@@ -326,9 +380,11 @@ def test_only_the_seam_imports_the_inside_of_the_sdk(path: Path) -> None:
     assert not inside, f"borrow these in {path.relative_to(PACKAGE).parts[0]}/sdk.py, or do without"
 
 
-@pytest.mark.parametrize("room", ["tools", "server"])
+@pytest.mark.parametrize("room", ["tools", "server", "proxy"])
 def test_every_inner_module_of_the_seam_is_asserted_here(room: str) -> None:
-    asserted = {what.partition(":")[0] for by, what, _ in BORROWED if by == f"{room}/sdk.py"}
+    asserted = {
+        what.partition(":")[0] for by, what, _ in BORROWED if by.startswith(f"{room}/sdk.py")
+    }
     inner = {
         module
         for module, name in imported(PACKAGE / room / "sdk.py")

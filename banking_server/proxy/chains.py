@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from mcp import MCPError
-from mcp_types import INTERNAL_ERROR, REQUEST_TIMEOUT
+from mcp.types import INTERNAL_ERROR, REQUEST_TIMEOUT
 
 from banking_server.chaining import (
     IDENTIFIER,

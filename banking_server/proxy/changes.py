@@ -12,7 +12,7 @@ from typing import Any, Final
 import anyio
 from anyio.abc import TaskGroup
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
+from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR
 
 from banking_server.proxy.eras import Json
 from banking_server.proxy.questions import Running

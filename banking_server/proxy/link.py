@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 import anyio
 from anyio.abc import TaskGroup
 from mcp import MCPError
-from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
+from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
 
 from banking_server.chaining import ToolCatalog
 from banking_server.proxy.changes import Changes

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import anyio
 from mcp import MCPError
-from mcp_types import (
+from mcp.types import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     LOG_LEVEL_META_KEY,

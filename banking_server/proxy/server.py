@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp import MCPError
 from mcp.server import Server
-from mcp_types import INVALID_REQUEST, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
+from mcp.types import INVALID_REQUEST, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
 
 from banking_server import __version__
 from banking_server.proxy import chains, eras

@@ -11,13 +11,7 @@ import httpx2
 from mcp import MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types.version import (
-    HANDSHAKE_PROTOCOL_VERSIONS,
-    LATEST_HANDSHAKE_VERSION,
-    LATEST_MODERN_VERSION,
-    MODERN_PROTOCOL_VERSIONS,
-)
-from mcp_types import (
+from mcp.types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
     CONNECTION_CLOSED,
@@ -27,6 +21,12 @@ from mcp_types import (
     PROTOCOL_VERSION_META_KEY,
     UNSUPPORTED_PROTOCOL_VERSION,
     ErrorData,
+)
+from mcp.types.version import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
+    LATEST_HANDSHAKE_VERSION,
+    LATEST_MODERN_VERSION,
+    MODERN_PROTOCOL_VERSIONS,
 )
 
 from banking_server import __version__
@@ -85,6 +85,7 @@ class Upstream:
         self._dispatcher: JSONRPCDispatcher[Any] | None = None
         self._headers_of: dict[str, dict[tuple[str, ...], str]] = {}
         self._under_way: set[anyio.CancelScope] = set()
+        self._one_less = anyio.Event()
         self._news: deque[tuple[str, Json]] = deque()
         self._more = anyio.Event()
         self._told = anyio.Event()
@@ -150,7 +151,7 @@ class Upstream:
                 await self._closing.wait()
                 with anyio.move_on_after(CANCEL_TIMEOUT):
                     while self._under_way:
-                        await anyio.sleep(0.01)
+                        await self._one_less.wait()
                 tasks.cancel_scope.cancel()
         except Exception as error:
             self._failure = reason(error)
@@ -279,6 +280,8 @@ class Upstream:
             raise
         finally:
             self._under_way.remove(scope)
+            self._one_less.set()
+            self._one_less = anyio.Event()
             await self._all_told()
 
     def _enveloped(self, method: str, params: Json, revision: str) -> tuple[Json, CallOptions]:

@@ -187,7 +187,8 @@ def pipe(
         yield client
     finally:
         client.close()
-        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         errors = process.stderr.read()
         process.stderr.close()
         assert "Traceback" not in errors, errors

@@ -1,11 +1,9 @@
 """The command `tool-chaining-proxy`: what it refuses, how it ends, and the story of the bank."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,7 @@ from mcp.client.session import ElicitationFnT
 from ..kit.bank import Customer, World
 from ..kit.command import ANY_SERVER, PATIENCE, command, environment
 from ..kit.servers import free_port, http_server
-from .pipe import CHAINING, NEW, OLD, PROXY, STRANGE, Pipe, Refused, pipe
+from .pipe import CHAINING, NEW, OLD, PROXY, STRANGE, Refused, pipe
 
 pytestmark = pytest.mark.anyio
 
@@ -49,7 +47,8 @@ def test_a_server_that_cannot_be_reached_is_one_line(revision: str, tmp_path: Pa
         with pytest.raises(Refused) as error, pipe([*PROXY, *behind], revision):
             raise AssertionError("nobody can have answered")
         message = error.value.error["message"]
-        assert message.startswith(f"Cannot talk to {behind[1]}: ") and "\n" not in message
+        assert message.startswith(f"Cannot talk to {behind[1]}: ")
+        assert "\n" not in message
         assert words in message.lower()
 
 
@@ -123,7 +122,8 @@ async def test_the_story_of_the_locked_account(
     texts = [block.text for block in result.content]
     assert "is currently locked" in texts[0]
     assert result.structured_content["status"] == "account_locked"
-    assert result.meta is not None and "nextTool" not in result.meta
+    assert result.meta is not None
+    assert "nextTool" not in result.meta
     if (over, mode) != ("http", "legacy"):
         # There the bank had no way to ask, and took the handoff down all the same.
         assert "How would you like to be connected?" in user.asked[0].message

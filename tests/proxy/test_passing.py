@@ -3,12 +3,11 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .pipe import ANSWERS, CHAINING, META, NEW, OLD, PROXY, STRANGE, JSON, Pipe, Refused, pipe
+from .pipe import ANSWERS, CHAINING, JSON, META, NEW, OLD, PROXY, STRANGE, Pipe, Refused, pipe
 
 COMBINATIONS = [(OLD, OLD), (OLD, NEW), (NEW, OLD), (NEW, NEW)]
 
@@ -107,7 +106,8 @@ def test_a_call_reaches_the_server_as_it_was_made(through: Pipe, itself: Pipe) -
     own = {k: v for k, v in got["meta"].items() if k.startswith(META)}
     assert without(got["meta"], *own, CHAINING) == meta
     provenance = got["meta"][CHAINING]
-    assert provenance["level"] == 1 and len(provenance["chainId"]) == 36
+    assert provenance["level"] == 1
+    assert len(provenance["chainId"]) == 36
     if through.behind == NEW:
         told = own[f"{META}clientCapabilities"]
         assert own[f"{META}clientInfo"]["x-client"] is True
