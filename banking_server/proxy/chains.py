@@ -18,6 +18,7 @@ from banking_server.chaining import (
     ChainResult,
     call_tool_with_chaining,
 )
+from banking_server.chaining.content import without_next_step
 from banking_server.proxy.eras import Json
 from banking_server.proxy.link import Link
 from banking_server.proxy.questions import Running
@@ -33,14 +34,17 @@ async def call(link: Link, running: Running, params: Json) -> Json:
     first call brought no result.
     """
     upstream = await link.upstream()
+    name, arguments = params.get("name"), params.get("arguments") or {}
+    if not isinstance(name, str) or not isinstance(arguments, dict):
+        return await link.request(upstream, running, "tools/call", params)
     caller = _Caller(link, running, params, upstream)
     options = link.options
     meta = {k: v for k, v in (params.get("_meta") or {}).items() if k != IDENTIFIER}
     try:
         chain = await call_tool_with_chaining(
             caller,
-            str(params.get("name")),
-            params.get("arguments") or {},
+            name,
+            arguments,
             limit=options.limit,
             consent=options.consent(running.ask),
             catalog=link.catalog,
@@ -54,7 +58,7 @@ async def call(link: Link, running: Running, params: Json) -> Json:
         if not chain.steps:
             # A result that is none of a tool, such as a task, is the client's own business.
             if caller.first is not None:
-                return caller.first
+                return _without_directive(caller.first)
             raise _first_failure(failed) from None
     if caller.first is None or (len(chain.steps) == 1 and not _has_directive(caller.first)):
         return caller.first or {}
@@ -118,13 +122,13 @@ class _Caller:
         for item in merged["content"]:
             reference = (item.get("_meta") or {}).get(_REFERENCE)
             content.append(item if reference is None else self._items[reference])
-        passed = {k: v for k, v in (self.first or {}).items() if k != "structuredContent"}
-        if "structuredContent" in merged:
-            passed["structuredContent"] = merged["structuredContent"]
+        passed = _without_directive(self.first or {})
+        if "structuredContent" in passed:
+            passed["structuredContent"] = without_next_step(passed["structuredContent"])
         if merged.get("isError") or "isError" in passed:
             passed["isError"] = merged["isError"]
-        meta = {k: v for k, v in (passed.get("_meta") or {}).items() if k != META_KEY}
-        return {**passed, "content": content, "_meta": {**meta, IDENTIFIER: _told(chain)}}
+        meta = {**(passed.get("_meta") or {}), IDENTIFIER: _told(chain)}
+        return {**passed, "content": content, "_meta": meta}
 
 
 def _told(chain: ChainResult) -> Json:
@@ -174,6 +178,12 @@ def without_output_schemas(listed: Json) -> Json:
 def _has_directive(result: Json) -> bool:
     meta = result.get("_meta")
     return isinstance(meta, Mapping) and META_KEY in meta
+
+
+def _without_directive(result: Json) -> Json:
+    if not _has_directive(result):
+        return dict(result)
+    return {**result, "_meta": {k: v for k, v in result["_meta"].items() if k != META_KEY}}
 
 
 def _first_failure(failed: ChainFailed) -> Exception:

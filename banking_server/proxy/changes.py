@@ -12,7 +12,7 @@ from typing import Any, Final
 import anyio
 from anyio.abc import TaskGroup
 from mcp import MCPError
-from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR
+from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, METHOD_NOT_FOUND
 
 from banking_server.proxy.eras import Json
 from banking_server.proxy.questions import Running
@@ -123,8 +123,10 @@ class Changes:
                         first = False
                     try:
                         await self._open(upstream, stream, {"notifications": wanted})
-                    except MCPError:
+                    except MCPError as error:
                         stream.acknowledged.set()
+                        if error.code == METHOD_NOT_FOUND:
+                            return
                     await anyio.sleep(RELISTEN_AFTER)
 
     # --- clients of 2026-07-28 --------------------------------------------------------------------

@@ -32,6 +32,9 @@ DEFAULT_LEVEL: Final = "info"
 OF_A_REQUEST: Final = ("notifications/message", "notifications/elicitation/complete")
 """What a modern client hears with a request of its own, if at all."""
 
+KEPT: Final = 4
+"""Links that are kept for one modern client over stdio."""
+
 ANSWERS: Final = "inputResponses"
 
 
@@ -69,7 +72,7 @@ class Link:
     @property
     def busy(self) -> bool:
         """Whether a request runs, or waits for its user."""
-        return bool(self._running or self._parked)
+        return bool(self._running)
 
     async def upstream(self) -> Upstream:
         """Return the connection, made anew if there is none. Raises MCPError, in one line."""
@@ -107,7 +110,7 @@ class Link:
     async def close(self) -> None:
         """Give up what runs, and end the connection for good."""
         self._closed = True
-        for parked in self._parked.values():
+        for parked in [*self._parked.values()]:
             parked.cancel()
         if self._upstream is not None:
             await self._upstream.close()
@@ -121,10 +124,10 @@ class Link:
 
         `params` are as the client would send them. Raises MCPError.
         """
-        modern = upstream.modern
-        level = None if self.declared.modern else self.log_level or DEFAULT_LEVEL
+        modern, logs = upstream.modern, "logging" in upstream.capabilities
+        level = self.log_level or DEFAULT_LEVEL if logs and not self.declared.modern else None
         passed = for_upstream(params, modern=modern, log_level=level)
-        if running.wanted_level is not None and not modern and "logging" in upstream.capabilities:
+        if running.wanted_level is not None and logs and not modern:
             await self._set_level(upstream, running.wanted_level)
         with self._token(running, passed):
             result = await upstream.request(method, passed)
@@ -153,9 +156,9 @@ class Link:
             if method in ("resources/subscribe", "resources/unsubscribe"):
                 return await self._changes.subscribe(upstream, method, params)
             if method == "logging/setLevel":
+                result = {} if upstream.modern else await upstream.request(method, params)
                 self.log_level = str(params.get("level"))
-                if upstream.modern:
-                    return {}
+                return result
         return await self.request(upstream, running, method, params)
 
     async def _set_level(self, upstream: Upstream, level: str) -> None:
@@ -170,7 +173,7 @@ class Link:
         """Let the server's progress on a request find its way, though others use the same token."""
         meta = params.get("_meta") or {}
         token = meta.get("progressToken")
-        if token is None:
+        if not isinstance(token, str | int):
             yield
             return
         taken = {other.upstream_token for other in self._running}
@@ -189,29 +192,26 @@ class Link:
             yield
         finally:
             self._running.remove(running)
-            self._became_idle()
-
-    def _became_idle(self) -> None:
-        if not self.busy:
-            self._idle.set()
-            self._idle = anyio.Event()
+            if not self.busy:
+                self._idle.set()
+                self._idle = anyio.Event()
 
     async def parked(self, parked: Parked, do: Callable[[], Awaitable[Json]]) -> Json:
         """Begin a request whose client can be asked between rounds, and return its first result."""
 
         async def work() -> None:
             try:
-                await parked.work(do)
+                with self.running(parked):
+                    await parked.work(do)
             finally:
                 self._parked.pop(parked.key, None)
-                self._became_idle()
 
         self._tasks.start_soon(work)
         return await self._round(parked)
 
     async def resumed(self, ctx: Context, state: Any, answers: Any) -> Json:
         """Go on with a request that waits for its user. Raises MCPError if there is none."""
-        parked = self._parked.get(str(state).partition(".")[0])
+        parked = self._parked.get(_key(state))
         if parked is None:
             raise MCPError(
                 code=INVALID_PARAMS,
@@ -220,10 +220,13 @@ class Link:
         parked.resume(ctx, str(state), answers)
         return await self._round(parked)
 
+    def holds(self, state: Any) -> bool:
+        """Return whether the call of a state waits here."""
+        return _key(state) in self._parked
+
     async def _round(self, parked: Parked) -> Json:
-        with self.running(parked):
-            result = await parked.next_round()
-        if parked.waits:
+        result = await parked.next_round()
+        if not parked.collected:
             if len(self._parked) >= self.options.max_parked and parked.key not in self._parked:
                 parked.cancel()
                 raise MCPError(
@@ -280,6 +283,10 @@ class Link:
             await self._connection.notify(method, params)
 
 
+def _key(state: Any) -> str:
+    return str(state).partition(".")[0]
+
+
 class _Lister:
     """The tools of the server behind, as the library's catalog reads them."""
 
@@ -310,32 +317,42 @@ class Links(Protocol):
 
 
 class OneUser:
-    """The links of a proxy that is spoken to over stdio: whoever speaks is the same user."""
+    """The links of a proxy that is spoken to over stdio: whoever speaks is the same user.
+
+    A modern client may declare something else in each request. It then gets another link, since
+    the server behind was told what the client can do; the last few are kept.
+    """
 
     def __init__(self, options: ProxyOptions, tasks: TaskGroup) -> None:
         self._options = options
         self._tasks = tasks
-        self._link: Link | None = None
+        self._links: list[Link] = []
 
     async def of(self, ctx: Context) -> Link:
-        """Return the one link; a modern client that declares something else gets another."""
-        link = self._link
+        """Return the sender's link."""
         connection = connection_of(ctx)
         modern = is_modern(connection.protocol_version)
         if ctx.method == "initialize" or (modern and ctx.request_id is not None):
             declared = declared_by(ctx.method, ctx.params, connection.protocol_version)
-            if link is None or link.declared != declared:
-                self._link = Link(self._options, declared, self._tasks, connection=connection)
-                if link is not None:
-                    self._tasks.start_soon(link.retire)
-        if self._link is None:
+            state = (ctx.params or {}).get("requestState")
+            known = (one for one in self._links if one.declared == declared or one.holds(state))
+            link = next(known, None)
+            if link is None:
+                link = Link(self._options, declared, self._tasks, connection=connection)
+                if len(self._links) >= KEPT:
+                    self._tasks.start_soon(self._links.pop(0).retire)
+            else:
+                self._links.remove(link)
+            self._links.append(link)
+        if not self._links:
             raise MCPError(code=INVALID_REQUEST, message="Nobody has said hello yet.")
-        return self._link
+        return self._links[-1]
 
     def principal(self, _: Context) -> None:
         """Return None: nobody else can answer."""
 
     async def close(self) -> None:
-        """End the connection to the server behind."""
-        if self._link is not None:
-            await self._link.close()
+        """End the connections to the server behind."""
+        async with anyio.create_task_group() as tasks:
+            for link in self._links:
+                tasks.start_soon(link.close)

@@ -1,6 +1,7 @@
 """What whoever starts the proxy can choose."""
 
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from banking_server.chaining import DEFAULT_LIMIT
 from banking_server.proxy.consent import MakePolicy, consent_of
@@ -29,8 +30,9 @@ class Address:
 
     @property
     def name(self) -> str:
-        """The server's name in messages for people."""
-        return self.url
+        """The server's name in messages for people: nothing in it can be a secret."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 Server = Command | Address

@@ -191,32 +191,38 @@ class Parked(Running):
         self._scope = anyio.CancelScope()
         self._result: Json | None = None
         self._error: Exception | None = None
-        self.done = False
+        self._done = False
+        self._collected = anyio.Event()
 
     @property
     def can_be_asked(self) -> bool:
         """Whether the work still goes on, and can wait for an answer."""
-        return not self.done
+        return not self._done
 
     @property
-    def waits(self) -> bool:
-        """Whether the client has been told the questions, and has not come back yet."""
-        return self._channel is None and not self.done
+    def collected(self) -> bool:
+        """Whether the client has the result, or will never have one."""
+        return self._collected.is_set()
 
     async def work(self, do: Callable[[], Awaitable[Json]]) -> None:
-        """Do the work of the request, in a task of its own. Never raises."""
+        """Do the work of the request, in a task of its own, and keep its result. Never raises."""
         try:
             with self._scope:
                 self._result = await do()
         except Exception as error:
             self._error = error
         finally:
-            self.done = True
+            self._done = True
             self._news.set()
+        if not self._scope.cancelled_caught:
+            # Whoever was asked comes back for it, though the server did not wait for the answer.
+            with anyio.move_on_after(self._parked_for):
+                await self._collected.wait()
 
     def cancel(self) -> None:
         """Give the work up."""
         self._scope.cancel()
+        self._collected.set()
 
     async def next_round(self) -> Json:
         """Return the result, or the interim result that asks the client. Raises what `do` raised.
@@ -224,7 +230,7 @@ class Parked(Running):
         If the client goes away meanwhile, the work is given up.
         """
         try:
-            while not self.done and not self._to_hand_out():
+            while not self._done and not self._to_hand_out():
                 await self._news.wait()
                 self._news = anyio.Event()
         except BaseException:
@@ -232,8 +238,9 @@ class Parked(Running):
             raise
         finally:
             self._channel = None
-        if not self.done:
+        if not self._done:
             return self._interim()
+        self._collected.set()
         if self._error is not None:
             raise self._error
         if self._result is None:
@@ -242,12 +249,13 @@ class Parked(Running):
 
     def resume(self, ctx: Context, state: str, answers: Any) -> None:
         """Take the answers of a later round. Raises MCPError if the round is over already."""
-        if not self.waits or state != self._state():
+        if self._channel is not None or state != self._state():
             raise MCPError(
                 code=INVALID_PARAMS,
                 message="This question was answered before. Call again to be asked anew.",
             )
         self._attach(ctx)
+        self._round += 1
         self._scope.deadline = float("inf")
         answers = answers if isinstance(answers, Mapping) else {}
         for name, question in list(self._questions.items()):
@@ -281,7 +289,6 @@ class Parked(Running):
         return any(not question.handed_out for question in self._questions.values())
 
     def _interim(self) -> Json:
-        self._round += 1
         self._scope.deadline = anyio.current_time() + self._parked_for
         for question in self._questions.values():
             question.handed_out = True

@@ -1,5 +1,6 @@
 """One connection to the server behind the proxy: raw JSON both ways."""
 
+import logging
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -56,8 +57,13 @@ CANCEL_TIMEOUT: Final = 1.0
 LIST_PAGES: Final = 100
 """Pages of the tool list that are read at most for the headers of one call."""
 
+_HTTP_REFUSAL: Final = "Server returned an error response"
+"""What the SDK's transport says if an HTTP error has no JSON-RPC error in it."""
+
 _CLOSED: Final = ErrorData(code=CONNECTION_CLOSED, message="Connection closed")
 """What the dispatcher answers a request with whose connection has ended."""
+
+logger = logging.getLogger(__name__)
 
 _TIMEOUT: Final = httpx2.Timeout(30, read=None)
 _NOBODY: Final = {"name": "tool-chaining-proxy", "version": __version__}
@@ -87,12 +93,15 @@ class Upstream:
         self._under_way: set[anyio.CancelScope] = set()
         self._one_less = anyio.Event()
         self._news: deque[tuple[str, Json]] = deque()
+        self._noted = self._passed_on = 0
         self._more = anyio.Event()
         self._told = anyio.Event()
         self._connected = anyio.Event()
         self._closing = anyio.Event()
         self._ended = anyio.Event()
         self._failure: str | None = None
+        self._refusals: deque[str] = deque(maxlen=1)
+        """The HTTP status of the last response that was an error."""
         self.revision = ""
         """The protocol revision that was agreed on."""
         self.greeting: Json = {}
@@ -134,7 +143,10 @@ class Upstream:
     async def run(self) -> None:
         """Keep the connection, until the server ends it or `close` is called. Never raises."""
         try:
-            async with _streams(self._server) as (read, write), anyio.create_task_group() as tasks:
+            async with (
+                _streams(self._server, self._refusals) as (read, write),
+                anyio.create_task_group() as tasks,
+            ):
                 dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(read, write)
                 self._dispatcher = dispatcher
 
@@ -269,6 +281,10 @@ class Upstream:
         except MCPError as error:
             if error.error == _CLOSED:
                 raise self._gone() from None
+            if error.message == _HTTP_REFUSAL and self._refusals:
+                raise MCPError(
+                    code=error.code, message=f"{self._server.name} answered {self._refusals[-1]}."
+                ) from None
             if error.code == INVALID_REQUEST and error.message == "Session terminated":
                 # An HTTP server that forgot the session, as after its restart, did not act.
                 self._closing.set()
@@ -339,6 +355,7 @@ class Upstream:
     def _note(self, method: str, params: Mapping[str, Any] | None) -> bool:
         """Queue a notification, in the order in which they came."""
         self._news.append((method, dict(params or {})))
+        self._noted += 1
         self._more.set()
         return True
 
@@ -352,21 +369,25 @@ class Upstream:
             await self._more.wait()
             self._more = anyio.Event()
             while self._news:
-                method, params = self._news[0]
+                method, params = self._news.popleft()
                 try:
                     await self._peer.told(method, params)
-                finally:
-                    self._news.popleft()
-            self._told.set()
-            self._told = anyio.Event()
+                except Exception:
+                    # The client is gone, or what it was told is nonsense: that is no request's.
+                    logger.debug("dropped %s", method, exc_info=True)
+                self._passed_on += 1
+                self._told.set()
+                self._told = anyio.Event()
 
     async def _all_told(self) -> None:
-        while self._news and not self._ended.is_set():
+        """Wait until what the server said before now has been passed on."""
+        before = self._noted
+        while self._passed_on < before and not self._ended.is_set():
             await self._told.wait()
 
 
 @asynccontextmanager
-async def _streams(server: Server) -> AsyncIterator[tuple[Any, Any]]:
+async def _streams(server: Server, refusals: deque[str]) -> AsyncIterator[tuple[Any, Any]]:
     if isinstance(server, Command):
         command, *arguments = server.argv
         parameters = StdioServerParameters(command=command, args=arguments, env=server.environment)
@@ -374,7 +395,12 @@ async def _streams(server: Server) -> AsyncIterator[tuple[Any, Any]]:
             yield streams
     else:
         headers = {"Authorization": server.authorization} if server.authorization else {}
-        http = SteadyHttpClient(headers=headers, timeout=_TIMEOUT)
+
+        async def note(response: httpx2.Response) -> None:
+            if response.status_code >= 400:
+                refusals.append(f"HTTP {response.status_code} {response.reason_phrase}")
+
+        http = SteadyHttpClient(headers=headers, timeout=_TIMEOUT, event_hooks={"response": [note]})
         async with http, streamable_http_client(server.url, http_client=http) as streams:
             yield streams
 
