@@ -186,9 +186,10 @@ def pipe(
         client.open()
         yield client
     finally:
-        client.close()
+        code = client.close()
         assert process.stdout is not None
         assert process.stderr is not None
         errors = process.stderr.read()
         process.stderr.close()
         assert "Traceback" not in errors, errors
+        assert code == 0

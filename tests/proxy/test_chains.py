@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .pipe import CHAINING, JSON, NEW, OLD, PROXY, STRANGE, Pipe, Refused, pipe
+from .pipe import ANSWERS, CHAINING, JSON, NEW, OLD, PROXY, STRANGE, Pipe, Refused, pipe
 
 
 @pytest.fixture(scope="module", params=[OLD, NEW])
@@ -14,8 +14,11 @@ def client(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pipe]:
     """A client of either revision, and the proxy in front of the strange server."""
-    notes = tmp_path_factory.mktemp("strange") / "notes"
-    with pipe([*PROXY, "--", *STRANGE], request.param, STRANGE_NOTES=str(notes)) as one:
+    folder = tmp_path_factory.mktemp("strange")
+    notes, rules = folder / "notes", folder / "rules"
+    rules.write_text("ask destroy  # Who would not?\nallow *\n")
+    command = [*PROXY, "--consent", str(rules), "--", *STRANGE]
+    with pipe(command, request.param, STRANGE_NOTES=str(notes)) as one:
         one.notes = notes
         yield one
 
@@ -66,12 +69,22 @@ def test_a_chain_is_one_result_of_the_first_tool(client: Pipe) -> None:
     }
 
 
-def test_what_was_not_done_or_nobody_knows_is_said(client: Pipe) -> None:
+def test_a_step_is_taken_if_the_user_agrees(client: Pipe) -> None:
+    asked = len(client.params("elicitation/create"))
+    assert texts(client.call("first_destroys"))[:2] == ["One.", "All is gone."]
+    question = client.params("elicitation/create")[asked]["message"]
+    assert "destroy" in question
+    assert '{"what": "all"}' in question
+    client.answers["elicitation/create"] = {"action": "decline"}
     declined = client.call("first_destroys")
+    client.answers = dict(ANSWERS)
+    assert noted(client).count("destroy") == 1
     assert "That call was not made" in texts(declined)[1]
     assert followed(declined)["outcome"] == "declined"
     assert [one["fate"] for one in followed(declined)["followUps"]] == ["not_made"]
-    assert "destroy" not in noted(client)
+
+
+def test_a_step_that_brings_no_result_is_not_known_to_have_failed(client: Pipe) -> None:
     failed = client.call("first_fails_later")
     assert "whether it took effect is not known" in texts(failed)[1]
     assert followed(failed)["outcome"] == "failed"
@@ -142,33 +155,17 @@ def test_a_call_waits_for_its_user_so_long_and_not_longer(tmp_path: Path) -> Non
         with pytest.raises(Refused) as refused:
             client.ask("tools/call", {"name": "form", **client.answering(interim)})
         assert "expired" in refused.value.error["message"]
+        # Without rules, nothing is followed that may destroy something.
+        assert followed(client.call("first_destroys"))["outcome"] == "declined"
         # And what only a host would see that looks at nothing else is words here.
         assert not any("outputSchema" in tool for tool in client.ask("tools/list")["tools"])
         chain = client.call("first")
         assert "structuredContent" not in chain
         assert texts(chain)[:2] == ["One.", "Two."]
         assert texts(client.call("strict")) == ['{"of": "strict"}']
+        # Whoever cannot be asked is not asked.
+        client.capabilities = {}
+        with pytest.raises(Refused) as refused:
+            client.call("form")
+        assert refused.value.error["message"] == "Elicitation not supported"
     assert not notes.read_text().count("form answered")
-
-
-@pytest.mark.parametrize("revision", [OLD, NEW])
-def test_consent_is_asked_for(revision: str, tmp_path: Path) -> None:
-    notes = tmp_path / "notes"
-    command = [*PROXY, "--consent", "ask", "--", *STRANGE]
-    with pipe(command, revision, STRANGE_NOTES=str(notes)) as client:
-        result = client.call("first_destroys")
-        assert texts(result)[:2] == ["One.", "All is gone."]
-        (asked,) = client.params("elicitation/create")
-        assert "destroy" in asked["message"]
-        assert '{"what": "all"}' in asked["message"]
-        client.answers["elicitation/create"] = {"action": "decline"}
-        result = client.call("first_destroys")
-        assert followed(result)["outcome"] == "declined"
-    assert notes.read_text().splitlines().count("destroy") == 1
-    if revision == OLD:
-        with pipe(command, revision, {}, STRANGE_NOTES=str(notes)) as client:
-            assert followed(client.call("first_destroys"))["outcome"] == "declined"
-            with pytest.raises(Refused) as refused:
-                client.call("form")
-            assert refused.value.error["message"] == "Elicitation not supported"
-            assert client.heard == []

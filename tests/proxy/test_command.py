@@ -2,18 +2,19 @@
 
 import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.session import ElicitationFnT
+from typer.testing import CliRunner
 
-from ..kit.bank import Customer, World
-from ..kit.command import ANY_SERVER, PATIENCE, command, environment
-from ..kit.servers import free_port, http_server
+from banking_server.proxy.cli import app
+
+from ..kit.bank import Customer, World, structured, words
+from ..kit.command import ANY_SERVER, command, environment
+from ..kit.servers import http_server
 from .pipe import CHAINING, NEW, OLD, PROXY, STRANGE, Refused, pipe
 
 pytestmark = pytest.mark.anyio
@@ -21,10 +22,8 @@ pytestmark = pytest.mark.anyio
 
 def refused(*arguments: str) -> str:
     """Return the one line with which the command refuses to start."""
-    ended = subprocess.run(
-        [*PROXY, *arguments], capture_output=True, text=True, timeout=PATIENCE, env=environment()
-    )
-    assert (ended.returncode, ended.stdout) == (2, "")
+    ended = CliRunner().invoke(app, arguments)
+    assert (ended.exit_code, ended.stdout) == (2, "")
     assert ended.stderr.count("\n") == 1, ended.stderr
     return ended.stderr
 
@@ -36,51 +35,44 @@ def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
     assert "--consent" in refused("--consent", str(tmp_path / "missing"), "--", "true")
 
 
-@pytest.mark.parametrize("revision", [OLD, NEW])
-def test_a_server_that_cannot_be_reached_is_one_line(revision: str, tmp_path: Path) -> None:
-    nowhere = f"http://127.0.0.1:{free_port()}/mcp"
-    for behind, words in (
-        (["--", str(tmp_path / "missing")], "there is no such command"),
-        (["--", sys.executable, "-c", "pass"], "it ended before it answered"),
-        (["--url", nowhere], "connect"),
-    ):
-        with pytest.raises(Refused) as error, pipe([*PROXY, *behind], revision):
-            raise AssertionError("nobody can have answered")
-        message = error.value.error["message"]
-        assert message.startswith(f"Cannot talk to {behind[1]}: ")
-        assert "\n" not in message
-        assert words in message.lower()
+@pytest.mark.parametrize(
+    ("revision", "behind", "words"),
+    [
+        (OLD, ["--", "./missing"], "there is no such command"),
+        (NEW, ["--", "true"], "it ended before it answered"),
+        (NEW, ["--url", "http://u:secret@127.0.0.1:1/mcp?key=secret"], "connect"),
+    ],
+)
+def test_a_server_that_cannot_be_reached_is_one_line(
+    revision: str, behind: list[str], words: str
+) -> None:
+    with pytest.raises(Refused) as error, pipe([*PROXY, *behind], revision):
+        raise AssertionError("nobody can have answered")
+    message = error.value.error["message"]
+    assert message.startswith("Cannot talk to ")
+    assert words in message.lower()
+    assert "\n" not in message
+    assert "secret" not in message
 
 
-@pytest.mark.parametrize("how", ["end", signal.SIGINT, signal.SIGTERM])
-def test_the_server_behind_ends_with_the_proxy(how: Any) -> None:
-    with pipe([*PROXY, "--", *STRANGE], OLD) as client:
-        behind = client.call("who")["structuredContent"]["pid"]
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_the_server_behind_ends_with_the_proxy(how: signal.Signals) -> None:
+    variables = {"STRANGE_SETTING": "mine", "TOOL_CHAINING_PROXY_TOKEN": "secret"}
+    with pipe([*PROXY, "--", *STRANGE], OLD, **variables) as client:
+        behind = client.call("who")["structuredContent"]
+        # It is told the environment, but not the token.
+        assert (behind["environment"], behind["secret"]) == ("mine", None)
         slow = client.begin("tools/call", {"name": "slow", "arguments": {"text": "s"}})
-        if how != "end":
-            client.process.send_signal(how)
-        assert client.close() == 0
+        client.process.send_signal(how)
         with pytest.raises(Refused):
             client.reply(slow)
     with pytest.raises(ProcessLookupError):
-        os.kill(behind, 0)
+        os.kill(behind["pid"], 0)
 
 
-def test_the_server_behind_is_told_the_environment_and_not_the_token() -> None:
-    variables = {"STRANGE_SETTING": "mine", "TOOL_CHAINING_PROXY_TOKEN": "secret"}
-    with pipe([*PROXY, "--", *STRANGE], OLD, **variables) as client:
-        told = client.call("who")["structuredContent"]
-    assert (told["environment"], told["secret"]) == ("mine", None)
-
-
-def test_a_server_that_does_not_advertise_is_followed_only_if_told_so() -> None:
-    unadvertised = [sys.executable, str(ANY_SERVER), "--unadvertised"]
-    with pipe([*PROXY, "--limit", "3", "--", *unadvertised], NEW) as client:
-        result = client.call("count")
-        assert result["_meta"][CHAINING]["outcome"] == "declined"
-    with pipe(
-        [*PROXY, "--limit", "3", "--follow-unadvertised", "--", *unadvertised], NEW
-    ) as client:
+def test_a_server_that_does_not_advertise_is_followed_if_told_so() -> None:
+    behind = [sys.executable, str(ANY_SERVER), "--unadvertised"]
+    with pipe([*PROXY, "--limit", "3", "--follow-unadvertised", "--", *behind], NEW) as client:
         told = client.call("count")["_meta"][CHAINING]
         assert told["outcome"] == "limit_reached"
         assert [one["fate"] for one in told["followUps"]] == ["made", "made", "not_made"]
@@ -97,37 +89,29 @@ def proxied(*arguments: str, mode: str, answer: ElicitationFnT, **variables: str
 LOCKED = {"fromAccountId": "acc_checking_001", "toAccountId": "acc_savings_001", "amount": 250}
 
 
-@pytest.mark.parametrize("over", ["stdio", "http"])
-async def test_the_story_of_the_locked_account(
-    over: str, mode: str, world: World, tmp_path: Path
-) -> None:
+async def test_the_story_of_the_locked_account(mode: str, world: World) -> None:
+    bank = command("--database", str(world.location), "--customer", "CUST001")
+    await the_story(world, mode, "--", *bank)
+
+
+async def test_the_story_over_http(world: World, tmp_path: Path) -> None:
+    with http_server(tmp_path, BANKING_DATABASE=str(world.location)) as server:
+        token = server.token()
+        await the_story(world, "auto", "--url", server.url, TOOL_CHAINING_PROXY_TOKEN=token)
+
+
+async def the_story(world: World, mode: str, *behind: str, **variables: str) -> None:
     user = Customer(mode)
     user.answers.append(lambda asked: {next(iter(asked.schema["properties"])): "callback"})
-    bank = ["--", *command("--database", str(world.location), "--customer", "CUST001")]
-    if over == "http":
-        with http_server(tmp_path, BANKING_DATABASE=str(world.location)) as server:
-            token = server.token()
-            client = proxied(
-                "--url",
-                server.url,
-                mode=mode,
-                answer=user.on_question,
-                TOOL_CHAINING_PROXY_TOKEN=token,
-            )
-            async with client:
-                result = await client.call_tool("prepare_money_transfer", LOCKED)
-    else:
-        async with proxied(*bank, mode=mode, answer=user.on_question) as client:
-            result = await client.call_tool("prepare_money_transfer", LOCKED)
-    texts = [block.text for block in result.content]
-    assert "is currently locked" in texts[0]
-    assert result.structured_content["status"] == "account_locked"
+    async with proxied(*behind, mode=mode, answer=user.on_question, **variables) as client:
+        result = await client.call_tool("prepare_money_transfer", LOCKED)
+    assert "is currently locked" in words(result)
+    assert structured(result)["status"] == "account_locked"
+    assert "How would you like to be connected?" in user.asked[0].message
     assert result.meta is not None
     assert "nextTool" not in result.meta
-    if (over, mode) != ("http", "legacy"):
-        # There the bank had no way to ask, and took the handoff down all the same.
-        assert "How would you like to be connected?" in user.asked[0].message
     first, second = world.events()[-2:]
     assert (first["tool"], second["tool"]) == ("prepare_money_transfer", "request_agent_handoff")
     assert second["outcome"] == "handoff_opened"
+    assert second["chain_previous_tool"] == "prepare_money_transfer"
     assert first["chain_id"] == second["chain_id"] == result.meta[CHAINING]["chainId"]
