@@ -33,6 +33,9 @@ from banking_server.bank.models import (
 )
 from banking_server.bank.money import InvalidAmount, format_money, to_decimal, to_minor
 
+Codes = Literal["result", "desk"]
+"""Where a customer gets the code that confirms a transfer."""
+
 
 @dataclass(frozen=True)
 class Rules:
@@ -48,6 +51,9 @@ class Rules:
     """How long a prepared transfer waits when a manager has to approve it first."""
     max_wrong_codes: int = 5
     """Wrong confirmation codes after which the transfer is voided."""
+    codes: Codes = "result"
+    """Whether the code is in the result of the call that prepares a transfer, where a model may
+    read it, or is given out by the bank's desk alone."""
     branch_opens: time = time(8)
     """Opening time, UTC, Monday to Friday; inclusive."""
     branch_closes: time = time(18)

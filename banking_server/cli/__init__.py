@@ -5,7 +5,7 @@ One module for each kind of command:
 - `serve`: serve MCP, over stdio or HTTP;
 - `client`: be a client of any server: `call`, `chat`, and `demo`, whose story is in `demo`;
 - `compare`: measure the ways to chain tools; `benchmark`: measure the server;
-- `desks`: the bank's own side: handoffs, approvals, the audit trail, settlement;
+- `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement;
 - `database`: the database itself;
 - `setup`: tokens for a trial.
 """
@@ -22,7 +22,7 @@ from banking_server.cli.benchmark import benchmark
 from banking_server.cli.client import call, chat, demo
 from banking_server.cli.compare import compare
 from banking_server.cli.database import database_app
-from banking_server.cli.desks import approvals_app, audit_app, handoffs_app, settle
+from banking_server.cli.desks import approvals_app, audit_app, codes, handoffs_app, settle
 from banking_server.cli.messages import for_people
 from banking_server.cli.options import CustomerOption, DatabaseOption
 from banking_server.cli.serve import serve, serve_stdio
@@ -34,7 +34,7 @@ app = typer.Typer(
     help="A personal bank as an MCP server whose tools say which tool comes next. Without a "
     "command it serves MCP over standard input and output, as hosts expect.",
 )
-for command in (serve, demo, call, chat, compare, benchmark, settle, token):
+for command in (serve, demo, call, chat, compare, benchmark, codes, settle, token):
     app.command()(command)
 app.add_typer(handoffs_app, name="handoffs")
 app.add_typer(approvals_app, name="approvals")

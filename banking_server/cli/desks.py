@@ -1,4 +1,5 @@
-"""The bank's own side: the agent's and the manager's desk, the audit trail, settlement."""
+"""The bank's own side: the desks that agents, managers and customers turn to, the audit trail,
+settlement."""
 
 import sys
 from datetime import date
@@ -21,6 +22,7 @@ approvals_app = typer.Typer(help="The manager's desk: transfers that wait for ap
 audit_app = typer.Typer(help="The audit trail.")
 
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="The approval's id.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on each line.")]
 ManagerOption = Annotated[str, typer.Option(help="The manager who decides.")]
 
 
@@ -109,15 +111,50 @@ def _decide(settings: "Settings", approval_id: str, manager: str, *, granted: bo
     show_approval(console(sys.stdout), done(outcome, "approval"))
 
 
+def codes(
+    ctx: typer.Context,
+    customer: Annotated[
+        str | None, typer.Option(help="Only this customer's codes. Default: everybody's.")
+    ] = None,
+    as_json: JsonOption = False,
+    database: DatabaseOption = None,
+) -> None:
+    """List the confirmation codes of the transfers that wait to be confirmed.
+
+    The bank's second channel: whoever can run it can confirm, so it is for the bank and not for the
+    host that the model runs in.
+    """
+    from banking_server.bank.accounts import list_customers
+    from banking_server.bank.transfers import PendingCode, list_codes
+    from banking_server.cli.listings import code_as_json, show_codes
+    from banking_server.host.printing import console
+    from banking_server.server.build import utc_now
+    from banking_server.server.tokens import load_keys
+
+    settings = settings_of(ctx, database=database)
+
+    async def read(bank: "Bank") -> "list[PendingCode]":
+        # A secret that no server has would give codes that none takes.
+        key = load_keys(settings, may_make=False).confirmation_codes
+        if customer is not None and customer not in await list_customers(bank):
+            raise unknown_customer(customer)
+        return await list_codes(bank, key, utc_now(), customer)
+
+    waiting = at_the_bank(settings, read)
+    if as_json:
+        for each in waiting:
+            print(code_as_json(each))
+    else:
+        show_codes(console(sys.stdout), waiting)
+
+
 @audit_app.callback(invoke_without_command=True)
 def audit(
     ctx: typer.Context,
     customer: Annotated[
         str | None, typer.Option(help="Only this customer's calls. Default: everybody's.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object on each line.")
-    ] = False,
+    as_json: JsonOption = False,
     database: DatabaseOption = None,
 ) -> None:
     """Print the audit trail, oldest first."""

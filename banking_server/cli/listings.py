@@ -10,7 +10,7 @@ from banking_server.bank.approvals import ApprovalView, OpenApproval
 from banking_server.bank.handoffs import HandoffView
 from banking_server.bank.models import AuditEvent
 from banking_server.bank.money import format_money
-from banking_server.bank.transfers import TransferView
+from banking_server.bank.transfers import PendingCode, TransferView
 from banking_server.host.printing import say
 
 _WISHES = {"realtime": "wants to speak to an agent now", "callback": "wants to be called back"}
@@ -44,6 +44,29 @@ def show_approval(out: Console, approval: ApprovalView) -> None:
     by = f"; {approval.status} by {approval.decided_by}" if approval.decided_by else ""
     say(out, f"{approval.customer_id}, asked on {_time(approval.created_at)}{by}", indent=2)
     say(out, approval.reason, indent=2)
+
+
+def show_codes(out: Console, waiting: Sequence[PendingCode]) -> None:
+    """Print the codes of the transfers that wait to be confirmed."""
+    if not waiting:
+        say(out, "No transfer is waiting to be confirmed.")
+    for each in waiting:
+        say(out, f"{each.transfer.transfer_id}  {each.code}", style="bold")
+        first = ", after a manager has approved it" if each.needs_manager else ""
+        say(out, f"{each.customer_id}, until {_time(each.transfer.expires_at)}{first}", indent=2)
+        say(out, _transfer(each.transfer), indent=2)
+
+
+def code_as_json(pending: PendingCode) -> str:
+    """Return a transfer's code as one line of JSON."""
+    members = {
+        "transferId": pending.transfer.transfer_id,
+        "customerId": pending.customer_id,
+        "code": pending.code,
+        "expiresAt": pending.transfer.expires_at.isoformat(),
+        "needsManager": pending.needs_manager,
+    }
+    return json.dumps(members)
 
 
 def show_settled(out: Console, transfers: Sequence[TransferView]) -> None:

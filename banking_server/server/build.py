@@ -60,7 +60,7 @@ LAST_WORDS_SECONDS: Final = 0.5
 _INSTRUCTIONS = """\
 A personal bank. Start with list_accounts for the ids that the other tools take. A transfer has two
 steps: prepare_money_transfer reserves the money, and confirm_or_cancel_money_transfer posts it once
-the customer agrees. Never make up a confirmation code: only the customer has it.
+the customer agrees. Never make up a confirmation code, and use one only if the customer says so.
 A result whose _meta.nextTool names a tool says what has to happen next: call that tool with exactly
 those arguments, unless your client already did, in which case its result is there too."""
 

@@ -23,7 +23,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from banking_server.bank.location import Location, in_full, read_location
 from banking_server.bank.money import to_decimal, to_minor
-from banking_server.bank.rules import Rules
+from banking_server.bank.rules import Codes, Rules
 
 PREFIX: Final = "BANKING_"
 
@@ -130,6 +130,13 @@ class Settings(BaseSettings):
         description="Wrong confirmation codes of one customer within an hour, whatever the "
         "transfer, after which no code is taken.",
     )
+    codes: Codes = Field(
+        default=_RULES.codes,
+        description="Where a customer gets the code that confirms a transfer. `result`: in the "
+        "result of the call that prepares it, which most hosts show to the model too, so that the "
+        "model can confirm. `desk`: in no result, but from the bank's desk (`banking-server "
+        "codes`); to be preferred wherever a model is in the loop.",
+    )
     branch_opens: time = Field(
         default=_RULES.branch_opens, description="When the branch opens, Monday to Friday, in UTC."
     )
@@ -231,6 +238,7 @@ class Settings(BaseSettings):
             max_pending_transfers=self.max_pending_transfers,
             max_open_handoffs=self.max_open_handoffs,
             max_wrong_codes_an_hour=self.max_wrong_codes_an_hour,
+            codes=self.codes,
             branch_opens=self.branch_opens,
             branch_closes=self.branch_closes,
         )

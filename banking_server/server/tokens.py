@@ -58,10 +58,10 @@ class Keys:
         return cls(key("tokens"), key("confirmation codes"), key("request state"))
 
 
-def load_keys(settings: Settings) -> Keys:
+def load_keys(settings: Settings, *, may_make: bool = True) -> Keys:
     """Return the keys of `BANKING_SECRET`, or of the secret file, which is made if need be.
 
-    Raises `SecretUnavailable`.
+    Unless `may_make`, the file has to be there. Raises `SecretUnavailable`.
     """
     if settings.secret is not None:
         return Keys.derive(settings.secret.get_secret_value().encode())
@@ -73,7 +73,7 @@ def load_keys(settings: Settings) -> Keys:
         )
     try:
         # A new one for a database that others serve would make its tokens and codes worthless.
-        if isinstance(settings.database, Path) and not path.exists():
+        if may_make and isinstance(settings.database, Path) and not path.exists():
             _make_secret_file(path)
         return Keys.derive(_read_secret_file(path))
     except OSError as error:

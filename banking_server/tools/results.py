@@ -115,8 +115,8 @@ def result(
     """Return the result of a call: what the user is told, as text and in the structured content.
 
     `audience` is the text's; without one it is for everybody. `more` is content that stands in text
-    alone: what is for the model, and what no model may see. `then` is the tool that must be called
-    next, if there is one.
+    alone: what is for the model only, or for the user only, though hosts need not heed that. `then`
+    is the tool that must be called next, if there is one.
     """
     return CallToolResult(
         content=[text(message, audience), *more],

@@ -13,10 +13,10 @@ from banking_server.bank.handoffs import find_open_handoff, list_open_handoffs, 
 from banking_server.bank.statement import get_statement
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Statement
-from banking_server.bank.transfers import cancel_transfer, settle
+from banking_server.bank.transfers import cancel_transfer, list_codes, settle
 
 from ..kit.words import EVERYDAY, LOCKED, SAVINGS, wrong
-from .support import DAY, NOW, call, confirm, prepare, prepared
+from .support import CODE_KEY, DAY, NOW, call, confirm, prepare, prepared
 
 pytestmark = [pytest.mark.anyio, pytest.mark.only_on("sqlite")]
 
@@ -37,6 +37,8 @@ async def a_day(bank: Bank) -> None:
     three = await prepared(bank, "3.00")
     await cancel_transfer(bank, call(), three.transfer.transfer_id)
     await prepared(bank, "4.00")
+    await list_codes(bank, CODE_KEY, NOW)
+    await list_codes(bank, CODE_KEY, NOW, "CUST001")
     await settle(bank, as_of=(NOW + DAY).date(), now=NOW + DAY)
     await open_handoff(bank, call(), reason="Lost card", choice=None)
     await find_open_handoff(bank, "CUST001", "Lost card")

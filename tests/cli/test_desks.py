@@ -1,6 +1,7 @@
 """The bank's own desks, the audit trail and settlement."""
 
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -53,6 +54,34 @@ def test_the_managers_desk(cli: Cli, database: Path, decision: str, status: str)
     other = "refuse" if decision == "grant" else "grant"
     one_line(cli("approvals", other, approval, "--manager", "Grace"))
     assert "'ap_none'" in one_line(cli("approvals", decision, "ap_none", "--manager", "Grace"))
+
+
+def test_the_codes_of_what_waits_to_be_confirmed(
+    cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BANKING_CODES", "desk")
+    assert cli("codes").out == "No transfer is waiting to be confirmed.\n"
+    assert cli("codes", "--json").out == ""
+    at_the_bank(database, wait_for_a_manager)
+    listed = cli("codes")
+    assert listed.code == 0
+    first, until, what = listed.out.splitlines()
+    assert re.fullmatch(r"tr_[0-9a-f]{16}  \d{6}", first)
+    assert re.fullmatch(r"  CUST001, until .* UTC, after a manager has approved it", until)
+    assert "12,000.00 USD from High Yield Savings to Everyday Checking" in what
+    (each,) = [json.loads(line) for line in cli("codes", "--json").out.splitlines()]
+    assert f"{each['transferId']}  {each['code']}" == first
+    assert (each["customerId"], each["needsManager"]) == ("CUST001", True)
+    assert cli("codes", "--customer", "CUST001").out == listed.out
+    assert cli("codes", "--customer", "CUST002").out.startswith("No transfer")
+    assert "'CUST999'" in one_line(cli("codes", "--customer", "CUST999"))
+
+
+def test_codes_are_of_the_servers_secret_or_none(cli: Cli, database: Path) -> None:
+    secret = database.with_name("bank.db.secret")
+    secret.unlink()
+    assert "bank.db.secret cannot be used" in one_line(cli("codes"))
+    assert not secret.exists()
 
 
 def test_the_audit_trail(cli: Cli, database: Path) -> None:

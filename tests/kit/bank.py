@@ -18,6 +18,7 @@ from sqlalchemy.engine import URL
 from banking_server.bank import opening
 from banking_server.bank.approvals import decide_approval
 from banking_server.bank.location import Location
+from banking_server.bank.rules import Codes
 from banking_server.bank.storage import Bank
 from banking_server.packaged import demo_data
 from banking_server.server.build import build_server
@@ -150,9 +151,11 @@ class World:
     def __init__(self, location: Location) -> None:
         self.location = location
         self.clock = Clock()
+        self.codes: Codes = "result"
 
     def server(self, customer: str = "CUST001") -> MCPServer[Any]:
-        return build_server(settings(self.location), customer=customer, clock=self.clock)
+        chosen = settings(self.location).model_copy(update={"codes": self.codes})
+        return build_server(chosen, customer=customer, clock=self.clock)
 
     @asynccontextmanager
     async def customer(

@@ -25,6 +25,7 @@ from banking_server.server.settings import PREFIX, Settings, SettingsError, load
         ("BRANCH_OPENS", "18:00", "earlier than BANKING_BRANCH_CLOSES"),
         ("RESOURCE_URL", "ftp://bank.example/mcp", "http or https"),
         ("RESOURCE_URL", "https://bank.example/mcp#here", "without a fragment"),
+        ("CODES", "nowhere", "'result' or 'desk', not 'nowhere'"),
         ("LOG_LEVEL", "LOUD", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
         ("TOKEN_LIFETIME", "0", "greater than or equal to 1"),
         ("DATABASE", "~nobody-of-that-name/bank.db", "home directory"),

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -9,6 +10,8 @@ import pytest
 from mcp.types import CallToolResult, InputRequiredResult
 
 from banking_server.bank.rules import Rules
+from banking_server.bank.transfers import list_codes
+from banking_server.server.tokens import load_keys
 from banking_server.tools.transfers import confirm_or_cancel_money_transfer
 
 from ..kit.bank import (
@@ -20,7 +23,9 @@ from ..kit.bank import (
     facts,
     next_tool,
     one_round,
+    open_bank,
     refused,
+    settings,
     structured,
     words,
 )
@@ -105,6 +110,60 @@ async def test_the_code_is_in_no_log_and_no_audit_trail(
         assert not re.search(rf"\b{secret}\b", trail)
         assert not re.search(rf"\b{secret}\b", logged)
     assert not re.search(rf"\b{code}\b", str(world.stored()))
+
+
+async def test_a_code_that_is_given_is_said_to_reach_a_model(world: World) -> None:
+    async with world.customer() as customer:
+        prepared = await customer.prepare()
+        assert "a model too, can confirm with it" in words(prepared, "user")
+        tools = {tool.name: tool for tool in (await customer.client.list_tools()).tools}
+    assert "whoever reads it could confirm" in (tools[PREPARE].description or "")
+
+
+async def test_a_code_at_the_desk_is_in_no_result(
+    world: World, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    world.codes = "desk"
+    async with world.customer(mode=mode) as customer:
+        said = [
+            prepared := await customer.prepare(),
+            await customer.prepare(),
+            await customer.prepare(fromAccountId=SAVINGS, toAccountId=EVERYDAY, amount=15_000),
+            missing := await customer.confirm(structured(prepared)["transferId"]),
+        ]
+        assert structured(missing)["status"] == "confirmation_needed"
+        for result in (prepared, missing):
+            assert "the customer gets that from the bank's desk" in words(result)
+        bank = await open_bank(world.location, world.clock())
+        try:
+            key = load_keys(settings(Path())).confirmation_codes
+            listed = await list_codes(bank, key, world.clock())
+        finally:
+            await bank.close()
+        codes = {each.transfer.transfer_id: each.code for each in listed}
+        assert len(codes) == 2
+        transfer_id = structured(prepared)["transferId"]
+        code = codes[transfer_id]
+        said.append(await customer.confirm(transfer_id, confirmationCode=wrong(code)))
+        refused(said[-1], "confirmationCode")
+        said.append(await customer.confirm(transfer_id, confirmationCode=code))
+        assert structured(said[-1])["status"] == "posted"
+        said.append(await customer.prepare())
+        resources = [
+            str(await customer.client.read_resource(each.uri))
+            for each in (await customer.client.list_resources()).resources
+        ]
+    ours = [record for record in caplog.records if record.name.startswith("banking_server")]
+    everywhere = [
+        *map(everything, said),
+        *resources,
+        *(record.getMessage() for record in ours),
+        str(world.sql("SELECT * FROM audit_event")),
+        str(world.stored()),
+    ]
+    for code in codes.values():
+        assert not re.search(rf"\b{code}\b", "\n".join(everywhere))
 
 
 async def test_the_same_prepare_again_is_the_same_transfer(world: World, mode: str) -> None:
@@ -415,6 +474,23 @@ async def test_a_yes_does_not_save_a_wrong_code(world: World) -> None:
         transfer_id, code = await prepared(customer)
         result = await customer.confirm(transfer_id, confirmationCode=wrong(code))
         refused(result, "confirmationCode")
+    assert status_of(world, transfer_id) == "pending"
+
+
+async def test_who_could_be_asked_is_not_confirmed_by_code_alone(
+    world: World, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even if there was nothing to confirm when it was time to ask: a manager was faster."""
+
+    async def not_yet(*_: Any) -> None:
+        return None
+
+    async with world.customer(mode=mode, can_be_asked=True) as customer:
+        transfer_id, code = await prepared(customer)
+        with monkeypatch.context() as patch:
+            patch.setattr("banking_server.bank.transfers.find_confirmable", not_yet)
+            result = await customer.confirm(transfer_id, confirmationCode=code)
+    assert structured(result)["status"] == "confirmation_needed"
     assert status_of(world, transfer_id) == "pending"
 
 

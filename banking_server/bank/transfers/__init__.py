@@ -5,12 +5,14 @@ Time lets expire what nobody confirms.
 Each function runs in one write transaction, with its audit event, and returns an outcome: one small
 type for each thing that can happen (`outcomes`). What is decided stands in `bank/rules.py`;
 `prepare`, `confirm`, `cancel` and `settle` load what the decision needs, and do what it says.
-`records` reads and writes the transfer itself; `codes` are the confirmation codes.
+`records` reads and writes the transfer itself; `codes` are the confirmation codes, and `desk` lists
+them for the bank's own side.
 """
 
 from banking_server.bank.transfers.cancel import cancel_transfer
 from banking_server.bank.transfers.codes import confirmation_code
 from banking_server.bank.transfers.confirm import confirm_transfer
+from banking_server.bank.transfers.desk import PendingCode, list_codes
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
     ApprovalOutstanding,
@@ -52,6 +54,7 @@ __all__ = [
     "Expired",
     "OverThreshold",
     "Parties",
+    "PendingCode",
     "Posted",
     "Preparation",
     "Prepared",
@@ -67,6 +70,7 @@ __all__ = [
     "confirmation_code",
     "expire_if_due",
     "find_confirmable",
+    "list_codes",
     "prepare_transfer",
     "read_parties",
     "record_locked_attempt",

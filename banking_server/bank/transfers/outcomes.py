@@ -80,11 +80,12 @@ class _AboutTransfer:
 
 @dataclass(frozen=True)
 class Prepared(_AboutTransfer):
-    """Pending, its funds reserved. `code` is for the customer's eyes only."""
+    """Pending, its funds reserved. `code` confirms it where the customer cannot be asked."""
 
     recorded_as: ClassVar[str] = "prepared"
 
-    code: str
+    code: str | None
+    """None where the bank's desk gives it out."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ class OverThreshold(_AboutTransfer):
 
     recorded_as: ClassVar[str] = "over_threshold"
 
-    code: str
+    code: str | None
+    """None where the bank's desk gives it out."""
 
 
 @dataclass(frozen=True)

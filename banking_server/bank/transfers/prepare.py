@@ -121,7 +121,9 @@ async def prepare_transfer(
         outcome = OverThreshold if waits_for_manager(transfer) else Prepared
         return outcome(
             view_transfer(transfer, Parties(from_account, to_account), call.at),
-            confirmation_code(bank.code_key, transfer.transfer_id),
+            None
+            if bank.rules.codes == "desk"
+            else confirmation_code(bank.code_key, transfer.transfer_id),
         )
 
     return await in_one_transaction(bank, call, rule)

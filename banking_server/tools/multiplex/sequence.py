@@ -219,7 +219,7 @@ class Steps:
             block.model_dump(mode="json", by_alias=True, exclude_none=True)
             for block in result.content
         ]
-        # What is for the user alone is kept from every model, as a confirmation code is.
+        # What is for the user alone, as a confirmation code, is kept from whoever infers arguments.
         self.progress.shown += [item for item in content if for_user_alone(item)]
         return StepResult(
             id=step.id,
@@ -323,7 +323,7 @@ def _unrun(
 
 
 def _request(step: StepRequest) -> dict[str, Any]:
-    """Return a request as a model may see it: without what only the customer knows."""
+    """Return a request as a model may see it: without what confirms for the customer."""
     arguments = {
         name: value for name, value in step.params.arguments.items() if name not in SECRET_ARGUMENTS
     }

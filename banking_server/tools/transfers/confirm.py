@@ -1,5 +1,6 @@
 """Confirming or cancelling a transfer: asks for the customer's yes, and says what came of it."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
@@ -32,6 +33,7 @@ from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import refusal_of, refuse, result
 from banking_server.tools.scopes import TRANSFER_SCOPE
 from banking_server.tools.transfers.words import (
+    DESK_HAS_CODE,
     TransferOut,
     describing,
     locked,
@@ -41,8 +43,11 @@ from banking_server.tools.transfers.words import (
 )
 
 
+@dataclass(frozen=True)
 class NotAsked:
     """There is nothing to confirm, or this client cannot be asked."""
+
+    can_be_asked: bool
 
 
 async def ask_to_confirm(
@@ -51,10 +56,10 @@ async def ask_to_confirm(
     """Ask the customer to confirm, if there is something to confirm and they can be asked."""
     bank, call = current_call()
     if action != "confirm" or not can_ask(ctx):
-        return NotAsked()
+        return NotAsked(can_be_asked=False)
     transfer = await bank_transfers.find_confirmable(bank, call.customer_id, transferId, call.at)
     if transfer is None:
-        return NotAsked()
+        return NotAsked(can_be_asked=True)
     return Elicit(f"{summary(transfer)}: confirm it?", Agreement)
 
 
@@ -62,7 +67,7 @@ def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[s
     """Say so if there is nothing to confirm, or this client cannot be asked."""
     if arguments.get("action") == "confirm" and can_ask(ctx):
         return None
-    return {"agreement": NotAsked()}
+    return {"agreement": NotAsked(can_be_asked=False)}
 
 
 @bank_tool(
@@ -82,14 +87,15 @@ async def confirm_or_cancel_money_transfer(
     confirmationCode: Annotated[
         str | None,
         Field(
-            description="The six digits that the customer was shown. Never guess it: needed only "
-            "where the customer cannot be asked directly."
+            description="The six digits of the transfer's confirmation code. Never guess it, and "
+            "give it only if the customer says so: needed only where they cannot be asked directly."
         ),
     ] = None,
 ) -> Annotated[CallToolResult, TransferOut]:
     """Confirm or cancel a prepared transfer. Confirming moves the money (or schedules it) and
-    takes the customer's own yes, or the code they were shown; {wrong_codes} wrong codes void the
-    transfer. Repeating a confirmation never moves the money twice."""
+    takes the customer's own yes or, only where they cannot be asked for it, the transfer's
+    confirmation code; {wrong_codes} wrong codes void the transfer. Repeating a confirmation never
+    moves the money twice."""
     bank, call = current_call()
     if action == "cancel":
         cancelled = await bank_transfers.cancel_transfer(bank, call, transferId)
@@ -103,8 +109,11 @@ async def confirm_or_cancel_money_transfer(
     if asked and not agreed:
         words = "The customer did not confirm the transfer. It stays as it is until it expires."
         return result(words, TransferOut(status="declined", transfer_id=transferId))
+    # What could not be confirmed a moment ago may be now. Who can be asked is asked then, whatever
+    # code they have.
+    code = None if isinstance(said, NotAsked) and said.can_be_asked else confirmationCode
     outcome = await bank_transfers.confirm_transfer(
-        bank, call, transferId, customer_agreed=agreed, code=confirmationCode
+        bank, call, transferId, customer_agreed=agreed, code=code
     )
     return _confirmed(outcome, bank.rules)
 
@@ -120,8 +129,10 @@ def _confirmed(outcome: Confirmation, rules: Rules) -> CallToolResult:
         case CodeMissing(transfer=transfer):
             words = (
                 f"{summary(transfer)} needs the customer's confirmation: ask them for the "
-                "six-digit code they were shown, and call again with it as confirmationCode."
+                "six-digit code, and call again with it as confirmationCode."
             )
+            if rules.codes == "desk":
+                words += f" {DESK_HAS_CODE}"
             content = transfer_content(transfer, "confirmation_needed")
             return result(words, content, then=next_step(outcome))
         case AccountLocked():

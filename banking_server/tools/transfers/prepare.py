@@ -28,6 +28,7 @@ from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import refusal_of, refuse, result, text
 from banking_server.tools.scopes import TRANSFER_SCOPE
 from banking_server.tools.transfers.words import (
+    DESK_HAS_CODE,
     FROM_QUESTION,
     TO_QUESTION,
     TransferOut,
@@ -180,7 +181,9 @@ async def prepare_money_transfer(
 ) -> Annotated[CallToolResult, TransferOut]:
     """Prepare a transfer between the customer's accounts, or to one of their payees. The money
     is reserved but does not move before the customer confirms the transfer with
-    confirm_or_cancel_money_transfer. Leave an account out if the customer has not named it."""
+    confirm_or_cancel_money_transfer. If the result holds a confirmation code, whoever reads it
+    could confirm: it is for the customer, so do not use it unless they say so. Leave an account
+    out if the customer has not named it."""
     bank, call = current_call()
     from_id, to_id = _account_id(chosen_from), _account_id(chosen_to)
     if from_id is None:
@@ -244,7 +247,14 @@ def _prepared(outcome: Prepared | OverThreshold) -> CallToolResult:
         words += "A manager has to approve it before the customer can confirm it."
     else:
         words += "It is not made before the customer confirms it."
-    code = f"Your confirmation code for transfer {transfer.transfer_id} is {outcome.code}."
-    return result(
-        words, transfer_content(transfer), more=[text(code, "user")], then=next_step(outcome)
-    )
+    more = []
+    if outcome.code is None:
+        words += f" {DESK_HAS_CODE}"
+    else:
+        # Whom it is for is a wish: most hosts show it to the model as well.
+        code = (
+            f"Your confirmation code for transfer {transfer.transfer_id} is {outcome.code}. "
+            "Whoever reads it here, a model too, can confirm with it."
+        )
+        more = [text(code, "user")]
+    return result(words, transfer_content(transfer), more=more, then=next_step(outcome))

@@ -16,6 +16,7 @@ from banking_server.tools.results import Structured, result
 
 FROM_QUESTION: Final = "Which account should the money be taken from?"
 TO_QUESTION: Final = "Which account should the money be sent to?"
+DESK_HAS_CODE: Final = "If it takes a code, the customer gets that from the bank's desk."
 
 
 class ChoiceOut(Structured):
