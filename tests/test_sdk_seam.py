@@ -78,6 +78,32 @@ BORROWED: list[tuple[str, str, set[str]]] = [
         {"resource_server_url"},
     ),
     (
+        "server/sdk.py",
+        "mcp.server.streamable_http:StreamableHTTPServerTransport",
+        {"mcp_session_id", "security_settings", "idle_timeout"},
+    ),
+    (
+        "server/sdk.py",
+        "mcp.server.streamable_http:StreamableHTTPServerTransport.handle_request",
+        {"scope", "receive", "send"},
+    ),
+    ("server/sdk.py", "mcp.server.streamable_http:StreamableHTTPServerTransport.connect", set()),
+    ("server/sdk.py", "mcp.server.streamable_http:StreamableHTTPServerTransport.terminate", set()),
+    (
+        "server/sdk.py",
+        "mcp.server.streamable_http:StreamableHTTPServerTransport.is_terminated",
+        set(),
+    ),
+    (
+        "server/sdk.py",
+        "mcp.server.runner:serve_loop",
+        {"server", "read_stream", "write_stream", "lifespan_state", "session_id"},
+    ),
+    ("server/sdk.py", "mcp.server.lowlevel.server:Server", set()),
+    ("server/sdk.py", "mcp.server.context:CallNext", set()),
+    ("server/sdk.py", "mcp.server.context:HandlerResult", set()),
+    ("server/http.py", "mcp.server:MCPServer.session_manager", set()),
+    (
         "server/connections.py",
         "uvicorn.protocols.http.h11_impl:H11Protocol.connection_made",
         {"transport"},

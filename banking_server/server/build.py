@@ -29,6 +29,7 @@ from banking_server.bank.transfers import settle
 from banking_server.chaining import ToolChaining
 from banking_server.packaged import demo_data
 from banking_server.server.running import Running
+from banking_server.server.sessions import CallsOfSession
 from banking_server.server.settings import Settings, SettingsError
 from banking_server.server.tokens import CustomerTokens, Keys, Tokens, load_keys
 from banking_server.tools import (
@@ -169,7 +170,7 @@ def build_server(
                 background.start_soon(_end_when_lost, bank)
                 if over_http:
                     background.start_soon(_settle_for_ever, bank, clock)
-                with running.with_app(app):
+                with running.with_app(app, background):
                     yield app
                 background.cancel_scope.cancel()
 
@@ -182,7 +183,7 @@ def build_server(
         tools=TOOLS,
         extensions=[chaining],
         lifespan=lifespan,
-        middleware=[serving_resource],
+        middleware=[serving_resource, CallsOfSession()],
         token_verifier=CustomerTokens(tokens, running.is_customer) if over_http else None,
         auth=_auth(settings, tokens) if over_http else None,
         # All processes share the key: the answer may reach another process than the one that asked.

@@ -19,6 +19,7 @@ from banking_server.server.replies import UncheckedTokens
 from banking_server.server.running import Running
 from banking_server.server.scopes import MAX_REQUEST_BYTES, PATH, ToolScopes
 from banking_server.server.sdk import KnownNames, add_behind_authentication, resource_metadata_url
+from banking_server.server.sessions import Sessions
 from banking_server.server.settings import Settings, load_settings
 
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -29,7 +30,10 @@ def http_app(
     clock: Callable[[], datetime] = utc_now,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Starlette:
-    """Return the ASGI application: stateless Streamable HTTP at `/mcp`, and `/health`.
+    """Return the ASGI application: Streamable HTTP at `/mcp`, and `/health`.
+
+    It keeps nothing between requests, but for the sessions of clients that can be asked something
+    and need one for that (`Sessions`).
 
     Raises `SecretUnavailable`.
     """
@@ -48,6 +52,17 @@ def http_app(
     metadata_url = resource_metadata_url(settings.resource)
     add_behind_authentication(
         app, Middleware(ToolScopes, running=running, metadata_url=metadata_url)
+    )
+    add_behind_authentication(
+        app,
+        Middleware(
+            Sessions,
+            server=mcp.session_manager.app,
+            running=running,
+            names=names,
+            most=settings.sessions,
+            idle_seconds=settings.session_idle,
+        ),
     )
     # The last one added stands outermost.
     app.add_middleware(UncheckedTokens)

@@ -4,6 +4,8 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from anyio.abc import TaskGroup
+
 from banking_server.bank.accounts import is_customer
 from banking_server.tools import App
 
@@ -19,6 +21,7 @@ class Running:
 
     def __init__(self) -> None:
         self._app: App | None = None
+        self._background: TaskGroup | None = None
 
     @property
     def app(self) -> App:
@@ -27,14 +30,24 @@ class Running:
             raise RuntimeError("The bank is not open.")
         return self._app
 
+    @property
+    def background(self) -> TaskGroup:
+        """What goes on beside the requests. It ends before the bank is closed.
+
+        Raises `RuntimeError` unless the server runs.
+        """
+        if self._background is None:
+            raise RuntimeError("The bank is not open.")
+        return self._background
+
     @contextmanager
-    def with_app(self, app: App) -> Iterator[None]:
-        """Hold `app` until the end of the block."""
-        self._app = app
+    def with_app(self, app: App, background: TaskGroup) -> Iterator[None]:
+        """Hold `app` and its `background` until the end of the block."""
+        self._app, self._background = app, background
         try:
             yield
         finally:
-            self._app = None
+            self._app = self._background = None
 
     async def is_customer(self, subject: str) -> bool:
         """Say whether `subject` is a customer; nobody is while the bank is closed."""

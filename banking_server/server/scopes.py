@@ -7,11 +7,11 @@ from typing import Any, Final
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.types import INVALID_REQUEST, PARSE_ERROR
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from banking_server.server.replies import RequestId, failed, reply
 from banking_server.server.running import Running
-from banking_server.server.sdk import RequestBodyLimitMiddleware
+from banking_server.server.sdk import with_body
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
 from banking_server.tools.calling import UNKNOWN_TOOL, record_scope_missing
 
@@ -43,46 +43,35 @@ class ToolScopes:
         self._app = app
         self._running = running
         self._metadata_url = metadata_url
-        self._bounded = RequestBodyLimitMiddleware(self._check, MAX_REQUEST_BYTES)
+        self._checked = with_body(self._check, MAX_REQUEST_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
         token = get_access_token()
         if scope["type"] != "http" or scope["path"] != PATH or token is None:
             await self._app(scope, receive, send)
-        elif scope["method"] != "POST":
-            # Without sessions there is no stream to open with GET, and none to end with DELETE.
-            await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
-        elif READ_SCOPE in token.scopes and TRANSFER_SCOPE in token.scopes:
+        elif scope["method"] != "POST" or (
+            READ_SCOPE in token.scopes and TRANSFER_SCOPE in token.scopes
+        ):
             # Good for every tool, so that it does not matter here what the request asks for.
             await self._app(scope, receive, send)
         else:
-            await self._bounded(scope, receive, send)
+            await self._checked(scope, receive, send)
 
-    async def _check(self, scope: Scope, receive: Receive, send: Send) -> None:
-        first = await receive()
+    async def _check(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            body = json.loads(first.get("body", b""))
+            message = json.loads(body)
         except (ValueError, RecursionError):
             # Whatever cannot be read here must not be read any differently further in.
             refusal = reply(400, None, PARSE_ERROR, "The request body is not JSON")
             await refusal(scope, receive, send)
             return
-        call = _call_in(body)
+        call = _call_in(message)
         refused = None if call is None else await self._refused(call)
         if refused is not None:
             await refused(scope, receive, send)
             return
-        delivered = False
-
-        async def again() -> Message:
-            nonlocal delivered
-            if delivered:
-                return await receive()
-            delivered = True
-            return first
-
-        await self._app(scope, again, send)
+        await self._app(scope, receive, send)
 
     async def _refused(self, call: _ToolCall) -> Response | None:
         """Audit a call that lacks a scope.
@@ -112,14 +101,14 @@ class ToolScopes:
         return reply(403, request_id, INVALID_REQUEST, words, {"WWW-Authenticate": challenge})
 
 
-def _call_in(body: Any) -> _ToolCall | None:
+def _call_in(message: Any) -> _ToolCall | None:
     """Return the call that a body makes. Only a single message can be a call at all."""
-    if not isinstance(body, dict) or body.get("method") != "tools/call":
+    if not isinstance(message, dict) or message.get("method") != "tools/call":
         return None
-    params = body.get("params")
+    params = message.get("params")
     if not isinstance(params, dict) or not isinstance(params.get("name"), str):
         return None
-    return _ToolCall(_echoed(body.get("id")), params["name"], params.get("_meta"))
+    return _ToolCall(_echoed(message.get("id")), params["name"], params.get("_meta"))
 
 
 def _echoed(request_id: Any) -> RequestId:

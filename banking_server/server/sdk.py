@@ -6,6 +6,10 @@ other module of the server imports any.
 
 - `RequestBodyLimitMiddleware`: reads a whole request body within bounds, and refuses with 413
   beyond them, exactly as the SDK does further in.
+- `StreamableHTTPServerTransport` and `serve_loop`: one session. The SDK's own session manager has
+  either sessions for all clients of 2025-11-25 or for none, gives no answer as JSON where it has
+  them, and refuses new ones when it is full.
+- `CallNext`, `HandlerResult`: the types of a middleware, which the SDK calls provisional.
 - `TransportSecurityMiddleware`: the SDK's check of `Host` and `Origin`. The SDK makes it behind the
   authentication, where a refusal of ours would come first and be audited.
 - `build_resource_metadata_url`: where the SDK serves the metadata of a protected resource. A
@@ -14,7 +18,16 @@ other module of the server imports any.
   nobody has read the token yet.
 """
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+from anyio.abc import TaskStatus
 from mcp.server.auth.routes import build_resource_metadata_url
+from mcp.server.context import CallNext, HandlerResult
+from mcp.server.lowlevel.server import Server as SessionServer
+from mcp.server.runner import serve_loop
+from mcp.server.streamable_http import StreamableHTTPServerTransport as SessionTransport
 from mcp.server.transport_security import (
     RequestBodyLimitMiddleware,
     TransportSecurityMiddleware,
@@ -24,13 +37,18 @@ from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = [
+    "CallNext",
+    "HandlerResult",
     "KnownNames",
-    "RequestBodyLimitMiddleware",
+    "SessionServer",
+    "SessionTransport",
     "add_behind_authentication",
     "resource_metadata_url",
+    "serve_session",
+    "with_body",
 ]
 
 
@@ -60,3 +78,50 @@ class KnownNames:
         if scope["type"] == "http":
             refusal = await self._check.validate_request(Request(scope), is_post=False)
         await (refusal or self._app)(scope, receive, send)
+
+
+def with_body(
+    serve: Callable[[bytes, Scope, Receive, Send], Awaitable[None]], most_bytes: int
+) -> ASGIApp:
+    """Return the application that reads a request's whole body before it is served.
+
+    `serve` is given the body, and beside it a `receive` that gives the body once more. A body of
+    more than `most_bytes` is refused with 413.
+    """
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        first = await receive()
+        delivered = False
+
+        async def again() -> Message:
+            nonlocal delivered
+            if delivered:
+                return await receive()
+            delivered = True
+            return first
+
+        await serve(first.get("body", b""), scope, again, send)
+
+    return RequestBodyLimitMiddleware(app, most_bytes)
+
+
+async def serve_session(
+    server: SessionServer[Any],
+    transport: SessionTransport,
+    lifespan_state: Any,
+    task_status: TaskStatus[None],
+) -> None:
+    """Serve the messages of one session until it is terminated, or has been idle for too long.
+
+    It has started when requests can be handed to `transport`.
+    """
+    async with transport.connect() as (incoming, outgoing):
+        task_status.started()
+        with transport.idle_scope or anyio.CancelScope():
+            await serve_loop(
+                server,
+                incoming,
+                outgoing,
+                lifespan_state=lifespan_state,
+                session_id=transport.mcp_session_id,
+            )

@@ -78,6 +78,21 @@ class Settings(BaseSettings):
     host: str = Field(default="127.0.0.1", description="The address that the HTTP server binds.")
     port: int = Field(default=8000, ge=1, le=65535, description="TCP port of the HTTP server.")
     workers: int = Field(default=1, ge=1, le=64, description="Number of server processes.")
+    max_sessions: int | None = Field(
+        default=None,
+        ge=0,
+        le=100_000,
+        description="Sessions over HTTP that may be open at once, of clients of 2025-11-25 that "
+        "can be asked something; with 0 none of them is asked. A session lives in one process, so "
+        "there are none with several workers. By default 1000 with a file, and 0 with PostgreSQL, "
+        "which several servers may share.",
+    )
+    session_idle: int = Field(
+        default=1800,
+        ge=1,
+        le=86400,
+        description="Seconds without a request after which a session ends.",
+    )
     resource_url: str | None = Field(
         default=None,
         description="The URL under which clients reach the HTTP server, and the audience of its "
@@ -221,6 +236,15 @@ class Settings(BaseSettings):
             return self.resource_url
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http://{host}:{self.port}/mcp"
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions the HTTP server may hold: they live in the one process that serves."""
+        if self.workers > 1:
+            return 0
+        if self.max_sessions is not None:
+            return self.max_sessions
+        return 1000 if isinstance(self.database, Path) else 0
 
     @property
     def secret_path(self) -> Path | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from mcp.server.mcpserver import Context
+from mcp.types import ClientCapabilities
 from mcp.types.version import is_version_at_least
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
@@ -27,13 +28,16 @@ def asks_in_results(ctx: Context[Any, Any]) -> bool:
 def can_ask(ctx: Context[Any, Any]) -> bool:
     """Say whether a form can be put to this client in the middle of this call.
 
-    The client must declare form elicitation (a bare `elicitation: {}` means forms). On 2025-11-25
-    the transport must also have a way back to the client, and stateless HTTP has none.
+    The client must declare form elicitation. On 2025-11-25 the transport must also have a way back
+    to the client, and HTTP has none outside a session.
     """
-    elicitation = ctx.client_capabilities.elicitation if ctx.client_capabilities else None
-    if elicitation is None or (elicitation.form is None and elicitation.url is not None):
-        return False
-    return asks_in_results(ctx) or can_send_request(ctx)
+    return takes_forms(ctx.client_capabilities) and (asks_in_results(ctx) or can_send_request(ctx))
+
+
+def takes_forms(capabilities: ClientCapabilities | None) -> bool:
+    """Say whether a client declares form elicitation; a bare `elicitation: {}` means forms."""
+    elicitation = capabilities.elicitation if capabilities else None
+    return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
 class Pick(BaseModel):

@@ -94,8 +94,10 @@ class HttpBank:
 async def http_bank(world: World) -> AsyncIterator[HttpBank]:
     async with AsyncExitStack() as running:
         apps = []
+        # A session would live in one of them.
+        chosen = settings(world.location).model_copy(update={"max_sessions": 0})
         for _ in range(2):
-            app = http_app(settings(world.location), clock=world.clock)
+            app = http_app(chosen, clock=world.clock)
             await running.enter_async_context(app.router.lifespan_context(app))
             apps.append(app)
         yield HttpBank(world, apps)
@@ -245,7 +247,7 @@ async def test_a_state_is_good_for_its_own_customer_only(world: World) -> None:
 
 
 async def test_without_a_way_to_ask_the_error_says_what_to_do(world: World) -> None:
-    """2025-11-25 over stateless HTTP: the client's model cannot be reached, though it is offered.
+    """2025-11-25 without a session: the client's model cannot be reached, though it is offered.
 
     The customer cannot be asked either, and so is told to give the code.
     """

@@ -29,6 +29,7 @@ from banking_server.server.settings import load_settings
 from banking_server.server.tokens import Tokens, load_keys
 
 from ..bank.records import find_transfer
+from ..kit.bank import Customer, code_of, structured
 from ..kit.command import run
 from ..kit.servers import (
     Alternating,
@@ -63,9 +64,10 @@ async def test_a_locked_account_hands_itself_off(bank: HttpServer) -> None:
 
 @pytest.mark.anyio
 async def test_where_no_question_can_be_put_a_text_takes_its_place(bank: HttpServer) -> None:
-    """2025-11-25 over stateless HTTP: the client says it can be asked, but there is no way to."""
-    customer = Chooser("realtime")
-    async with http_client(bank.url, bank.token("CUST002"), "legacy", customer) as client:
+    """2025-11-25, several processes: the client says it can be asked, but there is no way to."""
+    customer = Customer("legacy")
+    connected = http_client(bank.url, bank.token("CUST002"), "legacy", customer.on_question)
+    async with connected as client:
         opened = await client.call_tool("request_agent_handoff", {"reason": "A question"})
         handoff = opened.structured_content or {}
         assert handoff["choices"] == ["realtime", "callback"]
@@ -73,7 +75,16 @@ async def test_where_no_question_can_be_put_a_text_takes_its_place(bank: HttpSer
             "process_agent_handoff_choice",
             {"handoffId": handoff["handoffId"], "choice": "callback"},
         )
-    assert (chosen.structured_content or {})["choice"] == "callback"
+        assert (chosen.structured_content or {})["choice"] == "callback"
+        customer.client = client
+        prepared = await customer.prepare(
+            fromAccountId="acc_savings_002", toAccountId="acc_checking_002"
+        )
+        transfer = structured(prepared)["transferId"]
+        missing = await customer.confirm(transfer)
+        assert structured(missing)["status"] == "confirmation_needed"
+        posted = await customer.confirm(transfer, confirmationCode=code_of(prepared))
+    assert structured(posted)["status"] == "posted"
     assert customer.asked == []
 
 

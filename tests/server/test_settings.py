@@ -15,6 +15,8 @@ from banking_server.server.settings import PREFIX, Settings, SettingsError, load
         ("PORT", "0", "greater than or equal to 1, not '0'"),
         ("PORT", "65536", "less than or equal to 65535"),
         ("WORKERS", "0", "greater than or equal to 1"),
+        ("MAX_SESSIONS", "-1", "greater than or equal to 0"),
+        ("SESSION_IDLE", "0", "greater than or equal to 1"),
         ("SECRET", "too short to be one", "at least 32 characters"),
         ("APPROVAL_THRESHOLD", "1.234", "two decimals"),
         ("APPROVAL_THRESHOLD", "plenty", "must be a number"),
@@ -74,6 +76,16 @@ def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> N
 def test_names_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKING_ALLOWED_HOSTS", "bank.example, bank.example:*,")
     assert load_settings().allowed_hosts == ("bank.example", "bank.example:*")
+
+
+def test_sessions_are_where_one_process_serves(tmp_path: Path) -> None:
+    file, shared = tmp_path / "bank.db", "postgresql://bank.example/bank"
+    assert load_settings(database=file).sessions == 1000
+    assert load_settings(database=file, max_sessions=5).sessions == 5
+    assert load_settings(database=file, max_sessions=5, workers=2).sessions == 0
+    # Several servers may share it, behind a load balancer.
+    assert load_settings(database=shared).sessions == 0
+    assert load_settings(database=shared, max_sessions=5).sessions == 5
 
 
 def test_the_rules_are_exact() -> None:
