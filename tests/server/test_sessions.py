@@ -290,7 +290,7 @@ async def test_who_has_most_sessions_gives_way_with_the_one_idle_for_longest(
             bank.talk(),
             bank.talk("CUST003"),
         )
-        for talk in (first, second, one):
+        for talk in (one, first, second):
             await talk.open()
         assert await first.works()
         await third.open()
