@@ -128,6 +128,7 @@ class Sessions:
 
     async def _begin(self, customer: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Open a session with the request that asks for one; it ends if that is refused."""
+        gives_way = None
         if len(self._open) >= self._most:
             gives_way = self._longest_idle()
             if gives_way is None:
@@ -135,11 +136,14 @@ class Sessions:
                 retry = {"Retry-After": str(RETRY_SECONDS)}
                 await reply(503, None, INTERNAL_ERROR, words, retry)(scope, receive, send)
                 return
-            await self._end(gives_way)
+            del self._open[gives_way.id]
         transport = SessionTransport(
             secrets.token_hex(16), security_settings=self._names, idle_timeout=self._idle_seconds
         )
-        session = self._open[transport.mcp_session_id or ""] = _Session(customer, transport)
+        # From now on it takes its room, and is not idle before it was answered.
+        session = self._open[transport.mcp_session_id or ""] = _Session(
+            customer, transport, requests=1
+        )
         accepted = False
 
         async def look_at(message: Message) -> None:
@@ -149,9 +153,12 @@ class Sessions:
             await send(message)
 
         try:
+            if gives_way is not None:
+                await self._end(gives_way)
             await self._running.background.start(self._run, session)
             await self._answer(session, scope, receive, look_at)
         finally:
+            session.requests -= 1
             if not accepted:
                 await self._end(session)
 

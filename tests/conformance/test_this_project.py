@@ -50,7 +50,7 @@ def test_the_server_over_http(tmp_path: Path) -> None:
     assert run.code == 0, run.output
     assert run.report["spec_versions"] == list(Era)
     assert run.statuses == {"SUCCESS", "SKIPPED"}
-    # Without sessions, a server of 2025-11-25 cannot know what a client declared.
+    # Outside a session, a server of 2025-11-25 cannot know what a client declared.
     assert run.skipped == {*OF_INTERMEDIARIES, INTERIM, "tool-chaining-server-reads-experimental"}
 
 

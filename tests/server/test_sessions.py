@@ -301,6 +301,25 @@ async def test_who_has_most_sessions_gives_way_with_the_one_idle_for_longest(
 
 
 @pytest.mark.anyio
+async def test_there_are_never_more_however_many_come_at_once(database: Path) -> None:
+    async with within(database, max_sessions=2) as bank:
+        talks = [bank.talk() for _ in range(8)]
+        statuses: list[int] = []
+
+        async def open_one(talk: Talk) -> None:
+            opened = await talk.send(ASK_ME)
+            statuses.append(opened.status_code)
+            talk.session = opened.headers.get("Mcp-Session-Id")
+
+        async with anyio.create_task_group() as clients:
+            for talk in talks:
+                clients.start_soon(open_one, talk)
+        assert set(statuses) <= {200, 503}
+        open_now = [talk for talk in talks if talk.session and (await talk.send(READY)).is_success]
+        assert len(open_now) == 2
+
+
+@pytest.mark.anyio
 async def test_where_none_is_idle_a_new_session_is_refused(database: Path) -> None:
     async with within(database, max_sessions=1) as bank:
         talk, other = bank.talk(), bank.talk("CUST002")
