@@ -74,6 +74,11 @@ class Link:
         """Whether a request runs, or waits for its user."""
         return bool(self._running)
 
+    @property
+    def in_use(self) -> bool:
+        """Whether somebody waits for the server, or the server for somebody."""
+        return self.busy or self._connecting.locked()
+
     async def upstream(self) -> Upstream:
         """Return the connection, made anew if there is none. Raises MCPError, in one line."""
         async with self._connecting:
@@ -84,7 +89,11 @@ class Link:
                 self._upstream, self._level_set = upstream, None
                 self.catalog.changed()
                 self._tasks.start_soon(upstream.run)
-                await upstream.connected()
+                try:
+                    await upstream.connected()
+                except BaseException:  # Whoever needed it may have gone away.
+                    upstream.end()
+                    raise
                 if not self.declared.modern:
                     with anyio.move_on_after(PATIENCE):
                         await self._changes.begin(upstream)

@@ -155,16 +155,19 @@ class Upstream:
                     self._ended.set()
                     tasks.cancel_scope.cancel()
 
+                async def end() -> None:
+                    await self._closing.wait()
+                    with anyio.move_on_after(CANCEL_TIMEOUT):
+                        while self._under_way:
+                            await self._one_less.wait()
+                    tasks.cancel_scope.cancel()
+
                 tasks.start_soon(listen)
                 tasks.start_soon(self._tell)
+                tasks.start_soon(end)
                 await anyio.lowlevel.checkpoint()
                 await self._agree()
                 self._connected.set()
-                await self._closing.wait()
-                with anyio.move_on_after(CANCEL_TIMEOUT):
-                    while self._under_way:
-                        await self._one_less.wait()
-                tasks.cancel_scope.cancel()
         except Exception as error:
             self._failure = reason(error)
         finally:
@@ -174,11 +177,15 @@ class Upstream:
             self._connected.set()
             self._told.set()
 
-    async def close(self) -> None:
-        """Cancel what is under way, and end the connection, and the process if there is one."""
+    def end(self) -> None:
+        """Cancel what is under way, and begin to end the connection, with its process if any."""
         self._closing.set()
         for scope in self._under_way:
             scope.cancel()
+
+    async def close(self) -> None:
+        """End the connection, and wait until it is over."""
+        self.end()
         await self._ended.wait()
 
     async def request(self, method: str, params: Json, *, request_id: str | None = None) -> Json:
