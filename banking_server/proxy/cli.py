@@ -11,9 +11,14 @@ import typer
 from banking_server import __version__
 
 if TYPE_CHECKING:
-    from banking_server.proxy.options import Server
+    from banking_server.proxy.options import ProxyOptions, Server
 
 TOKEN_VARIABLE: Final = "TOOL_CHAINING_PROXY_TOKEN"  # noqa: S105 - its name, not its value
+
+HOST: Final = "127.0.0.1"
+PORT: Final = 9000
+MAX_CALLERS: Final = 64
+IDLE: Final = 600
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -36,6 +41,48 @@ def proxy(
             metavar="URL", help=f"The server's URL instead, with the token in {TOKEN_VARIABLE}."
         ),
     ] = None,
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve Streamable HTTP at /mcp instead of stdio.")
+    ] = False,
+    host: Annotated[str | None, typer.Option(help=f"The address to bind. Default: {HOST}.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help=f"TCP port. Default: {PORT}.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME[:PORT]",
+            help="A name under which clients reach the proxy, besides this computer's own. "
+            "May be repeated.",
+        ),
+    ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ORIGIN", help="Where web pages may call from. May be repeated."),
+    ] = None,
+    max_callers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Clients at a time; each has a connection, or a process, of its own. Default: "
+            f"{MAX_CALLERS}.",
+        ),
+    ] = None,
+    idle: Annotated[
+        float | None,
+        typer.Option(
+            min=0.001,
+            metavar="SECONDS",
+            help=f"How long a client's own connection is kept unused. Default: {IDLE}.",
+        ),
+    ] = None,
+    forward_authorization: Annotated[
+        bool,
+        typer.Option(
+            "--forward-authorization",
+            help="Send each client's Authorization header on to --url, and nowhere else.",
+        ),
+    ] = False,
     consent: Annotated[
         str | None,
         typer.Option(
@@ -105,7 +152,82 @@ def proxy(
     # What goes wrong is told to the client, once. Standard error is for the server behind.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
-    anyio.run(serve_stdio, options)
+    if http:
+        _serve_http(
+            options,
+            host=host or HOST,
+            port=PORT if port is None else port,
+            hosts=allow_host or [],
+            origins=allow_origin or [],
+            max_callers=max_callers or MAX_CALLERS,
+            idle=idle or IDLE,
+            forward_authorization=forward_authorization,
+        )
+    elif forward_authorization or any(
+        one is not None for one in (host, port, allow_host, allow_origin, max_callers, idle)
+    ):
+        _refuse(
+            "--host, --port, --allow-host, --allow-origin, --max-callers, --idle and "
+            "--forward-authorization need --http."
+        )
+    else:
+        anyio.run(serve_stdio, options)
+
+
+def _serve_http(
+    options: "ProxyOptions",
+    *,
+    host: str,
+    port: int,
+    hosts: list[str],
+    origins: list[str],
+    max_callers: int,
+    idle: float,
+    forward_authorization: bool,
+) -> None:
+    from banking_server.proxy.callers import Callers
+    from banking_server.proxy.http import (
+        PATH,
+        AddressUnavailable,
+        http_app,
+        is_loopback,
+        listening,
+        names_let_in,
+        serve_http,
+    )
+    from banking_server.proxy.options import Address
+
+    if not hosts and not is_loopback(host):
+        _refuse(f"--host {host} is open to others: --allow-host says by which name they come.")
+    if forward_authorization:
+        if not isinstance(options.server, Address):
+            _refuse("--forward-authorization needs --url: a command has no such header.")
+        if options.server.authorization is not None:
+            _refuse(
+                f"--forward-authorization sends the clients' own tokens, and {TOKEN_VARIABLE} is "
+                "one for all of them: leave one out."
+            )
+    try:
+        bound = listening(host, port)
+    except AddressUnavailable as error:
+        _refuse(str(error))
+    callers = Callers(
+        options,
+        at_most=max_callers,
+        idle=idle,
+        forward_authorization=forward_authorization,
+    )
+    app = http_app(
+        callers,
+        names=names_let_in(hosts, origins),
+        max_callers=max_callers,
+        idle=idle,
+        parked_for=options.parked_for,
+    )
+    shown = f"[{host}]" if ":" in host else host
+    where = f"http://{shown}:{bound.getsockname()[1]}{PATH}"
+    print(f"Serving {options.server.name} at {where}. Ctrl-C ends it.", file=sys.stderr, flush=True)
+    serve_http(app, bound, idle=idle)
 
 
 def _server(url: str | None, command: list[str] | None) -> "Server":
@@ -138,3 +260,7 @@ def _refuse(problem: str) -> NoReturn:
 def main() -> None:
     """Run the command."""
     app()
+
+
+if __name__ == "__main__":
+    main()

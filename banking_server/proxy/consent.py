@@ -98,15 +98,11 @@ def _rule(words: list[str], place: str) -> _Rule:
 
 async def _agreed(ask: Ask, proposal: Proposal) -> bool:
     """Ask the user. Whatever is not a yes is a no, and so is nobody who could be asked."""
-    # In JSON's spelling nothing that the server wrote can pass for the words around it.
-    arguments = json.dumps(proposal.arguments, ensure_ascii=False)
-    reason = ""
-    if proposal.title is not None:
-        reason = f" It says why: {json.dumps(proposal.title, ensure_ascii=False)}."
+    reason = f" It says why: {_quoted(proposal.title)}." if proposal.title is not None else ""
     question = {
         "mode": "form",
         "message": f"After {proposal.previous_tool} the server asks for a further call.{reason} "
-        f"Call {proposal.tool.name} with {arguments}?",
+        f"Call {proposal.tool.name} with {_quoted(proposal.arguments)}?",
         "requestedSchema": {"type": "object", "properties": {}},
     }
     try:
@@ -114,3 +110,9 @@ async def _agreed(ask: Ask, proposal: Proposal) -> bool:
     except MCPError:
         return False
     return answer.get("action") == "accept"
+
+
+def _quoted(said: object) -> str:
+    """Return JSON in which nothing that a server wrote can pass for the words around it."""
+    text = json.dumps(said, ensure_ascii=False)
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)

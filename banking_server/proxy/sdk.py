@@ -12,14 +12,23 @@ other module of the proxy imports any.
   `mcp.Client` would read results by models, and lose what they do not know.
 - `mcp.shared.inbound`: which HTTP headers repeat which members of a request on 2026-07-28.
 - `RequestStateBoundary`: seals the state of a question, and binds it to its request and principal.
+- `StreamableHTTPSessionManager`: both revisions over HTTP. `Server.streamable_http_app` makes one
+  too, but takes no user without a check of tokens, and the proxy has none to make.
+- `AuthenticatedUser`: by whom the session manager keeps others out of a session.
+- `TransportSecurityMiddleware`: the SDK's check of `Host` and `Origin`, before anything is done.
 """
 
 from typing import Any
 
 from mcp.server import ServerRequestContext
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
 from mcp.server.connection import Connection, allowed_log_levels
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecurityMiddleware
 from mcp.shared.dispatcher import CallOptions, DispatchContext, Outbound
 from mcp.shared.inbound import (
     MCP_METHOD_HEADER,
@@ -38,6 +47,7 @@ __all__ = [
     "MCP_METHOD_HEADER",
     "MCP_NAME_HEADER",
     "MCP_PROTOCOL_VERSION_HEADER",
+    "MCP_SESSION_ID_HEADER",
     "NAME_BEARING_METHODS",
     "SUBSCRIPTION_ID_META_KEY",
     "CallNext",
@@ -50,7 +60,10 @@ __all__ = [
     "Outbound",
     "RequestStateBoundary",
     "RequestStateSecurity",
+    "StreamableHTTPSessionManager",
+    "TransportSecurityMiddleware",
     "allowed_log_levels",
+    "authenticated_as",
     "connection_of",
     "encode_header_value",
     "find_invalid_x_mcp_header",
@@ -71,3 +84,8 @@ def request_channel(ctx: Context) -> Outbound:
 def connection_of(ctx: Context) -> Connection:
     """Return the connection on which the client's message came."""
     return ctx.session._connection
+
+
+def authenticated_as(name: str) -> AuthenticatedUser:
+    """Return the user `name`, as the SDK knows users."""
+    return AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))

@@ -1,0 +1,203 @@
+"""Who uses the proxy over HTTP: a link of its own for each, and an end to each link.
+
+On 2025-11-25 a caller is a session. On 2026-07-28 no request says who sends it, but for its
+`Authorization` header; without one, a caller is a TCP connection, or whoever shows the cookie that
+was set on it. A client that says other things about itself is another caller, since the server
+behind was told what the client can do.
+"""
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+from mcp import MCPError
+from mcp.types import INTERNAL_ERROR, INVALID_REQUEST
+from starlette.requests import Request
+
+from banking_server.proxy.eras import Declared, declared_by, is_modern
+from banking_server.proxy.link import Link
+from banking_server.proxy.options import Address, ProxyOptions
+from banking_server.proxy.sdk import Connection, Context, connection_of
+
+CALLER: Final = "caller"
+"""Under this, the state of an HTTP request has the name of who sent it."""
+
+_LINK: Final = "link"
+
+
+@dataclass
+class _Caller:
+    """A caller on 2026-07-28."""
+
+    name: str
+    declared: Declared
+    link: Link
+    seen: float
+    """When it was last active, in seconds."""
+    has_cookie: bool = False
+    left: bool = False
+    """Whether its connection is gone."""
+
+    def is_over(self, now: float, idle: float) -> bool:
+        """Return whether nobody will come again, or nobody has for `idle` seconds."""
+        if self.link.in_use:
+            self.seen = now
+            return False
+        return now - self.seen > idle or (self.left and not self.has_cookie)
+
+
+class Callers:
+    """Finds the link of each message. `at_most` are open, and each for `idle` seconds unused.
+
+    With `forward_authorization`, a caller's `Authorization` header goes to the server behind.
+    """
+
+    def __init__(
+        self,
+        options: ProxyOptions,
+        *,
+        at_most: int,
+        idle: float,
+        forward_authorization: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._options = options
+        self._at_most = at_most
+        self._idle = idle
+        self._forward = forward_authorization
+        self._clock = clock
+        self._group: TaskGroup | None = None
+        self._sessions: dict[str, Connection] = {}
+        self._callers: list[_Caller] = []
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Have links inside the block; at its end all are closed."""
+        async with anyio.create_task_group() as self._group:
+            self._tasks.start_soon(self._close_what_is_over)
+            yield
+            self._tasks.cancel_scope.cancel()
+
+    @property
+    def _tasks(self) -> TaskGroup:
+        if self._group is None:
+            raise RuntimeError("The proxy does not run.")
+        return self._group
+
+    @property
+    def full(self) -> str:
+        """What is said to whoever comes when there is no room."""
+        return f"This proxy serves {self._at_most} callers already (--max-callers). Try later."
+
+    def principal(self, ctx: Context) -> str | None:
+        """Return who sent a message, if an `Authorization` header says so."""
+        user = _request(ctx).scope.get("user")
+        return None if user is None else str(user.display_name)
+
+    async def of(self, ctx: Context) -> Link:
+        """Return the link of whoever sent a message. Raises MCPError if there are too many."""
+        if is_modern(ctx.protocol_version):
+            return self._link_of_caller(ctx)
+        connection = connection_of(ctx)
+        if ctx.method == "initialize":
+            self._begin_session(ctx, connection)
+        link = connection.state.get(_LINK)
+        if not isinstance(link, Link):
+            raise MCPError(code=INVALID_REQUEST, message="A session begins with initialize.")
+        return link
+
+    # --- on 2025-11-25 ----------------------------------------------------------------------------
+
+    def _begin_session(self, ctx: Context, connection: Connection) -> None:
+        if _LINK in connection.state:
+            raise MCPError(code=INVALID_REQUEST, message="This session has begun already.")
+        link = self._new_link(ctx, connection)
+        connection.state[_LINK] = link
+        name = connection.session_id or ""
+        self._sessions[name] = connection
+
+        async def end() -> None:
+            self._sessions.pop(name, None)
+            self._close(link)
+
+        connection.exit_stack.push_async_callback(end)
+
+    def has_session(self, name: str) -> bool:
+        """Return whether a session has begun, and not ended."""
+        connection = self._sessions.get(name)
+        return connection is not None and connection.initialize_accepted
+
+    # --- on 2026-07-28 ----------------------------------------------------------------------------
+
+    def _link_of_caller(self, ctx: Context) -> Link:
+        name = _request(ctx).scope["state"][CALLER]
+        declared = declared_by(ctx.method, ctx.params, ctx.protocol_version)
+        state = (ctx.params or {}).get("requestState")
+        for caller in self._callers:
+            # An answer may come on a new connection; only who was asked has the state.
+            if (caller.name, caller.declared) == (name, declared) or caller.link.holds(state):
+                caller.seen = self._clock()
+                return caller.link
+        link = self._new_link(ctx, None)
+        self._callers.append(_Caller(name, declared, link, self._clock()))
+        return link
+
+    def knows(self, name: str) -> bool:
+        """Return whether somebody has this name."""
+        return any(caller.name == name for caller in self._callers)
+
+    def showed_cookie(self, name: str) -> None:
+        """Note that this caller can come on any connection."""
+        for caller in self._callers:
+            caller.has_cookie = caller.has_cookie or caller.name == name
+
+    def left(self, name: str) -> None:
+        """Note that the TCP connection is gone on which this caller first came."""
+        for caller in self._callers:
+            caller.left = caller.left or caller.name == name
+
+    # --- no more than there may be ----------------------------------------------------------------
+
+    def has_room(self) -> bool:
+        """Return whether one more link may be open. For that, the longest idle one is closed."""
+        if len(self._sessions) + len(self._callers) < self._at_most:
+            return True
+        idle = [caller for caller in self._callers if not caller.link.in_use]
+        if idle:
+            self._end(min(idle, key=lambda caller: caller.seen))
+        return bool(idle)
+
+    def _new_link(self, ctx: Context, connection: Connection | None) -> Link:
+        if not self.has_room():
+            raise MCPError(code=INTERNAL_ERROR, message=self.full)
+        options, server = self._options, self._options.server
+        if self._forward and isinstance(server, Address):
+            token = _request(ctx).headers.get("authorization")
+            options = replace(options, server=replace(server, authorization=token))
+        declared = declared_by(ctx.method, ctx.params, ctx.protocol_version)
+        return Link(options, declared, self._tasks, connection=connection)
+
+    async def _close_what_is_over(self) -> None:
+        while True:
+            await anyio.sleep(min(self._idle / 4, 5))
+            now = self._clock()
+            for caller in [one for one in self._callers if one.is_over(now, self._idle)]:
+                self._end(caller)
+
+    def _end(self, caller: _Caller) -> None:
+        self._callers.remove(caller)
+        self._close(caller.link)
+
+    def _close(self, link: Link) -> None:
+        self._tasks.start_soon(link.close)
+
+
+def _request(ctx: Context) -> Request:
+    request = ctx.request
+    if not isinstance(request, Request):
+        raise RuntimeError("Callers come over HTTP.")
+    return request

@@ -1,0 +1,226 @@
+"""The proxy over Streamable HTTP: who is let in, and who sent each request."""
+
+import asyncio
+import hashlib
+import os
+import secrets
+import signal
+import socket
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from http.cookies import CookieError, SimpleCookie
+from typing import Any, Final
+
+import anyio
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import INTERNAL_ERROR
+from starlette.applications import Starlette
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
+from banking_server.proxy.callers import CALLER, Callers
+from banking_server.proxy.eras import is_modern
+from banking_server.proxy.sdk import (
+    MCP_PROTOCOL_VERSION_HEADER,
+    MCP_SESSION_ID_HEADER,
+    StreamableHTTPSessionManager,
+    TransportSecurityMiddleware,
+    authenticated_as,
+)
+from banking_server.proxy.server import proxy_server
+
+PATH: Final = "/mcp"
+
+_COOKIE: Final = "tool-chaining-proxy"
+_CALLERS: Final = "callers"
+_CONNECTION: Final = "connection"
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+
+
+class AddressUnavailable(Exception):
+    """The address cannot be served at; the message is one line for people."""
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this computer reaches an address that is bound."""
+    return f"[{host}]" in _LOOPBACK or host in _LOOPBACK or host.startswith("127.")
+
+
+def names_let_in(hosts: Sequence[str], origins: Sequence[str]) -> TransportSecuritySettings:
+    """Return which `Host` and `Origin` headers are let in, besides this computer's own names.
+
+    Other names may be a rebinding attack. A host without a port stands for each port.
+    """
+    own = [f"http://{name}" for name in _LOOPBACK]
+    names = [*hosts, *_LOOPBACK]
+    return TransportSecuritySettings(
+        allowed_hosts=[*names, *(f"{name}:*" for name in names)],
+        allowed_origins=[*origins, *own, *(f"{origin}:*" for origin in own)],
+    )
+
+
+def http_app(
+    callers: Callers,
+    *,
+    names: TransportSecuritySettings,
+    max_callers: int,
+    idle: float,
+    parked_for: float,
+) -> Starlette:
+    """Return the ASGI application: both revisions at `/mcp`. Times are in seconds."""
+    manager = StreamableHTTPSessionManager(
+        proxy_server(callers, parked_for=parked_for),
+        session_idle_timeout=idle,
+        max_sessions=max_callers,
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
+        async with callers.running(), manager.run():
+            yield {_CALLERS: callers}
+
+    door = _Door(manager.handle_request, callers, names)
+    return Starlette(routes=[Route(PATH, endpoint=door)], lifespan=lifespan)
+
+
+class _Door:
+    """Lets a request in under a known name, and says who sent it.
+
+    The SDK keeps others out of a session by the user that is named here. Nobody is verified: that
+    is for the server behind, if the header goes there.
+    """
+
+    def __init__(self, app: ASGIApp, callers: Callers, names: TransportSecuritySettings) -> None:
+        self._app = app
+        self._callers = callers
+        self._names = TransportSecurityMiddleware(names)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        refusal = await self._names.validate_request(Request(scope), is_post=False)
+        if refusal is not None:
+            return await refusal(scope, receive, send)
+        headers = Headers(scope=scope)
+        if authorization := headers.getlist("authorization"):
+            name = hashlib.sha256("\n".join(authorization).encode()).hexdigest()
+            scope["user"] = authenticated_as(name)
+            scope["state"][CALLER] = name
+        if is_modern(headers.get(MCP_PROTOCOL_VERSION_HEADER, "")):
+            if not authorization:
+                send = self._recognized(scope, headers, send)
+            return await self._app(scope, receive, send)
+        if MCP_SESSION_ID_HEADER in headers:
+            return await self._app(scope, receive, send)
+        if not self._callers.has_room():
+            problem = {"code": INTERNAL_ERROR, "message": self._callers.full}
+            body = {"jsonrpc": "2.0", "id": None, "error": problem}
+            return await JSONResponse(body, status_code=503)(scope, receive, send)
+        return await self._begin_session(scope, receive, send)
+
+    def _recognized(self, scope: Scope, headers: Headers, send: Send) -> Send:
+        """Name a sender who does not say who it is; return `send`, which may set a cookie."""
+        shown = _cookie(headers)
+        if shown is not None and self._callers.knows(shown):
+            self._callers.showed_cookie(shown)
+            scope["state"][CALLER] = shown
+            return send
+        name = scope["state"][CALLER] = scope["state"][_CONNECTION]
+
+        async def send_with_cookie(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                cookie = f"{_COOKIE}={name}; Path={PATH}; HttpOnly; SameSite=Strict"
+                MutableHeaders(scope=message).append("set-cookie", cookie)
+            await send(message)
+
+        return send_with_cookie
+
+    async def _begin_session(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a session begin; end it if its `initialize` failed, since the SDK keeps it."""
+        session: str | None = None
+
+        async def send_and_note(message: Message) -> None:
+            nonlocal session
+            if message["type"] == "http.response.start":
+                session = Headers(raw=message["headers"]).get(MCP_SESSION_ID_HEADER)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_and_note)
+        finally:
+            if session is not None and not self._callers.has_session(session):
+                with anyio.CancelScope(shield=True):
+                    await self._end_session(scope, session)
+
+    async def _end_session(self, scope: Scope, session: str) -> None:
+        async def nothing() -> Message:
+            return {"type": "http.request"}
+
+        async def nowhere(_: Message) -> None:
+            """Nobody waits for the answer."""
+
+        named = [(MCP_SESSION_ID_HEADER.encode(), session.encode())]
+        await self._app({**scope, "method": "DELETE", "headers": named}, nothing, nowhere)
+
+
+def _cookie(headers: Headers) -> str | None:
+    try:
+        cookie = SimpleCookie(headers.get("cookie", "")).get(_COOKIE)
+    except CookieError:
+        return None
+    return cookie.value if cookie else None
+
+
+class _Http(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """HTTP of uvicorn, which gives each TCP connection a name, and says when it is gone."""
+
+    app_state: dict[str, Any]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin a connection."""
+        self.app_state = {**self.app_state, _CONNECTION: secrets.token_urlsafe(24)}
+        super().connection_made(transport)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """End a connection."""
+        super().connection_lost(error)
+        self.app_state[_CALLERS].left(self.app_state[_CONNECTION])
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to an address. Raises `AddressUnavailable`."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+        if os.name == "posix":
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise AddressUnavailable(f"Cannot serve at {host} port {port}: {problem}.") from None
+    return bound
+
+
+def serve_http(app: Starlette, bound: socket.socket, *, idle: float) -> None:
+    """Serve until Ctrl-C or SIGTERM; an idle connection stays open for about `idle` seconds."""
+    config = uvicorn.Config(
+        app,
+        http=_Http,
+        lifespan="on",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=max(5, int(idle)),
+        timeout_graceful_shutdown=1,
+    )
+    # When it has wound down, uvicorn raises the signal again that ended it.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[bound])
