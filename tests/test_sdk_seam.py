@@ -179,6 +179,34 @@ BORROWED: list[tuple[str, str, set[str]]] = [
     ),
     ("proxy/sdk.py", "mcp.shared.subscriptions:SUBSCRIPTION_ID_META_KEY", set()),
     (
+        "proxy/sdk.py",
+        "mcp.server.auth.middleware.bearer_auth:AuthenticatedUser",
+        {"auth_info"},
+    ),
+    ("proxy/sdk.py", "mcp.server.streamable_http:MCP_SESSION_ID_HEADER", set()),
+    (
+        "proxy/sdk.py",
+        "mcp.server.streamable_http_manager:StreamableHTTPSessionManager",
+        {"app", "session_idle_timeout", "max_sessions"},
+    ),
+    (
+        "proxy/sdk.py",
+        "mcp.server.streamable_http_manager:StreamableHTTPSessionManager.handle_request",
+        {"scope", "receive", "send"},
+    ),
+    (
+        "proxy/sdk.py",
+        "mcp.server.transport_security:TransportSecurityMiddleware.validate_request",
+        {"request", "is_post"},
+    ),
+    ("proxy/http.py", "uvicorn.protocols.http.auto:AutoHTTPProtocol", {"app_state"}),
+    (
+        "proxy/http.py",
+        "uvicorn.protocols.http.auto:AutoHTTPProtocol.connection_made",
+        {"transport"},
+    ),
+    ("proxy/http.py", "uvicorn.protocols.http.auto:AutoHTTPProtocol.connection_lost", {"exc"}),
+    (
         "chaining/server.py",
         "mcp.server.extension:Extension.intercept_tool_call",
         {"params", "ctx", "call_next"},

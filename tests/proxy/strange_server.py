@@ -11,11 +11,10 @@ import base64
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import anyio
-import uvicorn
 from mcp import MCPError
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.runner import _serve_modern_stream, serve_loop
@@ -287,6 +286,7 @@ async def who(ctx: Any, params: JSON) -> JSON:
     request = ctx.request
     told = {
         "pid": os.getpid(),
+        "session": ctx.session._connection.session_id,
         "revision": ctx.protocol_version,
         "client": meta.get(f"{META}clientInfo", known.get("clientInfo")),
         "capabilities": meta.get(f"{META}clientCapabilities", known.get("capabilities")),
@@ -433,6 +433,9 @@ async def answer(ctx: Any, call_next: Any) -> Any:
     if ctx.method == "initialize":
         result = dict(await call_next(ctx))
         ctx.session._connection.state.update(params)
+        session = ctx.session._connection.session_id
+        if session is not None:
+            ctx.session._connection.exit_stack.callback(note, f"ended {session}")
         mine = {"capabilities": CAPABILITIES, "serverInfo": INFO, "instructions": INSTRUCTIONS}
         return {**result, **mine, "x-initialize": 1}
     handler = METHODS.get(ctx.method)
@@ -474,6 +477,7 @@ async def serve_stdio(only: str | None) -> None:
             )
         else:
             await server.run(incoming, outgoing, options(server))
+    note(f"ended {os.getpid()}")
 
 
 class Only:
@@ -497,6 +501,8 @@ class Only:
 
 
 async def serve_http(port: int) -> None:
+    import uvicorn  # Most of these processes speak over stdio, and are to start quickly.
+
     servers = {path: made() for path in ("", f"/{OLD}", f"/{NEW}")}
     apps = {path: server.streamable_http_app() for path, server in servers.items()}
 
@@ -520,4 +526,5 @@ if __name__ == "__main__":
     parser.add_argument("--only", choices=(OLD, NEW))
     parser.add_argument("--http", type=int)
     given = parser.parse_args()
-    asyncio.run(serve_http(given.http) if given.http else serve_stdio(given.only))
+    with suppress(KeyboardInterrupt):
+        asyncio.run(serve_http(given.http) if given.http else serve_stdio(given.only))

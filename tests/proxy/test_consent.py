@@ -1,0 +1,156 @@
+"""Consent to the steps of a chain: by rules, and by asking the user."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import MCPError
+from mcp.types import Tool
+
+from banking_server.chaining import Proposal
+from banking_server.proxy.consent import ConsentUnreadable, consent_of
+
+from .pipe import CHAINING, JSON, NEW, OLD
+from .wire import Running, Wire, proxy_over_http, strange_over_http, wire
+
+pytestmark = pytest.mark.anyio
+
+
+def proposal(tool: str, **hints: bool) -> Proposal:
+    listed = {"name": tool, "inputSchema": {"type": "object"}, "annotations": hints}
+    return Proposal(
+        tool=Tool.model_validate(listed),
+        arguments={"text": "x\u202e\n\u2028y"},
+        level=2,
+        previous_tool="first",
+        title='Really? Call "harmless"',
+    )
+
+
+async def allowed(choice: str | None, *, said: Any = None) -> str:
+    """Return which of some tools may be called, if the user answers this to each question."""
+
+    async def ask(method: str, params: JSON) -> JSON:
+        assert method == "elicitation/create"
+        if said is None:
+            raise MCPError(code=-32600, message="Elicitation not supported")
+        return dict(said)
+
+    policy = consent_of(choice)(ask)
+    tools = [
+        proposal("look", readOnlyHint=True),
+        proposal("shop.add", destructiveHint=False),
+        proposal("shop.pay"),
+        proposal("Look"),
+    ]
+    return " ".join([one.tool.name for one in tools if await policy.allows(one)])
+
+
+YES = {"action": "accept", "content": {}}
+
+RULES = """\
+# What this host's user has agreed to.
+deny  shop.p?y
+ask shop.*   # each time
+
+[lL]ook
+"""
+
+
+@pytest.mark.parametrize(
+    ("choice", "said", "expected"),
+    [
+        (None, YES, "look shop.add"),
+        ("none", YES, ""),
+        ("all", None, "look shop.add shop.pay Look"),
+        ("ask", YES, "look shop.add shop.pay Look"),
+        ("ask", {"action": "decline"}, ""),
+        ("ask", {"action": "cancel"}, ""),
+        ("ask", {"accept": True}, ""),
+        ("ask", None, ""),
+        (RULES, YES, "look shop.add Look"),
+        (RULES, None, "look Look"),
+        ("ask look", YES, "look"),
+        ("allow look\ndeny *\nshop.add", YES, "look"),
+        ("", YES, ""),
+    ],
+)
+async def test_who_may_be_called(
+    choice: str | None, said: JSON | None, expected: str, tmp_path: Path
+) -> None:
+    if choice not in (None, "none", "all", "ask"):
+        rules = tmp_path / "rules"
+        rules.write_text(choice, encoding="utf-8-sig")
+        choice = str(rules)
+    assert await allowed(choice, said=said) == expected
+
+
+@pytest.mark.parametrize(
+    ("rules", "says"),
+    [
+        (b"look\nallow\n", "line 2"),
+        (b"permit look", "'permit look'"),
+        (b"allow look shop", "line 1"),
+        (b"\xff\xfe", "UTF-8"),
+    ],
+)
+def test_rules_that_cannot_be_read(rules: bytes, says: str, tmp_path: Path) -> None:
+    path = tmp_path / "rules"
+    path.write_bytes(rules)
+    with pytest.raises(ConsentUnreadable, match=says) as unreadable:
+        consent_of(str(path))
+    assert str(path) in str(unreadable.value)
+    assert "\n" not in str(unreadable.value)
+
+
+def test_rules_that_are_not_there(tmp_path: Path) -> None:
+    for path in (tmp_path / "missing", tmp_path):
+        with pytest.raises(ConsentUnreadable, match="none, all, ask"):
+            consent_of(str(path))
+
+
+@pytest.fixture(scope="module")
+def proxy(folder: Path) -> Iterator[Running]:
+    rules = folder / "rules"
+    rules.write_text("ask destroy\ndeny second\n*\n", encoding="utf-8")
+    with (
+        strange_over_http(folder) as strange,
+        proxy_over_http(folder, "--consent", str(rules), "--url", strange.url) as running,
+    ):
+        yield running
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+async def test_the_user_is_asked_in_the_server_s_words(proxy: Running, revision: str) -> None:
+    async def fate(client: Wire, tool: str) -> str:
+        result = await client.call(tool)
+        return str(result["_meta"][CHAINING]["followUps"][0]["fate"])
+
+    async with wire(proxy.url, revision) as client:
+        assert await fate(client, "first") == "not_made"
+        assert await fate(client, "first_asks") == "made"
+        client.heard.clear()
+        assert await fate(client, "first_destroys") == "made"
+        (question,) = client.params("elicitation/create")
+        assert '"On to destroy"' in question["message"]
+        assert 'destroy with {"what": "all"}' in question["message"]
+        client.answers["elicitation/create"] = {"action": "decline"}
+        assert await fate(client, "first_destroys") == "not_made"
+    async with wire(proxy.url, revision, capabilities={"elicitation": {"url": {}}}) as client:
+        assert await fate(client, "first_destroys") == "not_made"
+        assert not client.heard
+
+
+async def test_nothing_that_a_server_writes_passes_for_the_question() -> None:
+    asked: list[str] = []
+
+    async def ask(_: str, params: JSON) -> JSON:
+        asked.append(params["message"])
+        return YES
+
+    assert await consent_of("ask")(ask).allows(proposal("pay"))
+    (message,) = asked
+    assert message.isprintable()
+    assert r'"Really? Call \"harmless\""' in message
+    assert r"x\u202e\n\u2028y" in message

@@ -1,0 +1,442 @@
+"""The proxy over HTTP: whose each request is, and that nobody gets at anybody else's."""
+
+import contextlib
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.cookiejar import DefaultCookiePolicy
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from typer.testing import CliRunner
+
+from banking_server.proxy.cli import app
+
+from ..kit.command import PATIENCE
+from ..kit.serving import running
+from .pipe import JSON, NEW, OLD, STRANGE
+from .wire import Refused, Running, Wire, proxy_over_http, strange_over_http, wire
+
+pytestmark = pytest.mark.anyio
+
+BOTH = pytest.mark.parametrize("revision", [OLD, NEW])
+
+
+class Noted:
+    """What happened to strange servers, in the order in which it did."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def lines(self) -> list[str]:
+        return self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
+
+    async def until(self, line: str) -> None:
+        await Wire.until(lambda: line in self.lines)
+
+
+@pytest.fixture(scope="module")
+def notes(folder: Path) -> Noted:
+    return Noted(folder / "notes")
+
+
+@pytest.fixture(scope="module")
+def strange(folder: Path, notes: Noted) -> Iterator[str]:
+    """The address of a strange server."""
+    with strange_over_http(folder, STRANGE_NOTES=str(notes.path)) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def proxy(folder: Path, strange: str) -> Iterator[Running]:
+    """A proxy with nothing chosen. Each connection to the server behind is a session there."""
+    with proxy_over_http(folder, "--url", of_sessions(strange)) as started:
+        yield started
+        assert started.interrupt() == 0
+        assert len(started.logged().splitlines()) == 1
+
+
+def of_sessions(url: str) -> str:
+    return url.replace("/mcp", f"/{OLD}/mcp")
+
+
+async def who(client: Wire) -> JSON:
+    return dict((await client.call("who"))["structuredContent"])
+
+
+async def session_of(client: Wire) -> str:
+    """Return which session of the server behind this caller's calls go to."""
+    return str((await who(client))["session"])
+
+
+def without_cookies() -> httpx2.AsyncClient:
+    """A client that keeps no cookies, as many do."""
+
+    http = httpx2.AsyncClient(timeout=PATIENCE)
+    http.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    return http
+
+
+@BOTH
+async def test_two_callers_never_share(proxy: Running, revision: str) -> None:
+    async with (
+        wire(proxy.url, revision) as first,
+        wire(proxy.url, revision) as second,
+        wire(proxy.url, revision, authorization="Bearer 1") as third,
+        wire(proxy.url, revision, authorization="Bearer 2") as fourth,
+    ):
+        callers = (first, second, third, fourth)
+        sessions = [await session_of(client) for client in callers]
+        assert len(set(sessions)) == 4
+        assert [await session_of(client) for client in callers] == sessions
+
+
+async def test_a_caller_without_a_session_is_known_again(proxy: Running) -> None:
+    """By its header, or by its cookie: on any connection, and while another one is in use."""
+    async with wire(proxy.url, NEW, authorization="Bearer 3") as one:
+        session = await session_of(one)
+        async with wire(proxy.url, NEW, authorization="Bearer 3") as other:
+            assert await session_of(other) == session
+        # Another client of the same user could not answer what this one can be asked.
+        async with wire(proxy.url, NEW, authorization="Bearer 3", capabilities={}) as other:
+            assert await session_of(other) != session
+    async with wire(proxy.url, NEW) as anonymous:
+        session = await session_of(anonymous)
+        async with anonymous.listening():
+            assert await session_of(anonymous) == session
+        cookie = next(iter(anonymous.http.cookies.jar))
+        assert cookie.has_nonstandard_attr("HttpOnly")
+        forged = {"Cookie": f"{cookie.name}={'x' * len(cookie.value or '')}"}
+        async with wire(proxy.url, NEW, headers=forged) as forger:
+            assert await session_of(forger) != session
+
+
+async def test_who_keeps_no_cookie_is_known_by_the_connection(proxy: Running, notes: Noted) -> None:
+    async with wire(proxy.url, NEW, http=without_cookies()) as client:
+        session = await session_of(client)
+        assert await session_of(client) == session
+    await notes.until(f"ended {session}")
+
+
+async def test_a_session_is_of_whoever_began_it(proxy: Running) -> None:
+    async with (
+        wire(proxy.url, OLD, authorization="Bearer 1") as owner,
+        wire(proxy.url, OLD) as anonymous,
+    ):
+        for session, authorization in (
+            (owner.session, "Bearer 2"),
+            (owner.session, None),
+            (anonymous.session, "Bearer 1"),
+        ):
+            thief = Wire(proxy.url, OLD, authorization=authorization, session=session)
+            with pytest.raises(Refused) as refused:
+                await thief.call("who")
+            assert refused.value.status == 404
+            await thief.http.aclose()
+        nobody = Wire(proxy.url, OLD, session="nobody's")
+        with pytest.raises(Refused) as unknown:
+            await nobody.call("who")
+        assert (unknown.value.status, unknown.value.error) == (404, refused.value.error)
+        await nobody.http.aclose()
+        await who(owner)
+
+
+@BOTH
+async def test_a_call_that_nobody_waits_for_is_cancelled(
+    proxy: Running, notes: Noted, revision: str
+) -> None:
+    async with wire(proxy.url, revision) as client:
+
+        async def wait(name: str) -> None:
+            with contextlib.suppress(Refused):
+                await client.call("slow", {"text": f"{revision} {name}"})
+
+        async with anyio.create_task_group() as group:
+            for name in ("left", "stays"):
+                group.start_soon(wait, name)
+                await notes.until(f"slow {revision} {name}")
+            if revision == OLD:
+                number = {"requestId": client.last - 1, "reason": "enough"}
+                await client.tell("notifications/cancelled", number)
+                await notes.until(f"cancelled {revision} left")
+                assert f"cancelled {revision} stays" not in notes.lines
+            group.cancel_scope.cancel()
+        if revision == NEW:
+            await notes.until(f"cancelled {revision} left")
+            await notes.until(f"cancelled {revision} stays")
+            await who(client)
+    # The end of a session ends what runs in it.
+    await notes.until(f"cancelled {revision} stays")
+
+
+async def test_an_answer_comes_on_any_connection_once_and_from_who_was_asked(
+    proxy: Running, notes: Noted
+) -> None:
+    question = {"name": "first_asks", "arguments": {}}
+    before = notes.lines.count("first_asks")
+
+    async def begun(**members: Any) -> tuple[JSON, JSON]:
+        client = Wire(proxy.url, NEW, http=without_cookies(), **members)
+        interim = await client.ask("tools/call", question)
+        await client.http.aclose()
+        assert interim["resultType"] == "input_required"
+        ((key, _),) = interim["inputRequests"].items()
+        answers = {key: {"action": "accept", "content": {"colour": "blue"}}}
+        return {**question, "requestState": interim["requestState"]}, {"inputResponses": answers}
+
+    async def refused(params: JSON, **members: Any) -> JSON:
+        client = Wire(proxy.url, NEW, **members)
+        with pytest.raises(Refused) as refusal:
+            await client.ask("tools/call", params)
+        await client.http.aclose()
+        return refusal.value.error
+
+    state, answers = await begun()
+    later = Wire(proxy.url, NEW, http=without_cookies())
+    result = await later.ask("tools/call", {**state, **answers})
+    await later.http.aclose()
+    assert "blue" in result["content"][1]["text"]
+    assert notes.lines.count("first_asks") == before + 1
+    await refused({**state, **answers})
+
+    state, answers = await begun(authorization="Bearer asked")
+    assert "requestState" in (await refused({**state, **answers}))["message"]
+    assert await refused({**state, **answers}, authorization="Bearer other")
+    changed = {**state, **answers, "name": "form"}
+    assert await refused(changed, authorization="Bearer asked")
+    owner = Wire(proxy.url, NEW, authorization="Bearer asked")
+    result = await owner.ask("tools/call", {**state, **answers})
+    await owner.http.aclose()
+    assert "blue" in result["content"][1]["text"]
+    assert notes.lines.count("first_asks") == before + 2
+
+
+@pytest.fixture(scope="module")
+def bounded(folder: Path, strange: str) -> Iterator[Running]:
+    """A proxy for two callers who are quick, and for names of its own."""
+    chosen = ("--max-callers", "2", "--idle", "0.4", "--wait-for-user", "0.3")
+    names = ("--allow-host", "bank.example", "--allow-origin", "https://app.example")
+    with proxy_over_http(folder, *chosen, *names, "--url", of_sessions(strange)) as started:
+        yield started
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "evil.example:9000"}, 421),
+        ({"Host": "bank.example.evil.example"}, 421),
+        ({"Origin": "https://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": "https://app.example:1"}, 403),
+        ({"Origin": "http://localhost:5173"}, None),
+        ({"Host": "bank.example", "Origin": "https://app.example"}, None),
+        ({"Host": "bank.example:8443"}, None),
+    ],
+)
+async def test_only_known_names_are_let_in(
+    bounded: Running, headers: dict[str, str], status: int | None
+) -> None:
+    for revision in (OLD, NEW):
+        sent = {**headers, "MCP-Protocol-Version": revision}
+        async with httpx2.AsyncClient(headers=sent) as http:
+            # Whatever is wrong with it else is found behind the door.
+            came = (await http.post(bounded.url, content=b"{}")).status_code
+        assert (came == status) if status else (came not in (403, 421)), came
+
+
+async def test_callers_are_bounded_in_number(bounded: Running, notes: Noted) -> None:
+    async with (
+        wire(bounded.url, OLD) as first,
+        first.listening(),
+        wire(bounded.url, NEW, authorization="Bearer second") as second,
+    ):
+        own = await session_of(second)
+        async with second.listening():
+            for revision, status in ((OLD, 503), (NEW, None)):
+                third = Wire(bounded.url, revision)
+                with pytest.raises(Refused) as refused:
+                    await third.open()
+                assert "2 callers" in refused.value.error["message"]
+                assert refused.value.status == status or status is None
+                await third.http.aclose()
+            assert await session_of(second) == own
+        # Whoever is idle makes room.
+        third = Wire(bounded.url, NEW, authorization="Bearer third")
+        with anyio.fail_after(PATIENCE):
+            while not third.greeting:
+                with contextlib.suppress(Refused):
+                    await third.open()
+        await notes.until(f"ended {own}")
+        await third.http.aclose()
+
+
+async def test_callers_are_bounded_in_time(bounded: Running, notes: Noted) -> None:
+    async with wire(bounded.url, OLD) as session:
+        await notes.until(f"ended {await session_of(session)}")
+        with pytest.raises(Refused) as refused:
+            await who(session)
+        assert refused.value.status == 404
+    async with wire(bounded.url, NEW) as caller:
+        own = await session_of(caller)
+        await notes.until(f"ended {own}")
+        assert await session_of(caller) != own
+
+
+async def test_an_answer_is_waited_for_a_while(bounded: Running, notes: Noted) -> None:
+    """Who is asked keeps its connection until then."""
+    async with wire(bounded.url, NEW) as client:
+        own = await session_of(client)
+        call = {"name": "form", "arguments": {}}
+        interim = await client.ask("tools/call", call)
+        await notes.until(f"ended {own}")
+        with pytest.raises(Refused) as refused:
+            await client.ask("tools/call", {**call, "requestState": interim["requestState"]})
+        assert "\n" not in refused.value.error["message"]
+
+
+# --- the caller's own token -----------------------------------------------------------------------
+
+
+class _Elsewhere(BaseHTTPRequestHandler):
+    """Another server: its paths but one lead to the strange one, or to itself."""
+
+    seen: list[tuple[str, str | None]]
+    to: str
+
+    def do_POST(self) -> None:
+        self.seen.append((self.path, self.headers["Authorization"]))
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(307)
+        self.send_header("Location", self.to)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def leading(to: str) -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
+    """A server that sends every request elsewhere, and what it got."""
+    seen: list[tuple[str, str | None]] = []
+    handler = type("Handler", (_Elsewhere,), {"seen": seen, "to": to})
+    with running(ThreadingHTTPServer(("127.0.0.1", 0), handler)) as origin:
+        yield origin, seen
+
+
+async def test_a_token_goes_where_it_is_sent_to(folder: Path, strange: str) -> None:
+    with proxy_over_http(folder, "--url", strange, TOOL_CHAINING_PROXY_TOKEN="own") as proxy:
+        for revision in (OLD, NEW):
+            async with wire(proxy.url, revision, authorization="Bearer mine") as client:
+                assert (await who(client))["authorization"] == "Bearer own"
+
+
+async def test_a_caller_s_token_goes_upstream_where_that_was_chosen(
+    folder: Path, strange: str
+) -> None:
+    with proxy_over_http(folder, "--url", strange, "--forward-authorization") as proxy:
+        for revision in (OLD, NEW):
+            for token in ("Bearer 1", "Basic Mjox", None):
+                async with wire(proxy.url, revision, authorization=token) as client:
+                    assert (await who(client))["authorization"] == token
+
+
+@BOTH
+async def test_a_caller_s_token_stays_where_nothing_was_chosen(
+    proxy: Running, revision: str
+) -> None:
+    async with wire(proxy.url, revision, authorization="Bearer mine") as client:
+        assert (await who(client))["authorization"] is None
+
+
+async def test_no_token_follows_a_redirect(folder: Path, strange: str) -> None:
+    with (
+        leading(strange) as (third, at_third),
+        leading(f"{third}/mcp") as (second, at_second),
+        proxy_over_http(folder, "--url", f"{second}/mcp", "--forward-authorization") as proxy,
+    ):
+        for revision in (OLD, NEW):
+            client = Wire(proxy.url, revision, authorization="Bearer mine")
+            with pytest.raises(Refused) as refused:
+                await client.open()
+            assert "\n" not in refused.value.error["message"]
+            await client.http.aclose()
+        assert {token for _, token in at_second} == {"Bearer mine"}
+        assert not at_third
+
+
+# --- the process ----------------------------------------------------------------------------------
+
+
+async def test_each_caller_has_a_process_that_may_die_and_ends_with_the_proxy(
+    folder: Path, notes: Noted
+) -> None:
+    given = {"STRANGE_NOTES": str(notes.path), "TOOL_CHAINING_PROXY_TOKEN": "own"}
+    given["STRANGE_SETTING"] = "set"
+    with proxy_over_http(folder, "--", *STRANGE, **given) as proxy:
+        async with (
+            wire(proxy.url, OLD) as session,
+            session.listening(),
+            wire(proxy.url, NEW) as caller,
+            caller.listening(),
+        ):
+            pids = {}
+            for client in (session, caller):
+                told = await who(client)
+                assert (told["environment"], told["secret"]) == ("set", None)
+                with pytest.raises(Refused) as refused:
+                    await client.call("die")
+                message = refused.value.error["message"]
+                assert "not known" in message
+                assert "\n" not in message
+                pids[client.revision] = (await who(client))["pid"]
+                assert pids[client.revision] != told["pid"]
+                assert (await client.call("first"))["content"][1]["text"] == "Two."
+            assert pids[OLD] != pids[NEW]
+            proxy.process.terminate()
+            for pid in pids.values():
+                await notes.until(f"ended {pid}")
+            assert proxy.process.wait(PATIENCE) == 0
+        assert "Traceback" not in proxy.logged()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--http", "--host", "0.0.0.0"), "--allow-host"),
+        (("--http", "--forward-authorization"), "--url"),
+        (("--port", "9000"), "--http"),
+        (("--allow-origin", "https://app.example"), "--http"),
+        (("--http", "--host", "no such host", "--allow-host", "x"), "Cannot serve at"),
+        (("--consent", "no such file"), "--consent"),
+    ],
+)
+def test_what_cannot_be_is_one_line_at_the_start(arguments: tuple[str, ...], says: str) -> None:
+    refused(says, *arguments, "--", *STRANGE)
+
+
+def test_a_port_in_use_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        refused("in use", "--http", "--port", port, "--", *STRANGE)
+
+
+def test_two_kinds_of_token_are_one_too_many() -> None:
+    url = ("--url", "http://127.0.0.1:1/mcp")
+    given = {"TOOL_CHAINING_PROXY_TOKEN": "own"}
+    refused("TOOL_CHAINING_PROXY_TOKEN", "--http", "--forward-authorization", *url, **given)
+
+
+def refused(says: str, *arguments: str, **variables: str) -> None:
+    """The command ends at once: exit code 2, and one line that says why."""
+    ended = CliRunner().invoke(app, arguments, env=variables)
+    assert ended.exit_code == 2
+    assert ended.stdout == ""
+    (line,) = ended.stderr.splitlines()
+    assert says in line
