@@ -8,8 +8,8 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
-from unicodedata import category
+from typing import Any, Final
+from unicodedata import bidirectional, category
 
 from mcp_types import Annotations, CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field
@@ -161,7 +161,7 @@ async def _check(
     directive = reading.directive
     if not _is_line(value.get("title", "-")):
         return _Unfit(f"the title must be plain text of 1 to {MAX_TITLE} characters on one line")
-    if all(words_a_directive(item) for item in _content(result)):
+    if all(words_a_directive(item) or _is_blank(item) for item in _content(result)):
         return _Unfit("the result has no other content, for people whose client ignores it")
     tool = await listed(directive.tool)
     if tool is None:
@@ -193,10 +193,21 @@ def _content(result: AnyResult) -> list[Any]:
     return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
 
 
+def _is_blank(item: dict[str, Any]) -> bool:
+    """Return whether a content item is a text that says nothing."""
+    text = item.get("text")
+    return item.get("type") == "text" and isinstance(text, str) and not text.strip()
+
+
+_DIRECTIONS: Final = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+"""Characters that control the direction of a text, with which a title can read as another one."""
+
+
 def _is_line(title: object) -> bool:
     """Return whether a title is plain text on one line, and of the length that it may have."""
     return is_title(title) and not any(
-        category(character) in ("Cc", "Zl", "Zp") for character in str(title)
+        category(character) in ("Cc", "Zl", "Zp") or bidirectional(character) in _DIRECTIONS
+        for character in str(title)
     )
 
 

@@ -59,6 +59,7 @@ sends(
 sends("title-is-a-number", {**NOTIFY, "title": 7})
 sends("title-too-long", {**NOTIFY, "title": "x" * 201})
 sends("title-of-two-lines", {**NOTIFY, "title": "Notify\nthe team"})
+sends("title-turned-round", {**NOTIFY, "title": "Notify \u202emaet eht"})
 sends("half-a-surrogate-pair", {"tool": "notify_team", "arguments": {"order": "\ud83d"}})
 sends("number-no-double-holds", {"tool": "notify_team", "arguments": {"order": "1", "price": BIG}})
 
@@ -477,3 +478,116 @@ class WordsOfFollowedDirectiveStay(SmallProxy):
     def merged(self, first, last):
         content = [*first["content"], *last["content"]]
         return {**super().merged(first, last), "content": content}
+
+
+class Numbered(SmallServer):
+    """Makes a record with each order: its number varies, in the words and in the directive."""
+
+    def place_order(self, arguments, request):
+        result, directive = super().place_order(arguments, request)
+        if directive is None:
+            return result, None
+        number = f"no. {self.calls}"
+        result = self.says(f"A manager has to agree to order {number} of 500 chairs.")
+        directive["arguments"] = {"order": f"{directive['arguments']['order']}, {number}"}
+        self.change(result, directive["arguments"], request.provenance, is_follow_up(request))
+        return result, directive
+
+    def change(self, result, arguments, shown, follows):
+        """What a mutant does with the provenance that was shown; a call may follow by it."""
+
+
+@mutant("provenance-changes-one-argument")
+class ProvenanceChangesOneArgument(Numbered):
+    def change(self, result, arguments, shown, follows):
+        arguments["reason"] = "follow-up" if follows else "first"
+
+
+@mutant("provenance-changes-one-member")
+class ProvenanceChangesOneMember(Numbered):
+    def change(self, result, arguments, shown, follows):
+        result["structuredContent"]["fee"] = {"amount": 0 if follows else 5}
+
+
+@mutant("provenance-drops-structured-content")
+class ProvenanceDropsStructuredContent(Numbered):
+    def change(self, result, arguments, shown, follows):
+        if follows:
+            del result["structuredContent"]
+
+    def attach_words(self, result, directive):
+        result["content"].append(self.in_words(directive))
+        if "structuredContent" in result:
+            result["structuredContent"]["nextStep"] = self.next_step(directive)
+
+
+@mutant("provenance-adds-content")
+class ProvenanceAddsContent(Numbered):
+    def change(self, result, arguments, shown, follows):
+        if follows:
+            result["content"].append({"type": "text", "text": "Approved without a fee."})
+
+
+@mutant("provenance-changes-words-around-a-number")
+class ProvenanceChangesWordsAroundANumber(Numbered):
+    def change(self, result, arguments, shown, follows):
+        if follows:
+            result["content"][0]["text"] += " It is urgent."
+
+
+@mutant("malformed-provenance-changes-one-argument")
+class MalformedProvenanceChangesOneArgument(Numbered):
+    def change(self, result, arguments, shown, follows):
+        arguments["reason"] = "none" if shown == {} else "first"
+
+
+@mutant("other-tool-for-undeclared")
+class OtherToolForUndeclared(SmallServer):
+    def place_order(self, arguments, request):
+        result, directive = super().place_order(arguments, request)
+        if directive is not None and not request.declared:
+            directive = {**NOTIFY, "title": directive["title"]}
+        return result, directive
+
+
+@mutant("other-arguments-for-undeclared")
+class OtherArgumentsForUndeclared(SmallServer):
+    def place_order(self, arguments, request):
+        result, directive = super().place_order(arguments, request)
+        if directive is not None and not request.declared:
+            directive["arguments"]["reason"] = "by the model"
+        return result, directive
+
+
+def advertising(capability, method, result):
+    """Return a server that has more than tools, with a directive on one of its lists."""
+
+    class Lists(SmallServer):
+        def discover(self):
+            shown = super().discover()
+            return {**shown, "capabilities": {**shown["capabilities"], capability: {}}}
+
+        def respond(self, request):
+            if request.method == method:
+                return {**result, "_meta": {"nextTool": NOTIFY}, "ttlMs": 0}
+            return super().respond(request)
+
+    return Lists
+
+
+SERVER_MUTANTS["directive-on-resources-list"] = advertising(
+    "resources", "resources/list", {"resources": []}
+)
+SERVER_MUTANTS["directive-on-templates-list"] = advertising(
+    "resources", "resources/templates/list", {"resourceTemplates": []}
+)
+SERVER_MUTANTS["directive-on-prompts-list"] = advertising(
+    "prompts", "prompts/list", {"prompts": []}
+)
+
+
+@mutant("content-is-a-blank-text")
+class ContentIsABlankText(SmallServer):
+    def attach(self, result, directive, request):
+        result["content"] = [{"type": "text", "text": " "}]
+        super().attach(result, directive, request)

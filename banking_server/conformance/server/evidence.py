@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance.message import Json, WireMessage
 from banking_server.conformance.report.judgement import NotApplicable, Untestable
-from banking_server.conformance.server.reading import PARTS, SeenDirective, directive_of
+from banking_server.conformance.server.reading import PARTS, Member, SeenDirective, directive_of
 from banking_server.conformance.target.connection import ToolCall
 from banking_server.conformance.target.era import Era
 
@@ -155,8 +155,8 @@ class Repetition(Evidence):
     again: ToolCall
     what: str
     """What was different about it."""
-    differs: frozenset[str]
-    """The parts in which it ended differently every time, while the call that it is compared with
+    differs: frozenset[Member]
+    """The members in which it ended differently every time, while the call that it is compared with
     ended alike every time."""
 
     unseen: ClassVar[Untestable | NotApplicable] = NEEDS_REPEATING
@@ -167,6 +167,11 @@ class Repetition(Evidence):
     def has_directive(self) -> bool:
         """Whether the call that it is compared with ended in a directive."""
         return directive_of(self.first.final) is not None
+
+    @property
+    def keeps_back(self) -> bool:
+        """Whether the call that was made again ended without a directive."""
+        return directive_of(self.again.final) is None
 
 
 class RepeatedUnchanged(Repetition):
@@ -280,21 +285,20 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class MadeOnce:
-    """A call that the scenario does not allow to be made again, so that nothing is compared."""
+class NotCompared:
+    """Something of a step that could not be compared with another call, or was not to be."""
 
     step: str
     kinds: Kinds
-    """What making it again would have shown."""
-
-    reason: ClassVar[str] = "made once, so not compared: it lacks `repeatable: true`"
+    """What comparing it would have shown."""
+    reason: str = "made once, so not compared: it lacks `repeatable: true`"
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that kept the suite from examining everything."""
+    """Something that kept the suite from examining everything, or has to be known about it."""
 
     sentence: str
 
 
-Observation = Evidence | Missing | MadeOnce | Problem
+Observation = Evidence | Missing | NotCompared | Problem

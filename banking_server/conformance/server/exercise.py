@@ -19,8 +19,8 @@ from banking_server.conformance.server.evidence import (
     FollowedChain,
     Greeting,
     InterimResult,
-    MadeOnce,
     Missing,
+    NotCompared,
     Observation,
     OtherResults,
     PassedOn,
@@ -56,8 +56,9 @@ from banking_server.conformance.server.variants import (
     variants_of,
     variants_of_malformed_provenance,
 )
-from banking_server.conformance.target.channel import Target
+from banking_server.conformance.target.channel import Target, TargetFailure
 from banking_server.conformance.target.connection import (
+    Connection,
     Listing,
     NotListed,
     Profile,
@@ -69,6 +70,12 @@ from banking_server.conformance.values import identity
 
 FOLLOW_UPS: Final = 10
 """Follow-up calls that are made at most, if the scenario sets no limit."""
+
+OTHER_LISTS: Final = {
+    "resources": ("resources/list", "resources/templates/list"),
+    "prompts": ("prompts/list",),
+}
+"""For each capability of a server, the lists that it can be asked for without calling a tool."""
 
 
 @dataclass(frozen=True)
@@ -159,6 +166,7 @@ class Exercise:
         self._tools = listing.tools
         if self._era is Era.LEGACY:
             self._note("ping", connection.request("ping", {}))
+        self._list_others(connection)
         for step in self._scenario.steps if self._scenario is not None else ():
             if step.wait_seconds is not None:
                 time.sleep(step.wait_seconds)
@@ -180,7 +188,7 @@ class Exercise:
         self._look_at(call, step.id, calling)
         if not step.repeatable:
             shows = OF_REPEATING if directive_of(call.final) else OF_PROVENANCE
-            self._observe(MadeOnce(step.id, shows))
+            self._observe(NotCompared(step.id, shows))
         fault = unmet(step.expect, call, self._known(calling))
         if step.followed:
             self._pass_on(step, call, as_expected=fault is None)
@@ -286,6 +294,17 @@ class Exercise:
         for page in listing.replies:
             self._note("tools/list", page)
         return listing
+
+    def _list_others(self, connection: Connection) -> None:
+        """Ask for what else the server lists; one of these lists that fails keeps nothing back."""
+        for capability, methods in OTHER_LISTS.items():
+            if capability not in connection.server_capabilities:
+                continue
+            for method in methods:
+                try:
+                    self._note(method, connection.request(method, {}))
+                except TargetFailure as failure:
+                    self._problem(f"{method}: {failure}")
 
     def _note(self, method: str, reply: Reply) -> None:
         """Notice a reply to another method than `tools/call`."""
@@ -414,7 +433,7 @@ class Exercise:
             if follow_up.repeatable:
                 self._repeat_follow_up(place, follow_up, calling, call, claimed)
             else:
-                self._observe(MadeOnce(place, OF_PROVENANCE))
+                self._observe(NotCompared(place, OF_PROVENANCE))
             fault = unmet(follow_up.expect, call, self._known(calling))
             failed = (is_refused(call) or call.final.kind != "complete") and directive_of(
                 call.final

@@ -7,7 +7,7 @@ from typing import Any
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.redaction import REDACTED, Redaction
 from banking_server.conformance.server.connections import Calling, Key, connection_of
-from banking_server.conformance.server.exercise import FOLLOW_UPS
+from banking_server.conformance.server.exercise import FOLLOW_UPS, OTHER_LISTS
 from banking_server.conformance.server.references import filled
 from banking_server.conformance.server.repeating import CONFIRMING_CALLS
 from banking_server.conformance.server.scenario import ServerScenario, Step
@@ -49,6 +49,8 @@ class _Plan:
         yield "  tools/list, and again after each result that carries a directive"
         if self._era is Era.LEGACY:
             yield "  ping"
+        lists = [each for methods in OTHER_LISTS.values() for each in methods]
+        yield f"  ({', '.join(lists)}, where the server offers them)"
         for step in self._scenario.steps:
             yield from self._step(step)
 
@@ -86,7 +88,10 @@ class _Plan:
                 yield from self._connect(Calling(profile, step.caller))
                 yield f"  {call}: step {step.id}{by} again, {variant.what}"
         if step.repeatable:
-            yield f"  (up to {CONFIRMING_CALLS} more such calls for each that ends differently)"
+            yield (
+                f"  (up to {CONFIRMING_CALLS} more such calls for each that ends differently, "
+                "and once as many where the call changes by itself)"
+            )
         yield from self._follow_ups(step)
 
     def _follow_ups(self, step: Step) -> Iterator[str]:

@@ -1,7 +1,10 @@
 """What the suite reads from a reply: the directive, and how the call ended."""
 
+import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -86,8 +89,10 @@ def ending(call: ToolCall) -> str:
     if reply.error is not None:
         return f"error {reply.error.get('code')}"
     if reply.kind != "complete":
-        shown_type = shown((reply.result or {}).get("resultType", "complete"))
-        return f"a result that is not complete, with resultType {shown_type}"
+        kind = (reply.result or {}).get("resultType", "complete")
+        # On 2025-11-25 it is the member that makes it a task.
+        why = "a member task" if kind == "complete" else f"resultType {shown(kind)}"
+        return f"a result that is not complete, with {why}"
     seen = directive_of(reply)
     ended = "isError true" if is_error(call) else "a result"
     return f"{ended} with " + ("no directive" if seen is None else f"nextTool {shown(seen.value)}")
@@ -161,44 +166,140 @@ def _says_it_all(item: Json, seen: SeenDirective | None) -> bool:
     )
 
 
-# How one call ended, in parts that can be compared.
+# How one call ended, member by member, so that it can be compared.
+
+Member = tuple[str, ...]
+"""Where something stands in an ending: the part, then names and places within it."""
+
+PARTS: Final = frozenset(
+    {"refusal", "tool", "arguments", "title", "content", "structured", "words"}
+)
+
+MEMBERS: Final = 2000
+"""Members of one part that are told apart; what is nested deeper is compared whole."""
+
+WORDS: Final = 200
+"""Words of a text that are told apart; a longer one is compared whole."""
+
+LETTERS: Final = 4000
+"""Characters of a text whose words are told apart."""
+
+_WORD: Final = re.compile(r"\w+|[^\w\s]")
+_KEPT_WHOLE: Final = 80
+"""Characters of a value; of a longer one, its digest is kept."""
 
 
-@dataclass(frozen=True)
 class Ending:
     """How a call ended. What words the directive is a part of its own, and not of the content."""
 
-    refusal: tuple[object, bool]
-    tool: str | None
-    """The tool that the directive names; one text for all malformed directives that are alike."""
-    arguments: str | None
-    title: str | None
-    """The title of the directive, as JSON."""
-    content: str
-    words: bool
-    """Whether the directive is also said in words, or as `nextStep`."""
+    def __init__(self, call: ToolCall) -> None:
+        reply = call.final
+        seen = directive_of(reply)
+        items = content_of(reply)
+        structured = (reply.result or {}).get("structuredContent", _ABSENT)
+        words = words_of(items, seen)
+        has_next_step = seen is not None and isinstance(structured, dict)
+        has_next_step = has_next_step and structured.get("nextStep") is not None
+        if seen is not None and isinstance(structured, dict):
+            structured = {name: each for name, each in structured.items() if name != "nextStep"}
+            # Nothing but the next step is as good as nothing.
+            structured = structured or _ABSENT
+        key = None if seen is None else seen.key
+        self.members: dict[Member, str] = {
+            ("refusal",): str(how_refused(call)),
+            ("words",): str(bool(words) or has_next_step),
+        }
+        """What stands at each place. What is absent has no place."""
+        if seen is not None:
+            self.members["tool",] = key[0] if key else f"malformed: {_digest(identity(seen.value))}"
+        if seen is not None and key is not None:
+            self._add("arguments", seen.arguments)
+            if "title" in seen.value:
+                self._add("title", seen.value["title"])
+        self._add("content", [item for item in items if item not in words])
+        if structured is not _ABSENT:
+            self._add("structured", structured)
 
-    def differing(self, other: "Ending", parts: Collection[str]) -> frozenset[str]:
-        """Return those of `parts` in which another ending differs."""
-        return frozenset(part for part in parts if getattr(self, part) != getattr(other, part))
+    def _add(self, part: str, value: Any) -> None:
+        """Take a value apart, what is nested least first."""
+        left: deque[tuple[Member, Any]] = deque([((part,), value)])
+        room = MEMBERS
+        while left:
+            member, item = left.popleft()
+            room -= 1
+            match item:
+                case dict() if len(item) + len(left) <= room:
+                    self.members[member] = "an object"
+                    left.extend(((*member, name), each) for name, each in item.items())
+                case list() if len(item) + len(left) <= room:
+                    self.members[member] = f"a list of {len(item)}"
+                    left.extend(((*member, str(place)), each) for place, each in enumerate(item))
+                case _:
+                    self.members[member] = _digest(identity(item))
+                    if isinstance(item, str) and room > len(left):
+                        room -= self._add_words(member, item)
+
+    def _add_words(self, member: Member, text: str) -> int:
+        """Take a text apart, from its end too, as its length may vary; return how many were added.
+
+        It stays whole if it has one word, or very many.
+        """
+        words = _WORD.findall(text) if len(text) <= LETTERS else []
+        if not 1 < len(words) <= WORDS:
+            return 0
+        self.members[*member, WORD, "number"] = str(len(words))
+        for place, word in enumerate(words):
+            self.members[*member, WORD, str(place)] = word
+            self.members[*member, WORD, str(place - len(words))] = word
+        return 2 * len(words) + 1
+
+    def differing(self, other: "Ending") -> set[Member]:
+        """Return the members in which another ending differs."""
+        one, two = self.members, other.members
+        return {member for member in one.keys() | two.keys() if one.get(member) != two.get(member)}
 
 
-PARTS: Final = frozenset({"refusal", "tool", "arguments", "title", "content", "words"})
+_ABSENT: Final = object()
+
+WORD: Final = " words"
+"""Stands between the place of a text and the place of a word in it."""
 
 
-def ending_of(call: ToolCall) -> Ending:
-    """Return how a call ended."""
-    reply = call.final
-    seen = directive_of(reply)
-    items, structured = content_of(reply), dict(structured_content_of(reply))
-    words = words_of(items, seen)
-    has_next_step = seen is not None and structured.pop("nextStep", None) is not None
-    key = None if seen is None else seen.key
-    return Ending(
-        refusal=how_refused(call),
-        tool=None if seen is None else key[0] if key else f"malformed: {identity(seen.value)}",
-        arguments=key[1] if key else None,
-        title=identity(seen.value["title"]) if seen and key and "title" in seen.value else None,
-        content=identity([[item for item in items if item not in words], structured]),
-        words=bool(words) or has_next_step,
-    )
+def _digest(text: str) -> str:
+    """Return what tells a text from others in little room."""
+    if len(text) <= _KEPT_WHOLE:
+        return text
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def members_in_words(members: Iterable[Member]) -> str:
+    """Name members for people, as JSON Pointers into the parts, some of them at most.
+
+    Of what is nested, the outermost is named; of a text in which only words count, the text.
+    """
+    named: dict[str, None] = {}
+    found = set(members)
+    for member in sorted(found):
+        if any(member[:length] in found for length in range(1, len(member))):
+            continue
+        in_text = WORD in member
+        path = member[: member.index(WORD)] if in_text else member
+        within = "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in path[1:])
+        named[PART_NAMES[path[0]] + (f" at {within}" if within else "")] = None
+    shown_names = list(named)[:NAMED]
+    more = len(named) - len(shown_names)
+    return ", ".join([*shown_names, *([f"{more} more"] if more else [])])
+
+
+NAMED: Final = 6
+"""Members that are named at most."""
+
+PART_NAMES: Final = {
+    "refusal": "whether it is an error",
+    "tool": "the tool that is named",
+    "arguments": "the arguments of the directive",
+    "title": "the title of the directive",
+    "content": "the content",
+    "structured": "the structured content",
+    "words": "whether the directive is also said in words",
+}

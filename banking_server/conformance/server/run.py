@@ -17,8 +17,8 @@ from banking_server.conformance.server.checks.registry import ServerCheck
 from banking_server.conformance.server.evidence import (
     Evidence,
     Greeting,
-    MadeOnce,
     Missing,
+    NotCompared,
     Observation,
     Problem,
 )
@@ -108,7 +108,7 @@ class _Judging:
         self._seen: set[type[Evidence]] = set()
         self._greeting: Greeting | None = None
         self._problems: list[str] = []
-        self._made_once: list[MadeOnce] = []
+        self._not_compared: list[NotCompared] = []
         self.failure: str | None = None
         """Why the exercise broke off."""
 
@@ -117,9 +117,9 @@ class _Judging:
         match observation:
             case Problem(sentence):
                 self._problems.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
-            case MadeOnce():
+            case NotCompared():
                 # Told in the end: what other steps showed, or that none showed it, comes first.
-                self._made_once.append(observation)
+                self._not_compared.append(observation)
             case Missing(step, kinds, reason, messages, applies):
                 why = Untestable(reason) if applies else NotApplicable(reason)
                 for check in CHECKS.values():
@@ -153,7 +153,7 @@ class _Judging:
                 self._judge.record(check.id, Untestable(self.failure), refused=True)
             elif not reached:
                 self._judge.record(check.id, self._why_unseen(check))
-        for once in self._made_once:
+        for once in self._not_compared:
             for check in CHECKS.values():
                 if not set(check.on).isdisjoint(once.kinds):
                     self._judge.record(check.id, NotApplicable(once.reason), step=once.step)

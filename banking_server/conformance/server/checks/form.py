@@ -15,6 +15,9 @@ TITLE_LENGTH: Final = 200
 NOT_PLAIN: Final = frozenset({"Cc", "Zl", "Zp"})
 """Categories of characters that end a line, or control a terminal."""
 
+DIRECTIONS: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+"""Classes of characters that control the direction of a text."""
+
 
 @check("tool-chaining-server-directive-well-formed", on=ResultWithDirective)
 def directive_well_formed(result: ResultWithDirective) -> Finding:
@@ -86,8 +89,12 @@ def title_plain(result: ResultWithDirective) -> Finding | None:
     return Finding(
         isinstance(title, str)
         and 1 <= len(title) <= TITLE_LENGTH
-        and not any(unicodedata.category(each) in NOT_PLAIN for each in title),
-        expected=f"a text of 1 to {TITLE_LENGTH} characters on one line",
+        and not any(
+            unicodedata.category(each) in NOT_PLAIN or unicodedata.bidirectional(each) in DIRECTIONS
+            for each in title
+        ),
+        expected=f"a text of 1 to {TITLE_LENGTH} characters on one line, without controls of its "
+        "direction",
         seen=f"title: {shown(title)}"
         + (f", of {len(title)} characters" if isinstance(title, str) else ""),
     )

@@ -1,6 +1,6 @@
 """A call made again, in ways that must not change how it ends."""
 
-from typing import Final
+from dataclasses import replace
 
 from banking_server.conformance.report.judgement import Finding
 from banking_server.conformance.server.checks.registry import check
@@ -16,14 +16,29 @@ from banking_server.conformance.server.evidence import (
     RepeatedWithUnknownSettings,
     Repetition,
 )
-from banking_server.conformance.server.reading import content_of, ending
+from banking_server.conformance.server.reading import content_of, ending, members_in_words
+from banking_server.conformance.target.connection import ToolCall
 from banking_server.conformance.values import shown
 
 
-@check("tool-chaining-server-same-input-same-directive", on=RepeatedUnchanged)
-def same_input_same_directive(repetition: RepeatedUnchanged) -> Finding | None:
-    """The same call names the same tool."""
-    return _with_directive(repetition)
+@check(
+    "tool-chaining-server-same-input-same-directive",
+    on=(RepeatedUnchanged, RepeatedUndeclared, RepeatedWithEmptySettings),
+)
+def same_input_same_directive(repetition: Repetition) -> Finding | None:
+    """The same call leads to the same tool, whatever the client declares."""
+    if isinstance(repetition, RepeatedUnchanged):
+        if not repetition.differs:
+            return _with_directive(repetition)
+        return Finding(
+            False,
+            expected=f"{ending(repetition.first)}, and the same tool whenever the call is made",
+            seen=f"another one now and then: {ending(repetition.again)}",
+        )
+    other = {member for member in repetition.differs if member[0] in ("tool", "arguments")}
+    if repetition.keeps_back or not (repetition.has_directive or other):
+        return None
+    return _alike(replace(repetition, differs=frozenset(other)))
 
 
 @check(
@@ -31,8 +46,11 @@ def same_input_same_directive(repetition: RepeatedUnchanged) -> Finding | None:
     on=(RepeatedUndeclared, RepeatedWithEmptySettings),
 )
 def emits_to_undeclared_client(repetition: Repetition) -> Finding | None:
-    """A directive is for every client, declared or not."""
-    return _with_directive(repetition)
+    """A directive is for every client, declared or not; that it is the same is for TC-S-21."""
+    if not repetition.has_directive:
+        return None
+    kept = repetition.keeps_back or any(member[0] == "refusal" for member in repetition.differs)
+    return _alike(repetition if kept else replace(repetition, differs=frozenset()))
 
 
 @check("tool-chaining-server-accepts-later-version", on=RepeatedWithLaterVersion)
@@ -77,26 +95,23 @@ def _with_directive(repetition: Repetition) -> Finding | None:
     return _alike(repetition)
 
 
-PART_NAMES: Final = {
-    "refusal": "whether it is an error",
-    "tool": "the tool that is named",
-    "arguments": "the arguments of the directive",
-    "title": "the title of the directive",
-    "content": "what the result says",
-    "words": "whether the directive is also said in words",
-}
-
-
 def _alike(repetition: Repetition) -> Finding:
     first, again, differs = repetition.first, repetition.again, repetition.differs
     expected = f"{ending(first)}, and the same again, {repetition.what}"
     if not differs:
         return Finding(True, expected=expected, seen=ending(again))
-    parts = ", ".join(PART_NAMES[part] for part in PART_NAMES if part in differs)
-    content = "content" in differs or "words" in differs
+    parts = {member[0] for member in differs}
     return Finding(
         False,
-        expected=expected + (f"; content {shown(content_of(first.final))}" if content else ""),
-        seen=f"every time something else in {parts}: {ending(again)}"
-        + (f"; content {shown(content_of(again.final))}" if content else ""),
+        expected=expected + _beside(first, parts),
+        seen=f"every time something else in {members_in_words(differs)}: {ending(again)}"
+        + _beside(again, parts),
     )
+
+
+def _beside(call: ToolCall, parts: set[str]) -> str:
+    """Say what a result has beside its directive, if it is that which differs."""
+    result = call.final.result or {}
+    content = f"; content {shown(content_of(call.final))}" if parts & {"content", "words"} else ""
+    structured = f"; structuredContent {shown(result.get('structuredContent'))}"
+    return content + (structured if "structured" in parts else "")

@@ -26,12 +26,21 @@ MALFORMED: Final = Untestable("the directive is malformed, so there is nothing t
 @check("tool-chaining-server-content-without-directive", on=ResultWithDirective)
 def content_without_directive(result: ResultWithDirective) -> Finding:
     """The content says something to a client that knows nothing of directives."""
-    others = len(result.content) - len(words_of(result.content, result.directive))
+    words = words_of(result.content, result.directive)
+    others = [item for item in result.content if item not in words]
+    blank = [item for item in others if _is_blank(item)]
     return Finding(
-        others > 0,
-        expected="at least one content item besides the one that words the directive",
-        seen=f"{others} such items",
+        len(others) > len(blank),
+        expected="at least one content item besides the one that words the directive, "
+        "and not a blank text",
+        seen=f"{len(others)} such items" + (f", {len(blank)} of them blank" if blank else ""),
     )
+
+
+def _is_blank(item: Json) -> bool:
+    """Return whether a content item is a text that says nothing."""
+    text = item.get("text")
+    return item.get("type") == "text" and isinstance(text, str) and not text.strip()
 
 
 @check("tool-chaining-server-no-extra-text-for-declared-client", on=ResultWithDirective)

@@ -57,8 +57,9 @@ function fault(result: CallToolResult, next: NextTool, tools: ListedTool[]): str
   const target = tools.find(({ name }) => name === next.tool);
   if (!target) return 'the caller is not shown this tool (TC-S-12)';
   if (!visible(target)) return 'the tool is hidden from the model (TC-S-13)';
-  if (result.content.length === 0) return 'the result says nothing to the user (TC-S-17)';
-  if (next.title !== undefined && !(isTitle(next.title) && /^[^\p{Cc}\u2028\u2029]*$/u.test(next.title)))
+  if (result.content.every((item) => item.type === 'text' && item.text.trim() === ''))
+    return 'the result says nothing to the user (TC-S-17)';
+  if (next.title !== undefined && !(isTitle(next.title) && /^[^\p{Cc}\u2028-\u202e\u2066-\u2069]*$/u.test(next.title)))
     return 'its title is not one line of at most 200 characters (TC-S-27)';
   try {
     canonical(next);
