@@ -59,11 +59,16 @@ def show_codes(out: Console, waiting: Sequence[PendingCode]) -> None:
 
 def code_as_json(pending: PendingCode) -> str:
     """Return a transfer's code as one line of JSON."""
+    transfer = pending.transfer
     members = {
-        "transferId": pending.transfer.transfer_id,
+        "transferId": transfer.transfer_id,
         "customerId": pending.customer_id,
         "code": pending.code,
-        "expiresAt": pending.transfer.expires_at.isoformat(),
+        "amountMinor": transfer.amount_minor,
+        "currency": transfer.currency,
+        "fromAccountId": transfer.from_account_id,
+        "toAccountId": transfer.to_account_id,
+        "expiresAt": transfer.expires_at.isoformat(),
         "needsManager": pending.needs_manager,
     }
     return json.dumps(members)

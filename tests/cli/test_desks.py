@@ -72,6 +72,8 @@ def test_the_codes_of_what_waits_to_be_confirmed(
     (each,) = [json.loads(line) for line in cli("codes", "--json").out.splitlines()]
     assert f"{each['transferId']}  {each['code']}" == first
     assert (each["customerId"], each["needsManager"]) == ("CUST001", True)
+    assert (each["amountMinor"], each["currency"]) == (1_200_000, "USD")
+    assert (each["fromAccountId"], each["toAccountId"]) == ("acc_savings_001", "acc_everyday_001")
     assert cli("codes", "--customer", "CUST001").out == listed.out
     assert cli("codes", "--customer", "CUST002").out.startswith("No transfer")
     assert "'CUST999'" in one_line(cli("codes", "--customer", "CUST999"))

@@ -113,8 +113,12 @@ class Within:
 
 
 @asynccontextmanager
-async def within(database: Path, idle: float = 1800, **options: Any) -> AsyncIterator[Within]:
-    settings = Settings(database=database, resource_url=FAR, calls_per_second=0, **options)
+async def within(
+    database: Path, idle: float = 1800, calls_per_second: int = 0, **options: Any
+) -> AsyncIterator[Within]:
+    settings = Settings(
+        database=database, resource_url=FAR, calls_per_second=calls_per_second, **options
+    )
     # A fraction of a second is for tests only.
     app = http_app(settings.model_copy(update={"session_idle": idle}))
     async with (
@@ -274,6 +278,14 @@ async def test_an_expired_token_has_no_session(database: Path) -> None:
         refused = await talk.send(LOOK, Authorization=f"Bearer {expired}")
         assert refused.status_code == 401
         assert await talk.works()
+
+
+@pytest.mark.anyio
+async def test_a_customer_in_a_session_may_go_no_faster(database: Path) -> None:
+    async with within(database, calls_per_second=1) as bank:
+        talk = bank.talk()
+        await talk.open()
+        assert (await talk.send(LOOK)).status_code == 429
 
 
 # --- how many, and how long -----------------------------------------------------------------------
