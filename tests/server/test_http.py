@@ -88,6 +88,14 @@ async def test_where_no_question_can_be_put_a_text_takes_its_place(bank: HttpSer
     assert customer.asked == []
 
 
+def test_several_processes_have_no_sessions(bank: HttpServer) -> None:
+    client = {"name": "a client", "version": "1"}
+    asked = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}}
+    initialize = {"id": 1, "method": "initialize", "params": {**asked, "clientInfo": client}}
+    opened = post(bank, bank.token(), {"jsonrpc": "2.0", **initialize})
+    assert (opened.status_code, "Mcp-Session-Id" in opened.headers) == (200, False)
+
+
 @pytest.fixture(scope="module")
 def second(bank: HttpServer) -> Iterator[HttpServer]:
     """Another server process on the same database, under the same URL."""

@@ -225,13 +225,6 @@ async def test_who_declares_nothing_to_be_asked_needs_no_session(alone: HttpServ
         assert "Mcp-Session-Id" not in modern.headers
 
 
-@pytest.mark.anyio
-async def test_several_processes_have_no_sessions(bank: HttpServer) -> None:
-    async with talking(bank) as talk:
-        opened = await talk.send(ASK_ME)
-    assert (opened.status_code, "Mcp-Session-Id" in opened.headers) == (200, False)
-
-
 # --- whose it is ----------------------------------------------------------------------------------
 
 
