@@ -290,7 +290,9 @@ class Upstream:
                 raise self._gone() from None
             if error.message == _HTTP_REFUSAL and self._refusals:
                 raise MCPError(
-                    code=error.code, message=f"{self._server.name} answered {self._refusals[-1]}."
+                    code=error.code,
+                    message=f"{self._server.name if self.revision else 'it'} answered "
+                    f"{self._refusals[-1]}",
                 ) from None
             if error.code == INVALID_REQUEST and error.message == "Session terminated":
                 # An HTTP server that forgot the session, as after its restart, did not act.

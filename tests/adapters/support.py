@@ -3,7 +3,6 @@
 import importlib.util
 import json
 import os
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,13 +10,13 @@ from typing import Any
 
 from banking_server import adapters
 
-from ..kit.command import environment
+from ..kit.command import command, environment
 from ..kit.model import Reply, ScriptedModel, scripted_model
 
 PAGE = Path(adapters.__file__).with_name("README.md")
 
-Server = str | Path
-"""A server's URL, or the bank's database, for which a server is started over stdio."""
+Server = str | Path | tuple[str, ...]
+"""A server's URL, the command that starts one over stdio, or the database of a bank for one."""
 
 Call = tuple[str, dict[str, Any]]
 
@@ -34,11 +33,13 @@ def missing(module: str, package: str) -> str | None:
     return None if importlib.util.find_spec(module) else f"{module} is not installed: {package}"
 
 
-def stdio(database: Path) -> dict[str, Any]:
-    """How a server for this database is started."""
-    arguments = ["-m", "banking_server", "--database", str(database), "--customer", "CUST001"]
+def stdio(server: Path | tuple[str, ...]) -> dict[str, Any]:
+    """How a server is started."""
+    if isinstance(server, Path):
+        server = tuple(command("--database", str(server), "--customer", "CUST001"))
+    program, *arguments = server
     env = {"PYTHONPATH": environment()["PYTHONPATH"], "PATH": os.environ["PATH"]}
-    return {"command": sys.executable, "args": arguments, "env": env}
+    return {"command": program, "args": arguments, "env": env}
 
 
 async def be_called_back(*question: Any) -> Any:
