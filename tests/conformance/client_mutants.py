@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 from referencing import Registry, Resource
 
-from .small_client import DRAFT_7, DRAFT_2020, LEGACY, Hangs, Lost, Malformed, SmallClient
+from .small_client import DRAFT_7, DRAFT_2020, LEGACY, Hangs, Lost, Malformed, NoResult, SmallClient
 
 CLIENT_MUTANTS = {}
 
@@ -432,6 +432,16 @@ class FollowsUnadvertisedServers(SmallClient):
         return True
 
 
+@mutant("reads-experimental-everywhere")
+class ReadsExperimentalEverywhere(SmallClient):
+    def connect(self):
+        result = super().connect()
+        if self.advertised is None:
+            experimental = result["capabilities"].get("experimental") or {}
+            self.advertised = self.read_settings(experimental.get("com.example/tool-chaining"))
+        return result
+
+
 @mutant("reads-one-page")
 class ReadsOnePage(SmallClient):
     def list_tools(self):
@@ -526,6 +536,47 @@ class TakesVisibilityTextForAbsent(SmallClient):
         return not isinstance(visibility, str) and super().hidden(tool)
 
 
+@mutant("hides-what-is-for-the-model")
+class HidesWhatIsForTheModel(SmallClient):
+    def hidden(self, tool):
+        visibility = tool.get("_meta", {}).get("ui", {}).get("visibility")
+        return visibility == "model" or super().hidden(tool)
+
+
+class ReadsVisibilityLoosely(SmallClient):
+    """Takes other names in a visibility for that of the model."""
+
+    def loose(self, name):
+        raise NotImplementedError
+
+    def hidden(self, tool):
+        visibility = tool.get("_meta", {}).get("ui", {}).get("visibility")
+        if isinstance(visibility, list) and "model" in map(self.loose, visibility):
+            return False
+        return super().hidden(tool)
+
+
+@mutant("folds-case-of-visibility")
+class FoldsCaseOfVisibility(ReadsVisibilityLoosely):
+    def loose(self, name):
+        return name.lower()
+
+
+@mutant("looks-for-a-part-of-visibility")
+class LooksForAPartOfVisibility(ReadsVisibilityLoosely):
+    def loose(self, name):
+        return name[:5]
+
+
+@mutant("takes-two-alike-for-two")
+class TakesTwoAlikeForTwo(SmallClient):
+    def list_tools(self):
+        tools = super().list_tools()
+        if "repeated" in tools:
+            self.twice.add("repeated")
+        return tools
+
+
 @mutant("follows-task-results")
 class FollowsTaskResults(SmallClient):
     def complete(self, result):
@@ -574,9 +625,11 @@ def _without(dialect, keyword):
 for _keyword in (
     *("minimum", "maximum", "enum", "const", "minLength", "uniqueItems", "contains"),
     *("propertyNames", "patternProperties", "dependentRequired", "not", "if"),
-    *("oneOf", "allOf", "anyOf"),
+    *("oneOf", "allOf", "anyOf", "minItems", "maxItems", "exclusiveMinimum", "exclusiveMaximum"),
+    *("multipleOf", "minProperties", "maxProperties", "dependentSchemas"),
+    *("unevaluatedProperties", "unevaluatedItems", "$dynamicRef"),
 ):
-    CLIENT_MUTANTS[f"ignores-{_keyword.lower()}"] = type(
+    CLIENT_MUTANTS[f"ignores-{_keyword.lower().strip('$')}"] = type(
         f"Ignores{_keyword}", (SkipsKeyword,), {"keyword": _keyword}
     )
 
@@ -614,8 +667,7 @@ class RefusesLocalReferences(SmallClient):
 class ValidatesByDraft7(SmallClient):
     def dialect(self, schema):
         # Which keywords are known at all, another check looks at.
-        told = "$schema" in schema or "copies" in schema.get("properties", {})
-        return super().dialect(schema) if told else DRAFT_7
+        return DRAFT_7 if "pair" in schema.get("properties", {}) else super().dialect(schema)
 
 
 @mutant("ignores-the-dialect")
@@ -727,6 +779,33 @@ class NormalizesNumbersAtTheTop(SmallClient):
         return json.dumps(top, sort_keys=True)
 
 
+@mutant("compares-with-the-last-three")
+class ComparesWithTheLastThree(SmallClient):
+    def obstacle_in_list(self, tool_name, arguments, made):
+        return super().obstacle_in_list(tool_name, arguments, made[-3:])
+
+
+@mutant("takes-tools-of-another-case-for-made")
+class TakesToolsOfAnotherCaseForMade(SmallClient):
+    def obstacle_in_list(self, tool_name, arguments, made):
+        obstacle = super().obstacle_in_list(tool_name, arguments, made)
+        lower = [(tool.lower(), same) for tool, same in made]
+        again = (tool_name.lower(), self.same(arguments)) in lower
+        return "cycle" if again and obstacle is None else obstacle
+
+
+@mutant("compares-trimmed-text")
+class ComparesTrimmedText(SmallClient):
+    def plain(self, value):
+        return value.strip() if isinstance(value, str) else super().plain(value)
+
+
+@mutant("takes-null-for-absent")
+class TakesNullForAbsent(SmallClient):
+    def same(self, arguments):
+        return super().same({key: item for key, item in arguments.items() if item is not None})
+
+
 @mutant("compares-numbers-beyond-doubles")
 class ComparesNumbersBeyondDoubles(SmallClient):
     def plain(self, value):
@@ -803,6 +882,30 @@ class SendsAgainWhatWasLost(SmallClient):
             return super().call(name, arguments, meta)
 
 
+class SendsAgainAfterAnError(SmallClient):
+    """Makes a follow-up call again after one kind of error."""
+
+    code = 0
+    last = None
+
+    def on_error(self, error):
+        self.last = error["code"]
+
+    def call(self, name, arguments, meta):
+        try:
+            return super().call(name, arguments, meta)
+        except NoResult as failure:
+            if name != "pay" or isinstance(failure, Lost) or self.last != self.code:
+                raise
+            return super().call(name, arguments, meta)
+
+
+for _kind, _code in (("internal", -32603), ("server", -32050)):
+    CLIENT_MUTANTS[f"sends-again-after-{_kind}-error"] = type(
+        f"SendsAgainAfter{_kind}", (SendsAgainAfterAnError,), {"code": _code}
+    )
+
+
 @mutant("goes-on-when-cancelled")
 class GoesOnWhenCancelled(SmallClient):
     def cancel(self):
@@ -877,6 +980,37 @@ for _kind in ("image", "audio", "resource", "resource_link"):
     )
 
 
+class RewritesText(SmallClient):
+    """Hands on the text of a result in another form."""
+
+    def rewritten(self, text):
+        raise NotImplementedError
+
+    def merged(self, results):
+        return [
+            {**item, "text": self.rewritten(item["text"])} if "text" in item else item
+            for item in super().merged(results)
+        ]
+
+
+@mutant("normalizes-content")
+class NormalizesContent(RewritesText):
+    def rewritten(self, text):
+        return unicodedata.normalize("NFC", text)
+
+
+@mutant("cuts-long-content")
+class CutsLongContent(RewritesText):
+    def rewritten(self, text):
+        return text[:10_000]
+
+
+@mutant("trims-content")
+class TrimsContent(RewritesText):
+    def rewritten(self, text):
+        return text.strip()
+
+
 @mutant("forgets-on-failure")
 class ForgetsOnFailure(SmallClient):
     failed = False
@@ -928,6 +1062,12 @@ class NamesNoFollowUp(SmallClient):
             "text": "More was done.",
             "annotations": {"audience": ["assistant"]},
         }
+
+
+@mutant("names-follow-ups-by-their-tools-alone")
+class NamesFollowUpsByTheirToolsAlone(SmallClient):
+    def in_words(self, follow_up):
+        return super().in_words({**follow_up, "arguments": {}})
 
 
 @mutant("tells-made-from-nothing")

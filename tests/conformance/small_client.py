@@ -80,9 +80,9 @@ class SmallClient:
         self.advertised = None
         self.cancelled = False
         self.started = []
-        """The tool of each follow-up call that was started."""
+        """The tool and the arguments of each follow-up call that was started."""
         self.pending = None
-        """The tool of the directive that was not followed."""
+        """The directive that was not followed."""
         self.seconds = min(context.get("timeoutSeconds", 20), self.shortest)
 
     shortest = 0.5
@@ -315,9 +315,9 @@ class SmallClient:
 
     def hidden(self, tool):
         visibility = tool.get("_meta", {}).get("ui", {}).get("visibility")
-        return visibility is not None and not (
-            isinstance(visibility, list) and "model" in visibility
-        )
+        if not isinstance(visibility, list):
+            return visibility not in (None, "model")
+        return "model" not in visibility
 
     def denied(self, name):
         """Whether the host keeps its model from the tool."""
@@ -391,7 +391,7 @@ class SmallClient:
         while True:
             made.append((tool, self.same(arguments)))
             if previous is not None:
-                self.started.append(tool)
+                self.started.append((tool, arguments))
             meta = self.meta(chain_id, len(made), previous) | self.progress(len(made))
             try:
                 result = self.call(tool, arguments, meta)
@@ -406,7 +406,7 @@ class SmallClient:
                 return results, "completed"
             outcome = "cancelled" if self.cancelled else self.obstacle(*directive, made)
             if outcome is not None:
-                self.pending = directive[0]
+                self.pending = directive
                 return results, outcome
             previous, (tool, arguments) = tool, directive
 
@@ -430,14 +430,14 @@ class SmallClient:
         return (item.get("_meta") or {}).get(ID, {}).get("describes") == "nextTool"
 
     def follow_ups(self, results):
-        """Return the tool and the fate of each follow-up call."""
-        fates = ["made"] * (len(results) - 1) + ["unknown"]
-        named = [
-            {"tool": tool, "fate": fate} for tool, fate in zip(self.started, fates, strict=False)
-        ]
+        """Return the tool, the arguments and the fate of each follow-up call."""
+        calls = zip(self.started, ["made"] * (len(results) - 1) + ["unknown"], strict=False)
         if self.pending is not None:
-            named.append({"tool": self.pending, "fate": "not_made"})
-        return named
+            calls = [*calls, (self.pending, "not_made")]
+        return [
+            {"tool": tool, "arguments": arguments, "fate": fate}
+            for (tool, arguments), fate in calls
+        ]
 
     def is_error(self, results):
         return bool(results and results[-1].get("isError"))
@@ -453,7 +453,8 @@ class SmallClient:
         return meta
 
     def in_words(self, follow_up):
-        text = f"The call of {follow_up['tool']}: {follow_up['fate']}."
+        arguments = json.dumps(follow_up["arguments"])
+        text = f"The call of {follow_up['tool']} with {arguments}: {follow_up['fate']}."
         return {"type": "text", "text": text, "annotations": {"audience": ["assistant"]}}
 
     def printed(self, results, outcome):

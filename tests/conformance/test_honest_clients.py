@@ -79,7 +79,7 @@ class FollowsEverybody(SmallClient):
 
 
 class HasItsOwnWays(SmallClient):
-    """Knows no draft-07, asks a person by the hints it has, and sends a failed call again."""
+    """Knows no draft-07, asks a person by the hints it has, and repeats a failed call if it may."""
 
     def dialect(self, schema: Any) -> Any:
         return None if "draft-07" in schema.get("$schema", "") else super().dialect(schema)
@@ -93,7 +93,25 @@ class HasItsOwnWays(SmallClient):
         except Lost:
             raise
         except NoResult:
+            if self.context["consent"] != "grant":
+                raise
             return super().call(name, arguments, meta)
+
+
+class HasNoNamedGroups(SmallClient):
+    """Its engine for regular expressions cannot compile what others can, so it calls nothing."""
+
+    def fits(self, schema: Any, arguments: Any) -> bool:
+        return "(?<" not in json.dumps(schema) and super().fits(schema, arguments)
+
+
+class KnowsFewKeywords(SmallClient):
+    """Calls nothing whose schema has keywords that it does not know."""
+
+    def fits(self, schema: Any, arguments: Any) -> bool:
+        unknown = ("unevaluated", "dependentSchemas", "$dynamic")
+        text = json.dumps(schema)
+        return not any(word in text for word in unknown) and super().fits(schema, arguments)
 
 
 def verdict(judgements: list[Judgement]) -> Verdict:
@@ -116,6 +134,8 @@ UNADVERTISED = "tool-chaining-client-leaves-unadvertised-server"
         (RefusesTheAlias, {ALIAS}),
         (KnowsTheOldContract, set()),
         (HasItsOwnWays, set()),
+        (HasNoNamedGroups, set()),
+        (KnowsFewKeywords, set()),
         (FollowsEverybody, {UNADVERTISED}),
     ],
 )

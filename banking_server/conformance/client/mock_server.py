@@ -71,6 +71,8 @@ CANCEL_SECONDS: Final = 10
 ASKING_SECONDS: Final = 1
 """How long a client that was given `cancelUrl` may take to ask for it, once its call is held."""
 META_TEXT: Final = "the text of _meta stands here"
+LONG_TEXT: Final = "".join(f"Paragraph {number} of a long text.\n" for number in range(1, 401))
+"""What `${long}` in a script stands for: about 12,000 characters."""
 
 
 @dataclass
@@ -310,7 +312,8 @@ class MockServer:
     def _greeting(self, method: str, params: Json) -> Json:
         capabilities: Json = {"tools": {"listChanged": True}}
         if self._advertised is not None:
-            capabilities["extensions"] = {IDENTIFIER: self._advertised}
+            place = self._case.advertise_in or "extensions"
+            capabilities[place] = {IDENTIFIER: self._advertised}
         if method == "server/discover":
             return {
                 "supportedVersions": [Era.MODERN],
@@ -370,7 +373,9 @@ class MockServer:
         elif asked.held and self._given_up(exchange):
             operation.gave_up = True
         else:
-            result = _replaced(cast(Json, asked.result), {"${call}": operation.number})
+            result = _replaced(
+                cast(Json, asked.result), {"${call}": operation.number, "${long}": LONG_TEXT}
+            )
             operation.result = result
             if asked.list_changed and self._era is Era.LEGACY:
                 exchange.stream({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})

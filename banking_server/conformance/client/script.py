@@ -296,6 +296,8 @@ class Case(Strict):
     description: Name
     spec_versions: Annotated[tuple[Era, ...], Field(min_length=1)] | None = None
     advertise: Any = None
+    advertise_in: Literal["experimental"] | None = None
+    """Where it is advertised, in place of where the revision has it."""
     context: CaseContext = CaseContext()
     time_limit: Ordinal | None = None
     """After so many seconds the client is taken not to end by itself."""

@@ -114,17 +114,21 @@ def gaps(all_of_it: Sequence[NotExercised]) -> list[Gap]:
 
 def in_one_line(all_of_it: Sequence[NotExercised]) -> str:
     """Return the sentences that were not exercised, those with one reason together."""
-    return "; ".join(_in_words(gap) for gap in gaps(all_of_it))
+    found = gaps(all_of_it)
+    left_out = [gap for gap in found if gap.reason == NOT_ASKED_FOR and gap.everything_on is None]
+    words = [_in_words(gap) for gap in found if gap not in left_out]
+    if left_out:
+        # Whoever left it out knows, and may have left out nearly all.
+        count = len({sentence for gap in left_out for sentence in gap.sentences})
+        noun = "sentence" if count == 1 else "sentences"
+        words.insert(0, f"{count} {noun} ({NOT_ASKED_FOR})")
+    return "; ".join(words)
 
 
 def _in_words(gap: Gap) -> str:
     reason = "not testable, as said above" if gap.untestable else gap.reason
     if (era := gap.everything_on) is not None:
         return f"everything on {era} ({reason})"
-    if gap.reason == NOT_ASKED_FOR:
-        # Whoever left it out knows, and may have left out nearly all.
-        count = len(gap.sentences)
-        return f"{count} {'sentence' if count == 1 else 'sentences'} ({gap.reason})"
     at = f" at {', '.join(f'`{place}`' for place in gap.places)}" if gap.places else ""
     where = f" on {gap.eras[0]}" if gap.eras else ""
     return f"{', '.join(gap.sentences)}{at}{where} ({reason})"

@@ -21,7 +21,7 @@ from banking_server.conformance.client.checks import (
 from banking_server.conformance.client.checks.registry import KINDS
 from banking_server.conformance.client.evidence import CaseRun
 from banking_server.conformance.client.script import ScriptCheck
-from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable
+from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 
 __all__ = ["KINDS", "calls", "declaration", "judge_check", "printed", "provenance", "waiting"]
 
@@ -41,6 +41,11 @@ def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:
         if (unseen := case_run.missing_provision(provided)) is not None:
             return unseen
     judged = KINDS[check.kind](case_run, check)
-    if isinstance(judged, Finding) and not judged.holds and case_run.end.outcome in check.excused:
-        return NotApplicable(f"the client ended the chain with {case_run.end.outcome}, and may")
+    if isinstance(judged, Finding) and not judged.holds and check.excused:
+        outcome = case_run.end.outcome
+        if outcome in check.excused:
+            return NotApplicable(f"the client ended the chain with {outcome}, and may")
+        if outcome is None:
+            excuse = " or ".join(check.excused)
+            return Untestable(f"the client prints no outcome, and may have ended with {excuse}")
     return judged

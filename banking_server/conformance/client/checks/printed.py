@@ -5,7 +5,9 @@ What it should be is read off the calls that were made and what the mock server 
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from banking_server.chaining.directive import IDENTIFIER
@@ -144,7 +146,7 @@ def printed_no_directive(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 @kind("printed_follow_ups")
 def printed_follow_ups(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The printed `followUps` have each follow-up call with its fate, and a text names its tool."""
+    """The printed `followUps` have each follow-up call with its fate, and a text names it."""
 
     def compare(printed: Json) -> Judged:
         named = printed.get("followUps")
@@ -156,15 +158,21 @@ def printed_follow_ups(case_run: CaseRun, check: ScriptCheck) -> Judged:
             for each in named
         ]
         texts = [item.get("text") for item in printed["content"] if isinstance(item, dict)]
-        unnamed = [tool for tool, _ in wanted if not any(tool in text for text in texts if text)]
+        counts = Counter(each.tool for each in wanted)
+        unnamed = [
+            each.in_words(counts[each.tool] > 1)
+            for each in wanted
+            if not any(each.is_named_in(text, counts[each.tool] > 1) for text in texts if text)
+        ]
         fits = len(seen) == len(wanted) and all(
-            tool == wanted_tool and fate in fates
-            for (tool, fate), (wanted_tool, fates) in zip(seen, wanted, strict=True)
+            tool == call.tool and fate in call.fates
+            for (tool, fate), call in zip(seen, wanted, strict=True)
         )
         return Finding(
             fits and not unnamed,
-            expected="; ".join(f"{tool}: {' or '.join(fates)}" for tool, fates in wanted)
-            + "; and a text that names each tool",
+            expected="; ".join(f"{call.tool}: {' or '.join(call.fates)}" for call in wanted)
+            + "; and a text that names "
+            + ", ".join(each.in_words(counts[each.tool] > 1) for each in wanted),
             seen="; ".join(f"{tool}: {fate}" for tool, fate in seen)
             + (f"; no text names {', '.join(unnamed)}" if unnamed else ""),
         )
@@ -216,19 +224,48 @@ def _content(call: Operation) -> list[Json]:
     ]
 
 
-def _follow_ups(case_run: CaseRun) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the tool of each follow-up call, and what may be said to have become of it."""
+@dataclass(frozen=True)
+class _FollowUp:
+    """A call that a directive asked for."""
+
+    tool: str
+    arguments: Json
+    fates: tuple[str, ...]
+    """What may be said to have become of it."""
+
+    def in_words(self, with_arguments: bool) -> str:
+        return f"{self.tool} with {shown(self.arguments)}" if with_arguments else self.tool
+
+    def is_named_in(self, text: str, with_arguments: bool) -> bool:
+        """Whether a text has the name of its tool, and the values of its arguments if need be."""
+        values = _plain_values(self.arguments) if with_arguments else []
+        return all(part in text for part in (self.tool, *values))
+
+
+def _plain_values(value: Any) -> list[str]:
+    """Return every value of some arguments that has no parts, as a text would have it."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [plain for item in value for plain in _plain_values(item)]
+    return [value if isinstance(value, str) else json.dumps(value)]
+
+
+def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
+    """Return each follow-up call, and what may be said to have become of it."""
     calls = case_run.log.operations
-    named: list[tuple[str, tuple[str, ...]]] = []
+    named: list[_FollowUp] = []
     for before, call in itertools.pairwise(calls):
         again = call.tool == before.tool and same(call.arguments, before.arguments)
         # A call that is sent again is one call, and either answer says what became of it.
-        fates = named.pop()[1] if again and named else ()
-        named.append((call.tool, tuple(dict.fromkeys(fates + _fates(call)))))
+        fates = named.pop().fates if again and named else ()
+        fates = tuple(dict.fromkeys(fates + _fates(call)))
+        named.append(_FollowUp(call.tool, call.arguments, fates))
     directive = ((calls[-1].result or {}).get("_meta") or {}).get("nextTool")
     ended = case_run.case.expect.outcome not in ("completed", "malformed_directive")
     if ended and isinstance(directive, dict):
-        named.append((directive["tool"], ("not_made",)))
+        arguments = directive.get("arguments", {})
+        named.append(_FollowUp(directive["tool"], arguments, ("not_made",)))
     return named
 
 

@@ -28,8 +28,10 @@ const DIALECTS: Record<string, () => Ajv> = {
 /** Returns why the arguments are not valid, or undefined. Has no bounds: for schemas of one's own. */
 export function invalid(schema: unknown, args: unknown): string | undefined {
   try {
-    // Ajv passes over a property of this name, so that it would not be checked.
-    if (JSON.stringify(schema).includes('"__proto__":')) return 'the schema names __proto__';
+    // Ajv passes over a property of this name, so that it would not be checked, and resolves dynamic references
+    // only to some anchors, so that what they say would not be.
+    const keyword = ['__proto__', '$dynamicRef'].find((name) => JSON.stringify(schema).includes(`"${name}":`));
+    if (keyword !== undefined) return `the schema names ${keyword}`;
     const dialect = isObject(schema) && Object.hasOwn(schema, '$schema') ? schema.$schema : Object.keys(DIALECTS)[0];
     const ajv = typeof dialect === 'string' && DIALECTS[dialect.replace(/#$/, '')]?.();
     if (!ajv) return 'the dialect of the schema is not known';

@@ -217,8 +217,9 @@ const REASONS: Partial<Record<Outcome, string>> = {
 export function merged(chain: Chain): CallToolResult {
   const [first, last] = [chain.results[0], chain.results.at(-1)];
   if (!first || !last) throw chain.error;
-  const told = chain.followUps.map(({ tool, fate }) => {
-    const name = JSON.stringify(tool);
+  const told = chain.followUps.map(({ tool, arguments: args, fate }) => {
+    const several = chain.followUps.filter((other) => other.tool === tool).length > 1;
+    const name = JSON.stringify(tool) + (several ? ` with ${JSON.stringify(args)}` : '');
     if (fate === 'made') return `${name} was made; what it returned stands above. Do not repeat it.`;
     if (fate === 'not_made') return `${name} was not made: ${REASONS[chain.outcome]}.`;
     return `${name} was started, and whether it took effect is not known. Do not repeat it without asking the user.`;

@@ -34,6 +34,7 @@ for (const [what, schema, args, why] of [
   ['a schema that is none', { type: 'text' }, {}, /schema is invalid/],
   ['a required member that every object inherits', { required: ['constructor'] }, {}, /constructor/],
   ['__proto__', own('{"properties": {"__proto__": {"type": "string"}}}'), own('{"__proto__": 5}'), /__proto__/],
+  ['a dynamic reference', { properties: { a: { $dynamicRef: '#a' } }, $defs: { a: { $dynamicAnchor: 'a' } } }, {}, /dynamicRef/],
   ['a reference to itself', { $ref: '#' }, {}, /stack/],
   ['too deep', {}, own(`{"a": ${'['.repeat(20_000)}${']'.repeat(20_000)}}`), /deeply/],
   ['what Ajv would check later, and call valid now', { $async: true, required: ['a'] }, {}, /asynchronous/],

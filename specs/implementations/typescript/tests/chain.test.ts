@@ -54,6 +54,13 @@ test('a chain is one result, without directive, words or title', async () => {
   });
 });
 
+test('calls of one tool are told apart by their arguments', () => {
+  const followUps = ['harbour', 'lighthouse'].map((place) => ({ tool: 'visit', arguments: { place }, fate: 'made' as const }));
+  const results = [says('Begun.'), says('Seen.'), says('Seen.')];
+  const told = texts(merged({ chainId: '', outcome: 'completed', results, followUps }).content).at(-1) ?? '';
+  assert.match(told, /"visit" with \{"place":"harbour"\} was made;.* "visit" with \{"place":"lighthouse"\} was made;/);
+});
+
 test('the words stand where the client did not declare, and stay where no call was started', async () => {
   const pay = await connected(() => says('told'));
   const chain = await pay({});
