@@ -20,9 +20,12 @@ import pytest
 
 from ..kit.bank import SECRET, World
 from ..kit.command import PATIENCE
+from ..kit.command import command as bank_command
 from ..kit.model import Reply, ScriptedModel, scripted_model
 from ..kit.servers import http_server
 from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_TEXT, PREPARE
+from ..proxy.pipe import PROXY
+from ..proxy.wire import proxy_over_http
 from .support import Call, Server, lines_of, stdio
 
 PYTHON = os.environ.get("LANGCHAIN_PYTHON")
@@ -196,3 +199,20 @@ def test_what_needs_mcp_2_says_so(arguments: tuple[str, ...]) -> None:
 def test_the_suite_does_not_need_it() -> None:
     ended = command("banking_server.conformance", "list")
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("over", ["stdio", "http"])
+def test_without_the_adapter_the_proxy_follows(
+    world: World, other: Other, tmp_path: Path, over: str
+) -> None:
+    bank = ("--", *bank_command("--database", str(world.location)))
+    call = (PREPARE, FROM_LOCKED)
+    if over == "stdio":
+        answer, model = other.agent((*PROXY, *bank), call, follow=False)
+    else:
+        with proxy_over_http(tmp_path, *bank) as proxy:
+            answer, model = other.agent(proxy.url, call, follow=False)
+    assert [event["tool"] for event in world.events()] == [PREPARE, HANDOFF]
+    assert world.sql("SELECT choice FROM handoff") == [("callback",)]
+    assert answer["told"].index(LOCKED_TEXT) < answer["told"].index("Your reference is ho_")
+    assert len(model.requests) == 2
