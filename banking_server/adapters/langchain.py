@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from mcp.types import CallToolResult
 
 from banking_server.adapters.mcp_1 import SessionCaller
-from banking_server.adapters.one_result import ChainOptions, one_result
+from banking_server.adapters.one_result import ChainOptions, as_one
+from banking_server.chaining import ChainFailed, ChainResult, Outcome, call_tool_with_chaining
 from banking_server.chaining.content import on_the_wire
 
 try:
@@ -33,15 +35,28 @@ class ChainInterceptor:
 
     async def __call__(self, request: Any, handler: Any) -> CallToolResult:
         """Return one result of the call and its chain."""
-        raised: Exception | None = None
-        async with self._caller(request) as caller:
-            try:
-                result = await one_result(caller, request.name, request.args, self._chaining)
-            except Exception as error:  # Raised through the session, it would become a group.
-                raised = error
-        if raised is not None:
-            raise raised
-        return CallToolResult.model_validate(on_the_wire(result))
+        ended: list[ChainResult] = []
+        options: ChainOptions = {**self._chaining, "on_end": partial(self._note, ended)}
+        raised: BaseException | None = None
+        try:
+            async with self._caller(request) as caller:
+                try:
+                    await call_tool_with_chaining(caller, request.name, request.args, **options)
+                except (
+                    ChainFailed
+                ) as failed:  # Raised through the session, it would become a group.
+                    raised = failed.__cause__
+        except Exception as error:
+            if not ended:
+                raise
+            # `mcp` 1.x cancels whoever opened a session that breaks.
+            raised = error if ended[0].outcome is Outcome.CANCELLED else raised
+        return CallToolResult.model_validate(on_the_wire(as_one(ended[0], raised)))
+
+    def _note(self, ended: list[ChainResult], chain: ChainResult) -> None:
+        ended.append(chain)
+        if on_end := self._chaining.get("on_end"):
+            on_end(chain)
 
     @asynccontextmanager
     async def _caller(self, request: Any) -> AsyncIterator[SessionCaller]:

@@ -6,6 +6,7 @@ from mcp_types import CallToolResult
 
 from banking_server.chaining import (
     ChainFailed,
+    ChainResult,
     ConsentPolicy,
     Outcome,
     ToolCaller,
@@ -36,21 +37,31 @@ async def one_result(
     text_first: bool = False,
     **call: Any,
 ) -> CallToolResult:
-    """Make a call and follow its chain; return `ChainResult.merged()`, for the model to see.
+    """Make a call and follow its chain; return the one result of both, as `as_one` does.
 
-    With `text_first`, the result of a call with follow-up calls has no structured content: the
-    framework would show that to its model instead of the text, which would be lost. `call` is what
-    `call_tool_with_chaining` is told of this call alone.
-
-    Raises what the first call raised, so that the framework deals with it as ever. Where a later
-    one raised, the result says so (TC-C-33).
+    `call` is what `call_tool_with_chaining` is told of this call alone.
     """
-    raised: BaseException | None = None
     told = {key: value for key, value in call.items() if value is not None}
     try:
         chain = await call_tool_with_chaining(caller, name, arguments, **{**chaining, **told})
     except ChainFailed as failed:
         chain, raised = failed.result, failed.__cause__
+    else:
+        raised = None
+    return as_one(chain, raised, text_first=text_first)
+
+
+def as_one(
+    chain: ChainResult, raised: BaseException | None, *, text_first: bool = False
+) -> CallToolResult:
+    """Return `ChainResult.merged()`, for the model to see.
+
+    With `text_first`, the result of a call with follow-up calls has no structured content: the
+    framework would show that to its model instead of the text, which would be lost.
+
+    `raised` is what ended the chain, if anything did. If the first call did, it is raised, so that
+    the framework deals with it as ever. Where a later one did, the result says so (TC-C-33).
+    """
     if raised is not None and not chain.follow_ups:
         raise raised
     result = chain.merged()

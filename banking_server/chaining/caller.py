@@ -194,7 +194,13 @@ _Model = TypeVar("_Model", CallToolResult, ListToolsResult)
 
 def _json(returned: Wire, method: str) -> Mapping[str, Any]:
     if isinstance(returned, BaseModel):
-        return on_the_wire(returned)
+        # Written as JSON, a number that no double can hold would become null.
+        kept = {
+            field.alias or name: getattr(returned, name)
+            for name, field in type(returned).model_fields.items()
+            if isinstance(getattr(returned, name), dict)
+        }
+        return {**on_the_wire(returned), **kept}
     if isinstance(returned, Mapping):
         return returned
     raise ValueError(f"{method} returned {type(returned).__name__}, which is not a JSON object")

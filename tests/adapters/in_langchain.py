@@ -8,6 +8,7 @@ import asyncio
 import inspect
 import json
 import sys
+from contextlib import AsyncExitStack
 from typing import Any
 
 from langchain.agents import create_agent
@@ -49,16 +50,17 @@ async def agent(job: dict[str, Any]) -> Any:
     client = client_of(job)
     chaining: Any = {"consent": Always()} if job.get("always") else {}
     model = ChatOpenAI(model="scripted", base_url=job["model"], api_key="none")
-    async with client.session("server") as session:
-        server: Any = session if job["way"] == "session" else client
-        interceptors = [ChainInterceptor(server, chaining=chaining)] if job["follow"] else []
+    async with AsyncExitStack() as stack:
         if job["way"] == "session":
-            tools = await load_mcp_tools(session, tool_interceptors=interceptors)
+            session = await stack.enter_async_context(client.session("server"))
+            follow = [ChainInterceptor(session, chaining=chaining)] if job["follow"] else []
+            tools = await load_mcp_tools(session, tool_interceptors=follow)
         else:
-            client.tool_interceptors += interceptors
+            client.tool_interceptors += (
+                [ChainInterceptor(client, chaining=chaining)] if job["follow"] else []
+            )
             tools = await client.get_tools()
-        usable = [tool for tool in tools if tool.name != job.get("without")]
-        ended = await create_agent(model, usable).ainvoke({"messages": [("user", "Go on.")]})
+        ended = await create_agent(model, tools).ainvoke({"messages": [("user", "Go on.")]})
     *_, told, last = ended["messages"]
     assert last.content == "Done.", last
     texts = [block if isinstance(block, str) else block.get("text") for block in told.content]
@@ -134,7 +136,7 @@ def main() -> None:
         try:
             answer = {"answer": asyncio.run(JOBS[job["do"]](job))}
         except Exception as error:
-            answer = {"raised": f"{type(error).__name__}: {error}"}
+            answer = {"raised": repr(error)}
         print(json.dumps(answer), flush=True)
 
 

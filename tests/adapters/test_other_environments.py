@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ..kit.command import PATIENCE
 from ..kit.command import command as bank_command
 from ..kit.model import Reply, ScriptedModel, scripted_model
 from ..kit.servers import http_server
+from ..kit.serving import running
 from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_TEXT, PREPARE
 from ..proxy.pipe import PROXY
 from ..proxy.wire import proxy_over_http
@@ -145,6 +147,53 @@ def test_headers_of_other_interceptors_are_those_of_the_whole_chain(
         authorization = f"Bearer {server.token('CUST001')}"
         other("headers", server.url, reached=whose, call=HANDOFF, authorization=authorization)
     assert [event["customer_id"] for event in world.events()] == ["CUST001"]
+
+
+class Breaking(BaseHTTPRequestHandler):
+    """A server of 2025-11-25 that breaks in the middle of a chain."""
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        tool = {"inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
+        begun = {
+            "content": [{"type": "text", "text": "It has begun."}],
+            "_meta": {"nextTool": {"tool": "break_off"}},
+        }
+        results = {
+            "initialize": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {}},
+                "serverInfo": {"name": "breaking", "version": "1"},
+            },
+            "tools/list": {"tools": [{"name": name, **tool} for name in ("begin", "break_off")]},
+            "begin": begun,
+        }
+        result = results.get(request.get("params", {}).get("name", request["method"]))
+        answer = json.dumps({"jsonrpc": "2.0", "id": request.get("id"), "result": result}).encode()
+        notified = 202 if "id" not in request else None
+        self.send_response(notified or (500 if result is None else 200))
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", "0" if result is None else str(len(answer)))
+        self.end_headers()
+        if result is not None:
+            self.wfile.write(answer)
+
+    def do_GET(self) -> None:
+        self.send_error(405)
+
+    do_DELETE = do_GET
+
+
+def test_what_was_done_is_told_when_the_session_breaks(other: Other) -> None:
+    """`mcp` 1.x then cancels whoever opened the session."""
+    with running(ThreadingHTTPServer(("127.0.0.1", 0), Breaking)) as origin:
+        said = other.agent(f"{origin}/mcp", ("begin", {}), "client")[0]["told"]
+        assert said.index("It has begun.") < said.index("whether it took effect is not known")
+        with pytest.raises(RuntimeError, match="500"):
+            other.agent(f"{origin}/mcp", ("break_off", {}), "client")
 
 
 def test_all_tools_become_tools_of_langchain(world: World, other: Other) -> None:

@@ -170,6 +170,15 @@ async def test_models_of_another_sdk_are_read() -> None:
     assert texts(chain) == ["no"]
 
 
+async def test_a_number_of_another_sdk_is_not_written_anew() -> None:
+    unwritable = {"tool": "order", "arguments": {"door": float("inf")}}
+    shop = Shop(reserve=OldResult(_meta={"nextTool": unwritable}, structuredContent={"n": None}))
+    chain = await call_tool_with_chaining(shop, "reserve")
+
+    assert chain.outcome is Outcome.MALFORMED_DIRECTIVE
+    assert chain.steps[0].result.structured_content == {"n": None}
+
+
 async def test_a_result_of_the_sdk_stays_the_object_that_it_is() -> None:
     result = CallToolResult(content=[])
     chain = await call_tool_with_chaining(Shop(reserve=result), "reserve")
