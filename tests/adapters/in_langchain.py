@@ -36,11 +36,12 @@ async def be_called_back(context: Any, params: Any, *more: Any) -> types.ElicitR
     return types.ElicitResult(action="accept", content={name: "callback"})
 
 
-async def note(*progress: Any) -> None:
-    """Nobody looks at it."""
-
-
 def client_of(job: dict[str, Any]) -> MultiServerMCPClient:
+    job["progress"] = []
+
+    async def note(progress: float, *more: Any) -> None:
+        job["progress"].append(progress)
+
     callbacks = Callbacks(on_elicitation=be_called_back, on_progress=note)
     return MultiServerMCPClient({"server": job["server"]}, callbacks=callbacks)
 
@@ -64,7 +65,12 @@ async def agent(job: dict[str, Any]) -> Any:
     *_, told, last = ended["messages"]
     assert last.content == "Done.", last
     texts = [block if isinstance(block, str) else block.get("text") for block in told.content]
-    return {"told": "\n".join(texts), "status": told.status, "artifact": told.artifact}
+    return {
+        "told": "\n".join(texts),
+        "status": told.status,
+        "artifact": told.artifact,
+        "progress": job["progress"],
+    }
 
 
 async def headers(job: dict[str, Any]) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from fastmcp import Client, Context, FastMCP
+from fastmcp.server.middleware import Middleware
 from fastmcp.tools import ToolResult
 from mcp_types import InputRequiredResult
 
@@ -19,9 +20,15 @@ pytestmark = pytest.mark.anyio
 GOOD = {"tool": "target", "arguments": {"order": "A-17"}}
 
 
+class Hiding(Middleware):
+    """Keeps a tool out of the list, though it could be called."""
+
+    async def on_list_tools(self, context: Any, call_next: Any) -> Any:
+        return [tool for tool in await call_next(context) if tool.name != "hidden"]
+
+
 def server() -> FastMCP[Any]:
-    mcp: Any = FastMCP("orders")
-    mcp.add_middleware(ToolChainingMiddleware())
+    mcp: Any = FastMCP("orders", middleware=[Hiding(), ToolChainingMiddleware()])
 
     @mcp.tool
     def send(directive: Any, text: str = "It has shipped.") -> ToolResult:
@@ -30,12 +37,17 @@ def server() -> FastMCP[Any]:
         return ToolResult(content, structured_content={"nextStep": directive}, meta=meta)
 
     @mcp.tool(annotations={"readOnlyHint": True})
-    def target(order: str) -> str:
+    async def target(order: str, ctx: Context) -> str:
+        await ctx.report_progress(2)
         return f"Returned {order}."
 
     @mcp.tool(meta={"ui": {"visibility": ["app"]}})
     def for_people() -> str:
         return "Only in the app."
+
+    @mcp.tool
+    def hidden() -> str:
+        return "Not listed."
 
     @mcp.tool
     def disabled() -> str:
@@ -61,9 +73,15 @@ async def test_it_advertises(mode: str) -> None:
 
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_chain_from_end_to_end(mode: str) -> None:
+    made: list[float] = []
+
+    async def note(progress: float, *more: Any) -> None:
+        made.append(progress)
+
     async with ChainingClient(server(), mode=mode) as client:
-        result = await client.call_tool_mcp("send", {"directive": GOOD})
+        result = await client.call_tool_mcp("send", {"directive": GOOD}, note, timeout=60)
     assert [block.text for block in result.content][:2] == ["It has shipped.", "Returned A-17."]
+    assert made == [2]
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -85,6 +103,7 @@ async def test_words_are_for_clients_that_did_not_declare(mode: str) -> None:
         ({"name": "target"}, "'name' is for reading only"),
         ({"tool": "nowhere"}, "lists no tool 'nowhere'"),
         ({"tool": "disabled"}, "lists no tool 'disabled'"),
+        ({"tool": "hidden"}, "lists no tool 'hidden'"),
         ({"tool": "for_people"}, "not meant for the model"),
         ({"tool": "target"}, "'order' is a required property"),
         ({"tool": "target", "arguments": {"order": "1", "x": 1}}, "'x': such properties are not"),

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from ..kit.bank import SECRET, World
-from ..kit.command import PATIENCE
+from ..kit.command import ANY_SERVER, PATIENCE
 from ..kit.command import command as bank_command
 from ..kit.model import Reply, ScriptedModel, scripted_model
 from ..kit.servers import http_server
@@ -37,16 +37,23 @@ pytestmark = pytest.mark.needs_program(MISSING)
 JOBS = Path(__file__).with_name("in_langchain.py")
 
 
+Connection = dict[str, Any]
+"""How `langchain-mcp-adapters` reaches a server."""
+
+
+def over_http(url: str, **headers: str) -> Connection:
+    return {"transport": "streamable_http", "url": url, "headers": headers}
+
+
 class Other:
     """The other environment, one job at a time."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
 
-    def __call__(self, do: str, server: Server, **job: Any) -> Any:
-        if isinstance(server, str):
-            reached = {"transport": "streamable_http", "url": server, **job.pop("reached", {})}
-        else:
+    def __call__(self, do: str, server: Server | Connection, **job: Any) -> Any:
+        reached: Connection = server if isinstance(server, dict) else over_http(str(server))
+        if isinstance(server, Path):
             reached = {"transport": "stdio", **stdio(server)}
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -58,7 +65,12 @@ class Other:
         return answer["answer"]
 
     def agent(
-        self, server: Server, call: Call, way: str = "session", follow: bool = True, **job: Any
+        self,
+        server: Server | Connection,
+        call: Call,
+        way: str = "session",
+        follow: bool = True,
+        **job: Any,
     ) -> tuple[dict[str, Any], ScriptedModel]:
         """Let a LangChain agent's model make one call."""
         with scripted_model([Reply(calls=[call]), Reply("Done.")]) as model:
@@ -138,14 +150,19 @@ def test_without_a_directive_all_is_as_it_was(
     assert ("raised" in outcomes[0]) == (tool == "break_off")
 
 
+def test_the_progress_of_each_call_is_told(other: Other) -> None:
+    started = (sys.executable, str(ANY_SERVER))
+    assert other.agent(started, ("begin", {}), "client")[0]["progress"] == [1, 2]
+
+
 def test_headers_of_other_interceptors_are_those_of_the_whole_chain(
     world: World, other: Other
 ) -> None:
     assert isinstance(world.location, Path)
     with http_server(world.location.parent, BANKING_SECRET=SECRET) as server:
-        whose = {"headers": {"Authorization": f"Bearer {server.token('CUST002')}"}}
-        authorization = f"Bearer {server.token('CUST001')}"
-        other("headers", server.url, reached=whose, call=HANDOFF, authorization=authorization)
+        somebody = over_http(server.url, Authorization=f"Bearer {server.token('CUST002')}")
+        customer = f"Bearer {server.token('CUST001')}"
+        other("headers", somebody, call=HANDOFF, authorization=customer)
     assert [event["customer_id"] for event in world.events()] == ["CUST001"]
 
 

@@ -77,12 +77,14 @@ async def fail() -> CallToolResult:
 
 
 @mcp.tool()
-async def begin() -> CallToolResult:
+async def begin(ctx: Context[Any, Any]) -> CallToolResult:
+    await ctx.report_progress(1)
     return with_next_tool(said("It has begun."), "break_off", {})
 
 
 @mcp.tool(annotations=harmless)
-async def break_off() -> CallToolResult:
+async def break_off(ctx: Context[Any, Any]) -> CallToolResult:
+    await ctx.report_progress(2)
     raise MCPError(INTERNAL_ERROR, "The line is cut.")
 
 
