@@ -259,7 +259,16 @@ def _refuse(problem: str) -> NoReturn:
 
 def main() -> None:
     """Run the command."""
-    app()
+    try:
+        app()
+    except ImportError as error:
+        from banking_server.chaining.needed_sdk import needed_instead
+
+        needed = needed_instead(error)
+        if needed is None:
+            raise
+        print(f"tool-chaining-proxy: {needed}", file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

@@ -52,9 +52,13 @@ class Other:
         self.process = process
 
     def __call__(self, do: str, server: Server | Connection, **job: Any) -> Any:
-        reached: Connection = server if isinstance(server, dict) else over_http(str(server))
-        if isinstance(server, Path):
-            reached = {"transport": "stdio", **stdio(server)}
+        reached: Connection
+        if isinstance(server, str):
+            reached = over_http(server)
+        else:
+            reached = (
+                server if isinstance(server, dict) else {**stdio(server), "transport": "stdio"}
+            )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps({"do": do, "server": reached, **job}) + "\n")
