@@ -1,7 +1,9 @@
 """What the README shows is what happens."""
 
+import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from datetime import time
@@ -9,9 +11,15 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from mcp import Client
 
 from banking_server.agent import ModelSettings
+from banking_server.chaining import IDENTIFIER
 from banking_server.server.settings import Settings
+
+from .kit.servers import http_server
+from .proxy.pipe import OLD, pipe
+from .proxy.wire import proxy_over_http
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -96,3 +104,68 @@ def test_the_number_of_sentences_is_the_specifications() -> None:
     assert counted is not None
     text = (ROOT / "specs" / "requirements.yaml").read_text(encoding="utf-8")
     assert int(counted[1]) == len(set(re.findall(r"\bTC-[DSC]-\d\d\b", text)))
+
+
+LOCKED = {"fromAccountId": "acc_checking_001", "toAccountId": "acc_savings_001", "amount": 250}
+
+
+def rows_of_clients() -> list[str]:
+    """Return the rows of the table of clients, without its head."""
+    after = README.read_text(encoding="utf-8").split("<!-- clients -->\n", 1)[1]
+    return after.split("\n\n", 1)[0].splitlines()[2:]
+
+
+def commands_of_clients() -> list[str]:
+    """Return each command that the section on clients has a host start, once."""
+    rows = "\n".join(rows_of_clients())
+    commands = re.findall(r"`[^`]*?((?:tool-chaining-proxy|banking-server)[^`]* CUST001)`", rows)
+    bank = json.loads(block("hosts", "json"))["mcpServers"]["bank"]
+    return list(dict.fromkeys([shlex.join([bank["command"], *bank["args"]]), *commands]))
+
+
+def here(line: str, **others: str) -> list[str]:
+    """Return a command of the README as this environment starts it."""
+    modules = {"tool-chaining-proxy": "banking_server.proxy", "banking-server": "banking_server"}
+    return [
+        word
+        for part in shlex.split(line, comments=True)
+        for word in (
+            [sys.executable, "-m", modules[part]] if part in modules else [others.get(part, part)]
+        )
+    ]
+
+
+@pytest.mark.parametrize("line", commands_of_clients())
+def test_a_host_sees_what_the_table_says(line: str, tmp_path: Path) -> None:
+    with pipe(here(line), OLD, {}, BANKING_DATABASE=str(tmp_path / "bank.db")) as client:
+        result = client.call("prepare_money_transfer", LOCKED)
+    said = " ".join(item["text"] for item in result["content"])
+    assert "is currently locked" in said
+    assert ("Your reference is ho_" in said) == line.startswith("tool-chaining-proxy")
+    assert ("structuredContent" in result) == ("--text-only" not in line)
+
+
+def test_every_row_of_the_table_says_what_to_do() -> None:
+    assert len(commands_of_clients()) == 3
+    for row in rows_of_clients():
+        assert re.search(r"`.*(tool-chaining-proxy|banking-server).*`|above|`bank`|adapter", row)
+
+
+@pytest.mark.anyio
+async def test_the_proxy_in_three_lines(tmp_path: Path) -> None:
+    stdio, to_http, over_http = block("proxy", "sh").splitlines()
+    assert here(stdio) == here(commands_of_clients()[0])
+    with http_server(tmp_path) as bank:
+        line = here(to_http, **{"http://127.0.0.1:8000/mcp": bank.url})
+        with pipe(line, OLD, {}, TOOL_CHAINING_PROXY_TOKEN=bank.token()) as client:
+            result = client.call("prepare_money_transfer", LOCKED)
+    assert "nextTool" not in result["_meta"]
+    assert result["_meta"][IDENTIFIER]["outcome"] == "completed"
+    arguments = here(over_http)[3:]
+    arguments = arguments[arguments.index("--port") + 2 :]
+    database = str(tmp_path / "bank.db")
+    with proxy_over_http(tmp_path, *arguments, BANKING_DATABASE=database) as proxy:
+        async with Client(proxy.url) as plain:
+            called = await plain.call_tool("prepare_money_transfer", LOCKED)
+    assert called.meta is not None
+    assert called.meta[IDENTIFIER]["outcome"] == "completed"

@@ -29,7 +29,8 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
-@app.command(no_args_is_help=True)
+# What follows the command is its own, with or without `--` before it: some hosts leave that out.
+@app.command(no_args_is_help=True, context_settings={"allow_interspersed_args": False})
 def proxy(
     command: Annotated[
         list[str] | None,
