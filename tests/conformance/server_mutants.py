@@ -3,6 +3,8 @@
 Which check each one fails stands in `specs/conformance/mutants.yaml`.
 """
 
+import base64
+import html
 import json
 from urllib.parse import quote
 
@@ -56,6 +58,15 @@ sends(
     "secret-in-a-url",
     {"tool": "notify_team", "arguments": {"order": f"https://example.com/?p={quote(PHRASE)}"}},
 )
+SECRET_FORMS = {
+    "secret-in-lower-case-url": quote(PHRASE, safe="").replace("%2", "%252").lower(),
+    "secret-in-hex": PHRASE.encode().hex().upper(),
+    "secret-in-html": f"<b>{html.escape(PHRASE)}</b>",
+    "secret-in-basic-credentials": base64.b64encode(f"ann:{PHRASE}".encode()).decode(),
+    "secret-all-escaped": "".join(f"\\u{ord(each):04x}" for each in PHRASE),
+}
+for form, written in SECRET_FORMS.items():
+    sends(form, {"tool": "notify_team", "arguments": {"order": written}})
 sends("title-is-a-number", {**NOTIFY, "title": 7})
 sends("title-too-long", {**NOTIFY, "title": "x" * 201})
 sends("title-of-two-lines", {**NOTIFY, "title": "Notify\nthe team"})

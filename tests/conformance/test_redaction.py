@@ -42,14 +42,14 @@ def test_redaction_of_messages() -> None:
     redaction = Redaction(["hunter2-secret", "1"])
     message = {
         "params": {"_meta": {"token": "abc"}, "arguments": {"confirmationCode": 123456, "n": "1"}},
-        "text": "your password is hunter2-secret",
+        "text": "your password is hunter2-secret, and 1 of 11",
     }
     assert redaction.json(message) == {
         "params": {
             "_meta": {"token": REDACTED},
-            "arguments": {"confirmationCode": REDACTED, "n": "1"},
+            "arguments": {"confirmationCode": REDACTED, "n": REDACTED},
         },
-        "text": f"your password is {REDACTED}",
+        "text": f"your password is {REDACTED}, and {REDACTED} of 11",
     }
 
 

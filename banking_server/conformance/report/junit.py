@@ -52,7 +52,7 @@ def _add_properties(report: Report, suite: ElementTree.Element) -> None:
     properties = ElementTree.SubElement(suite, "properties")
     values = {"verdict": report.conclusion.verdict, "reason": report.conclusion.reason}
     if report.not_exercised:
-        values["not exercised"] = in_one_line(report.not_exercised)
+        values["not exercised"] = in_one_line(report.not_exercised, said_above=False)
     for name, value in values.items():
         ElementTree.SubElement(properties, "property", name=name, value=_clean(report, value))
 

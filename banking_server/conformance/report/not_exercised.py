@@ -112,11 +112,14 @@ def gaps(all_of_it: Sequence[NotExercised]) -> list[Gap]:
     return sorted(found, key=lambda gap: gap.everything_on is not None)
 
 
-def in_one_line(all_of_it: Sequence[NotExercised]) -> str:
-    """Return the sentences that were not exercised, those with one reason together."""
+def in_one_line(all_of_it: Sequence[NotExercised], *, said_above: bool) -> str:
+    """Return the sentences that were not exercised, those with one reason together.
+
+    `said_above`: why something was not testable stands there already.
+    """
     found = gaps(all_of_it)
     left_out = [gap for gap in found if gap.reason == NOT_ASKED_FOR and gap.everything_on is None]
-    words = [_in_words(gap) for gap in found if gap not in left_out]
+    words = [_in_words(gap, said_above) for gap in found if gap not in left_out]
     if left_out:
         # Whoever left it out knows, and may have left out nearly all.
         count = len({sentence for gap in left_out for sentence in gap.sentences})
@@ -125,8 +128,10 @@ def in_one_line(all_of_it: Sequence[NotExercised]) -> str:
     return "; ".join(words)
 
 
-def _in_words(gap: Gap) -> str:
-    reason = "not testable, as said above" if gap.untestable else gap.reason
+def _in_words(gap: Gap, said_above: bool) -> str:
+    reason = gap.reason
+    if gap.untestable:
+        reason = "not testable, as said above" if said_above else f"not testable: {reason}"
     if (era := gap.everything_on) is not None:
         return f"everything on {era} ({reason})"
     at = f" at {', '.join(f'`{place}`' for place in gap.places)}" if gap.places else ""

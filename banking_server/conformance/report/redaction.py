@@ -1,12 +1,10 @@
 """Secrets never reach a report: neither the console, nor a file, nor an error message."""
 
-import json
 import math
 import re
-from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterable, Sequence
+import string
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
-from urllib.parse import quote, quote_plus
 
 REDACTED: Final = "[redacted]"
 
@@ -19,48 +17,109 @@ _SECRET_WORDS: Final = frozenset(
 _KEY_WORDS: Final = frozenset({"access", "api", "private", "secret", "signing", "encryption"})
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PROTOCOL_MEMBERS: Final = frozenset({"progressToken"})
-_SHORTEST_LITERAL: Final = 4
-_SHORTEST_IN_BASE64: Final = 6
-"""Characters; a shorter part of a text in Base64 stands in others by chance."""
-_JSON_LEVELS: Final = 4
-"""Texts of JSON within one another in which a secret is looked for."""
-_MORE_LEVELS: Final = 2
-"""By which a report may quote what was found."""
+SHORTEST: Final = 4
+"""Characters of a secret that is found wherever it stands."""
 
 
-def spellings(secret: str, levels: int = _JSON_LEVELS) -> frozenset[str]:
-    """Return the texts in which a secret can stand: as it is, in JSON, in a URL, in Base64.
+def forms_of(secret: str) -> re.Pattern[str]:
+    """Return a search for a secret in each form in which a text can hold it.
 
-    Empty for a very short secret: it stands everywhere by chance.
+    These are: as it is; escaped in JSON, in a URL, in HTML, character by character or in part, and
+    several times over; in hex; in Base64, whatever stands before and after it there. A secret
+    shorter than `SHORTEST` is found as it is, where it stands as a word by itself: as a part of
+    others it stands everywhere by chance.
     """
-    if len(secret) < _SHORTEST_LITERAL:
-        return frozenset()
+    if len(secret) < SHORTEST:
+        return re.compile(rf"(?<!\w){re.escape(secret)}(?!\w)" if secret else "(?!)")
     raw = secret.encode("utf-8", "surrogatepass")
-    found = {secret, quote(raw), quote(raw, safe=""), quote_plus(raw)}
-    found |= _in_base64(raw)
-    for kept in range(levels + 1):
-        # Whoever quotes what others wrote may write in ASCII what they did not.
-        escaped = secret
-        for level in range(levels):
-            escaped = json.dumps(escaped, ensure_ascii=level >= kept)[1:-1]
-            found.add(escaped)
-    return frozenset(found)
+    in_base64 = [_in_base64(raw, before) for before in range(3)]
+    forms = ["".join(_escaped(secret)), re.escape(secret), "".join(map(_hex, raw)), *in_base64]
+    return re.compile("|".join(forms))
 
 
-def _in_base64(raw: bytes) -> set[str]:
-    """Return what of `raw` is the same in Base64 whatever stands before and after it.
+def _hex(number: int, digits: int = 2) -> str:
+    """Return a pattern for a number in hex, in either case."""
+    return "".join(
+        f"[{each}{each.upper()}]" if each.isalpha() else each for each in f"{number:0{digits}x}"
+    )
 
-    A byte begins at one of three places within a group of four characters.
+
+_SHORT_ESCAPES: Final = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+_ENTITIES: Final = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
+_BACKSLASH: Final = r"(?:\\|%(?:25)*+5[cC])"
+_ESCAPE: Final = rf"(?<!\\)(?<!%5[cC]){_BACKSLASH}{{1,64}}+"
+"""The backslashes of an escape, as each text of JSON within another doubles them. All of them, so
+that a long run is looked at once."""
+_AMPERSAND: Final = rf"(?:&|%(?:25)*+26|{_ESCAPE}u0026)(?:amp(?:;|%(?:25)*+3[bB]))"
+_NUMBER: Final = "(?:#|%(?:25)*+23)"
+_END: Final = "(?:;|%(?:25)*+3[bB])"
+
+
+def _escaped(secret: str) -> Iterator[str]:
+    """Yield a pattern for each character, or each run of backslashes, in every way to escape it.
+
+    Whoever escapes a text twice escapes the backslashes, `%` and `&` of the first time too.
     """
-    found = {coded(raw).decode().rstrip("=") for coded in (b64encode, urlsafe_b64encode)}
-    for before in range(3):
-        # Only the characters of which every bit is the secret's own.
-        first, last = -(-before * 8 // 6), (before + len(raw)) * 8 // 6
-        for coded in (b64encode, urlsafe_b64encode):
-            text = coded(bytes(before) + raw).decode()[first:last]
-            if len(text) >= _SHORTEST_IN_BASE64:
-                found.add(text)
-    return found
+    after_backslashes = False
+    for run in re.findall(r"\\+|[^\\]", secret):
+        # What escapes the next character was taken together with the secret's own backslashes.
+        escape = "" if after_backslashes else _ESCAPE
+        after_backslashes = run[0] == "\\"
+        if after_backslashes:
+            # Each may be doubled several times over, or escaped by its number.
+            entity = f"{_AMPERSAND}*+{_NUMBER}(?:92|[xX]5[cC]){_END}"
+            each = f"{_BACKSLASH}(?:u005[cC])?+|{entity}"
+            yield rf"(?<!\\)(?:{each}){{{len(run)},{64 * len(run)}}}+"
+        elif run in "\"'/":
+            ways = "|".join([*_ways_to_write(run, ""), re.escape(run)])
+            yield f"(?:{escape})?+(?:{ways})"
+        else:
+            yield f"(?:{'|'.join([*_ways_to_write(run, escape), re.escape(run)])})"
+
+
+def _ways_to_write(character: str, escape: str) -> Iterator[str]:
+    """Yield a pattern for each way in which a character is escaped."""
+    # The longer forms come first: what is left of one would tell that it was one.
+    yield f"{_AMPERSAND}*+{_NUMBER}(?:0*+{ord(character)}|[xX]0*+{_hex(ord(character), 1)}){_END}"
+    if character == "&":
+        yield f"{_AMPERSAND}++"
+    elif character in _ENTITIES:
+        yield f"{_AMPERSAND}*+{_ENTITIES[character]}{_END}"
+    units = character.encode("utf-16-be", "surrogatepass")
+    codes = [_hex(int.from_bytes(units[at : at + 2]), 4) for at in range(0, len(units), 2)]
+    yield escape + _ESCAPE.join(f"u{code}" for code in codes)
+    if character in _SHORT_ESCAPES:
+        yield escape + _SHORT_ESCAPES[character]
+    if character == " ":
+        yield r"\+|%(?:25)*+2[bB]"
+    yield "".join(
+        "%(?:25)*" if byte == ord("%") else f"%(?:25)*+{_hex(byte)}"
+        for byte in character.encode("utf-8", "surrogatepass")
+    )
+
+
+_BASE64: Final = string.ascii_uppercase + string.ascii_lowercase + string.digits
+_BASE64_LAST: Final = (r"(?:\+|-|%2[bB])", r"(?:\\*+/|_|%2[fF])")
+"""The last two of the 64 characters, in either alphabet, and as they are escaped."""
+
+
+def _in_base64(raw: bytes, before: int) -> str:
+    """Return a pattern for `raw` in Base64, `before` bytes after the beginning of a group.
+
+    The characters at both ends hold bits of what stands beside it, too: they may be any that has
+    the bits of `raw`.
+    """
+    known = f"{'.' * 8 * before}{''.join(f'{byte:08b}' for byte in raw)}"
+    known += "." * (-len(known) % 6)
+    pattern = []
+    for at in range(before * 8 // 6 * 6, len(known), 6):
+        bits = re.compile(known[at : at + 6])
+        ways = [number for number in range(64) if bits.match(f"{number:06b}")]
+        plain = "".join(_BASE64[number] for number in ways if number < 62)
+        last = [_BASE64_LAST[number - 62] for number in ways if number >= 62]
+        either = [*([f"[{plain}]"] if plain else []), *last]
+        pattern.append(f"(?:{'|'.join(either)})" if len(either) > 1 else either[0])
+    return "".join(pattern)
 
 
 def is_secret_name(name: str) -> bool:
@@ -115,22 +174,21 @@ class Redaction:
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
-        self._values: frozenset[str] = frozenset()
+        self._forms: dict[str, re.Pattern[str]] = {}
         for value in values:
             self.add(value)
 
     def add(self, value: str) -> None:
-        """Redact this very value wherever it appears from now on.
-
-        Very short values are left to their names: replacing every "1" would hide the report.
-        """
-        # A new set, since another thread may be walking through this one.
-        self._values = self._values | spellings(value, _JSON_LEVELS + _MORE_LEVELS)
+        """Redact this very value wherever it appears from now on."""
+        if value and value not in self._forms:
+            known = {**self._forms, value: forms_of(value)}
+            # A new mapping, since another thread may be walking through this one.
+            self._forms = {each: known[each] for each in sorted(known, key=len, reverse=True)}
 
     def text(self, text: str) -> str:
         """Return `text` without the known secret values."""
-        for value in sorted(self._values, key=len, reverse=True):
-            text = text.replace(value, REDACTED)
+        for forms in self._forms.values():
+            text = forms.sub(REDACTED, text)
         # Half of a pair of surrogates can be sent, but neither printed nor written.
         return text.encode("utf-8", "backslashreplace").decode("utf-8")
 

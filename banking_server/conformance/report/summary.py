@@ -46,7 +46,7 @@ def print_summary(report: Report, console: Console, *, verbose: bool) -> None:
         page.line(f"expected failure {name}: {reason}", "dim")
     page.line(counts(report.results))
     if report.not_exercised and report.run.spoken:
-        page.line(f"not exercised: {in_one_line(report.not_exercised)}")
+        page.line(f"not exercised: {in_one_line(report.not_exercised, said_above=True)}")
     page.line(f"{report.conclusion.verdict}: {report.conclusion.reason}", "bold")
 
 

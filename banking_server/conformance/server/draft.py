@@ -8,12 +8,22 @@ from typing import Any, Final
 import yaml
 
 from banking_server.conformance.message import Json
+from banking_server.conformance.server.references import references
 from banking_server.conformance.target.channel import Target, TargetFailure
 from banking_server.conformance.target.connection import Connection, Profile, connect
 from banking_server.conformance.target.era import Era
 
 DEEPEST: Final = 5
 """Levels of a schema for which a placeholder is made."""
+
+MOST: Final = 100
+"""Items or characters of a placeholder."""
+
+MOST_WITHIN: Final = 5
+"""Items of a list in another one."""
+
+DOLLAR: Final = "dollar"
+"""The name that stands for `$` where a text of the server would read as a `${name}`."""
 
 
 def draft(target: Target) -> str:
@@ -46,7 +56,7 @@ def _lines(info: Json, tools: Sequence[Json]) -> Iterator[str]:
     yield "#"
     yield "# Arguments are placeholders: write those that lead to a directive. A step is made when"
     yield "# the marks before its lines are gone; at first only one is. --dry-run shows every call."
-    yield f"name: {name}"
+    yield f"name: {_flow(name)}"
     yield f"description: {_flow(f'The chains of {shown}.')}"
     yield "#"
     yield "# If callers sign in: credentials come from the environment, and no report shows them."
@@ -66,6 +76,9 @@ def _lines(info: Json, tools: Sequence[Json]) -> Iterator[str]:
     yield "# and `refused: true` that makes a call which succeeded before:"
     yield "# callers:"
     yield "#   stranger: {}"
+    if any(next(references(_arguments(tool)), None) is not None for tool in tools):
+        yield "values:"
+        yield f'  {DOLLAR}: {{value: "$"}}  # for a text in which ${{...}} stands for itself'
     yield "steps:"
     first = next((tool for tool in tools if _hint(tool, "readOnlyHint")), tools[0])
     taken: set[str] = set()
@@ -82,13 +95,31 @@ def _step(tool: Json, taken: set[str], *, active: bool) -> Iterator[str]:
     changes = "reads only" if _hint(tool, "readOnlyHint") else "may change something"
     yield f"  # {said or step_id}: {changes}, as far as the server says."
     mark = "  " if active else "  # "
-    arguments = placeholder(tool.get("inputSchema"))
-    yield f"{mark}- id: {step_id}"
+    yield f"{mark}- id: {_flow(step_id)}"
     yield f"{mark}  call: {_flow(str(tool.get('name')))}"
-    yield f"{mark}  arguments: {_flow(arguments if isinstance(arguments, dict) else {})}"
+    if _has_pattern(tool.get("inputSchema")):
+        yield f"{mark}  # A schema of these has a pattern, which the placeholders do not follow."
+    yield f"{mark}  arguments: {_flow(_spelt(_arguments(tool)))}"
     yield "  #   expect: {nextTool: THE_TOOL_OF_THE_DIRECTIVE}"
     yield "  #   repeatable: true  # if the same call may be made about thirty times"
     yield "  #   follow: true      # if the tool of the directive may be called, and those after it"
+
+
+def _arguments(tool: Json) -> Json:
+    arguments = placeholder(tool.get("inputSchema"))
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _spelt(value: Any) -> Any:
+    """Return a value as it is written in a scenario, where `${name}` stands for something."""
+    match value:
+        case dict():
+            return {name: _spelt(item) for name, item in value.items()}
+        case list():
+            return [_spelt(item) for item in value]
+        case str():
+            return value.replace("${", f"${{{DOLLAR}}}{{")
+    return value
 
 
 def placeholder(schema: object, root: object = None, depth: int = 0) -> Any:
@@ -121,11 +152,13 @@ def _of_type(kind: object, schema: Mapping[str, Any], root: object, depth: int) 
         case "null":
             return None
         case "array":
-            return [placeholder(schema.get("items"), root, depth + 1)] * bool(
-                schema.get("minItems", 0)
-            )
+            least = schema.get("minItems", 0)
+            items = placeholder(schema.get("items"), root, depth + 1)
+            most = MOST if depth <= 1 else MOST_WITHIN
+            return [items] * min(least, most) if isinstance(least, int) else []
         case "string":
-            return "TEXT"
+            least = schema.get("minLength", 0)
+            return "TEXT".ljust(min(least, MOST) if isinstance(least, int) else 0, "X")
     properties, required = schema.get("properties"), schema.get("required")
     members = properties if isinstance(properties, Mapping) else {}
     return {
@@ -152,6 +185,20 @@ def _kebab(name: object) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
+def _has_pattern(schema: object) -> bool:
+    """Return whether a pattern stands anywhere in a schema."""
+    left = [schema]
+    while left:
+        match left.pop():
+            case dict() as found:
+                if isinstance(found.get("pattern"), str):
+                    return True
+                left += found.values()
+            case list() as found:
+                left += found
+    return False
+
+
 def _one_line(text: object) -> str:
     """Return the first words of a text, as they can stand in a comment."""
     words = " ".join(text.split()) if isinstance(text, str) else ""
@@ -161,7 +208,16 @@ def _one_line(text: object) -> str:
 
 def _flow(value: Any) -> str:
     """Return a value as YAML on one line; as JSON, which is YAML, where it would break."""
-    text: str = yaml.safe_dump(value, default_flow_style=True, width=10**6, sort_keys=False)
+    # The loader of PyYAML knows what reads as a number or as true; aliases are nothing for people.
+    text: str = yaml.dump(
+        value, Dumper=_Plain, default_flow_style=True, width=10**6, sort_keys=False
+    )
     text = text.removesuffix("\n").removesuffix("\n...")
     text = text.removesuffix("...").rstrip()
     return text if "\n" not in text else json.dumps(value)
+
+
+class _Plain(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write what stands in two places twice."""
+        return True

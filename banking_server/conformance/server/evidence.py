@@ -28,6 +28,8 @@ class Evidence:
         "no call returned a directive that would show it"
     )
     """What to say of a check that found no evidence of this kind."""
+    unseen_in: ClassVar[Mapping[Era, Untestable | NotApplicable]] = {}
+    """The same for eras in which something else would show it."""
     calls_tools: ClassVar[bool] = True
     """Whether it takes a call of a tool, and so a scenario that allows one."""
 
@@ -75,6 +77,9 @@ class InterimResult(Evidence):
     unseen = NotApplicable(
         "no call asked for input; a step with `elicitation` that does would exercise this"
     )
+    unseen_in: ClassVar[Mapping[Era, Untestable | NotApplicable]] = {
+        Era.LEGACY: NotApplicable("no call went on as a task, which is what is interim there")
+    }
 
 
 @dataclass(frozen=True)

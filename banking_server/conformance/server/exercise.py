@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from banking_server.conformance.message import Json, WireMessage
 from banking_server.conformance.report.redaction import Redaction
-from banking_server.conformance.server.connections import Calling, Connections
+from banking_server.conformance.server.connections import SHORT_SECRET, Calling, Connections
 from banking_server.conformance.server.evidence import (
     OF_PROVENANCE,
     OF_REPEATING,
@@ -244,6 +244,8 @@ class Exercise:
         found, absent = self._values.captured(captures, call)
         for name in absent:
             self._problem(f"step {place}: nothing to capture as {name!r}: {ending(call)}")
+        for name in self._values.short_secrets(captures, found):
+            self._problem(f"step {place}: {SHORT_SECRET.format(name)}")
         self._values.named |= found
 
     def _look_at(

@@ -165,7 +165,7 @@ class _Judging:
             return Untestable(
                 "what came holds nothing to compare: no directive, or a malformed one"
             )
-        return check.unseen
+        return check.on[0].unseen_in.get(self._judge.era, check.unseen)
 
     def report_to(self, run: Run) -> None:
         """Add what came of it to the run."""

@@ -4,12 +4,13 @@
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from banking_server.conformance.report.redaction import SHORTEST
 from banking_server.conformance.scenario_file import (
     BOTH_ERAS,
     Eras,
@@ -26,6 +27,31 @@ from banking_server.conformance.target.elicitation import ElicitationAnswer
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 
 
+def secret_texts(value: Any) -> Iterator[str]:
+    """Yield each text and number of which a secret value is made."""
+    match value:
+        case dict():
+            for item in value.values():
+                yield from secret_texts(item)
+        case list() | tuple():
+            for item in value:
+                yield from secret_texts(item)
+        case bool() | None:
+            return
+        case _:
+            yield str(value)
+
+
+def too_short(value: Any) -> str | None:
+    """Return why a value cannot be kept secret, or None if it can."""
+    if all(len(text) >= SHORTEST for text in secret_texts(value)):
+        return None
+    return (
+        f"is secret and shorter than {SHORTEST} characters: it stands in other texts by chance, "
+        "so it cannot be kept out of a report"
+    )
+
+
 class Value(Strict):
     """A value that the file gives a name; `${name}` stands for it in every step."""
 
@@ -38,12 +64,15 @@ class Value(Strict):
     """The environment variable that holds the value, read when the suite starts."""
     secret: bool | None = None
     """No directive may contain the value, and reports redact it. Absent: so it is with a value
-    from the environment, and not with one that stands in the file."""
+    from the environment, and not with one that stands in the file. A secret has 4 characters at
+    least."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if ("value" in self.model_fields_set) == (self.environment is not None):
             raise ValueError("give either value or environment")
+        if self.secret and self.environment is None and (fault := too_short(self.value)):
+            raise ValueError(f"the value {fault}")
         return self
 
     @property
@@ -65,7 +94,8 @@ class Capture(Strict):
     """Regular expression looked for in the text items in order; its first group is the value, or
     the whole match where it has none."""
     secret: bool = False
-    """No directive of the run may contain the value, and reports redact it."""
+    """No directive of the run may contain the value, and reports redact it; one that is shorter
+    than 4 characters only where it stands as a word by itself, and a note says so."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:

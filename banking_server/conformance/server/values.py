@@ -6,7 +6,12 @@ from typing import Any
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.scenario_file import ScenarioError
 from banking_server.conformance.server.captures import captured
-from banking_server.conformance.server.scenario import Capture, ServerScenario
+from banking_server.conformance.server.scenario import (
+    Capture,
+    ServerScenario,
+    secret_texts,
+    too_short,
+)
 from banking_server.conformance.target.connection import ToolCall
 
 
@@ -22,14 +27,18 @@ def check_environment(
 def given_values(scenario: ServerScenario, environment: Mapping[str, str]) -> dict[str, Any]:
     """Return the values that a scenario begins with, by name.
 
-    Raises ScenarioError if a variable that it names is not set.
+    Raises ScenarioError if a variable that it names is not set, or is too short to be a secret.
     """
     values: dict[str, Any] = {}
     for name, value in scenario.values.items():
         if value.environment is None:
             values[name] = value.value
         else:
-            values[name] = _variable(environment, value.environment, f"{scenario.name}: {name}")
+            place = f"{scenario.name}: {name}"
+            values[name] = _variable(environment, value.environment, place)
+            if value.is_secret and (fault := too_short(values[name])):
+                variable = f"the environment variable {value.environment}"
+                raise ScenarioError(f"scenario {place}: {variable} {fault}")
     return values
 
 
@@ -65,9 +74,10 @@ class Values:
             self.keep_secret(name, value)
 
     def keep_secret(self, name: str, value: Any) -> None:
-        """Let no report show a value, and no directive hold it."""
-        self.secrets[name] = str(value)
-        self._redaction.add(str(value))
+        """Let no report show a value, or what it is made of, and no directive hold it."""
+        for place, text in enumerate(secret_texts(value)):
+            self.secrets[f"{name} ({place + 1})" if place else name] = text
+            self._redaction.add(text)
 
     def captured(
         self, captures: Mapping[str, Capture], call: ToolCall
@@ -84,3 +94,7 @@ class Values:
             if capture.secret:
                 self.keep_secret(name, value)
         return found, absent
+
+    def short_secrets(self, captures: Mapping[str, Capture], found: Mapping[str, Any]) -> list[str]:
+        """Return the names of captured secrets that are too short to be found in texts."""
+        return [name for name in found if captures[name].secret and too_short(found[name])]

@@ -1,11 +1,12 @@
 """The call that a directive asks for: the tool, its arguments, and what must not be in them."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import Finding, NotApplicable, Untestable
-from banking_server.conformance.report.redaction import spellings
+from banking_server.conformance.report.redaction import SHORTEST, forms_of
 from banking_server.conformance.server.bounded import CannotTell, first_fault
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import (
@@ -167,16 +168,21 @@ def holds_secret(value: Any, secret: str) -> bool:
 
     A very short secret has to be a whole value: as a part, "1" would be found anywhere.
     """
+    return _holds(value, secret, forms_of(secret))
+
+
+def _holds(value: Any, secret: str, forms: re.Pattern[str]) -> bool:
     match value:
         case dict():
             return any(
-                holds_secret(name, secret) or holds_secret(item, secret)
+                _holds(name, secret, forms) or _holds(item, secret, forms)
                 for name, item in value.items()
             )
         case list():
-            return any(holds_secret(item, secret) for item in value)
+            return any(_holds(item, secret, forms) for item in value)
         case str():
-            return value == secret or any(each in value for each in spellings(secret))
+            found = len(secret) >= SHORTEST and forms.search(value) is not None
+            return found or value == secret
         case bool() | None:
             return False
         case _:
