@@ -165,7 +165,9 @@ async def _call(
         time_limit = TIME_LIMIT  # Nobody is here who could lose patience (TC-C-23).
     stop = ChainStop()
     token = os.environ.get(TOKEN_VARIABLE)
-    async with connected(server, token=token, elicitation=questions) as (client, refusals):
+    async with connected(
+        server, token=token, token_advice=_token_advice(token), elicitation=questions
+    ) as (client, refusals):
         narrator.begin(tool, arguments)
         try:
             with _ctrl_c(stop.stop):
@@ -192,6 +194,16 @@ async def _call(
         return 130  # As a program that Ctrl-C has ended.
     good = result.outcome is Outcome.COMPLETED and not result.steps[-1].result.is_error
     return 0 if good else 1
+
+
+def _token_advice(token: str | None) -> str:
+    """Say what to do where a server refuses a token, or wants one."""
+    if token:
+        return f"The token in {TOKEN_VARIABLE} is not accepted, or no longer: set it to a new one"
+    return (
+        f"Set {TOKEN_VARIABLE} to a token for that server (for a bank of your own: banking-server "
+        "token)"
+    )
 
 
 @contextmanager
@@ -265,7 +277,9 @@ def chat(
     @asynccontextmanager
     async def connect() -> "AsyncIterator[dict[str, Client]]":
         token = os.environ.get(TOKEN_VARIABLE)
-        async with connected(server, token=token, elicitation=questions) as (client, _):
+        async with connected(
+            server, token=token, token_advice=_token_advice(token), elicitation=questions
+        ) as (client, _):
             yield {client.server_info.name if client.server_info else "server": client}
 
     terminal = agent.Terminal(

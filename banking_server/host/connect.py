@@ -39,8 +39,10 @@ class ConnectionFailed(Exception):
 class HttpRefusals:
     """Remembers how the server last refused a request, since the SDK's errors do not say it."""
 
-    def __init__(self) -> None:
+    def __init__(self, advice: str = "") -> None:
+        """`advice`: what to do where the server wants another token, or one at all."""
         self.last: str | None = None
+        self._advice = advice
 
     async def note(self, response: httpx2.Response) -> None:
         """Note whether a response is a refusal; an event hook of the HTTP client."""
@@ -50,7 +52,8 @@ class HttpRefusals:
         challenge = response.headers.get("www-authenticate", "")
         reason = re.search(r'error_description="([^"]*)"', challenge)
         words = f": {reason[1]}" if reason else ""
-        self.last = f"HTTP {response.status_code} {response.reason_phrase}{words}"
+        advice = f". {self._advice}" if self._advice and response.status_code == 401 else ""
+        self.last = f"HTTP {response.status_code} {response.reason_phrase}{words}{advice}"
 
 
 @asynccontextmanager
@@ -58,15 +61,17 @@ async def connected(
     server: str | StdioServerParameters,
     *,
     token: str | None = None,
+    token_advice: str = "",
     elicitation: ElicitationFnT | None = None,
 ) -> AsyncIterator[tuple[Client, HttpRefusals]]:
     """Connect to a server by its URL, or by the command that starts it, and declare the extension.
 
-    `token` is the bearer token for a URL. `elicitation` answers the server's questions; without it,
+    `token` is the bearer token for a URL; `token_advice` is said where it is not accepted, or none
+    was given. `elicitation` answers the server's questions; without it,
     the server is told that it cannot ask any. Raises ConnectionFailed, but only while connecting: a
     connection that breaks later fails the call that it breaks in, and the client goes on.
     """
-    refusals = HttpRefusals()
+    refusals = HttpRefusals(token_advice)
     async with AsyncExitStack() as stack:
         if isinstance(server, str):
             headers = {"Authorization": f"Bearer {token}"} if token else {}

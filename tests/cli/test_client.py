@@ -93,8 +93,14 @@ def test_with_no_token_with_one_that_is_not_enough_and_with_a_good_one(
     refused = cli(*arguments)
     assert (refused.code, refused.out) == (2, "")
     assert refused.err == (
-        f"banking-server: Cannot talk to {url}: HTTP 401 Unauthorized: Authentication required\n"
+        f"banking-server: Cannot talk to {url}: HTTP 401 Unauthorized: Authentication required. "
+        "Set BANKING_TOKEN to a token for that server (for a bank of your own: banking-server "
+        "token)\n"
     )
+    monkeypatch.setenv("BANKING_TOKEN", "of-yesterday")
+    refused = cli(*arguments)
+    assert "The token in BANKING_TOKEN is not accepted, or no longer: set it to" in refused.err
+    assert "of-yesterday" not in refused.err
     monkeypatch.setenv("BANKING_TOKEN", token("bank:read"))
     refused = cli(*arguments)
     assert refused.code == 1

@@ -8,6 +8,7 @@ import pytest
 from banking_server.conformance.report.verdict import Conclusion, Verdict, conclude
 from banking_server.conformance.server.scenario import (
     Caller,
+    Capture,
     ServerScenario,
     StepExpectation,
     load_server_scenario,
@@ -188,3 +189,73 @@ def test_a_later_list_that_fails_leaves_what_needs_no_list() -> None:
     assert judged["tool-chaining-server-names-listed-tool"] == UNTESTABLE
     assert judged["tool-chaining-server-directive-names-tool"] == "SUCCESS"
     assert judged["tool-chaining-server-provenance-changes-nothing"] == "SUCCESS"
+
+
+# What differs between calls
+
+
+SAME = "tool-chaining-server-same-input-same-directive"
+
+
+@pytest.mark.parametrize("sold", [1, 2, 9, 20])
+def test_a_state_that_changes_and_stays_is_no_chance(sold: int) -> None:
+    class SoldOut(SmallServer):
+        def place_order(self, arguments: Any, request: Any) -> Any:
+            result, directive = super().place_order(arguments, request)
+            return result, directive if self.calls <= sold + 1 else None
+
+    run = examine_server(SoldOut, [Era.MODERN], [large_order()])
+    judged = statuses(run.judgements)
+    assert judged[SAME] == UNTESTABLE
+    assert not {"FAILURE", "WARNING"} & set(judged.values())
+    (reason,) = {each.seen for each in run.judgements if each.check.id == SAME and each.untestable}
+    assert "the state of the server changed" in reason
+
+
+def large_order(**changes: Any) -> ServerScenario:
+    scenario = scenario_of(SmallServer)
+    step = scenario.steps[0].model_copy(update={"follow": None, **changes})
+    return scenario.model_copy(update={"steps": (step,)})
+
+
+@pytest.mark.parametrize("era", Era)
+def test_what_varies_by_itself_is_named_and_blames_nobody(era: Era) -> None:
+    class Varies(SmallServer):
+        def place_order(self, arguments: Any, request: Any) -> Any:
+            result, directive = super().place_order(arguments, request)
+            result = self.says(f"Order {self.calls} {'was ' * (self.calls % 3)}taken.")
+            result["structuredContent"]["lines"] = [{"no": n} for n in range(self.calls % 4)]
+            directive["arguments"]["reason"] = f"{self.calls}"
+            return result, directive
+
+    run = examine_server(Varies, [era], [large_order()])
+    assert not {"FAILURE", "WARNING"} & set(statuses(run.judgements).values())
+    (seen,) = {
+        each.seen
+        for each in run.judgements
+        if each.check.id == "tool-chaining-server-provenance-changes-nothing"
+        and each.status == "SKIPPED"
+    }
+    assert seen == (
+        "not compared, as plain calls differ in it: the arguments of the directive at /reason, the "
+        "content at /0/text, the structured content at /lines, the structured content at /said"
+    )
+
+
+def test_a_captured_secret_that_is_short_is_redacted_as_a_word_and_told_of() -> None:
+    class Pins(SmallServer):
+        def place_order(self, arguments: Any, request: Any) -> Any:
+            return self.says("The pin is 42."), {
+                "tool": "ask_manager",
+                "arguments": {"order": "42"},
+            }
+
+    capture = {"pin": Capture(text=r"is (\d+)", secret=True)}
+    run = examine_server(Pins, [Era.MODERN], [large_order(capture=capture)])
+    assert any("the secret 'pin' that was captured is shorter" in each for each in run.problems)
+    (found,) = [
+        each
+        for each in run.judgements
+        if each.check.id == "tool-chaining-server-no-secret-in-arguments" and each.not_kept
+    ][:1]
+    assert '"42"' not in str(found.messages[-1].body)

@@ -99,10 +99,12 @@ def test_a_verdict_names_what_was_not_exercised(tmp_path: Path) -> None:
             if each.get("name") == "not exercised"
         }
         assert sentence in (noted or "")
-        (row,) = [
+        rows = [
             each for each in reports.report["not_exercised"] if sentence in each["requirements"]
         ]
-        assert row["reason"]
+        # What is interim differs between the revisions, and so does the reason.
+        assert len(rows) == (2 if sentence == "TC-S-08" else 1)
+        assert all(row["reason"] for row in rows)
 
 
 MADE_ONCE = """

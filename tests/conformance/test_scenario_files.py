@@ -13,6 +13,8 @@ from pydantic import BaseModel, ValidationError
 
 from banking_server.conformance.client.script import ClientScript
 from banking_server.conformance.scenario_file import ScenarioError
+from banking_server.conformance.server.draft import _lines
+from banking_server.conformance.server.references import filled
 from banking_server.conformance.server.scenario import ServerScenario, load_server_scenario
 from banking_server.conformance.server.values import given_values
 from banking_server.packaged import packaged
@@ -199,3 +201,53 @@ def test_both_refuse_a_check_without_the_members_of_its_kind(mistake: dict[str, 
     script["cases"][0]["checks"] = [{"id": check["id"], "witness": 1, "assert": "calls_end"}]
     assert schema("client-script").is_valid(script)
     assert accepts(ClientScript, script)
+
+
+# Secrets that are too short to be kept
+
+
+@pytest.mark.parametrize("value", ["abc", "7", "123", "[long-enough, abc]"])
+def test_a_secret_that_stands_everywhere_is_refused(value: str, tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="is secret and shorter than 4 characters") as failed:
+        loaded(tmp_path, ("{value: alice}", f"{{value: {value}, secret: true}}"))
+    assert "abc" not in str(failed.value)
+
+
+def test_so_is_one_from_the_environment(tmp_path: Path) -> None:
+    scenario = loaded(tmp_path, ("{value: alice}", "{environment: SHOP_USER}"))
+    assert given_values(scenario, {"SHOP_USER": "alice"})["user"] == "alice"
+    with pytest.raises(ScenarioError, match="SHOP_USER is secret and shorter than 4 characters"):
+        given_values(scenario, {"SHOP_USER": "xyz"})
+
+
+# A first file, made from a list of tools
+
+
+ODD_TOOL = {
+    "name": "true",
+    "inputSchema": {
+        "properties": {
+            "a: b": {"enum": ["x: #"]},
+            "says": {"default": "${HOME} and ${b}"},
+            "words": {"type": "array", "minItems": 3, "items": {"type": "string"}},
+            "mark": {"type": "string", "pattern": "^[A-Z]{3}$"},
+        },
+        "required": ["a: b", "says", "words", "mark"],
+    },
+}
+
+
+def test_a_first_file_can_be_used_as_it_stands(tmp_path: Path) -> None:
+    text = "\n".join(_lines({"name": "1e3"}, [ODD_TOOL, {"name": "${x}"}]))
+    assert "has a pattern, which the placeholders do not follow" in text
+    path = tmp_path / "first.yaml"
+    path.write_text(text)
+    scenario = load_server_scenario(path)
+    (step,) = scenario.steps
+    assert (scenario.name, step.id, step.call) == ("1e3", "true", "true")
+    assert filled(step.arguments, given_values(scenario, {})) == {
+        "a: b": "x: #",
+        "says": "${HOME} and ${b}",
+        "words": ["TEXT"] * 3,
+        "mark": "TEXT",
+    }
