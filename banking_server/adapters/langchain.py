@@ -40,11 +40,10 @@ class ChainInterceptor:
         raised: BaseException | None = None
         try:
             async with self._caller(request) as caller:
+                # What is raised through a session becomes a group.
                 try:
                     await call_tool_with_chaining(caller, request.name, request.args, **options)
-                except (
-                    ChainFailed
-                ) as failed:  # Raised through the session, it would become a group.
+                except ChainFailed as failed:
                     raised = failed.__cause__
         except Exception as error:
             if not ended:
@@ -65,7 +64,7 @@ class ChainInterceptor:
             return
         # As the package does for a single call, with the headers that other interceptors set.
         connection = {**self._server.connections[request.server_name]}
-        if request.headers:
+        if request.headers and connection["transport"] not in ("stdio", "websocket"):
             connection["headers"] = {**(connection.get("headers") or {}), **request.headers}
         context = CallbackContext(server_name=request.server_name, tool_name=request.name)
         callbacks = self._server.callbacks.to_mcp_format(context=context)

@@ -257,12 +257,21 @@ def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.parametrize("arguments", [(), ("call", "anything"), ("handoffs",)], ids=" ".join)
-def test_what_needs_mcp_2_says_so(arguments: tuple[str, ...]) -> None:
-    ended = command("banking_server", *arguments)
+@pytest.mark.parametrize(
+    ("module", "arguments"),
+    [
+        ("banking_server", ()),
+        ("banking_server", ("call", "anything")),
+        ("banking_server", ("handoffs",)),
+        ("banking_server.proxy", ("--", "some-server")),
+    ],
+)
+def test_what_needs_mcp_2_says_so(module: str, arguments: tuple[str, ...]) -> None:
+    ended = command(module, *arguments)
     assert ended.returncode == 2
     [line] = ended.stderr.splitlines()
-    assert line.startswith("banking-server: this needs mcp 2.3, and mcp 1.")
+    name = "tool-chaining-proxy" if module.endswith("proxy") else "banking-server"
+    assert line.startswith(f"{name}: this needs mcp 2.3, and mcp 1.")
     assert "pip install 'mcp>=2.3,<2.4'" in line
 
 
