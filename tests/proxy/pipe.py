@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,14 @@ ANSWERS: dict[str, JSON] = {
 }
 
 
+def soon(true: Callable[[], object]) -> None:
+    """Wait until something is so that no message tells of."""
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
 class Refused(Exception):
     """The answer was a JSON-RPC error."""
 
@@ -61,6 +70,8 @@ class Pipe:
         self.heard: list[JSON] = []
         """What came besides answers, in order: notifications and questions."""
         self.greeting: JSON = {}
+        self.notes = Path()
+        """Where the strange server behind takes its notes."""
         self._replies: dict[Any, JSON] = {}
         self._came = threading.Condition()
         self._last = 0
@@ -165,6 +176,11 @@ class Pipe:
         sent = {k: v for k, v in message.items() if v is not None}
         self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **sent}) + "\n")
         self.process.stdin.flush()
+
+
+def noted(client: Pipe) -> list[str]:
+    """What the strange server behind has noted."""
+    return client.notes.read_text().splitlines() if client.notes.exists() else []
 
 
 @contextmanager

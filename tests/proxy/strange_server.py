@@ -195,7 +195,11 @@ async def first_fails_later(ctx: Any, params: JSON) -> JSON:
 
 @tool("form")
 async def ask_form(ctx: Any, params: JSON) -> JSON:
-    answers = await ask(ctx, params, colour=form("Which colour?"))
+    try:
+        answers = await ask(ctx, params, colour=form("Which colour?"))
+    except asyncio.CancelledError:
+        note("form given up")
+        raise
     note("form answered")
     return said(json.dumps(answers["colour"], sort_keys=True))
 

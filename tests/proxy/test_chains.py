@@ -6,7 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from .pipe import ANSWERS, CHAINING, JSON, NEW, OLD, PROXY, STRANGE, Pipe, Refused, pipe
+from .pipe import (
+    ANSWERS,
+    CHAINING,
+    JSON,
+    NEW,
+    OLD,
+    PROXY,
+    STRANGE,
+    Pipe,
+    Refused,
+    noted,
+    pipe,
+    soon,
+)
 
 
 @pytest.fixture(scope="module", params=[OLD, NEW])
@@ -21,10 +34,6 @@ def client(
     with pipe(command, request.param, STRANGE_NOTES=str(notes)) as one:
         one.notes = notes
         yield one
-
-
-def noted(client: Pipe) -> list[str]:
-    return client.notes.read_text().splitlines() if client.notes.exists() else []
 
 
 def texts(result: JSON) -> list[str]:
@@ -106,12 +115,19 @@ def test_calls_at_the_same_time_are_independent(client: Pipe) -> None:
     assert all(texts(result)[:2] == ["One.", "Two."] for result in results)
     assert len({followed(result)["chainId"] for result in results}) == 5
     before = len(client.heard)
-    works = [client.begin("tools/call", {"name": "work"}, progressToken=n) for n in (7, 8)]
+    works = [client.begin("tools/call", {"name": "work"}, progressToken=n) for n in (7, 8, 8)]
     for work in works:
         client.reply(work)
     told = [one["params"] for one in client.heard[before:] if "progress" in one["method"]]
-    for token in (7, 8):
-        assert [one["progress"] for one in told if one["progressToken"] == token] == [1, 2, 3]
+    assert [one["progress"] for one in told if one["progressToken"] == 7] == [1, 2, 3]
+    assert sorted(one["progress"] for one in told if one["progressToken"] == 8) == [
+        1,
+        1,
+        2,
+        2,
+        3,
+        3,
+    ]
 
 
 @pytest.mark.parametrize("client", [NEW], indirect=True)
@@ -136,6 +152,13 @@ def test_a_state_is_good_for_one_answer_to_one_call(client: Pipe) -> None:
     with pytest.raises(Refused) as refused:
         client.ask("tools/call", {**asks, **answers})
     assert "Call again to be asked anew" in refused.value.error["message"]
+    # A state of an earlier round is as good as one of an earlier call.
+    asks = {"name": "form_twice"}
+    interim = client.ask("tools/call", asks)
+    second = client.ask("tools/call", {**asks, **client.answering(interim)})
+    with pytest.raises(Refused):
+        client.ask("tools/call", {**asks, **client.answering(interim)})
+    assert texts(client.ask("tools/call", {**asks, **client.answering(second)}))
     # An answer that is missing is asked for again.
     interim = client.ask("tools/call", {"name": "form"})
     again = client.ask(
@@ -149,12 +172,19 @@ def test_a_state_is_good_for_one_answer_to_one_call(client: Pipe) -> None:
 
 def test_a_call_waits_for_its_user_so_long_and_not_longer(tmp_path: Path) -> None:
     notes = tmp_path / "notes"
-    command = [*PROXY, "--wait-for-user", "0.001", "--text-only", "--", *STRANGE, "--only", OLD]
+    options = ("--wait-for-user", "0.001", "--call-timeout", "0.5", "--text-only")
+    command = [*PROXY, *options, "--", *STRANGE, "--only", OLD]
     with pipe(command, NEW, STRANGE_NOTES=str(notes)) as client:
+        client.notes = notes
         interim = client.ask("tools/call", {"name": "form"})
         with pytest.raises(Refused) as refused:
             client.ask("tools/call", {"name": "form", **client.answering(interim)})
         assert "expired" in refused.value.error["message"]
+        soon(lambda: "form given up" in noted(client))
+        with pytest.raises(Refused) as refused:
+            client.call("slow", {"text": "s"})
+        assert "did not answer within 0.5 s" in refused.value.error["message"]
+        soon(lambda: "cancelled s" in noted(client))
         # Without rules, nothing is followed that may destroy something.
         assert followed(client.call("first_destroys"))["outcome"] == "declined"
         # And what only a host would see that looks at nothing else is words here.
@@ -168,4 +198,4 @@ def test_a_call_waits_for_its_user_so_long_and_not_longer(tmp_path: Path) -> Non
         with pytest.raises(Refused) as refused:
             client.call("form")
         assert refused.value.error["message"] == "Elicitation not supported"
-    assert not notes.read_text().count("form answered")
+    assert "form answered" not in notes.read_text()

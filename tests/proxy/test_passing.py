@@ -7,7 +7,21 @@ from typing import Any
 
 import pytest
 
-from .pipe import ANSWERS, CHAINING, JSON, META, NEW, OLD, PROXY, STRANGE, Pipe, Refused, pipe
+from .pipe import (
+    ANSWERS,
+    CHAINING,
+    JSON,
+    META,
+    NEW,
+    OLD,
+    PROXY,
+    STRANGE,
+    Pipe,
+    Refused,
+    noted,
+    pipe,
+    soon,
+)
 
 COMBINATIONS = [(OLD, OLD), (OLD, NEW), (NEW, OLD), (NEW, NEW)]
 
@@ -36,10 +50,6 @@ def through(
 def itself(direct: dict[str, Pipe], through: Pipe) -> Pipe:
     """The same server without a proxy, on the same revision as the client of the proxy."""
     return direct[through.revision]
-
-
-def noted(through: Pipe) -> list[str]:
-    return through.notes.read_text().splitlines() if through.notes.exists() else []
 
 
 def without(message: JSON, *members: str) -> JSON:
@@ -222,7 +232,7 @@ def test_changes_are_told(through: Pipe) -> None:
 def test_what_the_client_tells_reaches_the_server(through: Pipe) -> None:
     through.tell("notifications/roots/list_changed")
     through.tell("notifications/weather/wish", {"kelvin": 300, "_meta": {"x": 1}})
-    _soon(lambda: any("weather/wish" in line for line in noted(through)))
+    soon(lambda: any("weather/wish" in line for line in noted(through)))
     (wish,) = [line for line in noted(through) if "weather/wish" in line]
     assert json.loads(wish.partition(" ")[2]) == {"kelvin": 300, "_meta": {"x": 1}}
     roots = any("roots/list_changed" in line for line in noted(through))
@@ -232,23 +242,13 @@ def test_what_the_client_tells_reaches_the_server(through: Pipe) -> None:
 def test_a_call_that_is_cancelled_is_cancelled_at_the_server(through: Pipe) -> None:
     begun = through.begin("tools/call", {"name": "slow", "arguments": {"text": "a"}})
     other = through.begin("tools/call", {"name": "slow", "arguments": {"text": "b"}})
-    _soon(lambda: {"slow a", "slow b"} <= set(noted(through)))
+    soon(lambda: {"slow a", "slow b"} <= set(noted(through)))
     through.tell("notifications/cancelled", {"requestId": begun})
-    _soon(lambda: "cancelled a" in noted(through))
+    soon(lambda: "cancelled a" in noted(through))
     assert "cancelled b" not in noted(through)
     assert through.call("fail")["isError"] is True
     through.tell("notifications/cancelled", {"requestId": other})
-    _soon(lambda: "cancelled b" in noted(through))
-
-
-def _soon(true: Any) -> None:
-    import time
-
-    for _ in range(600):
-        if true():
-            return
-        time.sleep(0.05)
-    raise AssertionError("never")
+    soon(lambda: "cancelled b" in noted(through))
 
 
 @pytest.mark.parametrize("through", [(OLD, OLD), (OLD, NEW)], indirect=True, ids=str)
