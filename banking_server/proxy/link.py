@@ -15,7 +15,7 @@ from banking_server.proxy.eras import Declared, Json, declared_by, for_upstream,
 from banking_server.proxy.options import ProxyOptions
 from banking_server.proxy.questions import Parked, Running
 from banking_server.proxy.sdk import Connection, Context, connection_of
-from banking_server.proxy.upstream import Upstream
+from banking_server.proxy.upstream import SessionForgotten, Upstream
 
 MAX_ROUNDS: Final = 100
 """How often a server may ask in the course of one request."""
@@ -133,13 +133,20 @@ class Link:
 
         `params` are as the client would send them. Raises MCPError.
         """
+        if upstream.forgotten:
+            upstream = await self.upstream()
         modern, logs = upstream.modern, "logging" in upstream.capabilities
         level = self.log_level or DEFAULT_LEVEL if logs and not self.declared.modern else None
         passed = for_upstream(params, modern=modern, log_level=level)
         if running.wanted_level is not None and logs and not modern:
             await self._set_level(upstream, running.wanted_level)
         with self._token(running, passed):
-            result = await upstream.request(method, passed)
+            try:
+                result = await upstream.request(method, passed)
+            except SessionForgotten:
+                # Nothing was done, so nothing is done twice.
+                upstream = await self.upstream()
+                result = await upstream.request(method, passed)
             for _ in range(MAX_ROUNDS):
                 if result.get("resultType") != "input_required" or not modern:
                     return result

@@ -4,6 +4,7 @@ import logging
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import anyio
@@ -69,6 +70,29 @@ _TIMEOUT: Final = httpx2.Timeout(30, read=None)
 _NOBODY: Final = {"name": "tool-chaining-proxy", "version": __version__}
 
 
+_HTTP_BREAKS: Final = (
+    "SSE stream ended without a response",
+    "the connection failed before the whole answer was there",
+)
+"""How the SDK's transport, and `SteadyHttpClient`, begin to say that an answer was lost."""
+
+
+@dataclass(frozen=True)
+class _Refusal:
+    """An HTTP response that is an error."""
+
+    words: str
+    session: bool
+    """Whether it says that there is no such session (any more)."""
+
+
+class SessionForgotten(MCPError):
+    """An HTTP server, started anew perhaps, has forgotten the session; it has done nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(code=CONNECTION_CLOSED, message="The server has forgotten this session.")
+
+
 class Peer(Protocol):
     """Whoever stands on the other side of the proxy."""
 
@@ -100,8 +124,10 @@ class Upstream:
         self._closing = anyio.Event()
         self._ended = anyio.Event()
         self._failure: str | None = None
-        self._refusals: deque[str] = deque(maxlen=1)
-        """The HTTP status of the last response that was an error."""
+        self._refusals: deque[_Refusal] = deque(maxlen=1)
+        """The last response that was an error, over HTTP."""
+        self.forgotten = False
+        """Whether the server said that it does not know this session any more."""
         self.revision = ""
         """The protocol revision that was agreed on."""
         self.greeting: Json = {}
@@ -292,15 +318,17 @@ class Upstream:
                 raise MCPError(
                     code=error.code,
                     message=f"{self._server.name if self.revision else 'it'} answered "
-                    f"{self._refusals[-1]}",
+                    f"{self._refusals[-1].words}",
                 ) from None
-            if error.code == INVALID_REQUEST and error.message == "Session terminated":
-                # An HTTP server that forgot the session, as after its restart, did not act.
+            if error.code == INVALID_REQUEST and self._refusals and self._refusals[-1].session:
+                self.forgotten = True
                 self._closing.set()
+                raise SessionForgotten from None
+            if error.message.startswith(_HTTP_BREAKS):
                 raise MCPError(
-                    code=CONNECTION_CLOSED,
-                    message=f"{self._server.name} has forgotten this session, and did nothing. "
-                    "The next request begins a new one.",
+                    code=error.code,
+                    message=f"{self._server.name}: {error.message.rstrip('.')}. Whether the "
+                    "request took effect is not known.",
                 ) from None
             raise
         finally:
@@ -396,7 +424,7 @@ class Upstream:
 
 
 @asynccontextmanager
-async def _streams(server: Server, refusals: deque[str]) -> AsyncIterator[tuple[Any, Any]]:
+async def _streams(server: Server, refusals: deque[_Refusal]) -> AsyncIterator[tuple[Any, Any]]:
     if isinstance(server, Command):
         command, *arguments = server.argv
         parameters = StdioServerParameters(command=command, args=arguments, env=server.environment)
@@ -407,7 +435,9 @@ async def _streams(server: Server, refusals: deque[str]) -> AsyncIterator[tuple[
 
         async def note(response: httpx2.Response) -> None:
             if response.status_code >= 400:
-                refusals.append(f"HTTP {response.status_code} {response.reason_phrase}")
+                words = f"HTTP {response.status_code} {response.reason_phrase}"
+                in_session = "mcp-session-id" in response.request.headers
+                refusals.append(_Refusal(words, in_session and response.status_code == 404))
 
         http = SteadyHttpClient(headers=headers, timeout=_TIMEOUT, event_hooks={"response": [note]})
         async with http, streamable_http_client(server.url, http_client=http) as streams:

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,9 @@ from banking_server.proxy.cli import app
 
 from ..kit.bank import Customer, World, structured, words
 from ..kit.command import ANY_SERVER, command, environment
-from ..kit.servers import http_server
+from ..kit.servers import free_port, http_server
 from .pipe import CHAINING, NEW, OLD, PROXY, STRANGE, Refused, pipe
+from .wire import strange_over_http
 
 pytestmark = pytest.mark.anyio
 
@@ -68,6 +70,25 @@ def test_the_server_behind_ends_with_the_proxy(how: signal.Signals) -> None:
             client.reply(slow)
     with pytest.raises(ProcessLookupError):
         os.kill(behind["pid"], 0)
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+def test_a_server_over_http_that_was_started_anew_is_used_again(
+    revision: str, tmp_path: Path
+) -> None:
+    port = free_port()
+    with ExitStack() as stack:
+        stack.enter_context(strange_over_http(tmp_path, port))
+        url = f"http://127.0.0.1:{port}/mcp"
+        client = stack.enter_context(pipe([*PROXY, "--url", url], revision))
+        before = client.call("who")["structuredContent"]["pid"]
+        with pytest.raises(Refused) as died:
+            client.call("die")
+        assert "Whether the request took effect is not known" in died.value.error["message"]
+        stack.enter_context(strange_over_http(tmp_path, port))
+        # The session is gone with the process, and nobody notices; nor within a chain.
+        assert client.call("first")["_meta"][CHAINING]["outcome"] == "completed"
+        assert client.call("who")["structuredContent"]["pid"] != before
 
 
 def test_a_server_that_does_not_advertise_is_followed_if_told_so() -> None:

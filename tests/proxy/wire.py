@@ -257,8 +257,8 @@ def proxy_over_http(folder: Path, *arguments: str, **variables: str) -> Iterator
 
 
 @contextmanager
-def strange_over_http(folder: Path, **variables: str) -> Iterator[Running]:
+def strange_over_http(folder: Path, port: int | None = None, **variables: str) -> Iterator[Running]:
     """Run the strange server, both revisions and each alone."""
-    port = free_port()
+    port = port or free_port()
     with _running(folder, [*STRANGE, "--http", str(port)], port, **variables) as running:
         yield running
