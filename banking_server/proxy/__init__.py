@@ -14,3 +14,7 @@ is the server behind it, and to that server it is the client. Read in this order
 - `options` and `cli`: what can be chosen, and the command;
 - `sdk`: what is borrowed from the inner parts of the MCP SDK.
 """
+
+from typing import Final
+
+TOKEN_VARIABLE: Final = "TOOL_CHAINING_PROXY_TOKEN"  # noqa: S105 - its name, not its value

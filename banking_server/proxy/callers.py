@@ -7,7 +7,7 @@ behind was told what the client can do.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
@@ -20,7 +20,7 @@ from starlette.requests import Request
 
 from banking_server.proxy.eras import Declared, declared_by, is_modern
 from banking_server.proxy.link import Link
-from banking_server.proxy.options import Address, ProxyOptions
+from banking_server.proxy.options import Address, HttpOptions, ProxyOptions
 from banking_server.proxy.sdk import Connection, Context, connection_of
 
 CALLER: Final = "caller"
@@ -51,25 +51,11 @@ class _Caller:
 
 
 class Callers:
-    """Finds the link of each message. `at_most` are open, and each for `idle` seconds unused.
+    """Finds the link of each message, and closes those that are not used."""
 
-    With `forward_authorization`, a caller's `Authorization` header goes to the server behind.
-    """
-
-    def __init__(
-        self,
-        options: ProxyOptions,
-        *,
-        at_most: int,
-        idle: float,
-        forward_authorization: bool,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, options: ProxyOptions, chosen: HttpOptions) -> None:
         self._options = options
-        self._at_most = at_most
-        self._idle = idle
-        self._forward = forward_authorization
-        self._clock = clock
+        self._chosen = chosen
         self._group: TaskGroup | None = None
         self._sessions: dict[str, Connection] = {}
         self._callers: list[_Caller] = []
@@ -91,7 +77,8 @@ class Callers:
     @property
     def full(self) -> str:
         """What is said to whoever comes when there is no room."""
-        return f"This proxy serves {self._at_most} callers already (--max-callers). Try later."
+        most = self._chosen.max_callers
+        return f"This proxy serves {most} callers already (--max-callers). Try later."
 
     def principal(self, ctx: Context) -> str | None:
         """Return who sent a message, if an `Authorization` header says so."""
@@ -140,10 +127,10 @@ class Callers:
         for caller in self._callers:
             # An answer may come on a new connection; only who was asked has the state.
             if (caller.name, caller.declared) == (name, declared) or caller.link.holds(state):
-                caller.seen = self._clock()
+                caller.seen = time.monotonic()
                 return caller.link
         link = self._new_link(ctx, None)
-        self._callers.append(_Caller(name, declared, link, self._clock()))
+        self._callers.append(_Caller(name, declared, link, time.monotonic()))
         return link
 
     def knows(self, name: str) -> bool:
@@ -164,7 +151,7 @@ class Callers:
 
     def has_room(self) -> bool:
         """Return whether one more link may be open. For that, the longest idle one is closed."""
-        if len(self._sessions) + len(self._callers) < self._at_most:
+        if len(self._sessions) + len(self._callers) < self._chosen.max_callers:
             return True
         idle = [caller for caller in self._callers if not caller.link.in_use]
         if idle:
@@ -175,7 +162,7 @@ class Callers:
         if not self.has_room():
             raise MCPError(code=INTERNAL_ERROR, message=self.full)
         options, server = self._options, self._options.server
-        if self._forward and isinstance(server, Address):
+        if self._chosen.forward_authorization and isinstance(server, Address):
             token = _request(ctx).headers.get("authorization")
             options = replace(options, server=replace(server, authorization=token))
         declared = declared_by(ctx.method, ctx.params, ctx.protocol_version)
@@ -183,9 +170,9 @@ class Callers:
 
     async def _close_what_is_over(self) -> None:
         while True:
-            await anyio.sleep(min(self._idle / 4, 5))
-            now = self._clock()
-            for caller in [one for one in self._callers if one.is_over(now, self._idle)]:
+            await anyio.sleep(min(self._chosen.idle / 4, 5))
+            now = time.monotonic()
+            for caller in [one for one in self._callers if one.is_over(now, self._chosen.idle)]:
                 self._end(caller)
 
     def _end(self, caller: _Caller) -> None:

@@ -3,22 +3,19 @@
 import logging
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 import typer
 
 from banking_server import __version__
+from banking_server.proxy import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
-    from banking_server.proxy.options import ProxyOptions, Server
+    from banking_server.proxy.options import Server
 
-TOKEN_VARIABLE: Final = "TOOL_CHAINING_PROXY_TOKEN"  # noqa: S105 - its name, not its value
-
-HOST: Final = "127.0.0.1"
-PORT: Final = 9000
-MAX_CALLERS: Final = 64
-IDLE: Final = 600
+YEAR: Final = 31_536_000
+"""Seconds; without end is too long for a promise."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -45,9 +42,9 @@ def proxy(
     http: Annotated[
         bool, typer.Option("--http", help="Serve Streamable HTTP at /mcp instead of stdio.")
     ] = False,
-    host: Annotated[str | None, typer.Option(help=f"The address to bind. Default: {HOST}.")] = None,
+    host: Annotated[str | None, typer.Option(help="The address to bind; else 127.0.0.1.")] = None,
     port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help=f"TCP port. Default: {PORT}.")
+        int | None, typer.Option(min=0, max=65535, help="TCP port. Default: 9000.")
     ] = None,
     allow_host: Annotated[
         list[str] | None,
@@ -65,16 +62,16 @@ def proxy(
         int | None,
         typer.Option(
             min=1,
-            help="Clients at a time; each has a connection, or a process, of its own. Default: "
-            f"{MAX_CALLERS}.",
+            help="Clients at a time; each has a connection, or a process, of its own. Default: 64.",
         ),
     ] = None,
     idle: Annotated[
         float | None,
         typer.Option(
             min=0.001,
+            max=YEAR,
             metavar="SECONDS",
-            help=f"How long a client's own connection is kept unused. Default: {IDLE}.",
+            help="How long a client's own connection is kept unused. Default: 600.",
         ),
     ] = None,
     forward_authorization: Annotated[
@@ -106,7 +103,10 @@ def proxy(
     wait_for_user: Annotated[
         float,
         typer.Option(
-            min=0.001, metavar="SECONDS", help="How long a call waits for an answer (2026-07-28)."
+            min=0.001,
+            max=YEAR,
+            metavar="SECONDS",
+            help="How long a call waits for an answer (2026-07-28).",
         ),
     ] = 600.0,
     follow_unadvertised: Annotated[
@@ -133,7 +133,7 @@ def proxy(
 
     from banking_server.chaining import DEFAULT_LIMIT
     from banking_server.proxy.consent import ConsentUnreadable, consent_of
-    from banking_server.proxy.options import ProxyOptions
+    from banking_server.proxy.options import HttpOptions, ProxyOptions
     from banking_server.proxy.stdio import serve_stdio
 
     try:
@@ -153,82 +153,30 @@ def proxy(
     # What goes wrong is told to the client, once. Standard error is for the server behind.
     logging.getLogger("mcp").addHandler(logging.NullHandler())
     logging.getLogger("mcp").propagate = False
+    given: dict[str, Any] = {
+        "host": host,
+        "port": port,
+        "allow_hosts": allow_host and tuple(allow_host),
+        "allow_origins": allow_origin and tuple(allow_origin),
+        "max_callers": max_callers,
+        "idle": idle,
+        "forward_authorization": forward_authorization or None,
+    }
+    chosen = {name: value for name, value in given.items() if value is not None}
     if http:
-        _serve_http(
-            options,
-            host=host or HOST,
-            port=PORT if port is None else port,
-            hosts=allow_host or [],
-            origins=allow_origin or [],
-            max_callers=max_callers or MAX_CALLERS,
-            idle=idle or IDLE,
-            forward_authorization=forward_authorization,
-        )
-    elif forward_authorization or any(
-        one is not None for one in (host, port, allow_host, allow_origin, max_callers, idle)
-    ):
+        from banking_server.proxy.http import CannotServe, serve_http
+
+        try:
+            serve_http(options, HttpOptions(**chosen))
+        except CannotServe as problem:
+            _refuse(str(problem))
+    elif chosen:
         _refuse(
             "--host, --port, --allow-host, --allow-origin, --max-callers, --idle and "
             "--forward-authorization need --http."
         )
     else:
         anyio.run(serve_stdio, options)
-
-
-def _serve_http(
-    options: "ProxyOptions",
-    *,
-    host: str,
-    port: int,
-    hosts: list[str],
-    origins: list[str],
-    max_callers: int,
-    idle: float,
-    forward_authorization: bool,
-) -> None:
-    from banking_server.proxy.callers import Callers
-    from banking_server.proxy.http import (
-        PATH,
-        AddressUnavailable,
-        http_app,
-        is_loopback,
-        listening,
-        names_let_in,
-        serve_http,
-    )
-    from banking_server.proxy.options import Address
-
-    if not hosts and not is_loopback(host):
-        _refuse(f"--host {host} is open to others: --allow-host says by which name they come.")
-    if forward_authorization:
-        if not isinstance(options.server, Address):
-            _refuse("--forward-authorization needs --url: a command has no such header.")
-        if options.server.authorization is not None:
-            _refuse(
-                f"--forward-authorization sends the clients' own tokens, and {TOKEN_VARIABLE} is "
-                "one for all of them: leave one out."
-            )
-    try:
-        bound = listening(host, port)
-    except AddressUnavailable as error:
-        _refuse(str(error))
-    callers = Callers(
-        options,
-        at_most=max_callers,
-        idle=idle,
-        forward_authorization=forward_authorization,
-    )
-    app = http_app(
-        callers,
-        names=names_let_in(hosts, origins),
-        max_callers=max_callers,
-        idle=idle,
-        parked_for=options.parked_for,
-    )
-    shown = f"[{host}]" if ":" in host else host
-    where = f"http://{shown}:{bound.getsockname()[1]}{PATH}"
-    print(f"Serving {options.server.name} at {where}. Ctrl-C ends it.", file=sys.stderr, flush=True)
-    serve_http(app, bound, idle=idle)
 
 
 def _server(url: str | None, command: list[str] | None) -> "Server":

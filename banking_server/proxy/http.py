@@ -6,7 +6,8 @@ import os
 import secrets
 import signal
 import socket
-from collections.abc import AsyncIterator, Sequence
+import sys
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
@@ -17,14 +18,18 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import INTERNAL_ERROR
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from banking_server.proxy import TOKEN_VARIABLE
 from banking_server.proxy.callers import CALLER, Callers
 from banking_server.proxy.eras import is_modern
+from banking_server.proxy.options import Address, HttpOptions, ProxyOptions
 from banking_server.proxy.sdk import (
     MCP_PROTOCOL_VERSION_HEADER,
     MCP_SESSION_ID_HEADER,
@@ -42,41 +47,42 @@ _CONNECTION: Final = "connection"
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
-class AddressUnavailable(Exception):
-    """The address cannot be served at; the message is one line for people."""
+class CannotServe(Exception):
+    """The proxy cannot be served as was chosen; the message is one line for people."""
 
 
-def is_loopback(host: str) -> bool:
-    """Return whether only this computer reaches an address that is bound."""
-    return f"[{host}]" in _LOOPBACK or host in _LOOPBACK or host.startswith("127.")
-
-
-def names_let_in(hosts: Sequence[str], origins: Sequence[str]) -> TransportSecuritySettings:
-    """Return which `Host` and `Origin` headers are let in, besides this computer's own names.
-
-    Other names may be a rebinding attack. A host without a port stands for each port.
-    """
-    own = [f"http://{name}" for name in _LOOPBACK]
-    names = [*hosts, *_LOOPBACK]
-    return TransportSecuritySettings(
-        allowed_hosts=[*names, *(f"{name}:*" for name in names)],
-        allowed_origins=[*origins, *own, *(f"{origin}:*" for origin in own)],
+def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
+    """Serve until Ctrl-C or SIGTERM, and say where. Raises `CannotServe`."""
+    _check(options, chosen)
+    bound = _bound(chosen.host, chosen.port)
+    config = uvicorn.Config(
+        http_app(options, chosen),
+        http=_Http,
+        lifespan="on",
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # Who has no session and no cookie is known by the connection.
+        timeout_keep_alive=max(5, int(chosen.idle)),
+        timeout_graceful_shutdown=1,
     )
+    host = f"[{chosen.host}]" if ":" in chosen.host else chosen.host
+    url = f"http://{host}:{bound.getsockname()[1]}{PATH}"
+    print(f"Serving {options.server.name} at {url}. Ctrl-C ends it.", file=sys.stderr, flush=True)
+    # When it has wound down, uvicorn raises the signal again that ended it.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    with suppress(KeyboardInterrupt):
+        uvicorn.Server(config).run(sockets=[bound])
 
 
-def http_app(
-    callers: Callers,
-    *,
-    names: TransportSecuritySettings,
-    max_callers: int,
-    idle: float,
-    parked_for: float,
-) -> Starlette:
-    """Return the ASGI application: both revisions at `/mcp`. Times are in seconds."""
+def http_app(options: ProxyOptions, chosen: HttpOptions) -> Starlette:
+    """Return the ASGI application: both revisions at `/mcp`."""
+    callers = Callers(options, chosen)
     manager = StreamableHTTPSessionManager(
-        proxy_server(callers, parked_for=parked_for),
-        session_idle_timeout=idle,
-        max_sessions=max_callers,
+        proxy_server(callers, parked_for=options.parked_for),
+        session_idle_timeout=chosen.idle,
+        max_sessions=chosen.max_callers,
     )
 
     @asynccontextmanager
@@ -84,8 +90,76 @@ def http_app(
         async with callers.running(), manager.run():
             yield {_CALLERS: callers}
 
-    door = _Door(manager.handle_request, callers, names)
-    return Starlette(routes=[Route(PATH, endpoint=door)], lifespan=lifespan)
+    # A page elsewhere asks first whether it may (CORS), and cannot read what is not exposed.
+    pages = Middleware(
+        CORSMiddleware,
+        allow_origins=chosen.allow_origins,
+        allow_methods=["GET", "POST", "DELETE"],
+        allow_headers=["*"],
+        expose_headers=[MCP_SESSION_ID_HEADER],
+    )
+    door = _Door(manager.handle_request, callers, _names_let_in(chosen))
+    return Starlette(
+        routes=[Route(PATH, endpoint=door)],
+        middleware=[pages] if chosen.allow_origins else [],
+        lifespan=lifespan,
+    )
+
+
+def _check(options: ProxyOptions, chosen: HttpOptions) -> None:
+    if not (chosen.allow_hosts or _is_loopback(chosen.host)):
+        raise CannotServe(
+            f"--host {chosen.host} is open to others: --allow-host says by which name they come."
+        )
+    for host in chosen.allow_hosts:
+        if "/" in host:
+            raise CannotServe(f"--allow-host takes a name such as mcp.example, not {host[:100]!r}.")
+    for origin in chosen.allow_origins:
+        scheme, _, name = origin.partition("://")
+        if not scheme or not name or "/" in name:
+            raise CannotServe(
+                f"--allow-origin takes an origin such as https://app.example, not {origin[:100]!r}."
+            )
+    if not chosen.forward_authorization:
+        return
+    if not isinstance(options.server, Address):
+        raise CannotServe("--forward-authorization needs --url: a command has no such header.")
+    if options.server.authorization is not None:
+        raise CannotServe(
+            "--forward-authorization sends the callers' own tokens on, and "
+            f"{TOKEN_VARIABLE} is one for all of them: leave one out."
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    return f"[{host}]" in _LOOPBACK or host in _LOOPBACK or host.startswith("127.")
+
+
+def _names_let_in(chosen: HttpOptions) -> TransportSecuritySettings:
+    """Return which `Host` and `Origin` headers are let in: others may be a rebinding attack."""
+    own = [*_LOOPBACK, chosen.host] if _is_loopback(chosen.host) else [*_LOOPBACK]
+    names = [*chosen.allow_hosts, *own]
+    pages = [f"http://{name}" for name in own]
+    return TransportSecuritySettings(
+        allowed_hosts=[*names, *(f"{name}:*" for name in names)],
+        allowed_origins=[*chosen.allow_origins, *pages, *(f"{page}:*" for page in pages)],
+    )
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """Return a socket that is bound to an address. Raises `CannotServe`."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+        if os.name == "posix":
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise CannotServe(f"Cannot serve at {host} port {port}: {problem}.") from None
+    return bound
 
 
 class _Door:
@@ -189,38 +263,3 @@ class _Http(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         """End a connection."""
         super().connection_lost(error)
         self.app_state[_CALLERS].left(self.app_state[_CONNECTION])
-
-
-def listening(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound to an address. Raises `AddressUnavailable`."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        bound = socket.socket(family, kind, protocol)
-        if os.name == "posix":
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-    except OSError as error:
-        problem = (error.strerror or str(error)).lower()
-        raise AddressUnavailable(f"Cannot serve at {host} port {port}: {problem}.") from None
-    return bound
-
-
-def serve_http(app: Starlette, bound: socket.socket, *, idle: float) -> None:
-    """Serve until Ctrl-C or SIGTERM; an idle connection stays open for about `idle` seconds."""
-    config = uvicorn.Config(
-        app,
-        http=_Http,
-        lifespan="on",
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=max(5, int(idle)),
-        timeout_graceful_shutdown=1,
-    )
-    # When it has wound down, uvicorn raises the signal again that ended it.
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    with suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[bound])

@@ -58,3 +58,22 @@ class ProxyOptions:
     """Calls of one user that may wait for an answer at a time."""
     parked_for: float = 600.0
     """Seconds that a call waits for an answer before it is cancelled."""
+
+
+@dataclass(frozen=True)
+class HttpOptions:
+    """How the proxy is reached over HTTP."""
+
+    host: str = "127.0.0.1"
+    port: int = 9000
+    """The TCP port; 0 is any that is free."""
+    allow_hosts: tuple[str, ...] = ()
+    """Names under which clients reach it, besides this computer's own; each port, or one."""
+    allow_origins: tuple[str, ...] = ()
+    """Where web pages may call from, besides this computer."""
+    max_callers: int = 64
+    """Callers who have a connection of their own at a time."""
+    idle: float = 600.0
+    """Seconds after which a connection is closed that its caller does not use."""
+    forward_authorization: bool = False
+    """Whether a caller's `Authorization` goes to the server's address."""

@@ -250,6 +250,17 @@ async def test_only_known_names_are_let_in(
         assert (came == status) if status else (came not in (403, 421)), came
 
 
+async def test_a_page_from_an_allowed_origin_may_read_the_answers(bounded: Running) -> None:
+    wanted = {"Access-Control-Request-Method": "POST"}
+    wanted["Access-Control-Request-Headers"] = "content-type, mcp-session-id"
+    async with httpx2.AsyncClient() as http:
+        for origin, may in (("https://app.example", True), ("https://evil.example", False)):
+            asked = await http.options(bounded.url, headers={"Origin": origin, **wanted})
+            assert (asked.headers.get("access-control-allow-origin") == origin) is may
+    async with wire(bounded.url, OLD, headers={"Origin": "https://app.example"}) as client:
+        assert client.session
+
+
 async def test_callers_are_bounded_in_number(bounded: Running, notes: Noted) -> None:
     async with (
         wire(bounded.url, OLD) as first,
@@ -371,6 +382,27 @@ async def test_no_token_follows_a_redirect(folder: Path, strange: str) -> None:
         assert not at_third
 
 
+async def test_who_could_not_be_connected_holds_no_place(folder: Path) -> None:
+    with (
+        socket.socket() as unused,
+        proxy_over_http(
+            folder, "--max-callers", "1", "--url", f"http://127.0.0.1:{reserved(unused)}/mcp"
+        ) as proxy,
+    ):
+        for revision in (OLD, OLD, NEW, NEW, OLD):
+            client = Wire(proxy.url, revision)
+            with pytest.raises(Refused) as refused:
+                await client.open()
+            assert refused.value.error["message"].startswith("Cannot talk to ")
+            await client.http.aclose()
+
+
+def reserved(unused: socket.socket) -> int:
+    """Return a port at which nobody listens as long as `unused` is open."""
+    unused.bind(("127.0.0.1", 0))
+    return int(unused.getsockname()[1])
+
+
 # --- the process ----------------------------------------------------------------------------------
 
 
@@ -414,7 +446,9 @@ async def test_each_caller_has_a_process_that_may_die_and_ends_with_the_proxy(
         (("--port", "9000"), "--http"),
         (("--allow-origin", "https://app.example"), "--http"),
         (("--http", "--host", "no such host", "--allow-host", "x"), "Cannot serve at"),
-        (("--consent", "no such file"), "--consent"),
+        (("--http", "--allow-host", "https://bank.example"), "--allow-host"),
+        (("--http", "--allow-origin", "https://app.example/"), "--allow-origin"),
+        (("--http", "--allow-origin", "app.example"), "--allow-origin"),
     ],
 )
 def test_what_cannot_be_is_one_line_at_the_start(arguments: tuple[str, ...], says: str) -> None:
