@@ -111,9 +111,14 @@ async def test_a_caller_without_a_session_is_known_again(proxy: Running) -> None
             assert await session_of(anonymous) == session
         cookie = next(iter(anonymous.http.cookies.jar))
         assert cookie.has_nonstandard_attr("HttpOnly")
+        # Only a name that the proxy gave is one: nobody can choose it for somebody else.
         forged = {"Cookie": f"{cookie.name}={'x' * len(cookie.value or '')}"}
-        async with wire(proxy.url, NEW, headers=forged) as forger:
-            assert await session_of(forger) != session
+        async with (
+            wire(proxy.url, NEW, headers=forged) as forger,
+            wire(proxy.url, NEW, headers=forged) as victim,
+        ):
+            sessions = {session, await session_of(forger), await session_of(victim)}
+            assert len(sessions) == 3
 
 
 async def test_who_keeps_no_cookie_is_known_by_the_connection(proxy: Running, notes: Noted) -> None:
@@ -297,6 +302,33 @@ async def test_callers_are_bounded_in_time(bounded: Running, notes: Noted) -> No
         own = await session_of(caller)
         await notes.until(f"ended {own}")
         assert await session_of(caller) != own
+
+
+SLOWLY = """
+import os, runpy, sys, time
+with open(os.environ["STRANGE_NOTES"], "a") as notes:
+    notes.write("starting\\n")
+time.sleep(1)
+runpy.run_path(sys.argv.pop(1), None, "__main__")
+"""
+
+
+async def test_a_server_that_starts_slowly_is_waited_for_as_long_as_somebody_waits(
+    folder: Path,
+) -> None:
+    notes = Noted(folder / "slowly")
+    command = [STRANGE[0], "-c", SLOWLY, STRANGE[1]]
+    given = {"STRANGE_NOTES": str(notes.path)}
+    with proxy_over_http(folder, "--idle", "0.4", "--", *command, **given) as proxy:
+        async with wire(proxy.url, NEW) as client:
+            assert client.greeting["supportedVersions"] == [NEW]
+        async with anyio.create_task_group() as group:
+            client = Wire(proxy.url, NEW)
+            group.start_soon(client.open)
+            await Wire.until(lambda: notes.lines.count("starting") == 2)
+            group.cancel_scope.cancel()
+        await client.http.aclose()
+        await Wire.until(lambda: sum(line.startswith("ended") for line in notes.lines) == 2)
 
 
 async def test_an_answer_is_waited_for_a_while(bounded: Running, notes: Noted) -> None:
