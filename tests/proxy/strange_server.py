@@ -481,7 +481,6 @@ async def serve_stdio(only: str | None) -> None:
             )
         else:
             await server.run(incoming, outgoing, options(server))
-    note(f"ended {os.getpid()}")
 
 
 class Only:

@@ -1,6 +1,7 @@
 """The proxy over HTTP: whose each request is, and that nobody gets at anybody else's."""
 
 import contextlib
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -224,7 +225,7 @@ async def test_an_answer_comes_on_any_connection_once_and_from_who_was_asked(
 @pytest.fixture(scope="module")
 def bounded(folder: Path, strange: str) -> Iterator[Running]:
     """A proxy for two callers who are quick, and for names of its own."""
-    chosen = ("--max-callers", "2", "--idle", "0.4", "--wait-for-user", "0.3")
+    chosen = ("--max-callers", "2", "--idle", "1", "--wait-for-user", "0.3")
     names = ("--allow-host", "bank.example", "--allow-origin", "https://app.example")
     with proxy_over_http(folder, *chosen, *names, "--url", of_sessions(strange)) as started:
         yield started
@@ -307,7 +308,7 @@ async def test_callers_are_bounded_in_time(bounded: Running, notes: Noted) -> No
 SLOWLY = """
 import os, runpy, sys, time
 with open(os.environ["STRANGE_NOTES"], "a") as notes:
-    notes.write("starting\\n")
+    notes.write(f"{os.getpid()}\\n")
 time.sleep(1)
 runpy.run_path(sys.argv.pop(1), None, "__main__")
 """
@@ -325,10 +326,19 @@ async def test_a_server_that_starts_slowly_is_waited_for_as_long_as_somebody_wai
         async with anyio.create_task_group() as group:
             client = Wire(proxy.url, NEW)
             group.start_soon(client.open)
-            await Wire.until(lambda: notes.lines.count("starting") == 2)
+            await Wire.until(lambda: len(notes.lines) == 2)
             group.cancel_scope.cancel()
         await client.http.aclose()
-        await Wire.until(lambda: sum(line.startswith("ended") for line in notes.lines) == 2)
+        for pid in notes.lines[:2]:
+            await Wire.until(lambda pid=int(pid): has_ended(pid))
+
+
+def has_ended(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
 
 
 async def test_an_answer_is_waited_for_a_while(bounded: Running, notes: Noted) -> None:
@@ -439,10 +449,9 @@ def reserved(unused: socket.socket) -> int:
 
 
 async def test_each_caller_has_a_process_that_may_die_and_ends_with_the_proxy(
-    folder: Path, notes: Noted
+    folder: Path,
 ) -> None:
-    given = {"STRANGE_NOTES": str(notes.path), "TOOL_CHAINING_PROXY_TOKEN": "own"}
-    given["STRANGE_SETTING"] = "set"
+    given = {"STRANGE_SETTING": "set", "TOOL_CHAINING_PROXY_TOKEN": "own"}
     with proxy_over_http(folder, "--", *STRANGE, **given) as proxy:
         async with (
             wire(proxy.url, OLD) as session,
@@ -465,7 +474,7 @@ async def test_each_caller_has_a_process_that_may_die_and_ends_with_the_proxy(
             assert pids[OLD] != pids[NEW]
             proxy.process.terminate()
             for pid in pids.values():
-                await notes.until(f"ended {pid}")
+                await Wire.until(lambda pid=pid: has_ended(pid))
             assert proxy.process.wait(PATIENCE) == 0
         assert "Traceback" not in proxy.logged()
 
