@@ -1,0 +1,143 @@
+"""The proxy as the client under test: a plain client in front of it follows nothing.
+
+What `specs/conformance/README.md` asks of a client under test. The proxy is served in this process,
+over streams in memory, since each run needs one of its own.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+import httpx2
+from mcp import Client, MCPError
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp.types import ElicitResult
+
+from banking_server.proxy.consent import consent_of
+from banking_server.proxy.link import OneUser
+from banking_server.proxy.options import Address, ProxyOptions
+from banking_server.proxy.server import proxy_server
+
+from .pipe import CHAINING, OLD
+
+CONSENT = re.compile(r"After .* the server asks for a further call\..* Call (\S+) with .*\?")
+"""How the proxy asks its user."""
+
+
+@asynccontextmanager
+async def proxy(options: ProxyOptions) -> AsyncIterator[Any]:
+    """Serve the proxy to one client, as over stdio; gives the client's ends of the streams."""
+    async with anyio.create_task_group() as tasks, create_client_server_memory_streams() as ends:
+        links = OneUser(options, tasks)
+        server = proxy_server(links, parked_for=options.parked_for)
+        tasks.start_soon(server.run, *ends[1], server.create_initialization_options())
+        yield ends[0]
+        await links.close()
+        tasks.cancel_scope.cancel()
+
+
+class Host:
+    """A host with a user: it knows nothing of chains, and reads what the proxy tells of them."""
+
+    def __init__(self, environment: Mapping[str, str], folder: Path) -> None:
+        self.context = json.loads(environment["MCP_CONFORMANCE_CONTEXT"])
+        legacy = environment["MCP_CONFORMANCE_PROTOCOL_VERSION"] == OLD
+        self.mode = "legacy" if legacy else "auto"
+        self.folder = folder
+
+    def agrees(self, tool: str) -> bool:
+        """Return what the user answers who is asked about a call."""
+        by_tool = self.context.get("consentByTool", {})
+        return bool(by_tool.get(tool, self.context["consent"]) == "grant")
+
+    def allows(self, tool: str) -> bool:
+        """Return whether the host's model may make a call."""
+        return tool not in self.context.get("deniedTools", []) and self.agrees(tool)
+
+    @property
+    def consent(self) -> str | None:
+        """What is given to the proxy as `--consent`: the user is asked, if there is anything in it.
+
+        A user who would say no to all of it has chosen nothing.
+        """
+        denied = self.context.get("deniedTools", [])
+        if self.context["consent"] == "refuse" and "consentByTool" not in self.context:
+            return None
+        rules = self.folder / "rules"
+        rules.write_text("".join([*(f"deny {tool}\n" for tool in denied), "ask *\n"]))
+        return str(rules)
+
+    def options(self, url: str) -> ProxyOptions:
+        token = self.context.get("bearerToken")
+        return ProxyOptions(
+            server=Address(url, f"Bearer {token}" if token else None),
+            consent=consent_of(self.consent),
+            time_limit=self.context.get("timeoutSeconds"),
+        )
+
+    async def on_question(self, _: Any, asked: Any) -> ElicitResult:
+        about = CONSENT.fullmatch(asked.message)
+        if about is None:
+            return ElicitResult.model_validate(self.context["elicitation"])
+        return ElicitResult(action="accept" if self.agrees(about[1]) else "decline")
+
+    async def run(self, url: str) -> dict[str, Any]:
+        """Make the first call through the proxy, and return what came of it."""
+        async with AsyncExitStack() as stack:
+            clients = []
+            # A host of two servers has a proxy in front of each.
+            for each in [url, *filter(None, [self.context.get("otherServerUrl")])]:
+                client = Client(
+                    proxy(self.options(each)),
+                    mode=self.mode,
+                    elicitation_callback=self.on_question,
+                )
+                clients.append(await stack.enter_async_context(client))
+            if len(clients) > 1:
+                await clients[1].list_tools()
+            tool = self.context["tool"]
+            if self.context.get("firstCallBy") == "model" and not self.allows(tool):
+                return {"outcome": "declined", "content": []}
+            call = asyncio.create_task(self.call(clients[0], tool))
+            cancelled = asyncio.create_task(self.cancelled())
+            await asyncio.wait({call, cancelled}, return_when=asyncio.FIRST_COMPLETED)
+            cancelled.cancel()
+            call.cancel()
+            [printed, _] = await asyncio.gather(call, cancelled, return_exceptions=True)
+            # Whoever gave a request up has no result of it, and knows no more than that.
+            given_up = isinstance(printed, BaseException)
+            return {"outcome": "cancelled", "content": []} if given_up else printed
+
+    async def call(self, client: Client, tool: str) -> dict[str, Any]:
+        progress = {"progress_callback": self.made_progress} if self.context.get("progress") else {}
+        try:
+            result = await client.call_tool(tool, self.context["arguments"], **progress)
+        except MCPError:
+            return {"outcome": "failed", "content": []}
+        printed = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+        told = printed.get("_meta", {}).get(CHAINING, {"outcome": "completed", "followUps": []})
+        ups = [{"tool": each["tool"], "fate": each["fate"]} for each in told["followUps"]]
+        return {**printed, "outcome": told["outcome"], "followUps": ups}
+
+    async def cancelled(self) -> None:
+        """Wait until the user cancels."""
+        url = self.context.get("cancelUrl")
+        if url is None:
+            await asyncio.Event().wait()
+        async with httpx2.AsyncClient(timeout=None) as http:
+            await http.get(url)
+
+    async def made_progress(self, *progress: Any) -> None:
+        """Nobody looks at it."""
+
+
+def run_once(url: str, environment: Mapping[str, str]) -> str:
+    """Make one run, as the variables say it, and return what is printed."""
+    with TemporaryDirectory() as folder:
+        return json.dumps(asyncio.run(Host(environment, Path(folder)).run(url)))
