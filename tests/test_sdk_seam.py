@@ -104,27 +104,27 @@ BORROWED: list[tuple[str, str, set[str]]] = [
     ("server/sdk.py", "mcp.server.context:HandlerResult", set()),
     ("server/http.py", "mcp.server:MCPServer.session_manager", set()),
     (
-        "server/connections.py",
+        "connections.py",
         "uvicorn.protocols.http.h11_impl:H11Protocol.connection_made",
         {"transport"},
     ),
     (
-        "server/connections.py",
+        "connections.py",
         "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.data_received",
         {"data"},
     ),
     (
-        "server/connections.py",
+        "connections.py",
         "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.on_message_begin",
         set(),
     ),
     (
-        "server/connections.py",
+        "connections.py",
         "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.on_headers_complete",
         set(),
     ),
     (
-        "server/connections.py",
+        "connections.py",
         "uvicorn.protocols.http.httptools_impl:HttpToolsProtocol.send_400_response",
         {"msg"},
     ),

@@ -24,8 +24,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
+from banking_server.connections import Http
 from banking_server.proxy import TOKEN_VARIABLE
 from banking_server.proxy.callers import CALLER, Callers
 from banking_server.proxy.eras import is_modern
@@ -249,7 +249,7 @@ def _cookie(headers: Headers) -> str | None:
     return cookie.value if cookie else None
 
 
-class _Http(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+class _Http(Http):  # type: ignore[misc, valid-type]
     """HTTP of uvicorn, which gives each TCP connection a name, and says when it is gone."""
 
     app_state: dict[str, Any]

@@ -1,6 +1,7 @@
-"""What judges a server or a client judges the proxy: the suites pass through it."""
+"""What judges servers and clients judges the proxy too: the suites pass through it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -8,20 +9,87 @@ from banking_server.conformance.client.evidence import ClientEnd
 from banking_server.conformance.client.run import run_client
 from banking_server.conformance.target.era import Era
 
-from ..conformance.support import all_checks, scripts, statuses
+from ..conformance.bank_process import Bank
+from ..conformance.node_project import missing
+from ..conformance.support import Ended, all_checks, scripts, suite
+from ..conformance.test_official_suite import PACKAGE, SCENARIOS, official
 from . import proxied_client
+from .wire import proxy_over_http
+
+SCENARIO = Path(__file__).with_name("followed.yaml")
+
+
+@pytest.fixture(scope="module")
+def bank(folder: Path) -> Iterator[Bank]:
+    with Bank(folder, {"BANKING_CALLS_PER_SECOND": "0"}) as bank:
+        yield bank
+
+
+@pytest.fixture(scope="module")
+def signed_in(bank: Bank, folder: Path) -> Iterator[str]:
+    """The URL of a proxy that is a customer of the bank, and asks nobody who it is."""
+    token = bank.token()
+    with proxy_over_http(folder, "--url", bank.url, TOOL_CHAINING_PROXY_TOKEN=token) as proxy:
+        yield proxy.url
+
+
+@pytest.mark.needs_program(missing(PACKAGE))
+@pytest.mark.parametrize(("version", "scenario"), SCENARIOS)
+def test_the_official_suite(signed_in: str, version: str, scenario: str, tmp_path: Path) -> None:
+    """The same fails that the bank itself does not have, and no more."""
+    official(signed_in, version, scenario, tmp_path)
+
+
+NOTHING_TO_FOLLOW = {
+    # The proxy follows by itself, so it sends no directives, and says so.
+    "tool-chaining-server-advertises-in-discover",
+    "tool-chaining-server-advertises-in-initialize",
+}
+BOTH = {
+    "tool-chaining-server-chained-call-authorized",
+    "tool-chaining-server-ignores-malformed-provenance",
+    "tool-chaining-server-intermediary-removes-directive",
+    "tool-chaining-server-no-directive-on-other-methods",
+    "tool-chaining-server-provenance-changes-nothing",
+}
+INTERIM = "tool-chaining-server-no-directive-on-interim-result"
+"""On 2025-11-25 only tasks are interim, and the bank has none."""
+
+
+def test_the_server_scenario(bank: Bank, folder: Path) -> None:
+    """All that can be said of a server whose chains are followed, for two of its customers."""
+    with proxy_over_http(folder, "--url", bank.url, "--forward-authorization") as proxy:
+        run = suite(
+            *("server", "--url", proxy.url, "--scenario", SCENARIO, "--json"),
+            *("--header", "Authorization=BANK_TOKEN"),
+            environment={
+                "BANK_TOKEN": f"Bearer {bank.token()}",
+                "BANKING_STRANGER": f"Bearer {bank.token('CUST002')}",
+            },
+        )
+    assert with_status(run, "SUCCESS") == {
+        *((Era.MODERN, check) for check in {*BOTH, INTERIM}),
+        *((Era.LEGACY, check) for check in BOTH),
+    }
+    # Each step came to what it was meant to show.
+    assert "problems" not in run.report
+    assert with_status(run, "FAILURE") == set()
+    assert {check for _, check in with_status(run, "WARNING")} == NOTHING_TO_FOLLOW
+
+
+def with_status(run: Ended, status: str) -> set[tuple[str, str]]:
+    checks = run.report["checks"]
+    return {(one["spec_version"], one["id"]) for one in checks if one["status"] == status}
 
 
 @pytest.mark.parametrize("era", Era)
 def test_the_client_suite(era: Era) -> None:
+    """Nothing is left out: each check of each case applies, and holds."""
+
     def run_once(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
         return ClientEnd(0, proxied_client.run_once(url, environment), "")
 
     run = run_client(
         run_once, scripts(), [era], all_checks("client"), 30, lambda what: None, jobs=2
     )
-    judged = statuses(run.judgements)
-    for each in run.judgements:
-        if each.status in ("FAILURE", "WARNING") or each.untestable:
-            print(each.check.id, each.step, each.status, each.seen)
-    assert {check: status for check, status in judged.items() if status != "SUCCESS"} == {}
+    assert [one for one in run.judgements if one.status != "SUCCESS"] == []
