@@ -63,7 +63,7 @@ ONLY_IN: dict[str, set[str]] = {
     "psycopg": {"bank"},
     "sqlite3": {"bank"},
     "starlette": {"proxy", "server"},
-    "uvicorn": {"benchmark", "cli", "connections", "proxy", "server"},
+    "uvicorn": {"benchmark", "cli", "connections", "proxy"},
     "openai": {"agent"},
     "jinja2": {"conformance"},
     "rich": {"host", "cli", "conformance"},

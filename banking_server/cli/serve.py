@@ -109,8 +109,8 @@ def _serve_http(settings: "Settings") -> None:
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    from banking_server.server.build import GIVEN_UP, check_before_serving, configure_logging
     from banking_server.connections import Http
+    from banking_server.server.build import GIVEN_UP, check_before_serving, configure_logging
 
     configure_logging(settings.log_level)
     anyio.run(check_before_serving, settings)
