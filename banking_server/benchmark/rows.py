@@ -2,9 +2,10 @@
 
 import shutil
 import statistics
+import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import Final
 
 import anyio
 import httpx2
-from mcp import Client
+from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from banking_server.bank.location import URL
@@ -36,6 +37,8 @@ from banking_server.benchmark.servers import (
     bank_servers_on,
     bare_server,
     make_bank,
+    over_stdio,
+    proxy_server,
     seconds_to_first_answer,
 )
 from banking_server.chaining import (
@@ -243,36 +246,45 @@ def locked_1(bench: Bench) -> list[Figure]:
 def chain(bench: Bench) -> list[Figure]:
     """A chain that the SDK's client follows, against its two calls made one after the other."""
 
+    bank = bench.bank
+
     async def rounds() -> tuple[Round, ...]:
-        async with _client(bench.bank) as client:
+        async with _client(bank.url, bank.token(CUSTOMER)) as client:
             catalog = ToolCatalog(client)
             await _chain_round(client, catalog, 0)  # The first one reads the list of the tools.
             return tuple(
                 [await _chain_round(client, catalog, bench.seconds) for _ in range(bench.rounds)]
             )
 
-    try:
-        measured = anyio.run(rounds)
-    except BenchmarkFailed:
-        raise
-    except Exception as error:  # Whatever the client raises, and in whatever it is wrapped.
-        cause: BaseException = error
-        while isinstance(cause, BaseExceptionGroup):
-            cause = cause.exceptions[0]
-        raise BenchmarkFailed(f"The chain's client failed: {cause}") from error
+    measured = _with_clients(rounds)
     return [Figure("chain followed, p50", "ms", "two calls", "chain", measured, at_most=1.1)]
 
 
+def _with_clients(rounds: Callable[[], Awaitable[tuple[Round, ...]]]) -> tuple[Round, ...]:
+    """Measure with clients of the SDK. Raises `BenchmarkFailed`, whatever they raise."""
+    try:
+        return anyio.run(rounds)
+    except BenchmarkFailed:
+        raise
+    except Exception as error:  # In whatever it is wrapped.
+        cause: BaseException = error
+        while isinstance(cause, BaseExceptionGroup):
+            cause = cause.exceptions[0]
+        raise BenchmarkFailed(f"A client failed: {cause}") from error
+
+
 @asynccontextmanager
-async def _client(bank: BankServer) -> AsyncIterator[Client]:
-    headers = {"Authorization": f"Bearer {bank.token(CUSTOMER)}"}
-    async with (
-        httpx2.AsyncClient(headers=headers, timeout=60) as http,
-        Client(
-            streamable_http_client(bank.url, http_client=http), extensions=[CLIENT_EXTENSION]
-        ) as client,
-    ):
-        yield client
+async def _client(
+    server: str | StdioServerParameters, token: str | None = None
+) -> AsyncIterator[Client]:
+    """A client of a URL, or of a command that is started for it."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        target = (
+            streamable_http_client(server, http_client=http) if isinstance(server, str) else server
+        )
+        async with Client(target, extensions=[CLIENT_EXTENSION]) as client:
+            yield client
 
 
 async def _chain_round(client: Client, catalog: ToolCatalog, seconds: float) -> Round:
@@ -299,6 +311,53 @@ async def _chain_round(client: Client, catalog: ToolCatalog, seconds: float) -> 
         "two calls": 1000 * statistics.median(calls),
         "chain": 1000 * statistics.median(chains),
     }
+
+
+def proxy(bench: Bench) -> list[Figure]:
+    """How long one call takes through `tool-chaining-proxy`, against the same call without it."""
+    bank = bench.bank
+    served = ("banking_server", "--database", str(bench.demo_database), "--customer", CUSTOMER)
+    through = ("banking_server.proxy", "--", sys.executable, "-m", *served)
+
+    async def rounds() -> tuple[Round, ...]:
+        async with AsyncExitStack() as stack:
+            url = stack.enter_context(proxy_server(bank, CUSTOMER, bench.folder))
+            clients = {
+                name: await stack.enter_async_context(client)
+                for name, client in (
+                    ("HTTP, direct", _client(bank.url, bank.token(CUSTOMER))),
+                    ("HTTP, proxy", _client(url)),
+                    ("stdio, direct", _client(over_stdio(*served))),
+                    ("stdio, proxy", _client(over_stdio(*through))),
+                )
+            }
+            await _calls_in_turn(clients, min(bench.seconds, _WARM_UP_SECONDS))
+            return tuple(
+                [await _calls_in_turn(clients, bench.seconds) for _ in range(bench.rounds)]
+            )
+
+    measured = _with_clients(rounds)
+    return [
+        Figure(
+            f"balance through tool-chaining-proxy, {over}, p50",
+            *("ms", f"{over}, direct", f"{over}, proxy", measured),
+        )
+        for over in ("HTTP", "stdio")
+    ]
+
+
+async def _calls_in_turn(clients: Mapping[str, Client], seconds: float) -> Round:
+    """Make the same call through each client in turn, and return the median of each, in ms."""
+    found: dict[str, list[float]] = {name: [] for name in clients}
+    end = time.perf_counter() + seconds * len(clients)
+    while time.perf_counter() < end or not all(found.values()):
+        for name, client in clients.items():
+            began = time.perf_counter()
+            result = await client.call_tool("get_account_balance", {"accountId": PAID_TO})
+            found[name].append(time.perf_counter() - began)
+            if (result.structured_content or {}).get("accountId") != PAID_TO:
+                raise BenchmarkFailed(f"A balance was wrong ({name}): {result.content}")
+    return {name: 1000 * statistics.median(times) for name, times in found.items()}
 
 
 def scale(bench: Bench) -> list[Figure]:
@@ -417,6 +476,7 @@ ROWS: Final[Mapping[str, Callable[[Bench], list[Figure]]]] = {
     "balance-16": balance_16,
     "pairs-16": pairs_16,
     "chain": chain,
+    "proxy": proxy,
     "scale": scale,
     "neighbour": neighbour,
     "stdio": stdio,

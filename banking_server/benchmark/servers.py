@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import anyio
+from mcp import StdioServerParameters
 from pydantic import SecretStr
 
 from banking_server.bank.location import URL, in_full
@@ -146,6 +147,19 @@ def bare_server(folder: Path) -> Iterator[Server]:
 
 
 @contextmanager
+def proxy_server(bank: BankServer, customer: str, folder: Path) -> Iterator[str]:
+    """Run `tool-chaining-proxy --http` for a customer in front of a bank; gives the proxy's URL.
+
+    Until the end of the block. Raises `BenchmarkFailed`.
+    """
+    port = _free_port()
+    command = ["banking_server.proxy", "--http", "--port", str(port), "--url", bank.url]
+    token = bank.token(customer)
+    with _running(command, port, folder, TOOL_CHAINING_PROXY_TOKEN=token):
+        yield f"http://127.0.0.1:{port}/mcp"
+
+
+@contextmanager
 def _running(
     command: list[str], port: int, folder: Path, **variables: str
 ) -> Iterator[subprocess.Popen[bytes]]:
@@ -179,6 +193,11 @@ def _wait_until_up(process: subprocess.Popen[bytes], port: int, log: Path) -> No
         time.sleep(0.02)
     said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
     raise BenchmarkFailed(f"A server did not come up: {said[-1] if said else 'it said nothing'}")
+
+
+def over_stdio(*command: str) -> StdioServerParameters:
+    """Return how a module of ours is started by a client that talks to it over stdio."""
+    return StdioServerParameters(command=sys.executable, args=["-m", *command], env=_environment())
 
 
 def seconds_to_first_answer(tool: str, says: str, *command: str) -> float:
