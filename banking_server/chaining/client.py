@@ -295,8 +295,8 @@ class _Chain:
 
         The rows of the table of outcomes are gone through from the limit on (TC-C-27). A list of
         tools that was read before the directive arrived is read once more where it could end the
-        chain (TC-C-13). That is so too if its hints could be better: consent may go by them, and it
-        is asked for once, since a person's no stands.
+        chain (TC-C-13). That is so too if consent could go by better hints: it is asked for once,
+        since a person's no stands.
         """
         # Nobody is asked about a chain that is cancelled.
         await anyio.lowlevel.checkpoint()
@@ -310,7 +310,7 @@ class _Chain:
             tools = await self.catalog.for_directive(self.arrived)
         checked = self._checked(directive, tools.find(directive.tool))
         older = tools.read_at < self.arrived
-        if older and (isinstance(checked, _End) or not _read_only(checked)):
+        if older and (isinstance(checked, _End) or not self._hints_suffice(checked)):
             with anyio.fail_after(self.call_timeout):
                 tools = await self.catalog.read()
             checked = self._checked(directive, tools.find(directive.tool))
@@ -342,6 +342,16 @@ class _Chain:
                 "same was not allowed",
             )
         return tool
+
+    def _hints_suffice(self, tool: Tool) -> bool:
+        """Return whether no newer hints could win the consent that these do not."""
+        hints = tool.annotations
+        if hints is None:
+            return False
+        harmless = hints.destructive_hint is False and isinstance(
+            self.consent, FollowNonDestructive
+        )
+        return harmless or hints.read_only_hint is True
 
     async def _declined(self, directive: Directive, tool: Tool) -> _End | None:
         """Return how the chain ends if the host does not consent, and None if it does."""
@@ -391,11 +401,6 @@ async def _tell(listener: Callable[[_News], Awaitable[None] | None] | None, news
     told = None if listener is None else listener(news)
     if inspect.isawaitable(told):
         await told
-
-
-def _read_only(tool: Tool) -> bool:
-    """Return whether the server says of a tool the best that hints can say."""
-    return tool.annotations is not None and tool.annotations.read_only_hint is True
 
 
 def _call_key(directive: Directive) -> tuple[str, str] | None:

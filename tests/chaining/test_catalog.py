@@ -295,6 +295,17 @@ async def test_a_person_who_said_no_is_not_asked_twice(hints: dict[str, bool] | 
     assert len(asked) == 1
 
 
+async def test_hints_that_the_default_consent_needs_are_not_looked_for_again() -> None:
+    harmless = tool("b", annotations={"destructiveHint": False})
+    client = FakeClient([harmless], a_names_b, ttl_ms=3_600_000)
+    catalog = ToolCatalog(client)
+    await catalog.list()
+    chain = await call_tool_with_chaining(client, "a", catalog=catalog)
+
+    assert chain.outcome is Outcome.COMPLETED
+    assert len(client.lists) == 1
+
+
 async def test_a_list_that_changes_while_it_is_read_is_read_again() -> None:
     def now(_: str | None) -> ListToolsResult:
         if len(client.lists) == 1:
