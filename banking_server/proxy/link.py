@@ -1,7 +1,7 @@
 """One user of the proxy, and the connection to the server behind it that is theirs alone."""
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, Final, Protocol
 
 import anyio
@@ -35,6 +35,12 @@ OF_A_REQUEST: Final = ("notifications/message", "notifications/elicitation/compl
 KEPT: Final = 4
 """Links that are kept for one modern client over stdio."""
 
+FURTHER: Final = 7
+"""Connections that a user has at most besides the first one, for calls that run side by side."""
+
+UNUSED: Final = 60.0
+"""Seconds after which such a connection is closed that no call has needed."""
+
 ANSWERS: Final = "inputResponses"
 
 
@@ -43,6 +49,13 @@ class Link:
 
     If the server ends, what runs fails once, and the next request connects again. `connection` is
     the client's own where it lasts longer than a request (2025-11-25, and stdio), else None.
+
+    A server of 2025-11-25 does not say which call its question belongs to, and a client of
+    2026-07-28 is asked in the result of that very call. So a call during which such a client can be
+    asked has a connection to itself: the first one if that is free, else a further one, a link
+    `beside` this. The price: a server that keeps something in a connection (or, over stdio, in its
+    process) knows there what calls on that connection did. It is paid by calls that run side by
+    side only, and only where the client declared that it can be asked.
     """
 
     def __init__(
@@ -52,6 +65,7 @@ class Link:
         tasks: TaskGroup,
         *,
         connection: Connection | None = None,
+        beside: "Link | None" = None,
     ) -> None:
         self.options = options
         self.declared = declared
@@ -64,15 +78,22 @@ class Link:
         self._connecting = anyio.Lock()
         self._running: list[Running] = []
         self._parked: dict[str, Parked] = {}
-        self._idle = anyio.Event()
+        self.used = 0
+        """How many requests have run here."""
+        self._at_work = 0
+        """How many requests are under way whose client may be asked between rounds."""
+        self._news = anyio.Event()
+        """Something has ended, or waits for its user."""
         self._level_set: str | None = None
-        self.catalog = ToolCatalog(_Lister(self))
-        self._changes = Changes(tasks, self._tell)
+        self._further: list[Link] = []
+        self._first: Link = beside or self
+        self.catalog: ToolCatalog = beside.catalog if beside else ToolCatalog(_Lister(self))
+        self._changes: Changes = beside._changes if beside else Changes(tasks, self._tell)
 
     @property
     def busy(self) -> bool:
         """Whether a request runs, or waits for its user."""
-        return bool(self._running)
+        return bool(self._running or self._at_work)
 
     @property
     def in_use(self) -> bool:
@@ -113,7 +134,7 @@ class Link:
     async def retire(self) -> None:
         """Close when nothing runs any more."""
         while self.busy:
-            await self._idle.wait()
+            await self._news.wait()
         await self.close()
 
     async def close(self) -> None:
@@ -121,8 +142,11 @@ class Link:
         self._closed = True
         for parked in [*self._parked.values()]:
             parked.cancel()
-        if self._upstream is not None:
-            await self._upstream.close()
+        async with anyio.create_task_group() as tasks:
+            for link in self._further:
+                tasks.start_soon(link.close)
+            if self._upstream is not None:
+                await self._upstream.close()
 
     # --- requests of the client -------------------------------------------------------------------
 
@@ -203,24 +227,77 @@ class Link:
     @contextmanager
     def running(self, running: Running) -> Iterator[None]:
         """Know of a request of the client while it runs."""
+        self.used += 1
         self._running.append(running)
         try:
             yield
         finally:
             self._running.remove(running)
-            if not self.busy:
-                self._idle.set()
-                self._idle = anyio.Event()
+            self._first._wake()
 
-    async def parked(self, parked: Parked, do: Callable[[], Awaitable[Json]]) -> Json:
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = anyio.Event()
+
+    @asynccontextmanager
+    async def _where_it_runs(self, parked: Parked) -> AsyncIterator["Link"]:
+        """Know of a request while it runs, by itself if its question could be taken for another's.
+
+        Raises MCPError if there are too many of those.
+        """
+        alone = parked.answers_questions and not (await self.upstream()).modern
+        link = await self._free() if alone else self
+        try:
+            with link.running(parked):
+                yield link
+        finally:
+            if link is not self:
+                self._tasks.start_soon(self._close_if_unused, link)
+
+    async def _free(self) -> "Link":
+        """Return a link on which no request runs whose client can be asked."""
+        while True:
+            links = [self, *self._further]
+            taken = [[one for one in link._running if one.can_be_asked] for link in links]
+            for link, requests in zip(links, taken, strict=True):
+                if not requests:
+                    return link
+            if len(self._further) < FURTHER:
+                link = Link(
+                    self.options,
+                    self.declared,
+                    self._tasks,
+                    connection=self._connection,
+                    beside=self,
+                )
+                self._further.append(link)
+                return link
+            if all(one.asking for requests in taken for one in requests):
+                raise _waits(len(links))
+            await self._news.wait()
+
+    async def _close_if_unused(self, link: "Link") -> None:
+        used = link.used
+        await anyio.sleep(UNUSED)
+        if link.used == used and link in self._further:
+            self._further.remove(link)
+            await link.close()
+
+    async def parked(self, parked: Parked, do: Callable[["Link"], Awaitable[Json]]) -> Json:
         """Begin a request whose client can be asked between rounds, and return its first result."""
 
+        async def run() -> Json:
+            async with self._where_it_runs(parked) as link:
+                return await do(link)
+
         async def work() -> None:
+            self._at_work += 1
             try:
-                with self.running(parked):
-                    await parked.work(do)
+                await parked.work(run)
             finally:
+                self._at_work -= 1
                 self._parked.pop(parked.key, None)
+                self._wake()
 
         self._tasks.start_soon(work)
         return await self._round(parked)
@@ -245,12 +322,9 @@ class Link:
         if not parked.collected:
             if len(self._parked) >= self.options.max_parked and parked.key not in self._parked:
                 parked.cancel()
-                raise MCPError(
-                    code=INTERNAL_ERROR,
-                    message=f"{len(self._parked)} calls wait for their user already. "
-                    "Answer one of them first.",
-                )
+                raise _waits(len(self._parked))
             self._parked[parked.key] = parked
+            self._wake()
         return result
 
     # --- what the server says by itself -----------------------------------------------------------
@@ -258,8 +332,9 @@ class Link:
     async def asked(self, method: str, params: Json) -> Json:
         """Put a question of the server's to the user of the request that it belongs to.
 
-        A server of 2025-11-25 does not say which one that is. With several under way, it is the
-        one that began last of those that wait for nothing: they all have the same user.
+        A server of 2025-11-25 does not say which one that is. A modern client's has the connection
+        to itself. Of several of a client of 2025-11-25, who is asked outside any of them, it is
+        the one that began last of those that wait for nothing: they all have the same user.
         """
         if method == "ping":
             return {}
@@ -297,6 +372,13 @@ class Link:
                 return
         if self._connection is not None and not (self.declared.modern and method in OF_A_REQUEST):
             await self._connection.notify(method, params)
+
+
+def _waits(calls: int) -> MCPError:
+    return MCPError(
+        code=INTERNAL_ERROR,
+        message=f"{calls} calls wait for their user already. Answer one of them first.",
+    )
 
 
 def _key(state: Any) -> str:

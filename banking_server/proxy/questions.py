@@ -62,6 +62,11 @@ class Running:
         """Whether the client of this request can be asked anything before it is answered."""
         return not self.modern
 
+    @property
+    def answers_questions(self) -> bool:
+        """Whether the client declared anything that a server may ask it for."""
+        return any(self.declared.capabilities.get(one) is not None for one in _IN_WORDS)
+
     def carries(self, method: str, params: Json) -> bool:
         """Return whether a notification that names no request may go to the client with this one.
 

@@ -98,7 +98,7 @@ class _Passing:
         if params.get("requestState") is not None:
             return await link.resumed(ctx, params["requestState"], params.get("inputResponses"))
         parked = Parked(ctx, link.declared, parked_for=link.options.parked_for)
-        return await link.parked(parked, lambda: _answered(link, parked, params))
+        return await link.parked(parked, lambda where: _answered(where, parked, params))
 
 
 async def _answered(link: Link, running: Running, params: Json) -> Json:

@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -201,6 +202,14 @@ async def ask_form(ctx: Any, params: JSON) -> JSON:
         note("form given up")
         raise
     note("form answered")
+    return said(json.dumps(answers["colour"], sort_keys=True))
+
+
+@tool("form_beside")
+async def ask_form_beside_a_slow_call(ctx: Any, params: JSON) -> JSON:
+    while "slow beside" not in Path(os.environ["STRANGE_NOTES"]).read_text().splitlines():
+        await anyio.sleep(0.02)
+    answers = await ask(ctx, params, colour=form("Which colour beside?"))
     return said(json.dumps(answers["colour"], sort_keys=True))
 
 

@@ -158,6 +158,25 @@ def test_questions_reach_the_user_and_answers_the_server(through: Pipe, itself: 
         assert through.through(method, params) == itself.through(method, params)
 
 
+@pytest.mark.parametrize("through", [(NEW, OLD), (NEW, NEW)], indirect=True, ids=str)
+def test_a_question_comes_with_the_call_that_it_belongs_to(through: Pipe) -> None:
+    """Though another one began later: a server of 2025-11-25 does not say which it is."""
+    through.notes.touch()
+    before = through.call("who")["structuredContent"]["pid"]
+    asks = through.begin("tools/call", {"name": "form_beside"})
+    slow = through.begin("tools/call", {"name": "slow", "arguments": {"text": "beside"}})
+    interim = through.reply(asks)
+    (question,) = interim["inputRequests"].values()
+    assert question["params"]["message"] == "Which colour beside?"
+    answers = through.answering(interim)
+    result = through.ask("tools/call", {"name": "form_beside", **answers})
+    assert json.loads(result["content"][0]["text"]) == ANSWERS["elicitation/create"]
+    through.tell("notifications/cancelled", {"requestId": slow})
+    soon(lambda: "cancelled beside" in noted(through))
+    # One after the other, all calls are the first connection's.
+    assert through.call("who")["structuredContent"]["pid"] == before
+
+
 def _comparable(question: JSON) -> JSON:
     params = without(question.get("params") or {}, "elicitationId", "_meta")
     return {"method": question["method"], "params": params}
