@@ -57,7 +57,8 @@ def test_every_module_can_be_imported_and_the_program_refuses_in_one_line() -> N
         "sys.modules['openai'] = None\n"
         "import banking_server\n"
         "for module in pkgutil.walk_packages(banking_server.__path__, 'banking_server.'):\n"
-        "    if not module.name.endswith('__main__'):\n"
+        # An adapter needs its framework, which may need it in turn.
+        "    if '.adapters.' not in module.name and not module.name.endswith('__main__'):\n"
         "        importlib.import_module(module.name)\n"
         "banking_server.cli.main()\n"
     )
