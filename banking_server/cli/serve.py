@@ -130,8 +130,9 @@ def _serve_http(settings: "Settings") -> None:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=5,
-        # On a busy machine a worker that starts can be slow to say that it lives.
-        timeout_worker_healthcheck=60,
+        # On a busy machine a worker that starts can be slow to say that it lives; one that ends
+        # just when it is asked is waited for as long.
+        timeout_worker_healthcheck=30,
     )
     if settings.workers == 1:
         server = uvicorn.Server(config)
