@@ -71,5 +71,7 @@ def _method(request: httpx2.Request) -> object:
 
 
 def _in_words(error: httpx2.TransportError) -> str:
-    reason = str(error) or type(error).__name__
+    # What could not be sent is quoted in such a text, and may be a token.
+    quotes = isinstance(error, httpx2.LocalProtocolError)
+    reason = type(error).__name__ if quotes else str(error) or type(error).__name__
     return f"the connection failed before the whole answer was there: {reason}"

@@ -181,9 +181,10 @@ def proxy(
 
 def _server(url: str | None, command: list[str] | None) -> "Server":
     """Return the server behind. It is never told the proxy's token, unless it is at the URL."""
-    from banking_server.proxy.options import Address, Command
+    from banking_server.proxy.options import Address, Command, may_be_a_header
 
-    token = os.environ.get(TOKEN_VARIABLE)
+    # A file that a token was read from often ends in a line break.
+    token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if url and command:
         _refuse("Give either --url or a command, not both.")
     if url:
@@ -194,6 +195,12 @@ def _server(url: str | None, command: list[str] | None) -> "Server":
             known = False
         if not known:
             _refuse(f"--url must be an http or https URL, not {url[:100]!r}.")
+        if not may_be_a_header(token):
+            # Nor do messages say what it is: it is a secret.
+            _refuse(
+                f"{TOKEN_VARIABLE} has a character that no HTTP header can have. "
+                "A token is printable ASCII, on one line."
+            )
         return Address(url, f"Bearer {token}" if token else None)
     if not command:
         _refuse("Say which server: --url URL, or -- COMMAND and its arguments.")

@@ -7,6 +7,11 @@ from banking_server.chaining import DEFAULT_LIMIT
 from banking_server.proxy.consent import MakePolicy, consent_of
 
 
+def may_be_a_header(value: str) -> bool:
+    """Return whether a header can have this value: printable ASCII, on one line."""
+    return value.isascii() and value.isprintable()
+
+
 @dataclass(frozen=True)
 class Command:
     """A server that the proxy starts, and talks to over stdio."""

@@ -445,11 +445,16 @@ async def _streams(server: Server, refusals: deque[_Refusal]) -> AsyncIterator[t
 
 
 def reason(error: BaseException) -> str:
-    """Return the cause of a failure in a few words."""
+    """Return the cause of a failure in a few words, with nothing in them that was to be sent."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     if isinstance(error, MCPError):
         return error.message
     if isinstance(error, FileNotFoundError):
         return "there is no such command"
-    return (str(error) or type(error).__name__).split("\n")[0]
+    if isinstance(error, httpx2.ConnectError):
+        return (str(error) or "the connection failed").split("\n")[0]
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    # Texts of libraries can quote a header, and so a token.
+    return f"it failed ({type(error).__name__})"

@@ -6,12 +6,15 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.session import ElicitationFnT
 from typer.testing import CliRunner
 
+from banking_server.chaining import SteadyHttpClient
 from banking_server.proxy.cli import app
+from banking_server.proxy.upstream import reason
 
 from ..kit.bank import Customer, World, structured, words
 from ..kit.command import ANY_SERVER, command, environment
@@ -35,6 +38,31 @@ def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
     assert "not both" in refused("--url", "http://localhost/mcp", "--", "true")
     assert "http or https" in refused("--url", "localhost:80")
     assert "--consent" in refused("--consent", str(tmp_path / "missing"), "--", "true")
+
+
+@pytest.mark.parametrize("token", ["sec ret\nX: y", "secret\x01", "s\u00e9cret"])
+def test_a_token_that_cannot_be_sent_is_named_and_not_shown(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOOL_CHAINING_PROXY_TOKEN", token)
+    problem = refused("--url", "http://localhost/mcp")
+    assert problem.startswith("TOOL_CHAINING_PROXY_TOKEN has a character")
+    assert "cret" not in problem
+
+
+async def test_nothing_that_was_to_be_sent_is_quoted(tmp_path: Path) -> None:
+    """The HTTP library shows the header that it refuses to send."""
+    with strange_over_http(tmp_path) as strange:
+        secret = {"Authorization": "Bearer secret\n"}
+        async with httpx2.AsyncClient(headers=secret) as http:
+            with pytest.raises(httpx2.LocalProtocolError, match="secret") as refusal:
+                await http.post(strange.url, json={})
+        assert reason(refusal.value) == "it failed (LocalProtocolError)"
+        async with SteadyHttpClient(headers=secret) as steady:
+            assert "secret" not in (await steady.post(strange.url, json={})).text
+        # A line break at the end, which is a file's, is none of the token.
+        with pipe([*PROXY, "--url", strange.url], OLD, TOOL_CHAINING_PROXY_TOKEN="t\n") as client:
+            assert client.call("who")["structuredContent"]["authorization"] == "Bearer t"
 
 
 @pytest.mark.parametrize(

@@ -398,6 +398,12 @@ async def test_a_caller_s_token_goes_upstream_where_that_was_chosen(
             for token in ("Bearer 1", "Basic Mjox", None):
                 async with wire(proxy.url, revision, authorization=token) as client:
                     assert (await who(client))["authorization"] == token
+        client = Wire(proxy.url, NEW)
+        client.http.headers = httpx2.Headers([(b"Authorization", b"Bearer s\xe9cret")])
+        with pytest.raises(Refused) as refused:
+            await client.open()
+        assert "Authorization header has a character" in refused.value.error["message"]
+        await client.http.aclose()
 
 
 @BOTH
