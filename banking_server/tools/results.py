@@ -16,7 +16,7 @@ from pydantic.alias_generators import to_camel
 from banking_server.bank.rules import NotFound, Refused, TooMany
 from banking_server.bank.storage import BankBusy, DatabaseUnavailable, MaybeDone
 from banking_server.chaining import META_KEY, Directive, NextStep
-from banking_server.chaining.content import NEXT_STEP
+from banking_server.chaining.content import NEXT_STEP, for_user_alone, on_the_wire
 from banking_server.tools.titles import READABLE
 
 logger = logging.getLogger(__name__)
@@ -114,13 +114,16 @@ def result(
 ) -> CallToolResult:
     """Return the result of a call: what the user is told, as text and in the structured content.
 
-    `audience` is the text's; without one it is for everybody. `more` is content that stands in text
-    alone: what is for the model only, or for the user only, though hosts need not heed that. `then`
-    is the tool that must be called next, if there is one.
+    `audience` is the text's; without one it is for everybody. `more` is content with an audience of
+    its own, though hosts need not heed that: what is for the model only stands in text alone; what
+    is for the user only is part of what they are told. `then` is the tool that must be called next,
+    if there is one.
     """
+    content = [text(message, audience), *more]
+    told = [message, *(item.text for item in more if for_user_alone(on_the_wire(item)))]
     return CallToolResult(
-        content=[text(message, audience), *more],
-        structured_content=telling(message, structured),
+        content=list(content),
+        structured_content=telling("\n".join(told), structured),
         is_error=is_error,
         _meta=None if then is None else {META_KEY: then.to_wire()},
     )

@@ -5,7 +5,7 @@ import json
 import pytest
 from mcp.types import CallToolResult
 
-from ..kit.bank import World, audiences, code_of, words
+from ..kit.bank import World, audiences, code_of, structured, words
 from ..kit.model import scripted_model
 from ..kit.words import ACCOUNTS, CONFIRM, LOCKED, PREPARE, TO_SAVINGS
 from .support import FORM, ClientModel, multiplex, prompt, ref, request, results, statuses
@@ -30,7 +30,8 @@ def check_code_reached_the_customer_only(result: CallToolResult, told: str) -> l
     for code in codes:
         assert code in words(result, "user")
         assert code not in told
-        assert code not in json.dumps(result.structured_content)
+        assert code not in json.dumps(results(result))
+        assert structured(result)["message"].count(code) == 1
         for block in result.content:
             assert audiences(block) == ["user"] or code not in block.text  # type: ignore[union-attr]
     # The model was told of the transfer itself, so that it is the code that was kept from it.
@@ -97,7 +98,7 @@ async def test_no_reference_leads_to_what_is_for_the_customer_alone(
             *(request(n, FORM, {"note": ref(f"#/0/content/{n}/text")}) for n in range(4)),
             request("all", FORM, {"extra": {"all": ref("#/0")}}),
         )
-    assert code_of(result) not in json.dumps(result.structured_content)
+    assert code_of(result) not in json.dumps(results(result))
     assert statuses(result) == ["done", "done", "failed", "failed", "failed", "done"]
 
 

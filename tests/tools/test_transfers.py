@@ -63,7 +63,7 @@ def status_of(world: World, transfer_id: str) -> str:
 # --- prepare --------------------------------------------------------------------------------------
 
 
-async def test_preparing_reserves_and_gives_the_code_to_the_user_alone(
+async def test_preparing_reserves_and_gives_the_code_to_the_user(
     world: World, mode: str
 ) -> None:
     async with world.customer(mode=mode) as customer:
@@ -86,9 +86,11 @@ async def test_preparing_reserves_and_gives_the_code_to_the_user_alone(
     code = code_of(result)
     holders = [block for block in result.content if code in block.text]  # type: ignore[union-attr]
     assert [audiences(block) for block in holders] == [["user"]]
-    assert code not in str(result.structured_content)
-    assert code not in str(result.meta)
-    assert everything(result).count(code) == 1
+    # Where structured content is all that is shown, the user is told the same.
+    said = structured(result).pop("message")
+    assert said == words(result)
+    assert said.count(code) == 1
+    assert everything(result).count(code) == 2
     assert next_tool(result) is None
     assert (balance["posted"], balance["reserved"], balance["available"]) == (1850.4, 25.5, 1824.9)
 
@@ -116,8 +118,22 @@ async def test_a_code_that_is_given_is_said_to_reach_a_model(world: World) -> No
     async with world.customer() as customer:
         prepared = await customer.prepare()
         assert "a model too, can confirm with it" in words(prepared, "user")
+        assert "you will be asked" not in words(prepared)
         tools = {tool.name: tool for tool in (await customer.client.list_tools()).tools}
     assert "whoever reads it could confirm" in (tools[PREPARE].description or "")
+
+
+async def test_nobody_who_can_be_asked_is_told_that_the_code_confirms(
+    world: World, mode: str
+) -> None:
+    async with world.customer(mode=mode, answers=["decline"]) as customer:
+        prepared = await customer.prepare()
+        assert "you will be asked as well" in words(prepared, "user")
+        assert "can confirm with it" not in words(prepared)
+        code = code_of(prepared)
+        transfer_id = structured(prepared)["transferId"]
+        refused = await customer.confirm(transfer_id, confirmationCode=code)
+    assert structured(refused)["status"] == "declined"
 
 
 async def test_a_code_at_the_desk_is_in_no_result(
@@ -173,6 +189,7 @@ async def test_the_same_prepare_again_is_the_same_transfer(world: World, mode: s
         other = await customer.prepare(amount=10, memo="Once")
     assert structured(again) == structured(first)
     assert code_of(again) == code_of(first)
+    assert code_of(again) in structured(again)["message"]
     assert structured(other)["transferId"] != structured(first)["transferId"]
     assert world.sql("SELECT count(*) FROM transfer") == [(2,)]
 

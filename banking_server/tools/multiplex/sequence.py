@@ -221,13 +221,19 @@ class Steps:
         ]
         # What is for the user alone, as a confirmation code, is kept from whoever infers arguments.
         self.progress.shown += [item for item in content if for_user_alone(item)]
+        structured = result.structured_content
+        for item in content[1:]:
+            if for_user_alone(item) and structured is not None and "message" in structured:
+                # It is also part of what the user is told (`results.result`).
+                shorter = structured["message"].replace(f"\n{item['text']}", "")
+                structured = {**structured, "message": shorter}
         return StepResult(
             id=step.id,
             tool=step.params.name,
             status="failed" if result.is_error else "done",
             is_error=bool(result.is_error),
             content=[item for item in content if not for_user_alone(item)],
-            structured_content=result.structured_content,
+            structured_content=structured,
         )
 
     def _result(self) -> CallToolResult:
@@ -239,8 +245,11 @@ class Steps:
                 for step in self.steps[len(done) :]
             ),
         ]
+        told = "\n".join(map(_told, results))
+        # Nobody but the caller reads this, and some hosts show the user nothing else.
+        codes = [item["text"] for item in self.progress.shown if item["text"] not in told]
         structured = telling(
-            "\n".join(map(_told, results)),
+            "\n".join([told, *codes]),
             MultiplexOut(
                 status="stopped" if self.next_tool is not None else "completed", results=results
             ),

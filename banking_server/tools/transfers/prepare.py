@@ -163,6 +163,7 @@ async def prepare_money_transfer(
     chosen_from: Annotated[ElicitationResult[Any], Resolve(ask_from_account)],
     chosen_to: Annotated[ElicitationResult[Any], Resolve(ask_to_account)],
     details: Details,
+    ctx: Context[Any, Any],
     fromAccountId: Annotated[
         str | None,
         Field(description="Id of the account to take the money from; asked for if missing."),
@@ -203,7 +204,7 @@ async def prepare_money_transfer(
         case AccountLocked():
             return locked(outcome)
         case Prepared() | OverThreshold():
-            return _prepared(outcome)
+            return _prepared(outcome, can_be_asked=can_ask(ctx))
         case ToAccountMissing():
             return refuse("refused", "toAccountId", "toAccountId: is missing.")
         case Refused() | NotFound() | TooMany():
@@ -237,7 +238,7 @@ def _undecided(chosen: ElicitationResult[Any]) -> CallToolResult:
     )
 
 
-def _prepared(outcome: Prepared | OverThreshold) -> CallToolResult:
+def _prepared(outcome: Prepared | OverThreshold, *, can_be_asked: bool) -> CallToolResult:
     transfer = outcome.transfer
     words = (
         f"{summary(transfer)} is prepared, and the money is reserved until "
@@ -252,9 +253,11 @@ def _prepared(outcome: Prepared | OverThreshold) -> CallToolResult:
         words += f" {DESK_HAS_CODE}"
     else:
         # Whom it is for is a wish: most hosts show it to the model as well.
-        code = (
-            f"Your confirmation code for transfer {transfer.transfer_id} is {outcome.code}. "
-            "Whoever reads it here, a model too, can confirm with it."
+        worth = (
+            "It confirms nothing by itself here: you will be asked as well."
+            if can_be_asked
+            else "Whoever reads it here, a model too, can confirm with it."
         )
-        more = [text(code, "user")]
+        code = f"Your confirmation code for transfer {transfer.transfer_id} is {outcome.code}."
+        more = [text(f"{code} {worth}", "user")]
     return result(words, transfer_content(transfer), more=more, then=next_step(outcome))
