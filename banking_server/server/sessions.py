@@ -1,9 +1,10 @@
-"""Sessions of 2025-11-25 over HTTP: the way back to a client that can be asked something.
+"""Sessions of 2025-11-25 over HTTP: the way back to a client, and what it declared.
 
 On 2025-11-25 a question goes out in the middle of a call, and its answer comes in with a request of
 its own. Both have to find the process that holds the call: that is the session, which the client
-names in `Mcp-Session-Id`. Whoever declares nothing that they could be asked needs none, and gets
-none; nor do clients of 2026-07-28, whose questions are part of results.
+names in `Mcp-Session-Id`. What a client declares it says once, at the start, so that a session is
+needed to remember who follows directives, too. Whoever declares neither gets none; nor do clients
+of 2026-07-28, whose questions are part of results, and who declare with each request.
 """
 
 import logging
@@ -25,6 +26,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from banking_server.chaining.negotiation import has_declared
 from banking_server.server.replies import RETRY_SECONDS, reply
 from banking_server.server.running import Running
 from banking_server.server.scopes import MAX_REQUEST_BYTES, PATH
@@ -61,7 +63,7 @@ class _Session:
 
 
 class Sessions:
-    """Opens a session for each client of 2025-11-25 that can be asked something, and serves it.
+    """Opens a session for each client of 2025-11-25 that needs one, and serves it.
 
     ASGI middleware, next to the route, which serves everybody else: each of their requests stands
     for itself. A session is its customer's: under anybody else's token it is as good as unknown.
@@ -121,7 +123,7 @@ class Sessions:
                 await refusal(scope, receive, send)
             else:
                 await self._answer(session, scope, receive, send)
-        elif _takes_event_stream(scope) and _offers_to_be_asked(body):
+        elif _takes_event_stream(scope) and _needs_session(body):
             await self._begin(customer, scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -217,8 +219,11 @@ def _takes_event_stream(scope: Scope) -> bool:
     return any(kind in accepted for kind in ("text/event-stream", "text/*", "*/*"))
 
 
-def _offers_to_be_asked(body: bytes) -> bool:
-    """Whether a request body is the `initialize` of a client that declares form elicitation."""
+def _needs_session(body: bytes) -> bool:
+    """Whether a request body is the `initialize` of a client that is to be remembered.
+
+    That is one that declares form elicitation, or that it follows directives.
+    """
     if b"initialize" not in body:
         return False
     try:
@@ -226,7 +231,10 @@ def _offers_to_be_asked(body: bytes) -> bool:
         params = InitializeRequestParams.model_validate(request.params, by_name=False)
     except ValidationError:
         return False
-    return request.method == "initialize" and takes_forms(params.capabilities)
+    declared = params.capabilities
+    return request.method == "initialize" and (
+        takes_forms(declared) or has_declared(declared, HANDSHAKE_PROTOCOL_VERSIONS[-1])
+    )
 
 
 class CallsOfSession:

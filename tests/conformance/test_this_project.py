@@ -50,8 +50,7 @@ def test_the_server_over_http(tmp_path: Path) -> None:
     assert run.code == 0, run.output
     assert run.report["spec_versions"] == list(Era)
     assert run.statuses == {"SUCCESS", "SKIPPED"}
-    # Outside a session, a server of 2025-11-25 cannot know what a client declared.
-    assert run.skipped == {*OF_INTERMEDIARIES, INTERIM, "tool-chaining-server-reads-experimental"}
+    assert run.skipped == {*OF_INTERMEDIARIES, INTERIM}
 
 
 def test_the_server_whose_transfers_expire(tmp_path: Path) -> None:

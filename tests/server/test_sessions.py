@@ -13,7 +13,7 @@ import anyio
 import httpx2
 import pytest
 
-from banking_server.chaining import call_tool_with_chaining
+from banking_server.chaining import IDENTIFIER, SETTINGS, call_tool_with_chaining
 from banking_server.server import sessions
 from banking_server.server.build import utc_now
 from banking_server.server.http import http_app
@@ -209,9 +209,25 @@ async def test_a_call_runs_to_its_end_when_its_client_has_gone(alone: HttpServer
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize("place", ["experimental", "extensions"])
+async def test_who_follows_directives_gets_no_words(alone: HttpServer, place: str) -> None:
+    async with talking(alone) as talk:
+        opened = await talk.send(initialize({place: {IDENTIFIER: SETTINGS}}))
+        talk.session = opened.headers["Mcp-Session-Id"]
+        assert (await talk.send(READY)).status_code == 202
+        called = await talk.send(tool_call("prepare_money_transfer", FROM_LOCKED))
+        (line,) = [line for line in called.text.splitlines() if '"result"' in line]
+        result = json.loads(line.removeprefix("data: "))["result"]
+        assert result["_meta"]["nextTool"]["tool"] == HANDOFF
+        assert len(result["content"]) == 1
+        assert "nextStep" not in result["structuredContent"]
+
+
+@pytest.mark.anyio
 async def test_who_declares_nothing_to_be_asked_needs_no_session(alone: HttpServer) -> None:
     async with talking(alone) as talk:
-        for capabilities in ({}, {"sampling": {}}, {"elicitation": {"url": {}}}):
+        others = {"experimental": {"other": {}}, "extensions": {IDENTIFIER: {"version": "no"}}}
+        for capabilities in ({}, {"sampling": {}}, {"elicitation": {"url": {}}}, others):
             opened = await talk.send(initialize(capabilities))
             assert opened.headers["Content-Type"] == "application/json"
             assert "Mcp-Session-Id" not in opened.headers

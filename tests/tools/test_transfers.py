@@ -63,9 +63,7 @@ def status_of(world: World, transfer_id: str) -> str:
 # --- prepare --------------------------------------------------------------------------------------
 
 
-async def test_preparing_reserves_and_gives_the_code_to_the_user(
-    world: World, mode: str
-) -> None:
+async def test_preparing_reserves_and_gives_the_code_to_the_user(world: World, mode: str) -> None:
     async with world.customer(mode=mode) as customer:
         result = await customer.prepare(amount=25.5, memo="Treats")
         balance = structured(await customer.call("get_account_balance", accountId=EVERYDAY))
