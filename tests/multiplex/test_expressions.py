@@ -207,6 +207,32 @@ def test_whatever_is_written_gives_json_or_is_refused(expression: str) -> None:
         json.dumps(evaluated(parsed(expression), RESULTS), allow_nan=False)
 
 
+MISTYPED: list[Any] = [
+    {"jmespath": 5},
+    {"jmespath": None},
+    {"jmespath": ["[0].status"]},
+    {"jmespath": "[0].status", "default": "x"},
+    {"jmespath": "[0].status", "$ref": "#/0/status"},
+]
+
+
+@pytest.mark.parametrize("wrong", MISTYPED, ids=named(MISTYPED))
+async def test_a_mistyped_reference_is_refused_before_anything_runs(
+    world: World, wrong: Any
+) -> None:
+    async with world.customer() as me:
+        for arguments, place in (
+            ({"accountId": wrong}, "arguments.accountId"),
+            ({"x": [{"y": wrong}, take("[0].status")]}, "arguments.x.0.y"),
+        ):
+            result = await multiplex(me, request(1, ACCOUNTS), request(2, BALANCE, arguments))
+            assert result.is_error
+            said = structured(result)["message"]
+            assert said.startswith(f'tools.1.params.{place}: a reference is {{"jmespath": "…"}}')
+            assert said.endswith("Nothing was run.")
+    assert [tool for tool, _ in world.outcomes()] == [MULTIPLEX] * 2
+
+
 @pytest.mark.usefixtures("with_form")
 async def test_expressions_stand_at_any_depth_and_keep_their_type(world: World, mode: str) -> None:
     first = {"count": 7, "ratio": 2.5, "agreed": False, "tags": ["red", "blue"]}

@@ -130,6 +130,18 @@ def references(value: Any, path: Path = ()) -> Iterator[tuple[Path, Reference]]:
             yield from references(item, (*path, key))
 
 
+def mistyped(value: Any, path: Path = ()) -> Iterator[Path]:
+    """Yield the place of everything that names `jmespath` and yet is no reference.
+
+    No tool here takes such an object, so it is a mistake, and nothing to be passed on.
+    """
+    if _reference(value) is None:
+        if isinstance(value, Mapping) and "jmespath" in value:
+            yield path
+        for key, item in children(value):
+            yield from mistyped(item, (*path, key))
+
+
 def _reference(value: Any) -> Reference | None:
     """Return what an object with nothing but a reference refers to."""
     if not isinstance(value, Mapping) or len(value) != 1:

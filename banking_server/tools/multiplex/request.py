@@ -12,7 +12,14 @@ from banking_server.chaining.values import is_json
 from banking_server.tools.declaration import WholeNumber, whole_number
 from banking_server.tools.multiplex.expressions import MAX_EXPRESSION
 from banking_server.tools.multiplex.inference import prompts
-from banking_server.tools.multiplex.references import Expression, Pointer, Reference, references
+from banking_server.tools.multiplex.places import name_of
+from banking_server.tools.multiplex.references import (
+    Expression,
+    Pointer,
+    Reference,
+    mistyped,
+    references,
+)
 from banking_server.tools.results import refuse
 from banking_server.tools.titles import READABLE
 
@@ -134,6 +141,11 @@ def mistake(steps: Sequence[StepRequest], known: Collection[str]) -> CallToolRes
             return _refused(f"{place}.id", f"the id {excerpt(str(step.id))!r} is there twice")
         if not is_json(step.params.arguments):
             return _refused(f"{place}.params.arguments", "holds broken Unicode, or no JSON")
+        for path in mistyped(step.params.arguments):
+            return _refused(
+                f"{place}.params.{name_of(path)}",
+                'a reference is {"jmespath": "…"}: a text, and no member beside it',
+            )
         looked_at = [reference for _, reference in references(step.params.arguments)]
         if step.when is not None:
             condition = step.when.looks_at
