@@ -5,7 +5,7 @@ from typing import Any, ClassVar, TypeVar
 
 from mcp_types import CallToolResult
 
-from banking_server.adapters.one_result import ChainOptions, one_result
+from banking_server.adapters.one_result import ChainOptions, checked, one_result
 
 try:
     from fastmcp import Client
@@ -31,7 +31,7 @@ class ChainingClient(Client[Transport]):
     def __init__(self, *args: Any, chaining: ChainOptions | None = None, **options: Any) -> None:
         extensions = [*(options.pop("extensions", None) or ()), CLIENT_EXTENSION]
         super().__init__(*args, extensions=extensions, **options)
-        self._chaining = chaining or {}
+        self._chaining = checked(chaining)
 
     async def call_tool_mcp(
         self,

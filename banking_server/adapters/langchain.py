@@ -8,7 +8,7 @@ from typing import Any
 from mcp.types import CallToolResult
 
 from banking_server.adapters.mcp_1 import SessionCaller
-from banking_server.adapters.one_result import ChainOptions, as_one
+from banking_server.adapters.one_result import ChainOptions, as_one, checked
 from banking_server.chaining import ChainFailed, ChainResult, Outcome, call_tool_with_chaining
 from banking_server.chaining.content import on_the_wire
 
@@ -31,7 +31,7 @@ class ChainInterceptor:
     """
 
     def __init__(self, server: Any, *, chaining: ChainOptions | None = None) -> None:
-        self._server, self._chaining = server, chaining or {}
+        self._server, self._chaining = server, checked(chaining)
 
     async def __call__(self, request: Any, handler: Any) -> CallToolResult:
         """Return one result of the call and its chain."""

@@ -13,6 +13,7 @@ from banking_server.chaining import (
     call_tool_with_chaining,
 )
 from banking_server.chaining.client import OnEnd, OnProposal, OnStep
+from banking_server.chaining.consent import check_policy
 
 
 class ChainOptions(TypedDict, total=False):
@@ -26,6 +27,12 @@ class ChainOptions(TypedDict, total=False):
     on_proposal: OnProposal
     on_end: OnEnd
     follow_unadvertised: bool
+
+
+def checked(chaining: ChainOptions | None) -> ChainOptions:
+    """Return the options; raise `TypeError` where they are made, and not in a model's call."""
+    check_policy((chaining or {}).get("consent"))
+    return chaining or {}
 
 
 async def one_result(

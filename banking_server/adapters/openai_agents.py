@@ -5,7 +5,7 @@ from typing import Any
 import anyio
 from mcp.types import CallToolResult
 
-from banking_server.adapters.one_result import ChainOptions, one_result
+from banking_server.adapters.one_result import ChainOptions, checked, one_result
 from banking_server.chaining import FollowNonDestructive, Proposal
 from banking_server.chaining.content import on_the_wire
 
@@ -24,7 +24,7 @@ class _Chaining(_MCPServerWithClientSession):
         super().__init__(*args, **options)
         if self.max_retry_attempts:
             raise ValueError("max_retry_attempts must be 0: no follow-up call may be sent twice")
-        self._chaining: ChainOptions = chaining or {}
+        self._chaining = checked(chaining)
         self._consent = self._chaining.get("consent") or FollowNonDestructive()
 
     async def call_tool(
@@ -42,8 +42,10 @@ class _Chaining(_MCPServerWithClientSession):
         return CallToolResult.model_validate(on_the_wire(result))  # `mcp` 1.x has its own models.
 
     async def allows(self, proposal: Proposal) -> bool:
-        """Return whether the policy allows a follow-up call that needs no approval."""
-        # Nobody can be asked to approve inside a call.
+        """Return whether the policy allows a follow-up call that the agent may make unasked."""
+        # Nobody can be asked to approve inside a call, and a filter not with the agent it is for.
+        if callable(self.tool_filter) or not await self._apply_tool_filter([proposal.tool]):
+            return False
         needs_approval = self._get_needs_approval_for_tool(proposal.tool, None)
         return needs_approval is False and await self._consent.allows(proposal)
 
@@ -52,7 +54,8 @@ class _Calls:
     """A server of the SDK's as a `ToolCaller`."""
 
     def __init__(self, server: _Chaining, call: Any) -> None:
-        self._server, self._call, self.session = server, call, server.session
+        self._server, self._call = server, call
+        self.session: Any = server.session
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.session, name)  # `advertised` asks how it is connected.
@@ -65,9 +68,8 @@ class _Calls:
             return result
 
     async def list_tools(self, *, cursor: str | None) -> dict[str, Any]:
-        # All pages, as the server lists them now, without what `tool_filter` keeps from the model.
-        self._server.invalidate_tools_cache()  # type: ignore[no-untyped-call]
-        return {"tools": [on_the_wire(tool) for tool in await self._server.list_tools()]}
+        # As the server lists them now: neither kept nor filtered.
+        return on_the_wire(await self._server._list_tools_page(self.session, cursor))
 
 
 class ChainingStdio(_Chaining, MCPServerStdio):

@@ -41,7 +41,12 @@ from banking_server.chaining.caller import (
     tool_result,
 )
 from banking_server.chaining.catalog import ToolCatalog
-from banking_server.chaining.consent import ConsentPolicy, FollowNonDestructive, Proposal
+from banking_server.chaining.consent import (
+    ConsentPolicy,
+    FollowNonDestructive,
+    Proposal,
+    check_policy,
+)
 from banking_server.chaining.content import hidden_from_model
 from banking_server.chaining.directive import (
     DEFAULT_LIMIT,
@@ -155,7 +160,9 @@ async def call_tool_with_chaining(
     Raises:
         ChainFailed: A call raised, or time ran out. It holds the steps that were completed.
         ValueError: `limit` is less than 1.
+        TypeError: `consent` is no policy.
     """
+    check_policy(consent)
     if limit < 1:
         raise ValueError(f"limit counts the first call too, so it must be at least 1, not {limit}")
     chain = _Chain(

@@ -34,6 +34,15 @@ class ConsentPolicy(Protocol):
         ...
 
 
+def check_policy(consent: object) -> None:
+    """Raise `TypeError` if `consent` cannot be asked; None stands for the default."""
+    if consent is not None and not callable(getattr(consent, "allows", None)):
+        raise TypeError(
+            "consent must be an object with `async def allows(self, proposal)`, which "
+            f"{type(consent).__name__!r} has not"
+        )
+
+
 class FollowNonDestructive:
     """Allows calls of tools annotated as read-only or non-destructive, and no others (TC-C-21).
 

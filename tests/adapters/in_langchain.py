@@ -49,7 +49,7 @@ def client_of(job: dict[str, Any]) -> MultiServerMCPClient:
 async def agent(job: dict[str, Any]) -> Any:
     """Let the model of a LangChain agent make its call; return what it is then told."""
     client = client_of(job)
-    chaining: Any = {"consent": Always()} if job.get("always") else {}
+    chaining: Any = {"consent": Always()} if job.get("always") else job.get("chaining", {})
     model = ChatOpenAI(model="scripted", base_url=job["model"], api_key="none")
     async with AsyncExitStack() as stack:
         if job["way"] == "session":
@@ -117,7 +117,7 @@ async def openai_agents(job: dict[str, Any]) -> Any:
 
 async def usage(job: dict[str, Any]) -> Any:
     """Run the lines of the page on the adapters, and use what they leave."""
-    left: dict[str, Any] = {}
+    left: dict[str, Any] = dict(job.get("names", {}))
     if "session" in job:
         async with client_of(job).session("server") as left["session"]:
             await run_lines(job["lines"], left)

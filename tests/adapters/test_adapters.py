@@ -10,6 +10,7 @@ import pytest
 from banking_server.chaining import Proposal
 
 from ..kit.bank import World
+from ..kit.command import ANY_SERVER
 from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_REASON, LOCKED_TEXT, PREPARE
 from .support import CAN_ASK, FRAMEWORKS, agents_server, missing
 
@@ -110,16 +111,51 @@ async def test_structured_content_does_not_hide_a_chain(world: World) -> None:
         {"require_approval": lambda *asked: False},
         {"tool_filter": {"blocked_tool_names": ["delete_all"]}},
         {"tool_filter": {"blocked_tool_names": ["delete_all"]}, "cache_tools_list": True},
+        {"tool_filter": lambda asked, tool: True},
     ],
-    ids=["approval", "approval-asked-for", "filter", "filter-of-a-kept-list"],
+    ids=["approval", "approval-asked-for", "filter", "filter-of-a-kept-list", "filter-asked"],
 )
 async def test_what_the_agent_may_not_call_alone_is_not_called(anything: str, policy: Any) -> None:
+    """And that it may not is the reason that is told, whatever the server lists."""
     allowed = {"chaining": {"consent": Always()}}
     said = await FRAMEWORKS["OpenAI Agents"](anything, ("steer", {}), **allowed, **policy)
     assert "gone" in said
     async with agents_server(anything, **allowed, **policy) as server:
         result = await server.call_tool("tidy_up", {})
-    assert "That call was not made" in result.content[-1].text
+    assert "That call was not made: the host did not consent" in result.content[-1].text
+
+
+async def test_a_step_that_fails_is_told_and_the_run_goes_on(anything: str) -> None:
+    """Pydantic AI lets the model call again, and at last ends the run, unless it is told not to."""
+    call, chaining = ("stumble", {"then": "fail"}), {"consent": Always()}
+    for framework, options in (
+        ("FastMCP", {}),
+        ("Pydantic AI", {"toolset": {"tool_error_behavior": "failed", "max_retries": 0}}),
+        ("OpenAI Agents", {}),
+    ):
+        said = await FRAMEWORKS[framework](anything, call, chaining=chaining, **options)
+        assert said.index("It has stumbled.") < said.index("It did not work.")
+
+
+async def test_a_server_that_ends_in_a_step_does_not_lose_the_result() -> None:
+    """The SDK lists the tools once more before the model is told, unless it keeps them."""
+    server = (sys.executable, str(ANY_SERVER))
+    call = ("stumble", {"then": "vanish"})
+    said = await FRAMEWORKS["OpenAI Agents"](server, call, cache_tools_list=True)
+    assert said.index("It has stumbled.") < said.index("whether it took effect is not known")
+
+
+def test_what_cannot_consent_is_refused_at_once() -> None:
+    from banking_server.adapters.fastmcp import ChainingClient
+    from banking_server.adapters.openai_agents import ChainingStdio
+
+    wrong: Any = {"consent": lambda proposal: True}
+    for make in (
+        lambda: ChainingClient("http://127.0.0.1:1/mcp", chaining=wrong),
+        lambda: ChainingStdio({"command": "none"}, chaining=wrong),
+    ):
+        with pytest.raises(TypeError, match=r"^consent must be an object with `async def allows"):
+            make()
 
 
 async def test_no_follow_up_call_is_sent_twice(anything: str) -> None:

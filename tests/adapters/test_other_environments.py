@@ -90,8 +90,8 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Other]:
-    # Where a server that is started as the page says it finds its command and keeps its database.
-    commands = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    # No command of this environment is on its path.
+    commands = f"{Path(str(PYTHON)).parent}{os.pathsep}{os.defpath}"
     home = {"HOME": str(tmp_path_factory.mktemp("home")), "PATH": commands}
     process = subprocess.Popen(
         [str(PYTHON), str(JOBS)],
@@ -239,11 +239,27 @@ def test_the_openai_agents_sdk_on_mcp_1(world: World, other: Other) -> None:
 
 
 def test_the_lines_of_the_page_run(world: World, other: Other) -> None:
-    call = (PREPARE, FROM_LOCKED)
-    for adapter, more in (("langchain", {}), ("mcp_1", {"session": True})):
-        told = other("usage", world.location, lines=lines_of(adapter), call=call, **more)
-        assert told[0] == LOCKED_TEXT
-        assert "Your reference is ho_" in told[1]
+    """The server runs in this environment, and nothing of it is on the other's path."""
+    assert isinstance(world.location, Path)
+    with http_server(world.location.parent, BANKING_SECRET=SECRET) as server:
+        for adapter, more in (
+            ("langchain", {"names": {"url": server.url, "token": server.token()}}),
+            ("mcp_1", {"session": True}),
+        ):
+            call = (PREPARE, FROM_LOCKED)
+            told = other("usage", world.location, lines=lines_of(adapter), call=call, **more)
+            assert told[0] == LOCKED_TEXT
+            assert "Your reference is ho_" in told[1]
+
+
+def test_a_step_that_fails_is_told(anything: str, other: Other) -> None:
+    answer, _ = other.agent(anything, ("stumble", {"then": "fail"}), always=True)
+    assert answer["told"].index("It has stumbled.") < answer["told"].index("It did not work.")
+
+
+def test_what_cannot_consent_is_refused_at_once(anything: str, other: Other) -> None:
+    with pytest.raises(RuntimeError, match=r"TypeError.*consent must be an object with"):
+        other.agent(anything, ("tidy_up", {}), chaining={"consent": True})
 
 
 def command(*arguments: str) -> "subprocess.CompletedProcess[str]":

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from ..kit.bank import World
 from ..kit.model import Reply, scripted_model
 from ..kit.words import FROM_LOCKED, LOCKED_TEXT, PREPARE
-from .support import PAGE, lines_of, missing
+from .support import FRAMEWORKS, PAGE, lines_of, missing
 
 pytestmark = [
     pytest.mark.anyio,
@@ -69,7 +70,29 @@ async def test_openai_agents() -> None:
 
 
 async def test_fastmcp_as_a_server() -> None:
+    from fastmcp import Client
+
     from banking_server.adapters.fastmcp_server import ToolChainingMiddleware
 
     mcp = (await run_lines("fastmcp_server"))["mcp"]
     assert any(isinstance(each, ToolChainingMiddleware) for each in mcp.middleware)
+
+    @mcp.tool
+    def open_return(order: str) -> str:
+        return f"The return of {order} is open."
+
+    await run_lines("fastmcp_tool", mcp=mcp)
+    async with Client(mcp) as client:
+        shipped = await client.call_tool_mcp("track", {"order": "A-17"})
+    directive = {"tool": "open_return", "arguments": {"order": "A-17"}}
+    assert shipped.meta["nextTool"] == directive
+
+
+async def test_a_policy_of_ones_own(anything: str, world: World) -> None:
+    chaining = (await run_lines("consent"))["chaining"]
+    said = await FRAMEWORKS["FastMCP"](world.location, (PREPARE, FROM_LOCKED), chaining=chaining)
+    assert "Your reference is ho_" in said
+    said = await FRAMEWORKS["FastMCP"](anything, ("count", {}), chaining=chaining)
+    assert "That makes 1." in said
+    assert "the host did not consent" in said
+    assert "That makes 2." not in said
