@@ -90,15 +90,25 @@ def proxy(
         ),
     ] = None,
     limit: Annotated[
-        int | None, typer.Option(min=1, help="Calls in one chain, the first one included.")
+        int | None,
+        typer.Option(min=1, help="Calls in one chain, the first one included. Default: 5."),
     ] = None,
     call_timeout: Annotated[
         float | None,
-        typer.Option(min=0.001, metavar="SECONDS", help="For one call, without its questions."),
+        typer.Option(
+            min=0.001,
+            metavar="SECONDS",
+            help="For one call, without its questions; the server may take as long to start. "
+            "Default: any time for a call, 60 to start.",
+        ),
     ] = None,
     time_limit: Annotated[
         float | None,
-        typer.Option(min=0.001, metavar="SECONDS", help="For a whole chain with its questions."),
+        typer.Option(
+            min=0.001,
+            metavar="SECONDS",
+            help="For a whole chain with its questions. Default: any time.",
+        ),
     ] = None,
     wait_for_user: Annotated[
         float,

@@ -106,7 +106,12 @@ class Link:
             if self._closed:
                 raise MCPError(code=CONNECTION_CLOSED, message="This proxy is ending.")
             if self._upstream is None or self._upstream.ended:
-                upstream = Upstream(self.options.server, self.declared, self)
+                upstream = Upstream(
+                    self.options.server,
+                    self.declared,
+                    self,
+                    patience=self.options.call_timeout,
+                )
                 self._upstream, self._level_set = upstream, None
                 self.catalog.changed()
                 self._tasks.start_soon(upstream.run)

@@ -53,7 +53,10 @@ class ProxyOptions:
     limit: int = DEFAULT_LIMIT
     """Calls in one chain, the first one included."""
     call_timeout: float | None = None
-    """Seconds that one call may take, not counting the time in which a user is asked."""
+    """Seconds that one call may take, not counting the time in which a user is asked.
+
+    As long may the server take to start and to answer for the first time; None is a minute there.
+    """
     time_limit: float | None = None
     """Seconds that a whole chain may take, questions included."""
     follow_unadvertised: bool = False

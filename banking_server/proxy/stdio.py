@@ -2,13 +2,21 @@
 
 import os
 import signal
+from typing import Any, Final
 
 import anyio
+from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
 
 from banking_server.proxy.link import OneUser
 from banking_server.proxy.options import ProxyOptions
 from banking_server.proxy.server import proxy_server
+
+AHEAD: Final = 100
+"""Messages that are read before those that came earlier are dealt with."""
+
+LAST_WORDS: Final = 1.0
+"""Seconds in which a client that sends nothing more can still have its answer."""
 
 
 async def serve_stdio(options: ProxyOptions) -> None:
@@ -18,9 +26,24 @@ async def serve_stdio(options: ProxyOptions) -> None:
         tasks.start_soon(_end_on_signal, links)
         server = proxy_server(links, parked_for=options.parked_for)
         async with stdio_server() as (read, write):
-            await server.run(read, write, server.create_initialization_options())
+            ahead, read_ahead = anyio.create_memory_object_stream[Any](AHEAD)
+            tasks.start_soon(_read, read, ahead, links)
+            await server.run(read_ahead, write, server.create_initialization_options())
         await links.close()
         tasks.cancel_scope.cancel()
+
+
+async def _read(read: Any, ahead: MemoryObjectSendStream[Any], links: OneUser) -> None:
+    """Read ahead of the SDK, and end what a client that is gone has left.
+
+    The SDK reads no further than `initialize` before that is answered. The answer waits for the
+    server behind, which may never come.
+    """
+    async with ahead:
+        async for message in read:
+            await ahead.send(message)
+    await anyio.sleep(LAST_WORDS)
+    await links.close()
 
 
 async def _end_on_signal(links: OneUser) -> None:

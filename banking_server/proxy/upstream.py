@@ -21,6 +21,7 @@ from mcp.types import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     PROTOCOL_VERSION_META_KEY,
+    REQUEST_TIMEOUT,
     UNSUPPORTED_PROTOCOL_VERSION,
     ErrorData,
 )
@@ -54,6 +55,9 @@ DISCOVER_TIMEOUT: Final = 10.0
 
 CANCEL_TIMEOUT: Final = 1.0
 """Seconds in which the server is told, at the end, to give up what is under way."""
+
+START_TIMEOUT: Final = 60.0
+"""Seconds in which a server starts and answers, if no time-out was chosen for a call."""
 
 LIST_PAGES: Final = 100
 """Pages of the tool list that are read at most for the headers of one call."""
@@ -108,8 +112,11 @@ class Peer(Protocol):
 class Upstream:
     """A connection in one client's name: with its capabilities, in its revision if possible."""
 
-    def __init__(self, server: Server, declared: Declared, peer: Peer) -> None:
+    def __init__(
+        self, server: Server, declared: Declared, peer: Peer, *, patience: float | None = None
+    ) -> None:
         self._server = server
+        self._patience = patience or START_TIMEOUT
         self._declared = declared
         self._peer = peer
         self._dispatcher: JSONRPCDispatcher[Any] | None = None
@@ -192,7 +199,13 @@ class Upstream:
                 tasks.start_soon(self._tell)
                 tasks.start_soon(end)
                 await anyio.lowlevel.checkpoint()
-                await self._agree()
+                with anyio.move_on_after(self._patience) as waiting:
+                    await self._agree()
+                if waiting.cancelled_caught:
+                    raise MCPError(
+                        code=REQUEST_TIMEOUT,
+                        message=f"it did not answer within {self._patience:g} s",
+                    )
                 self._connected.set()
         except Exception as error:
             self._failure = reason(error)

@@ -1,7 +1,9 @@
 """The command `tool-chaining-proxy`: what it refuses, how it ends, and the story of the bank."""
 
+import json
 import os
 import signal
+import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,9 +19,9 @@ from banking_server.proxy.cli import app
 from banking_server.proxy.upstream import reason
 
 from ..kit.bank import Customer, World, structured, words
-from ..kit.command import ANY_SERVER, command, environment
+from ..kit.command import ANY_SERVER, PATIENCE, command, environment
 from ..kit.servers import free_port, http_server
-from .pipe import CHAINING, NEW, OLD, PROXY, STRANGE, Refused, pipe
+from .pipe import CHAINING, JSON, NEW, OLD, PROXY, STRANGE, Refused, pipe, soon
 from .wire import strange_over_http
 
 pytestmark = pytest.mark.anyio
@@ -98,6 +100,47 @@ def test_the_server_behind_ends_with_the_proxy(how: signal.Signals) -> None:
             client.reply(slow)
     with pytest.raises(ProcessLookupError):
         os.kill(behind["pid"], 0)
+
+
+def silent(tmp_path: Path) -> list[str]:
+    """The command of a server that reads nothing and says nothing, but writes down who it is."""
+    script = "import os, pathlib, sys, time; p = pathlib.Path(sys.argv[1]); "
+    script += "p.with_suffix('.new').write_text(str(os.getpid())); "
+    script += "p.with_suffix('.new').rename(p); time.sleep(300)"
+    return [sys.executable, "-c", script, str(tmp_path / "pid")]
+
+
+@pytest.mark.parametrize("revision", [OLD, NEW])
+def test_a_server_that_never_answers_is_one_line(revision: str, tmp_path: Path) -> None:
+    command = [*PROXY, "--call-timeout", "0.2", "--", *silent(tmp_path)]
+    with pytest.raises(Refused) as error, pipe(command, revision):
+        raise AssertionError("nobody can have answered")
+    assert error.value.error["message"].endswith("it did not answer within 0.2 s")
+
+
+@pytest.mark.parametrize("how", ["end", "SIGTERM"])
+def test_a_server_that_never_answers_ends_with_the_client(how: str, tmp_path: Path) -> None:
+    hello: JSON = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "c"}}
+    hello["clientInfo"]["version"] = "1"
+    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
+    process = subprocess.Popen(
+        [*PROXY, "--", *silent(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=environment(),
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(message).encode() + b"\n")
+    process.stdin.flush()
+    soon((tmp_path / "pid").exists)
+    if how == "end":
+        process.stdin.close()
+    else:
+        process.terminate()
+    assert process.wait(PATIENCE) == 0
+    process.stdin.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
 @pytest.mark.parametrize("revision", [OLD, NEW])
