@@ -132,7 +132,10 @@ class _Caller:
 
 
 def _told(chain: ChainResult) -> Json:
-    """Return what was followed, for a client that wants to know."""
+    """Return what was followed, for a client that wants to know.
+
+    Some hosts hand `_meta` on to their model, so no step's title is in it (TC-C-40).
+    """
     steps = iter(chain.steps[1:])
     follow_ups: list[Json] = []
     for follow_up in chain.follow_ups:
@@ -142,12 +145,8 @@ def _told(chain: ChainResult) -> Json:
             "fate": follow_up.fate,
         }
         step = next(steps, None)
-        directive = chain.started or chain.pending
         if step is not None:
             told["isError"] = step.result.is_error is True
-        title = step.title if step is not None else directive and directive.title
-        if title:
-            told["title"] = title
         follow_ups.append(told)
     return {"chainId": chain.chain_id, "outcome": chain.outcome, "followUps": follow_ups}
 

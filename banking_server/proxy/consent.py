@@ -60,6 +60,8 @@ def consent_of(choice: str | None) -> MakePolicy:
     """
     if choice is None:
         return lambda _: FollowNonDestructive()
+    if not choice:
+        raise ConsentUnreadable("--consent takes none, all, ask, or a file with rules, not ''.")
     everything = {"none": "deny", "all": "allow", "ask": "ask"}.get(choice)
     rules = [_Rule(everything, "*")] if everything else _read(Path(choice))
     return lambda ask: _ByRules(rules, ask)

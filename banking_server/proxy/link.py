@@ -7,13 +7,13 @@ from typing import Any, Final, Protocol
 import anyio
 from anyio.abc import TaskGroup
 from mcp import MCPError
-from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST
+from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
 
 from banking_server.chaining import ToolCatalog
 from banking_server.proxy.changes import Changes
 from banking_server.proxy.eras import Declared, Json, declared_by, for_upstream, is_modern
 from banking_server.proxy.options import ProxyOptions
-from banking_server.proxy.questions import Parked, Running
+from banking_server.proxy.questions import Parked, Running, not_asked_any_more
 from banking_server.proxy.sdk import Connection, Context, connection_of
 from banking_server.proxy.upstream import SessionForgotten, Upstream
 
@@ -311,10 +311,7 @@ class Link:
         """Go on with a request that waits for its user. Raises MCPError if there is none."""
         parked = self._parked.get(_key(state))
         if parked is None:
-            raise MCPError(
-                code=INVALID_PARAMS,
-                message="Nothing waits for this answer any more. Call again to be asked anew.",
-            )
+            raise not_asked_any_more()
         parked.resume(ctx, str(state), answers)
         return await self._round(parked)
 

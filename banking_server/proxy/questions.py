@@ -255,10 +255,7 @@ class Parked(Running):
     def resume(self, ctx: Context, state: str, answers: Any) -> None:
         """Take the answers of a later round. Raises MCPError if the round is over already."""
         if self._channel is not None or state != self._state():
-            raise MCPError(
-                code=INVALID_PARAMS,
-                message="This question was answered before. Call again to be asked anew.",
-            )
+            raise not_asked_any_more()
         self._attach(ctx)
         self._round += 1
         self._scope.deadline = float("inf")
@@ -305,6 +302,14 @@ class Parked(Running):
 
     def _state(self) -> str:
         return f"{self.key}.{self._round}"
+
+
+def not_asked_any_more() -> MCPError:
+    """Return the refusal of an answer whose question was answered before, or has been given up."""
+    return MCPError(
+        code=INVALID_PARAMS,
+        message="Nothing waits for this answer any more. Call again to be asked anew.",
+    )
 
 
 def _with_id(method: str, params: Any) -> Any:

@@ -66,7 +66,6 @@ def test_a_chain_is_one_result_of_the_first_tool(client: Pipe) -> None:
                 "arguments": {},
                 "fate": "made",
                 "isError": False,
-                "title": "On to second",
             }
         ],
     }

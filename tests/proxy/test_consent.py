@@ -105,6 +105,8 @@ def test_rules_that_cannot_be_read(rules: bytes, says: str, tmp_path: Path) -> N
 
 
 def test_rules_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ConsentUnreadable, match="not ''"):
+        consent_of("")
     for path in (tmp_path / "missing", tmp_path):
         with pytest.raises(ConsentUnreadable, match="none, all, ask"):
             consent_of(str(path))
