@@ -5,6 +5,7 @@ what no model of the SDK knows comes out as it went in.
 """
 
 import json
+import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -91,6 +92,10 @@ class _Caller:
         # What else stood in the client's request goes with the first call only.
         params = {**(self._params or {"name": name, "arguments": arguments}), "_meta": meta}
         first, self._params = self._params is not None, None
+        if not first and self._running.token is not None:
+            # A token belongs to one request (TC-C-46), and the client hears under its own.
+            self._running.begin_step()
+            params["_meta"] = {**(meta or {}), "progressToken": secrets.token_urlsafe(8)}
         with self._running.limited(read_timeout_seconds):
             result = await self._link.request(self._upstream, self._running, "tools/call", params)
         if first:

@@ -43,6 +43,8 @@ class Running:
         """How often the client is being asked for it at this moment."""
         self._limits: list[anyio.CancelScope] = []
         self._left: dict[anyio.CancelScope, float] = {}
+        self._before: float = 0
+        self._reached: float = 0
         self.upstream_token: Any = None
         """The progress token under which the server knows this request."""
         self._attach(ctx)
@@ -84,10 +86,27 @@ class Running:
         if self._channel is not None:
             await self._channel.notify(method, params)
 
+    def begin_step(self) -> None:
+        """Let what was reached until now be where the progress of the next step begins."""
+        self._before = self._reached
+
     async def progress(self, params: Json) -> None:
-        """Tell the client how far its request is, under the token that it gave out."""
-        if self.token is not None:
-            await self.notify("notifications/progress", {**params, "progressToken": self.token})
+        """Tell the client how far its request is, under the token that it gave out.
+
+        A chain is one request to it, so each step goes on where the one before it ended.
+        """
+        if self.token is None:
+            return
+        passed = {**params, "progressToken": self.token}
+        for member in ("progress", "total"):
+            if isinstance(value := params.get(member), int | float):
+                passed[member] = self._before + value
+        done = passed.get("progress")
+        if isinstance(done, int | float):
+            if self._before and done <= self._reached:
+                return
+            self._reached = max(self._reached, done)
+        await self.notify("notifications/progress", passed)
 
     async def ask(self, method: str, params: Json) -> Json:
         """Put one question to the client. Raises MCPError if it refuses or cannot be asked."""

@@ -129,6 +129,15 @@ def test_calls_at_the_same_time_are_independent(client: Pipe) -> None:
     ]
 
 
+def test_the_progress_of_all_steps_is_the_calls(client: Pipe) -> None:
+    before = len(client.heard)
+    assert texts(client.call("work_on", progressToken="chain"))[:2] == ["Worked."] * 2
+    told = [one["params"] for one in client.heard[before:] if "progress" in one["method"]]
+    assert [one["progress"] for one in told] == [1, 2, 3, 4, 5, 6]
+    assert [one["total"] for one in told] == [3, 3, 3, 6, 6, 6]
+    assert {one["progressToken"] for one in told} == {"chain"}
+
+
 @pytest.mark.parametrize("client", [NEW], indirect=True)
 def test_a_state_is_good_for_one_answer_to_one_call(client: Pipe) -> None:
     asks: JSON = {"name": "first_asks", "arguments": {}}
