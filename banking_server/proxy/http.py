@@ -214,13 +214,28 @@ class _Door:
         return send_with_cookie
 
     async def _begin_session(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a session begin; end it if its `initialize` failed, since the SDK keeps it."""
+        """Let a session begin; end it if its `initialize` failed, since the SDK keeps it.
+
+        The SDK begins to answer before it knows. So the head is held back until the answer comes,
+        and names no session that has not begun.
+        """
         session: str | None = None
+        held: Message | None = None
 
         async def send_and_note(message: Message) -> None:
-            nonlocal session
+            nonlocal session, held
             if message["type"] == "http.response.start":
+                held = message
                 session = Headers(raw=message["headers"]).get(MCP_SESSION_ID_HEADER)
+                return
+            if held is not None:
+                body = message.get("body", b"")
+                if message.get("more_body") and (not body or body.startswith(b":")):
+                    return  # A comment that keeps the connection alive.
+                if session is not None and not self._callers.has_session(session):
+                    del MutableHeaders(scope=held)[MCP_SESSION_ID_HEADER]
+                head, held = held, None
+                await send(head)
             await send(message)
 
         try:

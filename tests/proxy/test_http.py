@@ -333,6 +333,16 @@ async def test_a_server_that_starts_slowly_is_waited_for_as_long_as_somebody_wai
             await Wire.until(lambda pid=int(pid): has_ended(pid))
 
 
+async def test_what_did_not_begin_has_no_name(folder: Path) -> None:
+    with proxy_over_http(folder, "--", "true") as proxy:
+        client = Wire(proxy.url, OLD)
+        with pytest.raises(Refused) as refused:
+            await client.open()
+        assert "it ended before it answered" in refused.value.error["message"]
+        assert client.session is None
+        await client.close()
+
+
 def has_ended(pid: int) -> bool:
     try:
         os.kill(pid, 0)
