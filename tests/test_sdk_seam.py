@@ -156,6 +156,7 @@ BORROWED: list[tuple[str, str, set[str]]] = [
     ),
     ("proxy/sdk.py", "mcp.shared.dispatcher:CallOptions", set()),
     ("proxy/sdk.py", "mcp.shared.dispatcher:DispatchContext", set()),
+    ("proxy/sdk.py", "mcp.shared.message:SessionMessage", {"message"}),
     ("proxy/sdk.py", "mcp.shared.dispatcher:Outbound", set()),
     ("proxy/sdk.py", "mcp.shared.inbound:NAME_BEARING_METHODS", set()),
     ("proxy/sdk.py", "mcp.shared.inbound:encode_header_value", {"value"}),

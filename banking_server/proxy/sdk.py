@@ -10,6 +10,7 @@ other module of the proxy imports any.
 - `Connection.state` and `.exit_stack`: what belongs to one connection, and ends with it.
 - `JSONRPCDispatcher`: requests and notifications over a transport's streams as raw JSON.
   `mcp.Client` would read results by models, and lose what they do not know.
+- `SessionMessage`: a message on those streams.
 - `mcp.shared.inbound`: which HTTP headers repeat which members of a request on 2026-07-28.
 - `RequestStateBoundary`: seals the state of a question, and binds it to its request and principal.
 - `StreamableHTTPSessionManager`: both revisions over HTTP. `Server.streamable_http_app` makes one
@@ -41,6 +42,7 @@ from mcp.shared.inbound import (
     x_mcp_header_map,
 )
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.message import SessionMessage
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
 
 __all__ = [
@@ -60,6 +62,7 @@ __all__ = [
     "Outbound",
     "RequestStateBoundary",
     "RequestStateSecurity",
+    "SessionMessage",
     "StreamableHTTPSessionManager",
     "TransportSecurityMiddleware",
     "allowed_log_levels",

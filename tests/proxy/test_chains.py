@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,6 +137,16 @@ def test_the_progress_of_all_steps_is_the_calls(client: Pipe) -> None:
     assert [one["progress"] for one in told] == [1, 2, 3, 4, 5, 6]
     assert [one["total"] for one in told] == [3, 3, 3, 6, 6, 6]
     assert {one["progressToken"] for one in told} == {"chain"}
+
+
+@pytest.mark.parametrize("client", [OLD], indirect=True)
+def test_an_answer_that_is_none_is_not_waited_for(client: Pipe) -> None:
+    answers: dict[str, Any] = {"elicitation/create": "yes"}
+    client.answers = answers
+    with pytest.raises(Refused) as refused:
+        client.call("form")
+    client.answers = dict(ANSWERS)
+    assert "not an object" in refused.value.error["message"]
 
 
 @pytest.mark.parametrize("client", [NEW], indirect=True)
