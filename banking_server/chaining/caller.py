@@ -21,7 +21,20 @@ Wire = BaseModel | Mapping[str, Any]
 _INTERIM: Final = ("input_required", "task")
 
 
-class ToolCaller(Protocol):
+class ToolLister(Protocol):
+    """A client of which no more is needed than the list of its server's tools."""
+
+    def list_tools(self, *, cursor: str | None) -> Awaitable[Wire]:
+        """Return one page of `tools/list`: the first one if `cursor` is None.
+
+        The method may also have a parameter `cache_mode`, as `mcp.Client.list_tools` has. It is
+        then called with `cache_mode="refresh"`, since a `ToolCatalog` has to know how old a list is
+        (TC-C-43). The parameter must be named in the signature: `**options` is not recognised.
+        """
+        ...
+
+
+class ToolCaller(ToolLister, Protocol):
     """A client that is connected to one server.
 
     `mcp.Client` already is one. To wrap another client, write these two methods::
@@ -65,15 +78,6 @@ class ToolCaller(Protocol):
         Return only after the server's questions (elicitation, sampling) are answered. An exception
         or an interim result fails the chain. Return an `isError` result; do not raise it. Do not
         send the request again if its answer was lost (TC-C-39).
-        """
-        ...
-
-    def list_tools(self, *, cursor: str | None) -> Awaitable[Wire]:
-        """Return one page of `tools/list`: the first one if `cursor` is None.
-
-        The method may also have a parameter `cache_mode`, as `mcp.Client.list_tools` has. It is
-        then called with `cache_mode="refresh"`, since a `ToolCatalog` has to know how old a list is
-        (TC-C-43). The parameter must be named in the signature: `**options` is not recognised.
         """
         ...
 

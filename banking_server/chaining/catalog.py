@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mcp_types import Tool
 
-from banking_server.chaining.caller import ToolCaller, awaited, tool_list
+from banking_server.chaining.caller import ToolLister, awaited, tool_list
 from banking_server.chaining.content import on_the_wire
 from banking_server.chaining.values import same
 
@@ -52,7 +52,7 @@ class ToolCatalog:
     `clock` returns seconds that never go back.
     """
 
-    def __init__(self, client: ToolCaller, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, client: ToolLister, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._clock = clock
         self._kept: ToolList | None = None

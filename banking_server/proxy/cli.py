@@ -62,7 +62,8 @@ def proxy(
         int | None,
         typer.Option(
             min=1,
-            help="Clients at a time; each has a connection, or a process, of its own. Default: 64.",
+            help="Clients at a time; each has a connection, or a process, of its own, and more "
+            "while calls that can ask run side by side. Default: 64.",
         ),
     ] = None,
     idle: Annotated[

@@ -393,9 +393,6 @@ class _Lister:
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    async def call_tool(self, *_: Any, **__: Any) -> Json:
-        raise NotImplementedError("a catalog calls no tools")
-
     async def list_tools(self, *, cursor: str | None) -> Json:
         upstream = await self._link.upstream()
         return await upstream.request("tools/list", {"cursor": cursor} if cursor else {})

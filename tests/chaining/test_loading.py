@@ -93,3 +93,9 @@ def test_type_checkers_see_the_modules_that_the_names_come_from() -> None:
     }
     assert seen == chaining._MODULE_OF
     assert sorted(seen) == sorted(chaining.__all__)
+
+
+def test_a_name_that_is_not_public_is_none_of_the_packages() -> None:
+    assert set(chaining.__all__) <= set(dir(chaining))
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = chaining.nothing

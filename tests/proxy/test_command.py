@@ -207,3 +207,13 @@ async def the_story(world: World, mode: str, *behind: str, **variables: str) -> 
     assert second["outcome"] == "handoff_opened"
     assert second["chain_previous_tool"] == "prepare_money_transfer"
     assert first["chain_id"] == second["chain_id"] == result.meta[CHAINING]["chainId"]
+
+
+def test_what_needs_http_or_a_url_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "need --http" in refused("--port", "1", "--", "true")
+    assert "need --http" in refused("--forward-authorization", "--url", "http://localhost/mcp")
+    assert "needs --url" in refused("--http", "--forward-authorization", "--", "true")
+    assert "--allow-host" in refused("--http", "--host", "0.0.0.0", "--", "true")
+    monkeypatch.setenv("TOOL_CHAINING_PROXY_TOKEN", "one")
+    both = ("--http", "--forward-authorization", "--url", "http://localhost/mcp")
+    assert "leave one out" in refused(*both)

@@ -110,7 +110,7 @@ class _Process:
         if self._started is not None:
             # It ends with its input, unless it is at work.
             with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                self._started.communicate(timeout=1)
+                self._started.communicate(timeout=10)
             self._started.kill()
             with contextlib.suppress(OSError, ValueError):
                 self._started.wait()

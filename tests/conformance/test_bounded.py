@@ -1,0 +1,53 @@
+"""What the suite's own validator says of arguments, and where it says that it cannot tell."""
+
+from typing import Any
+
+import pytest
+
+from banking_server.conformance.server import bounded
+
+
+def member(rule: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {"a": rule}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "fault"),
+    [
+        (member({"type": "string"}), {"a": "b"}, None),
+        (member({"type": "string"}), {"a": 1}, "$.a breaks the schema's rule type: "),
+        (member({"items": {"minimum": 2}}), {"a": [3, 1]}, "$.a[1] breaks the schema's rule minim"),
+        (member({"allOf": [False]}), {"a": 1}, "$.a breaks the schema"),
+        (False, {}, "$ breaks the schema"),
+        ({"type": 7}, {}, "no client can validate them"),
+        ({"$ref": "#/$defs/none"}, {}, "no client can validate them"),
+    ],
+)
+def test_a_fault_is_told_by_its_place_and_rule(
+    schema: Any, arguments: dict[str, Any], fault: str | None
+) -> None:
+    said, untold = bounded._fault(schema, arguments)
+    assert untold is None
+    assert said is None if fault is None else str(said).startswith(fault)
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "reason"),
+    [
+        (member({"pattern": "(?<a>b)\\k<a>[^]"}), {"a": "bbb"}, "cannot compile the pattern"),
+        (member({"pattern": "\\bé"}), {"a": "x"}, "otherwise than ECMA-262"),
+        ({"$ref": "https://example.com/schema"}, {}, "cannot use the input schema"),
+    ],
+)
+def test_what_it_cannot_tell_blames_nobody(
+    schema: Any, arguments: dict[str, Any], reason: str
+) -> None:
+    said, untold = bounded._fault(schema, arguments)
+    assert said is None
+    assert reason in str(untold)
+
+
+def test_what_an_expression_finds() -> None:
+    assert bounded._found("n(o)", "a note") == "o"
+    assert bounded._found("no", "a note") == "no"
+    assert bounded._found("no", "a stay") is None
