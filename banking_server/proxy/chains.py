@@ -103,7 +103,7 @@ class _Caller:
         return self._in_references(result)
 
     async def list_tools(self, *, cursor: str | None) -> Json:
-        return await self._upstream.request("tools/list", {"cursor": cursor} if cursor else {})
+        return await self._link.list_tools(cursor=cursor)
 
     def _in_references(self, result: Json) -> Json:
         """Return a result whose content items are replaced by references to them."""

@@ -87,7 +87,7 @@ class Link:
         self._level_set: str | None = None
         self._further: list[Link] = []
         self._first: Link = beside or self
-        self.catalog: ToolCatalog = beside.catalog if beside else ToolCatalog(_Lister(self))
+        self.catalog: ToolCatalog = beside.catalog if beside else ToolCatalog(self)
         self._changes: Changes = beside._changes if beside else Changes(tasks, self._tell)
 
     @property
@@ -375,6 +375,11 @@ class Link:
         if self._connection is not None and not (self.declared.modern and method in OF_A_REQUEST):
             await self._connection.notify(method, params)
 
+    async def list_tools(self, *, cursor: str | None) -> Json:
+        """Return a page of the tools of the server behind, as the library's catalog reads them."""
+        upstream = await self.upstream()
+        return await upstream.request("tools/list", {"cursor": cursor} if cursor else {})
+
 
 def _waits(calls: int) -> MCPError:
     return MCPError(
@@ -385,17 +390,6 @@ def _waits(calls: int) -> MCPError:
 
 def _key(state: Any) -> str:
     return str(state).partition(".")[0]
-
-
-class _Lister:
-    """The tools of the server behind, as the library's catalog reads them."""
-
-    def __init__(self, link: Link) -> None:
-        self._link = link
-
-    async def list_tools(self, *, cursor: str | None) -> Json:
-        upstream = await self._link.upstream()
-        return await upstream.request("tools/list", {"cursor": cursor} if cursor else {})
 
 
 class Links(Protocol):
