@@ -1,0 +1,63 @@
+"""The MCP Inspector, unmodified, as a program of the command line: what it says of the tools, and
+what it sees of the locked account."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..conformance.node_project import MODULES, missing, node
+from ..kit.command import PATIENCE, command, environment
+
+INSPECTOR = "@modelcontextprotocol/inspector"
+
+pytestmark = pytest.mark.needs_program(missing(INSPECTOR))
+
+LOCKED = ("fromAccountId=acc_checking_001", "toAccountId=acc_savings_001", "amount=25.5")
+
+
+def inspect(server: list[str], method: str, *options: str) -> tuple[dict[str, Any], str]:
+    """Return what the Inspector prints of a server's answer, and all that it says besides."""
+    program = node()
+    assert program is not None
+    inspector = MODULES / INSPECTOR / "clients" / "cli" / "build" / "index.js"
+    ended = subprocess.run(
+        [program, str(inspector), *server, "--method", method, *options],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=environment(),
+    )
+    assert ended.returncode == 0, ended
+    printed = json.loads(ended.stdout)
+    assert isinstance(printed, dict)
+    return printed, ended.stderr
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> list[str]:
+    return command("--customer", "CUST001", "--database", str(tmp_path / "bank.db"))
+
+
+def test_its_linter_has_nothing_to_say(bank: list[str]) -> None:
+    printed, said = inspect(bank, "tools/list", "--strict")
+    assert "multiplex_tools" in [tool["name"] for tool in printed["tools"]]
+    assert said == ""
+
+
+@pytest.mark.parametrize("proxied", [False, True], ids=["the bank", "through the proxy"])
+def test_it_sees_the_handoff(bank: list[str], proxied: bool) -> None:
+    proxy = [sys.executable, "-m", "banking_server.proxy"] if proxied else []
+    arguments = [part for argument in LOCKED for part in ("--tool-arg", argument)]
+    result, _ = inspect(
+        [*proxy, *bank], "tools/call", "--tool-name", "prepare_money_transfer", *arguments
+    )
+    assert result["structuredContent"]["status"] == "account_locked"
+    said = " ".join(block["text"] for block in result["content"])
+    assert "currently locked" in said
+    assert ("nextTool" in result["_meta"]) is not proxied
+    assert ("nextStep" in result["structuredContent"]) is not proxied
+    assert ("Your reference is ho_" in said) is proxied
