@@ -31,7 +31,8 @@ The client half works with any client; of the SDK it needs only the data models 
 - `result`: what came of a chain, and the one result that is made of it;
 - `client`: call a tool and follow the chain;
 - `client_extension`: what a client of the SDK declares;
-- `steady_http`: HTTP for a client of the SDK, so that a broken connection loses no result.
+- `steady_http`: HTTP for a client of the SDK, so that a broken connection loses no result;
+- `message_size`: how large one message of a server may be.
 
 `server` and `client_extension` need `mcp` 2.3, and `needed_sdk` says so where an older one is
 installed. All else also works beside `mcp` 1.x.

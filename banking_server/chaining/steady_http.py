@@ -9,7 +9,8 @@ before the whole answer to a request is there. A chain could then not say what i
     async with http, mcp.Client(transport, extensions=[CLIENT_EXTENSION]) as client:
         ...
 
-Nothing is sent again.
+Nothing is sent again. No answer is read beyond `MESSAGE_BYTES`, and none that is compressed: it
+could become anything. The events of a stream are bounded by the transport (`max_sse_event_size`).
 """
 
 import json
@@ -18,6 +19,8 @@ from typing import Any, Final
 
 import httpx2
 from mcp_types import CONNECTION_CLOSED
+
+from banking_server.chaining.message_size import COMPRESSED, MESSAGE_BYTES, TOO_LARGE
 
 _CONNECTING: Final = ("server/discover", "initialize")
 
@@ -31,31 +34,50 @@ class SteadyHttpClient(httpx2.AsyncClient):
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request, as `httpx2.AsyncClient` does; a POST raises no `TransportError`."""
-        if request.method != "POST" or _method(request) in _CONNECTING:
-            return await super().send(request, **options)
+        request.headers["Accept-Encoding"] = "identity"
+        steady = request.method == "POST" and _method(request) not in _CONNECTING
         try:
             response = await super().send(request, **options)
         except httpx2.TransportError as error:
+            if not steady:
+                raise
             problem = {"code": CONNECTION_CLOSED, "message": _in_words(error)}
             return httpx2.Response(
                 502, json={"jsonrpc": "2.0", "id": None, "error": problem}, request=request
             )
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _SteadyBody(response.stream)
+            response.stream = _Body(response.stream, response.headers, steady=steady)
         return response
 
 
-class _SteadyBody(httpx2.AsyncByteStream):
-    """The body of an answer. If it breaks off, it raises what the SDK's transport can deal with."""
+class _Body(httpx2.AsyncByteStream):
+    """The body of an answer: bounded, unless it is a stream.
 
-    def __init__(self, body: httpx2.AsyncByteStream) -> None:
+    What is wrong with it is raised as what the SDK's transport can deal with; so is, if it is
+    `steady`, that it breaks off.
+    """
+
+    def __init__(
+        self, body: httpx2.AsyncByteStream, headers: httpx2.Headers, *, steady: bool
+    ) -> None:
         self._body = body
+        self._compressed = headers.get("content-encoding", "identity").strip().lower() != "identity"
+        self._bounded = not headers.get("content-type", "").startswith("text/event-stream")
+        self._steady = steady
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        if self._compressed:
+            raise httpx2.StreamError(COMPRESSED)
+        size = 0
         try:
             async for part in self._body:
+                size += len(part)
+                if self._bounded and size > MESSAGE_BYTES:
+                    raise httpx2.StreamError(TOO_LARGE)
                 yield part
         except httpx2.TransportError as error:
+            if not self._steady:
+                raise
             raise httpx2.StreamError(_in_words(error)) from error
 
     async def aclose(self) -> None:

@@ -7,12 +7,10 @@ from typing import Any, Final
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
-from mcp.types import INVALID_REQUEST, ErrorData, JSONRPCError
-from pydantic import ValidationError
 
 from banking_server.proxy.link import OneUser
+from banking_server.proxy.malformed import OF_A_CLIENT, readable
 from banking_server.proxy.options import ProxyOptions
-from banking_server.proxy.sdk import SessionMessage
 from banking_server.proxy.server import proxy_server
 
 AHEAD: Final = 100
@@ -44,21 +42,9 @@ async def _read(read: Any, ahead: MemoryObjectSendStream[Any], links: OneUser) -
     """
     async with ahead:
         async for message in read:
-            await ahead.send(_no_answer(message) or message)
+            await ahead.send(readable(message, OF_A_CLIENT))
     await anyio.sleep(LAST_WORDS)
     await links.close()
-
-
-def _no_answer(problem: Any) -> SessionMessage | None:
-    """Return an error in place of an answer that is none, since the SDK would wait for another."""
-    if not isinstance(problem, ValidationError):
-        return None
-    for error in problem.errors():
-        said = error["input"]
-        if isinstance(said, dict) and "result" in said and isinstance(said.get("id"), int | str):
-            refusal = ErrorData(code=INVALID_REQUEST, message="The result is not an object.")
-            return SessionMessage(JSONRPCError(jsonrpc="2.0", id=said["id"], error=refusal))
-    return None
 
 
 async def _end_on_signal(links: OneUser) -> None:

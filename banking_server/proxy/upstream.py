@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 import anyio
 import anyio.lowlevel
 import httpx2
+from anyio.streams.memory import MemoryObjectSendStream
 from mcp import MCPError
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -34,6 +35,13 @@ from mcp.types.version import (
 
 from banking_server import __version__
 from banking_server.chaining import SteadyHttpClient
+from banking_server.chaining.message_size import (
+    BOUNDED_LINES,
+    COMPRESSED,
+    MESSAGE_BYTES,
+    TOO_LARGE,
+)
+from banking_server.proxy import malformed
 from banking_server.proxy.eras import Declared, Json, server_info
 from banking_server.proxy.options import Command, Server
 from banking_server.proxy.sdk import (
@@ -79,6 +87,20 @@ _HTTP_BREAKS: Final = (
     "the connection failed before the whole answer was there",
 )
 """How the SDK's transport, and `SteadyHttpClient`, begin to say that an answer was lost."""
+
+_UNREADABLE: Final = (
+    "Failed to parse JSON response",
+    "Failed to parse SSE message",
+    "SSE stream failed",
+)
+"""How the SDK's transport begins to say that it cannot read an answer."""
+
+_BOUNDS: Final = {
+    TOO_LARGE: TOO_LARGE,
+    f"exceeded the {MESSAGE_BYTES} byte limit": TOO_LARGE,
+    COMPRESSED: COMPRESSED,
+}
+"""How it goes on if nobody has read the answer, and in which words this is passed on."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +199,7 @@ class Upstream:
         """Keep the connection, until the server ends it or `close` is called. Never raises."""
         try:
             async with (
-                _streams(self._server, self._refusals) as (read, write),
+                _streams(self._server, self._refusals, self._fail) as (read, write),
                 anyio.create_task_group() as tasks,
             ):
                 dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(read, write)
@@ -215,6 +237,9 @@ class Upstream:
             self._ended.set()
             self._connected.set()
             self._told.set()
+
+    def _fail(self, why: str) -> None:
+        self._failure = why
 
     def end(self) -> None:
         """Cancel what is under way, and begin to end the connection, with its process if any."""
@@ -327,6 +352,8 @@ class Upstream:
         except MCPError as error:
             if error.error == _CLOSED:
                 raise self._gone() from None
+            if error.message.startswith(_UNREADABLE):
+                raise self._unreadable(error.message) from None
             if error.message == _HTTP_REFUSAL and self._refusals:
                 raise MCPError(
                     code=error.code,
@@ -338,11 +365,7 @@ class Upstream:
                 self._closing.set()
                 raise SessionForgotten from None
             if error.message.startswith(_HTTP_BREAKS):
-                raise MCPError(
-                    code=error.code,
-                    message=f"{self._server.name}: {error.message.rstrip('.')}. Whether the "
-                    "request took effect is not known.",
-                ) from None
+                raise self._broken(error.message) from None
             raise
         finally:
             self._under_way.remove(scope)
@@ -389,11 +412,29 @@ class Upstream:
     def _gone(self) -> MCPError:
         if not self.revision:
             return MCPError(code=CONNECTION_CLOSED, message="it ended before it answered")
+        why = f" ({self._failure.rstrip('.')})" if self._failure is not None else ""
         return MCPError(
             code=CONNECTION_CLOSED,
-            message=f"{self._server.name} ended while this request was under way. Whether it took "
-            "effect is not known. The next request starts it again.",
+            message=f"{self._server.name} ended while this request was under way{why}. Whether it "
+            "took effect is not known. The next request starts it again.",
         )
+
+    def _broken(self, how: str) -> MCPError:
+        return MCPError(
+            code=CONNECTION_CLOSED,
+            message=f"{self._server.name}: {how.rstrip('.')}. Whether the request took effect is "
+            "not known.",
+        )
+
+    def _unreadable(self, why: str) -> MCPError:
+        """Return what is wrong with an answer over HTTP; the SDK quotes its models, at length."""
+        for words in _HTTP_BREAKS:
+            if words in why:
+                return self._broken(why[why.index(words) :])
+        for sign, words in _BOUNDS.items():
+            if sign in why:
+                return MCPError(code=INTERNAL_ERROR, message=words)
+        return MCPError.from_error_data(malformed.OF_A_SERVER)
 
     # --- what the server says by itself -----------------------------------------------------------
 
@@ -437,12 +478,23 @@ class Upstream:
 
 
 @asynccontextmanager
-async def _streams(server: Server, refusals: deque[_Refusal]) -> AsyncIterator[tuple[Any, Any]]:
+async def _streams(
+    server: Server, refusals: deque[_Refusal], fail: Callable[[str], None]
+) -> AsyncIterator[tuple[Any, Any]]:
     if isinstance(server, Command):
         command, *arguments = server.argv
-        parameters = StdioServerParameters(command=command, args=arguments, env=server.environment)
-        async with stdio_client(parameters) as streams:
-            yield streams
+        parameters = StdioServerParameters(
+            command=command,
+            args=arguments,
+            env=server.environment,
+            encoding=BOUNDED_LINES,
+            encoding_error_handler="replace",  # The SDK would hang.
+        )
+        async with stdio_client(parameters) as (read, write), anyio.create_task_group() as tasks:
+            readable, messages = anyio.create_memory_object_stream[Any](0)
+            tasks.start_soon(_make_readable, read, readable, fail)
+            yield messages, write
+            tasks.cancel_scope.cancel()
     else:
         headers = {"Authorization": server.authorization} if server.authorization else {}
 
@@ -453,8 +505,21 @@ async def _streams(server: Server, refusals: deque[_Refusal]) -> AsyncIterator[t
                 refusals.append(_Refusal(words, in_session and response.status_code == 404))
 
         http = SteadyHttpClient(headers=headers, timeout=_TIMEOUT, event_hooks={"response": [note]})
-        async with http, streamable_http_client(server.url, http_client=http) as streams:
+        transport = streamable_http_client(
+            server.url, http_client=http, max_sse_event_size=MESSAGE_BYTES
+        )
+        async with http, transport as streams:
             yield streams
+
+
+async def _make_readable(
+    read: Any, readable: MemoryObjectSendStream[Any], fail: Callable[[str], None]
+) -> None:
+    async with readable:
+        async for came in read:
+            if malformed.is_too_large(came):
+                return fail(TOO_LARGE)
+            await readable.send(malformed.readable(came, malformed.OF_A_SERVER))
 
 
 def reason(error: BaseException) -> str:

@@ -146,7 +146,7 @@ def test_an_answer_that_is_none_is_not_waited_for(client: Pipe) -> None:
     with pytest.raises(Refused) as refused:
         client.call("form")
     client.answers = dict(ANSWERS)
-    assert "not an object" in refused.value.error["message"]
+    assert "no result" in refused.value.error["message"]
 
 
 @pytest.mark.parametrize("client", [NEW], indirect=True)

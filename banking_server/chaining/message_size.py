@@ -1,0 +1,98 @@
+"""How large one message of a server may be: more is not read, over stdio and over HTTP.
+
+A server can write without end, and whoever reads it would run out of memory. `SteadyHttpClient`
+keeps to this bound by itself. Over stdio the SDK reads with the encoding that it is given, and
+`BOUNDED_LINES` is UTF-8 that keeps to it::
+
+    StdioServerParameters(command="some-server", encoding=BOUNDED_LINES)
+
+An answer that is longer becomes an error for its request. Any other line that is becomes one for
+nobody, with the id null: what it was cannot be told. The decoder hands out whole lines, so that
+nothing goes through the beginning of a line again with each piece of it that comes.
+"""
+
+import codecs
+import re
+from typing import Final
+
+MESSAGE_BYTES: Final = 16 * 1024 * 1024
+"""The longest message of a server that is read, in bytes, without any compression."""
+
+TOO_LARGE: Final = (
+    f"The server sent a message of more than {MESSAGE_BYTES // 1024**2} MiB, which is not read."
+)
+
+COMPRESSED: Final = "The server sent a compressed message, which was not asked for."
+
+BOUNDED_LINES: Final = "utf_8_bounded_lines"
+"""The encoding of a server over stdio whose messages are bounded."""
+
+_KEPT: Final = 1000
+"""Bytes of the beginning and of the end of a line in which it says whose answer it is."""
+
+_VERSION: Final = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
+_ID: Final = rb'"id"\s*:\s*(?P<id>-?\d+|"(?:[^"\\]|\\.)*")\s*'
+_ANSWER: Final = re.compile(
+    rb'\s*\{\s*(?:%b,\s*)?(?:%b,\s*)?(?:%b,\s*)?"(?:result|error)"\s*:' % (_VERSION, _ID, _VERSION)
+)
+_END: Final = re.compile(rb",\s*(?:%b,\s*)?%b(?:,\s*%b)?\}\s*\Z" % (_VERSION, _ID, _VERSION))
+
+
+class _BoundedLines(codecs.IncrementalDecoder):
+    def __init__(self, errors: str = "strict") -> None:
+        super().__init__(errors)
+        self._begin_line()
+
+    def _begin_line(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._too_large = self._answered = False
+
+    def decode(self, data: bytes, final: bool = False) -> str:  # type: ignore[override]
+        """Return the lines that have ended, each as a whole, and errors for those too large."""
+        *ends, rest = bytes(data).split(b"\n")
+        said = []
+        for end in ends:
+            said += [self._more(end), self._line()]
+            self._begin_line()
+        return "".join([*said, self._more(rest)])
+
+    def _more(self, piece: bytes) -> str:
+        """Take in more of a line. If it is too long, return its error as soon as it is known."""
+        self._parts.append(piece)
+        self._size += len(piece)
+        if not self._too_large and self._size <= MESSAGE_BYTES:
+            return ""
+        line = b"".join(self._parts)
+        self._parts = [line[-_KEPT:]]
+        if self._too_large:
+            return ""
+        self._too_large = True
+        answer = _ANSWER.match(line[:_KEPT])
+        self._answered = answer is None or answer["id"] is not None
+        return _error(answer and answer["id"]) if self._answered else ""
+
+    def _line(self) -> str:
+        """Return the line that has ended, if nothing stands in its place yet."""
+        line = b"".join(self._parts)
+        if not self._too_large:
+            return line.decode("utf-8", self.errors) + "\n"
+        end = _END.search(line)
+        return "" if self._answered else _error(end and end["id"])
+
+
+def _error(number: bytes | None) -> str:
+    error = f'{{"code":-32603,"message":"{TOO_LARGE}"}}'
+    return f'{{"jsonrpc":"2.0","id":{(number or b"null").decode()},"error":{error}}}\n'
+
+
+def _find(name: str) -> codecs.CodecInfo | None:
+    if name != BOUNDED_LINES:
+        return None
+    utf_8 = codecs.lookup("utf-8")
+    return codecs.CodecInfo(
+        utf_8.encode, utf_8.decode, incrementaldecoder=_BoundedLines, name=BOUNDED_LINES
+    )
+
+
+codecs.register(_find)

@@ -1,0 +1,42 @@
+"""Answers that are none, of the server behind and of a client: the SDK drops them silently.
+
+Whoever asked would wait for another answer, which never comes.
+"""
+
+from typing import Any, Final
+
+from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, ErrorData, JSONRPCError
+from pydantic import ValidationError
+
+from banking_server.chaining.message_size import TOO_LARGE
+from banking_server.proxy.sdk import SessionMessage
+
+OF_A_SERVER: Final = ErrorData(
+    code=INTERNAL_ERROR, message="The server answered with something that is no result."
+)
+OF_A_CLIENT: Final = ErrorData(
+    code=INVALID_REQUEST, message="The client answered with something that is no result."
+)
+
+
+def readable(came: Any, instead: ErrorData) -> Any:
+    """Return a message as it came over stdio; or `instead`, for a malformed answer.
+
+    What is no message at all stays the exception that it is: nobody waits for it.
+    """
+    if not isinstance(came, ValidationError):
+        return came
+    for problem in came.errors():
+        # It is no request either: for want of a method, the whole of it is shown.
+        said, where = problem["input"], problem["loc"]
+        if problem["type"] == "missing" and len(where) == 2 and where[1] == "method":
+            number = said.get("id")
+            if isinstance(number, int | str):
+                return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=instead))
+    return came
+
+
+def is_too_large(came: Any) -> bool:
+    """Return whether a message of a server over stdio was too large, and nobody's answer."""
+    said = came.message if isinstance(came, SessionMessage) else None
+    return isinstance(said, JSONRPCError) and said.id is None and said.error.message == TOO_LARGE

@@ -1,0 +1,86 @@
+"""What a server behind the proxy answers that cannot be passed on is one error at once."""
+
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from http.server import ThreadingHTTPServer
+from pathlib import Path
+
+import anyio
+import pytest
+from mcp import Client, MCPError
+
+from banking_server.proxy.options import Address, Command, ProxyOptions, Server
+
+from ..kit.command import PATIENCE, environment
+from ..kit.serving import running
+from .pipe import NEW, OLD
+from .proxied_client import proxy
+from .wrong_server import MALFORMED, Wrong
+
+pytestmark = pytest.mark.anyio
+
+REVISIONS = pytest.mark.parametrize("revision", [OLD, NEW])
+
+
+@pytest.fixture(scope="module")
+def wrong() -> Iterator[str]:
+    """The address of the wrong server."""
+    with running(ThreadingHTTPServer(("127.0.0.1", 0), Wrong)) as origin:
+        yield origin
+
+
+def over_stdio(revision: str) -> Command:
+    script = str(Path(__file__).with_name("wrong_server.py"))
+    return Command((sys.executable, "-I", "-S", script, revision), environment())
+
+
+@asynccontextmanager
+async def through(server: Server, revision: str) -> AsyncIterator[Client]:
+    """A client of a revision, and the proxy in this process."""
+    mode = "legacy" if revision == OLD else "auto"
+    with anyio.fail_after(PATIENCE):
+        async with Client(proxy(ProxyOptions(server=server)), mode=mode) as client:
+            yield client
+
+
+async def refusal(client: Client, tool: str) -> str:
+    with pytest.raises(MCPError) as refused:
+        await client.call_tool(tool)
+    assert "\n" not in refused.value.message
+    return str(refused.value.message)
+
+
+@REVISIONS
+async def test_an_answer_that_is_no_result_is_one_error(wrong: str, revision: str) -> None:
+    no_result = "The server answered with something that is no result."
+    async with through(over_stdio(revision), revision) as client:
+        for kind in MALFORMED:
+            assert await refusal(client, kind) == no_result, kind
+        assert not (await client.call_tool("good")).is_error
+    async with through(Address(f"{wrong}/{revision}"), revision) as client:
+        for kind in MALFORMED:
+            assert await refusal(client, kind) == no_result, kind
+            assert await refusal(client, f"stream {kind}") == no_result, kind
+        assert not (await client.call_tool("good")).is_error
+
+
+async def test_an_answer_that_is_too_large_is_one_error(wrong: str) -> None:
+    too_large = "The server sent a message of more than 16 MiB, which is not read."
+    async with through(over_stdio(OLD), OLD) as client:
+        for kind in ("large", "large, id last"):
+            assert await refusal(client, kind) == too_large, kind
+            assert not (await client.call_tool("good")).is_error
+        # Whom it was for, nobody can tell: the connection ends, and the next call begins another.
+        for kind in ("large, of nobody", "large, of somebody"):
+            ended = await refusal(client, kind)
+            assert "ended while this request was under way" in ended
+            assert too_large.rstrip(".") in ended
+            assert not (await client.call_tool("good")).is_error
+        (text,) = (await client.call_tool("not UTF-8")).content
+        assert text.text == "Caf\ufffd."
+    async with through(Address(f"{wrong}/{NEW}"), NEW) as client:
+        for kind in ("large", "stream large"):
+            assert await refusal(client, kind) == too_large, kind
+        assert "compressed" in await refusal(client, "compressed")
+        assert not (await client.call_tool("good")).is_error

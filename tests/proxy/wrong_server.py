@@ -1,0 +1,101 @@
+"""A server whose answers are wrong in the way that the called tool's name says. It knows no SDK."""
+
+import gzip
+import json
+import sys
+from http.server import BaseHTTPRequestHandler
+from typing import Any
+
+JSON = dict[str, Any]
+
+OLD, NEW = "2025-11-25", "2026-07-28"
+LARGE = "x" * 17 * 1024 * 1024
+
+MALFORMED: dict[str, JSON] = {
+    "a list": {"result": []},
+    "null": {"result": None},
+    "a text": {"result": "done"},
+    "neither": {},
+    "an error that is none": {"error": "It did not work."},
+}
+
+
+def said(text: str) -> JSON:
+    return {"result": {"content": [{"type": "text", "text": text}]}}
+
+
+def greeting(method: str, revision: str) -> JSON:
+    cached = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+    if method == "tools/list":
+        return {"result": {"tools": [], **(cached if revision == NEW else {})}}
+    described: JSON = {"capabilities": {"tools": {}}}
+    if method == "initialize" and revision == OLD:
+        info = {"name": "wrong", "version": "1"}
+        return {"result": {**described, "protocolVersion": OLD, "serverInfo": info}}
+    if method == "server/discover" and revision == NEW:
+        return {"result": {**described, **cached, "supportedVersions": [NEW]}}
+    return {"error": {"code": -32601, "message": "Method not found"}}
+
+
+def answer(message: JSON, revision: str) -> str:
+    """Return the line that answers a request."""
+    own = {"jsonrpc": "2.0", "id": message["id"]}
+    if message["method"] != "tools/call":
+        return json.dumps({**own, **greeting(message["method"], revision)})
+    kind = message["params"]["name"].removeprefix("stream ")
+    if kind in MALFORMED:
+        return json.dumps({**own, **MALFORMED[kind]})
+    if kind == "large":
+        return json.dumps({**own, **said(LARGE)})
+    if kind == "large, id last":
+        return json.dumps({**said(LARGE), **own})
+    if kind == "large, of nobody":
+        return json.dumps({"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": LARGE}})
+    if kind == "large, of somebody":
+        return json.dumps({**said(LARGE), **own, "x": 1})
+    if kind == "not UTF-8":
+        return json.dumps({**own, **said("Caf\udce9.")}, ensure_ascii=False)
+    result: JSON = {"resultType": kind} if kind.startswith("type") else {"resultType": "complete"}
+    return json.dumps({**own, "result": {**said("Good.")["result"], **result}})
+
+
+class Wrong(BaseHTTPRequestHandler):
+    """The same over HTTP: as JSON, compressed, or in a stream. The path says which revision."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self) -> None:
+        message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        if "id" not in message:
+            self.send_response(202)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        body = answer(message, self.path.strip("/")).encode()
+        headers = {"Content-Type": "application/json"}
+        name = message.get("params", {}).get("name", "")
+        if name == "compressed":
+            body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
+        elif name.startswith("stream "):
+            body, headers["Content-Type"] = b"data: " + body + b"\n\n", "text/event-stream"
+        self.send_response(200)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        try:
+            self.wfile.write(body)
+        except ConnectionError:
+            self.close_connection = True
+
+    def do_GET(self) -> None:
+        self.send_error(405)
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="surrogateescape")
+    for line in sys.stdin:
+        if "id" in (request := json.loads(line)):
+            print(answer(request, sys.argv[1]), flush=True)
