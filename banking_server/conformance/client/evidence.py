@@ -78,11 +78,6 @@ class CaseRun:
     others: Mapping[str, "CaseRun"] = field(default_factory=dict[str, "CaseRun"])
     """All runs of the client in this era, by name."""
 
-    @property
-    def name(self) -> str:
-        """The scenario and the case."""
-        return f"{self.script.scenario}/{self.case.name}"
-
     def call(self, number: int) -> Operation | None:
         """Return call `number`, or None if the expected tool was not called at that place."""
         operations = self.log.operations

@@ -22,7 +22,7 @@ from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance.client.script import (
     Case,
     ClientScript,
-    Round,
+    Elicit,
     ScriptAnswer,
     ScriptTool,
 )
@@ -333,7 +333,7 @@ class MockServer:
 
     def _page(self, cursor: Any, answered: int) -> Json:
         listed = [tool for tool in self._tools if tool.is_listed(answered)]
-        start = int(cursor) if isinstance(cursor, str) and cursor.isdigit() else 0
+        start = int(cursor) if isinstance(cursor, str) and cursor.isdecimal() else 0
         size = self._page_size or len(listed)
         page: Json = {
             "tools": [
@@ -358,10 +358,10 @@ class MockServer:
         index = min(index, len(answer.rounds) - 1) if self._elicits else len(answer.rounds) - 1
         # On 2025-11-25 questions are asked while the one request is open.
         while (asked := answer.rounds[index]).elicit is not None and self._era is Era.LEGACY:
-            self._ask(asked, exchange)
+            self._ask(asked.elicit, exchange)
             index += 1
         if asked.elicit is not None:
-            self._result(request_id, _interim(asked, operation, index), exchange)
+            self._result(request_id, _interim(asked.elicit, operation, index), exchange)
             return
         # Marked before it is sent: the client may be faster than this thread.
         operation.answered = True
@@ -405,7 +405,7 @@ class MockServer:
         state = str(params.get("requestState", "")).split(":")
         with self._lock:
             operations = self.log.operations
-            if len(state) == 2 and all(part.isdigit() for part in state):
+            if len(state) == 2 and all(part.isdecimal() for part in state):
                 number, index = int(state[0]), int(state[1])
                 if 1 <= number <= len(operations):
                     return operations[number - 1], index
@@ -424,10 +424,7 @@ class MockServer:
             operations.append(operation)
             return operation, 0
 
-    def _ask(self, asked: Round, exchange: "_Exchange") -> None:
-        elicit = asked.elicit
-        if elicit is None:
-            return
+    def _ask(self, elicit: Elicit, exchange: "_Exchange") -> None:
         question_id = f"question-{len(self._waiting) + 1}"
         event = self._waiting[question_id] = threading.Event()
         question = {
@@ -608,7 +605,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.headers.get("transfer-encoding", "").lower() == "chunked":
             body = b""
             while size := int(self.rfile.readline(LINE_BYTES).split(b";")[0], 16):
-                if len(body) + size > MESSAGE_BYTES:
+                if not 0 < size <= MESSAGE_BYTES - len(body):
                     return None
                 body += self.rfile.read(size)
                 self.rfile.readline(LINE_BYTES)
@@ -645,11 +642,8 @@ def _fits(answer: ScriptAnswer, operation: Operation) -> bool:
     return answer.arguments is None or same(answer.arguments, operation.arguments)
 
 
-def _interim(asked: Round, operation: Operation, index: int) -> Json:
+def _interim(elicit: Elicit, operation: Operation, index: int) -> Json:
     """Return the result that asks for input (2026-07-28)."""
-    elicit = asked.elicit
-    if elicit is None:
-        return {}
     interim: Json = {
         "resultType": "input_required",
         "inputRequests": {

@@ -1,0 +1,227 @@
+"""Clients of which a run shows little: what cannot be judged says why and blames nobody."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from banking_server.conformance.client import mock_server
+from banking_server.conformance.client.evidence import ClientEnd
+from banking_server.conformance.client.run import run_client
+from banking_server.conformance.report.redaction import Redaction
+from banking_server.conformance.report.run import Run
+from banking_server.conformance.report.trace import Trace
+from banking_server.conformance.target.era import Era
+
+from .small_client import SmallClient, run
+from .support import UNTESTABLE, all_checks, scripts
+
+PREFIX = "tool-chaining-client-"
+
+
+def examined(kind: type[SmallClient], *cases: str, trace: Trace | None = None) -> Run:
+    """Judge a client in these cases only, given as `scenario/case`."""
+
+    def run_once(url: str, environment: Any, timeout: float) -> ClientEnd:
+        return ClientEnd(*run(kind, url, environment))
+
+    checks, only = all_checks("client"), frozenset(cases)
+    return run_client(
+        run_once, scripts(), [Era.MODERN], checks, 20, lambda what: None, only=only, trace=trace
+    )
+
+
+def judged(found: Run, check: str) -> tuple[str, str]:
+    """Return the status and the sentence of the one judgement on a check."""
+    (one,) = [each for each in found.judgements if each.check.id == PREFIX + check and each.step]
+    return (UNTESTABLE if one.untestable else str(one.status)), one.seen
+
+
+class DiesInTheEnd(SmallClient):
+    """Makes its calls, and crashes before it prints anything."""
+
+    def lines(self, results: Any, outcome: str) -> Any:
+        raise RuntimeError("out of paper")
+
+
+@pytest.mark.parametrize(
+    ("case", "check"),
+    [
+        ("schemas/schema-elsewhere", "no-remote-ref"),
+        ("chain/chain-of-three", "reports-outcome"),
+        ("merged/whole-chain", "one-result"),
+        ("waiting/cancelled", "no-call-after-cancel"),
+    ],
+)
+def test_what_a_client_that_crashed_left_undone_says_nothing(case: str, check: str) -> None:
+    found = examined(DiesInTheEnd, case)
+    status, seen = judged(found, check)
+    assert status == UNTESTABLE
+    assert "exited with code 1" in seen
+    assert "out of paper" in seen
+    assert found.crashes
+    assert not [each for each in found.judgements if each.not_kept]
+
+
+class DiesWithTheOldList(DiesInTheEnd):
+    """Does not read the list again, either."""
+
+    def reads_again(self, obstacle: str, name: str) -> bool:
+        return False
+
+
+def test_nor_does_the_list_that_it_did_not_read_again() -> None:
+    found = examined(DiesWithTheOldList, "lists/new-schema")
+    check = f"{PREFIX}refreshes-list-when-check-fails"
+    seen = [each.seen for each in found.judgements if each.check.id == check and each.untestable]
+    assert any("so what it did not do says nothing" in each for each in seen)
+    assert not [each for each in found.judgements if each.not_kept]
+
+
+class PrintsProse(SmallClient):
+    def lines(self, results: Any, outcome: str) -> Any:
+        return [f"It {outcome}."]
+
+
+class PrintsNoOutcome(SmallClient):
+    """And knows one dialect of JSON Schema only."""
+
+    def printed(self, results: Any, outcome: str) -> Any:
+        printed = super().printed(results, outcome)
+        return {"content": printed["content"], "isError": printed["isError"]}
+
+    def dialect(self, schema: Any) -> Any:
+        return None if "draft-07" in schema.get("$schema", "") else super().dialect(schema)
+
+
+@pytest.mark.parametrize(
+    ("kind", "case", "check", "status", "words"),
+    [
+        (PrintsProse, "merged/whole-chain", "one-result", UNTESTABLE, "does not print the merged"),
+        (PrintsNoOutcome, "chain/chain-of-three", "reports-outcome", UNTESTABLE, "no outcome"),
+        (PrintsNoOutcome, "merged/whole-chain", "names-follow-ups", "SKIPPED", "print followUps"),
+        (
+            PrintsNoOutcome,
+            "schemas/named-dialect-valid",
+            "follows-directive",
+            UNTESTABLE,
+            "may have ended with invalid_arguments",
+        ),
+    ],
+)
+def test_what_is_not_printed(
+    kind: type[SmallClient], case: str, check: str, status: str, words: str
+) -> None:
+    judgement = judged(examined(kind, case), check)
+    assert judgement[0] == status
+    assert words in judgement[1]
+
+
+class CallsItDeclined(SmallClient):
+    """Has one word for every call that it does not make."""
+
+    def lines(self, results: Any, outcome: str) -> Any:
+        return super().lines(results, "declined" if self.pending else outcome)
+
+
+def test_a_client_may_decline_for_a_reason_of_its_own() -> None:
+    status, seen = judged(examined(CallsItDeclined, "refusals/unknown-tool"), "reports-outcome")
+    assert (status, seen) == ("SKIPPED", "the client declines the call, for a reason of its own")
+
+
+class CannotBeCancelled(SmallClient):
+    def __init__(self, url: str, era: str, context: Any) -> None:
+        super().__init__(url, era, {k: v for k, v in context.items() if k != "cancelUrl"})
+
+
+def test_a_client_that_cannot_be_cancelled_is_not_failed_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mock_server, "ASKING_SECONDS", 0.01)
+    found = examined(CannotBeCancelled, "waiting/cancelled")
+    for check in ("no-call-after-cancel", "reports-outcome"):
+        assert judged(found, check)[0] == "SKIPPED"
+
+
+class LeavesWhenAsked(SmallClient):
+    def on_question(self, interim: Any) -> None:
+        raise RuntimeError("nobody is here")
+
+
+def test_a_call_that_never_got_its_answer_proves_nothing() -> None:
+    found = examined(LeavesWhenAsked, "elicitation/interim-result")
+    status, seen = judged(found, "ignores-directive-on-interim-result")
+    assert status == UNTESTABLE
+    assert seen.startswith("Not testable: call 2 (ask) was never answered; ")
+
+
+class DiesWhereItIsDenied(SmallClient):
+    """Does not even connect in the case that shows what its model may do."""
+
+    def connect(self) -> Any:
+        if self.context["case"] == "model-is-denied":
+            raise RuntimeError("denied")
+        return super().connect()
+
+
+def test_a_run_that_did_not_come_about_is_no_evidence() -> None:
+    found = examined(DiesWhereItIsDenied, "chain/chain-of-three", "consent/denied-tool")
+    assert judged(found, "denied-tool-not-called") == (
+        "SKIPPED",
+        "the client was not run in the case consent/model-is-denied",
+    )
+    assert found.crashes
+
+
+class WaitsForEver(SmallClient):
+    """Is not told how long it may wait."""
+
+    def __init__(self, url: str, era: str, context: Any) -> None:
+        super().__init__(url, era, {k: v for k, v in context.items() if k != "timeoutSeconds"})
+
+
+def test_a_client_that_waits_for_every_call_is_not_failed_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(mock_server, "HELD_SECONDS", 0.01)
+    status, seen = judged(
+        examined(WaitsForEver, "waiting/follow-up-not-answered"), "bounds-chain-time"
+    )
+    assert status == "SKIPPED"
+    assert seen.endswith("the client waits for call 1 all the same")
+
+
+def test_a_client_that_drowns_the_suite_in_output_is_told_so() -> None:
+    def run_once(url: str, environment: Any, timeout: float) -> ClientEnd:
+        return ClientEnd(None, "", "", flooded=True)
+
+    only = frozenset({"chain/chain-of-three"})
+    found = run_client(
+        run_once, scripts(), [Era.MODERN], all_checks("client"), 20, lambda what: None, only=only
+    )
+    assert found.silence is not None
+    assert "it wrote more output than the suite reads at full speed (64 MiB)" in found.silence
+
+
+def test_a_trace_names_the_second_server(tmp_path: Path) -> None:
+    class CallsTheOther(SmallClient):
+        """Reads the other server's list, too."""
+
+        def connect(self) -> Any:
+            if self.url != self.context["otherServerUrl"]:
+                other = type(self)(self.context["otherServerUrl"], self.era, self.context)
+                other.connect()
+                other.idle.close()
+            return super().connect()
+
+    path = tmp_path / "trace.jsonl"
+    trace = Trace(path, Redaction())
+    examined(CallsTheOther, "servers/name-on-the-other-server", trace=trace)
+    trace.close()
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    other = [line for line in lines if line.get("server") == "other"]
+    assert [line["message"]["method"] for line in other if line["from"] == "client"] == [
+        "server/discover"
+    ]
+    assert len(lines) > len(other)
