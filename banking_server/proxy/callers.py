@@ -22,9 +22,13 @@ from banking_server.proxy.eras import Declared, declared_by, is_modern
 from banking_server.proxy.link import Link
 from banking_server.proxy.options import Address, HttpOptions, ProxyOptions, may_be_a_header
 from banking_server.proxy.sdk import Connection, Context, connection_of
+from banking_server.proxy.upstream import NotAuthorized
 
 CALLER: Final = "caller"
 """Under this, the state of an HTTP request has the name of who sent it."""
+
+REFUSAL: Final = "refusal"
+"""Under this it has, if the server behind refuses it, the request's id and a `NotAuthorized`."""
 
 _LINK: Final = "link"
 
@@ -75,6 +79,11 @@ class Callers:
         return self._group
 
     @property
+    def forward_authorization(self) -> bool:
+        """Whether the server behind sees each caller's own `Authorization`."""
+        return self._chosen.forward_authorization
+
+    @property
     def full(self) -> str:
         """What is said to whoever comes when there is no room."""
         most = self._chosen.max_callers
@@ -84,6 +93,10 @@ class Callers:
         """Return who sent a message, if an `Authorization` header says so."""
         user = _request(ctx).scope.get("user")
         return None if user is None else str(user.display_name)
+
+    def not_authorized(self, ctx: Context, refusal: NotAuthorized) -> None:
+        """Note why a request is refused, for who forwards the caller's own `Authorization`."""
+        _request(ctx).scope["state"][REFUSAL] = (ctx.request_id, refusal)
 
     async def of(self, ctx: Context) -> Link:
         """Return the link of whoever sent a message. Raises MCPError if there are too many."""

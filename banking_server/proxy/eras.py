@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from mcp import MCPError
 from mcp.types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
+    INTERNAL_ERROR,
     LOG_LEVEL_META_KEY,
     PROTOCOL_VERSION_META_KEY,
     SERVER_INFO_META_KEY,
@@ -124,9 +126,17 @@ def for_upstream(
 def for_downstream(
     method: str, result: Json, *, modern: bool, upstream_modern: bool, server_info: Any
 ) -> Json:
-    """Return the server's result as a client of either revision expects it."""
+    """Return the server's result as a client of either revision expects it.
+
+    Raises MCPError for a kind of result that a client of 2025-11-25 could take for a complete one.
+    """
     if modern == upstream_modern:
         return result
+    if not modern and (kind := result.get("resultType", "complete")) != "complete":
+        raise MCPError(
+            code=INTERNAL_ERROR,
+            message=f"The server answered with a result of an unknown type: {str(kind)[:100]!r}.",
+        )
     meta = _object(result.get("_meta"))
     if modern:
         more: Json = {"resultType": "complete"}

@@ -27,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from banking_server.connections import Http
 from banking_server.proxy import TOKEN_VARIABLE
-from banking_server.proxy.callers import CALLER, Callers
+from banking_server.proxy.callers import CALLER, REFUSAL, Callers
 from banking_server.proxy.eras import is_modern
 from banking_server.proxy.options import Address, HttpOptions, ProxyOptions
 from banking_server.proxy.sdk import (
@@ -96,7 +96,7 @@ def http_app(options: ProxyOptions, chosen: HttpOptions) -> Starlette:
         allow_origins=chosen.allow_origins,
         allow_methods=["GET", "POST", "DELETE"],
         allow_headers=["*"],
-        expose_headers=[MCP_SESSION_ID_HEADER],
+        expose_headers=[MCP_SESSION_ID_HEADER, "WWW-Authenticate"],
     )
     door = _Door(manager.handle_request, callers, _names_let_in(chosen))
     return Starlette(
@@ -179,6 +179,8 @@ class _Door:
         refusal = await self._names.validate_request(Request(scope), is_post=False)
         if refusal is not None:
             return await refusal(scope, receive, send)
+        if self._callers.forward_authorization and scope["method"] == "POST":
+            send = _or_challenge(scope, receive, send)
         headers = Headers(scope=scope)
         if authorization := headers.getlist("authorization"):
             name = hashlib.sha256("\n".join(authorization).encode()).hexdigest()
@@ -254,6 +256,42 @@ class _Door:
 
         named = [(MCP_SESSION_ID_HEADER.encode(), session.encode())]
         await self._app({**scope, "method": "DELETE", "headers": named}, nothing, nowhere)
+
+
+def _or_challenge(scope: Scope, receive: Receive, send: Send) -> Send:
+    """Return `send` for an answer that is the challenge of the server behind, if it refuses.
+
+    The SDK begins to answer before that is known, so the head is held back until the body begins.
+    Who authorizes callers is the server behind: its challenge names its own metadata
+    (`resource_metadata`), so the caller gets a token for that server, and not for the proxy.
+    """
+    held: Message | None = None
+    refused = False
+
+    async def send_either(message: Message) -> None:
+        nonlocal held, refused
+        if message["type"] == "http.response.start":
+            held = message
+        elif message.get("more_body") and not message.get("body"):
+            return
+        elif held is not None and REFUSAL in scope["state"]:
+            refused, held = True, None
+            number, refusal = scope["state"][REFUSAL]
+            body = {
+                "jsonrpc": "2.0",
+                "id": number,
+                "error": refusal.error.model_dump(exclude_none=True),
+            }
+            challenge = JSONResponse(body, status_code=refusal.status)
+            challenge.raw_headers += [(b"www-authenticate", one) for one in refusal.challenges]
+            await challenge(scope, receive, send)
+        elif not refused:
+            if held is not None:
+                head, held = held, None
+                await send(head)
+            await send(message)
+
+    return send_either
 
 
 def _cookie(headers: Headers) -> str | None:

@@ -22,6 +22,7 @@ from banking_server.proxy.sdk import (
     RequestStateSecurity,
     connection_of,
 )
+from banking_server.proxy.upstream import NotAuthorized
 
 NAME = "tool-chaining-proxy"
 
@@ -66,6 +67,7 @@ class _Passing:
             upstream = await link.upstream()
         except MCPError as error:
             print(f"{NAME}: {error.message}", file=sys.stderr, flush=True)
+            self._note(ctx, error)
             if ctx.method == "server/discover":
                 # Any other code lets a client try the handshake of 2025-11-25 in vain.
                 raise MCPError(
@@ -78,7 +80,15 @@ class _Passing:
             return eras.greeting(link.declared, upstream.greeting, upstream_modern=upstream.modern)
         if ctx.method == "ping" and upstream.modern and not link.declared.modern:
             return {}
-        return await self._answer(ctx, link)
+        try:
+            return await self._answer(ctx, link)
+        except MCPError as error:
+            self._note(ctx, error)
+            raise
+
+    def _note(self, ctx: Context, error: MCPError) -> None:
+        if isinstance(error, NotAuthorized):
+            self._links.not_authorized(ctx, error)
 
     async def _told(self, ctx: Context, call_next: CallNext) -> None:
         await call_next(ctx)

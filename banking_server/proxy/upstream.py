@@ -2,9 +2,10 @@
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from contextvars import ContextVar
+from http import HTTPStatus
 from typing import Any, Final, Protocol
 
 import anyio
@@ -103,13 +104,20 @@ _BOUNDS: Final = {
 """How it goes on if nobody has read the answer, and in which words this is passed on."""
 
 
-@dataclass(frozen=True)
-class _Refusal:
-    """An HTTP response that is an error."""
+_REFUSALS: Final[ContextVar[list[httpx2.Response]]] = ContextVar("refusals")
+"""The HTTP responses to the request that is being made which are errors."""
 
-    words: str
-    session: bool
-    """Whether it says that there is no such session (any more)."""
+
+class NotAuthorized(MCPError):
+    """An HTTP server wants another `Authorization`, and says so in its challenges.
+
+    They are its `WWW-Authenticate` headers, as they came. The message has none of the server's
+    words, which could quote the token.
+    """
+
+    def __init__(self, message: str, status: int, challenges: Sequence[bytes]) -> None:
+        super().__init__(code=INTERNAL_ERROR, message=message)
+        self.status, self.challenges = status, challenges
 
 
 class SessionForgotten(MCPError):
@@ -153,8 +161,7 @@ class Upstream:
         self._closing = anyio.Event()
         self._ended = anyio.Event()
         self._failure: str | None = None
-        self._refusals: deque[_Refusal] = deque(maxlen=1)
-        """The last response that was an error, over HTTP."""
+        self._not_authorized: NotAuthorized | None = None
         self.forgotten = False
         """Whether the server said that it does not know this session any more."""
         self.revision = ""
@@ -191,15 +198,16 @@ class Upstream:
         """Wait until the server has answered. Raises MCPError, in one line, if it does not."""
         await self._connected.wait()
         if self._failure is not None:
-            raise MCPError(
-                code=INTERNAL_ERROR, message=f"Cannot talk to {self._server.name}: {self._failure}"
-            )
+            message = f"Cannot talk to {self._server.name}: {self._failure}"
+            if (refusal := self._not_authorized) is not None:
+                raise NotAuthorized(message, refusal.status, refusal.challenges)
+            raise MCPError(code=INTERNAL_ERROR, message=message)
 
     async def run(self) -> None:
         """Keep the connection, until the server ends it or `close` is called. Never raises."""
         try:
             async with (
-                _streams(self._server, self._refusals, self._fail) as (read, write),
+                _streams(self._server, self._fail) as (read, write),
                 anyio.create_task_group() as tasks,
             ):
                 dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(read, write)
@@ -282,6 +290,8 @@ class Upstream:
         if not self._declared.modern:
             try:
                 return await self._initialize()
+            except NotAuthorized:
+                raise
             except MCPError as error:
                 try:
                     return await self._discover()
@@ -289,6 +299,8 @@ class Upstream:
                     raise error from None
         try:
             return await self._discover()
+        except NotAuthorized:
+            raise
         except MCPError as error:
             try:
                 return await self._initialize()
@@ -345,6 +357,8 @@ class Upstream:
             raise self._gone()
         scope = anyio.CancelScope()
         self._under_way.add(scope)
+        refusals: list[httpx2.Response] = []
+        outside = _REFUSALS.set(refusals)
         try:
             with scope:
                 return await self._dispatcher.send_raw_request(method, params, opts)
@@ -354,20 +368,13 @@ class Upstream:
                 raise self._gone() from None
             if error.message.startswith(_UNREADABLE):
                 raise self._unreadable(error.message) from None
-            if error.message == _HTTP_REFUSAL and self._refusals:
-                raise MCPError(
-                    code=error.code,
-                    message=f"{self._server.name if self.revision else 'it'} answered "
-                    f"{self._refusals[-1].words}",
-                ) from None
-            if error.code == INVALID_REQUEST and self._refusals and self._refusals[-1].session:
-                self.forgotten = True
-                self._closing.set()
-                raise SessionForgotten from None
+            if refusals:
+                self._refused(refusals[-1], error)
             if error.message.startswith(_HTTP_BREAKS):
                 raise self._broken(error.message) from None
             raise
         finally:
+            _REFUSALS.reset(outside)
             self._under_way.remove(scope)
             self._one_less.set()
             self._one_less = anyio.Event()
@@ -418,6 +425,27 @@ class Upstream:
             message=f"{self._server.name} ended while this request was under way{why}. Whether it "
             "took effect is not known. The next request starts it again.",
         )
+
+    def _refused(self, response: httpx2.Response, error: MCPError) -> None:
+        """Raise what an HTTP response says that is an error, if `error` does not say it."""
+        status = response.status_code
+        who = self._server.name if self.revision else "it"
+        challenges = [v for k, v in response.headers.raw if k.lower() == b"www-authenticate"]
+        narrow = status == 403 and any(b"insufficient_scope" in one for one in challenges)
+        if status == 401 or narrow:
+            why = f"{HTTPStatus(status).phrase}{' (insufficient_scope)' if narrow else ''}"
+            self._not_authorized = NotAuthorized(
+                f"{who} answered HTTP {status} {why}", status, challenges
+            )
+            raise self._not_authorized from None
+        if error.message == _HTTP_REFUSAL:
+            words = f"{who} answered HTTP {status} {response.reason_phrase}"
+            raise MCPError(code=error.code, message=words) from None
+        in_session = "mcp-session-id" in response.request.headers
+        if error.code == INVALID_REQUEST and in_session and status == 404:
+            self.forgotten = True
+            self._closing.set()
+            raise SessionForgotten from None
 
     def _broken(self, how: str) -> MCPError:
         return MCPError(
@@ -478,9 +506,7 @@ class Upstream:
 
 
 @asynccontextmanager
-async def _streams(
-    server: Server, refusals: deque[_Refusal], fail: Callable[[str], None]
-) -> AsyncIterator[tuple[Any, Any]]:
+async def _streams(server: Server, fail: Callable[[str], None]) -> AsyncIterator[tuple[Any, Any]]:
     if isinstance(server, Command):
         command, *arguments = server.argv
         parameters = StdioServerParameters(
@@ -500,9 +526,8 @@ async def _streams(
 
         async def note(response: httpx2.Response) -> None:
             if response.status_code >= 400:
-                words = f"HTTP {response.status_code} {response.reason_phrase}"
-                in_session = "mcp-session-id" in response.request.headers
-                refusals.append(_Refusal(words, in_session and response.status_code == 404))
+                # The transport sends a request in the context of whoever makes it.
+                _REFUSALS.get([]).append(response)
 
         http = SteadyHttpClient(headers=headers, timeout=_TIMEOUT, event_hooks={"response": [note]})
         transport = streamable_http_client(

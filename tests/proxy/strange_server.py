@@ -316,6 +316,19 @@ async def who(ctx: Any, params: JSON) -> JSON:
     return said(json.dumps(told), structuredContent=told)
 
 
+@tool("expire")
+async def expire(ctx: Any, params: JSON) -> JSON:
+    """From now on the caller's token is not good any more."""
+    EXPIRED.add(ctx.request.headers["authorization"])
+    return said("Expired.")
+
+
+@tool("expire_first")
+async def expire_first(ctx: Any, params: JSON) -> JSON:
+    await expire(ctx, params)
+    return leading("Expired.", "second")
+
+
 @tool("die")
 async def die(ctx: Any, params: JSON) -> JSON:
     note("die")
@@ -518,6 +531,31 @@ class Only:
             await self._app(scope, receive, send)
 
 
+METADATA = 'resource_metadata="https://strange.example/.well-known/oauth-protected-resource"'
+EXPIRED = {"Bearer expired"}
+
+
+class Guarded:
+    """Refuses tokens, as a server does that has an authorization server; and quotes them."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        token = dict(scope.get("headers", ())).get(b"authorization", b"").decode("latin-1")
+        status, words = None, ""
+        if token in EXPIRED:
+            status, words = 401, 'Bearer error="invalid_token", '
+        elif token.startswith("Bearer narrow"):
+            status, words = 403, 'Bearer error="insufficient_scope", scope="pay", '
+        if status is None:
+            return await self._app(scope, receive, send)
+        problem = {"code": -32001, "message": f"{token} is not good enough"}
+        body = {"jsonrpc": "2.0", "id": None, "error": problem}
+        challenge = {"WWW-Authenticate": words + METADATA}
+        await JSONResponse(body, status_code=status, headers=challenge)(scope, receive, send)
+
+
 async def serve_http(port: int) -> None:
     import uvicorn  # Most of these processes speak over stdio, and are to start quickly.
 
@@ -534,7 +572,7 @@ async def serve_http(port: int) -> None:
     single = [Mount(f"/{one}", Only(apps[f"/{one}"], one)) for one in (OLD, NEW)]
     app = Starlette(routes=[*single, Mount("", apps[""])], lifespan=lifespan)
     config = uvicorn.Config(
-        app, port=port, log_level="warning", ws="none", timeout_graceful_shutdown=1
+        Guarded(app), port=port, log_level="warning", ws="none", timeout_graceful_shutdown=1
     )
     await uvicorn.Server(config).serve()
 

@@ -398,6 +398,14 @@ async def test_a_token_goes_where_it_is_sent_to(folder: Path, strange: str) -> N
         for revision in (OLD, NEW):
             async with wire(proxy.url, revision, authorization="Bearer mine") as client:
                 assert (await who(client))["authorization"] == "Bearer own"
+                # It is the operator's token that expires, which is not the caller's business.
+                if revision == NEW:
+                    await client.call("expire")
+                    with pytest.raises(Refused) as refused:
+                        await who(client)
+                    assert refused.value.error["message"].endswith("answered HTTP 401 Unauthorized")
+                    assert refused.value.challenge is None
+                    assert refused.value.status not in (401, 403)
 
 
 async def test_a_caller_s_token_goes_upstream_where_that_was_chosen(
@@ -414,6 +422,36 @@ async def test_a_caller_s_token_goes_upstream_where_that_was_chosen(
             await client.open()
         assert "Authorization header has a character" in refused.value.error["message"]
         await client.http.aclose()
+
+        for revision in (OLD, NEW):
+            await refused_like_upstream(proxy.url, revision)
+
+
+async def refused_like_upstream(url: str, revision: str) -> None:
+    """Who may not do it, or not any more, is told so by HTTP, as without the proxy."""
+    for token, status, error in (
+        ("Bearer expired", 401, "invalid_token"),
+        ("Bearer narrow", 403, "insufficient_scope"),
+    ):
+        client = Wire(url, revision, authorization=token)
+        with pytest.raises(Refused) as refused:
+            await client.open()
+        assert refused.value.status == status
+        assert f'error="{error}"' in (refused.value.challenge or "")
+        assert 'resource_metadata="https://strange.example/' in (refused.value.challenge or "")
+        assert f"HTTP {status}" in refused.value.error["message"]
+        assert client.session is None
+        await client.http.aclose()
+    for tool in ("expire", "expire_first"):
+        async with wire(url, revision, authorization=f"Bearer {revision} {tool}") as client:
+            # What was done is told, whatever came after it.
+            done = await client.call(tool)
+            assert done["content"][0]["text"] == "Expired."
+            for method, params in (("tools/call", {"name": "who"}), ("tools/list", {})):
+                with pytest.raises(Refused) as refused:
+                    await client.ask(method, params)
+                assert refused.value.status == 401
+                assert "invalid_token" in (refused.value.challenge or "")
 
 
 @BOTH

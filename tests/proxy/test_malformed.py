@@ -84,3 +84,10 @@ async def test_an_answer_that_is_too_large_is_one_error(wrong: str) -> None:
             assert await refusal(client, kind) == too_large, kind
         assert "compressed" in await refusal(client, "compressed")
         assert not (await client.call_tool("good")).is_error
+
+
+async def test_a_result_of_an_unknown_type_is_none(wrong: str) -> None:
+    """A client of 2025-11-25 knows of no types, and would take it for complete."""
+    async with through(Address(f"{wrong}/{NEW}"), OLD) as client:
+        assert "unknown type: 'type \\n'" in await refusal(client, "type \n")
+        assert not (await client.call_tool("good")).is_error

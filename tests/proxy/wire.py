@@ -26,9 +26,9 @@ CLIENT = {"name": "wire", "version": "1", "x-client": True}
 class Refused(Exception):
     """The answer was an error, of JSON-RPC or of HTTP."""
 
-    def __init__(self, status: int, error: JSON) -> None:
+    def __init__(self, status: int, error: JSON, challenge: str | None = None) -> None:
         super().__init__(status, error)
-        self.status, self.error = status, error
+        self.status, self.error, self.challenge = status, error, challenge
 
 
 @dataclass
@@ -72,7 +72,8 @@ class Wire:
             async for came in _messages(response):
                 if came.get("id") == number and "method" not in came:
                     if "error" in came:
-                        raise Refused(response.status_code, came["error"])
+                        challenge = response.headers.get("www-authenticate")
+                        raise Refused(response.status_code, came["error"], challenge)
                     return dict(came["result"])
                 if "method" not in came and response.status_code >= 400:
                     raise Refused(response.status_code, came["error"])
