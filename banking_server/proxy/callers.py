@@ -31,6 +31,7 @@ REFUSAL: Final = "refusal"
 """Under this it has, if the server behind refuses it, the request's id and a `NotAuthorized`."""
 
 _LINK: Final = "link"
+_ANONYMOUS: Final = "anonymous"
 
 
 @dataclass
@@ -42,6 +43,8 @@ class _Caller:
     link: Link
     seen: float
     """When it was last active, in seconds."""
+    anonymous: bool
+    """Whether it sends no `Authorization` header."""
     has_cookie: bool = False
     left: bool = False
     """Whether its connection is gone."""
@@ -87,7 +90,10 @@ class Callers:
     def full(self) -> str:
         """What is said to whoever comes when there is no room."""
         most = self._chosen.max_callers
-        return f"This proxy serves {most} callers already (--max-callers). Try later."
+        return (
+            f"This proxy serves {most} callers already (--max-callers), or half as many without an "
+            "Authorization header. Try later."
+        )
 
     def principal(self, ctx: Context) -> str | None:
         """Return who sent a message, if an `Authorization` header says so."""
@@ -117,6 +123,7 @@ class Callers:
             raise MCPError(code=INVALID_REQUEST, message="This session has begun already.")
         link = self._new_link(ctx, connection)
         connection.state[_LINK] = link
+        connection.state[_ANONYMOUS] = self.principal(ctx) is None
         name = connection.session_id or ""
         self._sessions[name] = connection
 
@@ -143,7 +150,8 @@ class Callers:
                 caller.seen = time.monotonic()
                 return caller.link
         link = self._new_link(ctx, None)
-        self._callers.append(_Caller(name, declared, link, time.monotonic()))
+        anonymous = self.principal(ctx) is None
+        self._callers.append(_Caller(name, declared, link, time.monotonic(), anonymous))
         return link
 
     def knows(self, name: str) -> bool:
@@ -162,17 +170,26 @@ class Callers:
 
     # --- no more than there may be ----------------------------------------------------------------
 
-    def has_room(self) -> bool:
-        """Return whether one more link may be open. For that, the longest idle one is closed."""
-        if len(self._sessions) + len(self._callers) < self._chosen.max_callers:
+    def has_room(self, *, anonymous: bool) -> bool:
+        """Return whether one more link may be open. For that, the longest idle one is closed.
+
+        Those without an `Authorization` header have half of the places at most, so that they keep
+        nobody out who has one.
+        """
+        makes_room = self._callers
+        nameless = [caller for caller in self._callers if caller.anonymous]
+        sessions = [one for one in self._sessions.values() if one.state[_ANONYMOUS]]
+        if anonymous and len(nameless) + len(sessions) >= max(1, self._chosen.max_callers // 2):
+            makes_room = nameless
+        elif len(self._sessions) + len(self._callers) < self._chosen.max_callers:
             return True
-        idle = [caller for caller in self._callers if not caller.link.in_use]
+        idle = [caller for caller in makes_room if not caller.link.in_use]
         if idle:
             self._end(min(idle, key=lambda caller: caller.seen))
         return bool(idle)
 
     def _new_link(self, ctx: Context, connection: Connection | None) -> Link:
-        if not self.has_room():
+        if not self.has_room(anonymous=self.principal(ctx) is None):
             raise MCPError(code=INTERNAL_ERROR, message=self.full)
         options, server = self._options, self._options.server
         if self._chosen.forward_authorization and isinstance(server, Address):

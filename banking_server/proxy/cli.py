@@ -63,7 +63,8 @@ def proxy(
         typer.Option(
             min=1,
             help="Clients at a time; each has a connection, or a process, of its own, and more "
-            "while calls that can ask run side by side. Default: 64.",
+            "while calls that can ask run side by side. Half of them at most send no Authorization "
+            "header. Default: 64.",
         ),
     ] = None,
     idle: Annotated[

@@ -192,7 +192,7 @@ class _Door:
             return await self._app(scope, receive, send)
         if MCP_SESSION_ID_HEADER in headers:
             return await self._app(scope, receive, send)
-        if not self._callers.has_room():
+        if not self._callers.has_room(anonymous=not authorization):
             problem = {"code": INTERNAL_ERROR, "message": self._callers.full}
             body = {"jsonrpc": "2.0", "id": None, "error": problem}
             return await JSONResponse(body, status_code=503)(scope, receive, send)

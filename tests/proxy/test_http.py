@@ -268,29 +268,36 @@ async def test_a_page_from_an_allowed_origin_may_read_the_answers(bounded: Runni
 
 
 async def test_callers_are_bounded_in_number(bounded: Running, notes: Noted) -> None:
-    async with (
-        wire(bounded.url, OLD) as first,
-        first.listening(),
-        wire(bounded.url, NEW, authorization="Bearer second") as second,
-    ):
-        own = await session_of(second)
-        async with second.listening():
-            for revision, status in ((OLD, 503), (NEW, None)):
-                third = Wire(bounded.url, revision)
-                with pytest.raises(Refused) as refused:
-                    await third.open()
-                assert "2 callers" in refused.value.error["message"]
-                assert refused.value.status == status or status is None
-                await third.http.aclose()
-            assert await session_of(second) == own
-        # Whoever is idle makes room.
-        third = Wire(bounded.url, NEW, authorization="Bearer third")
-        with anyio.fail_after(PATIENCE):
-            while not third.greeting:
-                with contextlib.suppress(Refused):
-                    await third.open()
-        await notes.until(f"ended {own}")
-        await third.http.aclose()
+    async def refused(revision: str, **members: Any) -> None:
+        late = Wire(bounded.url, revision, **members)
+        with pytest.raises(Refused) as refusal:
+            await late.open()
+        assert "2 callers" in refusal.value.error["message"]
+        assert refusal.value.status == 503 or revision == NEW
+        await late.http.aclose()
+
+    async with wire(bounded.url, OLD) as first, first.listening():
+        # Whoever sends no header keeps nobody out who does.
+        for revision in (OLD, NEW):
+            await refused(revision)
+        async with wire(bounded.url, NEW, authorization="Bearer second") as second:
+            # Nor does an idle one make room for them.
+            await session_of(second)
+            await refused(NEW)
+            own = await session_of(second)
+            async with second.listening():
+                for revision in (OLD, NEW):
+                    await refused(revision)
+                    await refused(revision, authorization="Bearer late")
+                assert await session_of(second) == own
+            # Whoever is idle makes room.
+            third = Wire(bounded.url, NEW, authorization="Bearer third")
+            with anyio.fail_after(PATIENCE):
+                while not third.greeting:
+                    with contextlib.suppress(Refused):
+                        await third.open()
+            await notes.until(f"ended {own}")
+            await third.http.aclose()
 
 
 async def test_callers_are_bounded_in_time(bounded: Running, notes: Noted) -> None:
