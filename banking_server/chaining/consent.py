@@ -1,5 +1,6 @@
 """Consent: does the host allow the call that a directive asks for? (TC-C-20, TC-C-21)"""
 
+import inspect
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -36,7 +37,7 @@ class ConsentPolicy(Protocol):
 
 def check_policy(consent: object) -> None:
     """Raise `TypeError` if `consent` cannot be asked; None stands for the default."""
-    if consent is not None and not callable(getattr(consent, "allows", None)):
+    if consent is not None and not inspect.iscoroutinefunction(getattr(consent, "allows", None)):
         raise TypeError(
             "consent must be an object with `async def allows(self, proposal)`, which "
             f"{type(consent).__name__!r} has not"

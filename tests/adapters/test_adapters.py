@@ -149,13 +149,19 @@ def test_what_cannot_consent_is_refused_at_once() -> None:
     from banking_server.adapters.fastmcp import ChainingClient
     from banking_server.adapters.openai_agents import ChainingStdio
 
-    wrong: Any = {"consent": lambda proposal: True}
-    for make in (
-        lambda: ChainingClient("http://127.0.0.1:1/mcp", chaining=wrong),
-        lambda: ChainingStdio({"command": "none"}, chaining=wrong),
-    ):
-        with pytest.raises(TypeError, match=r"^consent must be an object with `async def allows"):
-            make()
+    class Sync:
+        def allows(self, proposal: Any) -> bool:
+            return True
+
+    policies: list[Any] = [lambda proposal: True, Sync()]
+    for policy in policies:
+        wrong: Any = {"consent": policy}
+        for make in (
+            lambda: ChainingClient("http://127.0.0.1:1/mcp", chaining=wrong),  # noqa: B023
+            lambda: ChainingStdio({"command": "none"}, chaining=wrong),  # noqa: B023
+        ):
+            with pytest.raises(TypeError, match=r"^consent must be an object with `async def"):
+                make()
 
 
 async def test_no_follow_up_call_is_sent_twice(anything: str) -> None:
