@@ -210,6 +210,9 @@ class Exercise:
         seen, items = directive_of(call.final), content_of(call.final)
         structured = structured_content_of(call.final)
         if call.final.kind != "complete":
+            if as_expected:
+                reason = f"what was followed came to no result: {ending(call)}"
+                self._observe(Missing(step.id, [PassedOn], reason, call.final.messages))
             return
         if as_expected or seen or words_of(items, seen) or "nextStep" in structured:
             self._observe(PassedOn(step.id, call.final.messages, seen, items, structured))

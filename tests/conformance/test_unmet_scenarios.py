@@ -1,0 +1,245 @@
+"""What a server does not bring that a scenario counts on is named, and blames nobody."""
+
+import contextlib
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from banking_server.conformance.report.run import Run
+from banking_server.conformance.report.verdict import Verdict, conclude
+from banking_server.conformance.server.scenario import Capture, ServerScenario, load_server_scenario
+from banking_server.conformance.target import connection
+from banking_server.conformance.target.era import Era
+
+from .small_proxy import SmallProxy
+from .small_server import Refusal, SmallServer
+from .support import SHOP, UNTESTABLE, examine_server, scenario_of, statuses
+
+PREFIX = "tool-chaining-server-"
+ONE = "name: one\ndescription: One step.\nsteps:\n  - "
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Any:
+    """Return a way to read a scenario from its text, or from the shop's with a replacement."""
+
+    def read(text: str, *replacement: str) -> ServerScenario:
+        path = tmp_path / "written.yaml"
+        path.write_text(SHOP.read_text().replace(text, *replacement) if replacement else ONE + text)
+        return load_server_scenario(path)
+
+    return read
+
+
+def examined(
+    scenario: ServerScenario,
+    kind: type[SmallServer] = SmallServer,
+    eras: tuple[Era, ...] = (Era.MODERN,),
+) -> Run:
+    run = examine_server(kind, eras, [scenario])
+    assert not {"FAILURE", "WARNING"} & set(statuses(run.judgements).values())
+    assert conclude(run.judgements, silence=run.silence, stale=[], fail_on="failure").verdict in (
+        Verdict.INCONCLUSIVE,
+        Verdict.CONFORMANT,
+    )
+    return run
+
+
+def untestable(run: Run, check: str) -> str:
+    """Return the one reason why a check could not be made."""
+    (reason,) = {
+        each.seen for each in run.judgements if each.check.id == PREFIX + check and each.untestable
+    }
+    return reason
+
+
+# What a step expects
+
+
+def test_a_step_that_did_not_come_to_its_directive_shows_nothing_of_it(written: Any) -> None:
+    small = "{id: small, call: place_order, arguments: {sku: chair, quantity: 5}, "
+    run = examined(written(small + "repeatable: true, follow: true, expect: {nextTool: [a, b]}}"))
+    (problem,) = run.problems
+    assert problem.endswith("step small: expected nextTool a or b, saw a result with no directive")
+    for check in ("same-input-same-directive", "no-cycle", "names-listed-tool"):
+        assert "expected nextTool a or b" in untestable(run, check)
+
+
+@pytest.mark.parametrize(
+    ("expected", "problem"),
+    [
+        ("{isError: true}", "expected isError true, saw "),
+        ('{arguments: {order: "8"}}', "the directive's argument 'order' to be \"8\", saw {"),
+        ("{arguments: {colour: red}}", "the directive's argument 'colour' to be \"red\", saw {"),
+    ],
+)
+def test_what_was_expected_is_said_with_what_came(
+    expected: str, problem: str, written: Any
+) -> None:
+    step = f'{{id: asked, call: ask_manager, arguments: {{order: "7"}}, expect: {expected}}}'
+    assert problem in examined(written(step)).problems[0]
+
+
+def test_a_call_that_should_have_been_refused_says_nothing_of_refusals(written: Any) -> None:
+    run = examined(written("caller: stranger\n", "\n"))
+    problem = "step stranger: expected a refusal, saw a result with no directive"
+    assert [each for each in run.problems if problem in each]
+    assert "expected a refusal" in untestable(run, "chained-call-authorized")
+
+
+def test_a_call_that_is_refused_now_and_then_says_nothing_of_them_either() -> None:
+    class Moody(SmallServer):
+        """Lets a stranger in now and then, whatever the call claims."""
+
+        asked = 0
+
+        def lets_in(self, request: Any) -> bool:
+            if super().lets_in(request):
+                return True
+            type(self).asked += 1
+            return self.asked % 2 == 0
+
+    run = examined(scenario_of(SmallServer), Moody)
+    assert "refused now and then by itself" in untestable(run, "chained-call-authorized")
+
+
+def test_a_follow_up_that_is_refused_without_provenance_is_not_compared() -> None:
+    class InChainsOnly(SmallServer):
+        def notify_team(self, arguments: Any, request: Any) -> Any:
+            if request.provenance is None:
+                return {**self.says("Only in a chain."), "isError": True}, None
+            return super().notify_team(arguments, request)
+
+    step = next(each for each in scenario_of(SmallServer).steps if each.id == "asked")
+    run = examined(scenario_of(SmallServer).model_copy(update={"steps": (step,)}), InChainsOnly)
+    reason = untestable(run, "provenance-changes-nothing")
+    assert "without provenance the call ends in" in reason
+
+
+# What is captured
+
+
+def test_what_cannot_be_captured_is_named_with_its_step(written: Any) -> None:
+    class Pictures(SmallServer):
+        def says(self, text: str) -> Any:
+            said = super().says(text)
+            return {**said, "content": [7, {"type": "image"}, *said["content"]]}
+
+    run = examined(written("'session is (\\S+)\\.'", "'no such (\\S+)'"), Pictures)
+    assert any(
+        each.endswith("step sign-in: nothing to capture as 'session': a result with no directive")
+        for each in run.problems
+    )
+    step = '{id: asked, call: ask_manager, arguments: {order: "7"}, capture: {x: {pointer: /y}}}'
+    run = examined(written(step))
+    assert any("step asked: nothing to capture as 'x'" in each for each in run.problems)
+
+
+def test_a_secret_of_the_set_up_that_is_short_is_told_of(written: Any) -> None:
+    run = examined(written("'session is (\\S+)\\.'", "'session is (..)'"))
+    assert any("the secret 'session' that was captured is shorter" in each for each in run.problems)
+
+
+def test_every_part_of_a_captured_secret_is_kept_out_of_the_report(written: Any) -> None:
+    class Hands(SmallServer):
+        """Hands out a secret of several parts, and then has one of them in a directive."""
+
+        def run(self, name: str, arguments: Any, request: Any) -> Any:
+            if name == "login":
+                said = self.says("Welcome.")
+                said["structuredContent"]["keys"] = {"a": ["first-part", True], "b": "other-part"}
+                return said, None
+            return super().run(name, arguments, request)
+
+    order = 'arguments: {order: "7"}'
+    scenario = written(order, order.replace('"7"', "other-part"))
+    keys = Capture(pointer="/structuredContent/keys", secret=True)
+    setup = scenario.setup[0].model_copy(update={"capture": {"session": keys}})
+    run = examine_server(Hands, [Era.MODERN], [scenario.model_copy(update={"setup": (setup,)})])
+    leaks = [each for each in run.judgements if each.not_kept]
+    assert {each.check.id for each in leaks} == {f"{PREFIX}no-secret-in-arguments"}
+    assert "other-part" not in str(leaks)
+
+
+# What does not come about
+
+
+def test_a_set_up_that_fails_is_the_end_of_its_revision(written: Any) -> None:
+    run = examine_server(
+        SmallServer,
+        [Era.MODERN],
+        [written("    expect: {isError: false}\nsteps", "    expect: {isError: true}\nsteps")],
+    )
+    assert any("set-up step sign-in: expected isError true" in each for each in run.problems)
+    assert not [each for each in run.judgements if each.not_kept]
+
+
+def test_a_server_that_refuses_who_can_be_asked_is_not_examined_further() -> None:
+    class AsksNobody(SmallServer):
+        def respond(self, request: Any) -> Any:
+            if "elicitation" in request.params.get("capabilities", {}):
+                raise Refusal(-32602, "Nobody is asked here")
+            return super().respond(request)
+
+    run = examine_server(AsksNobody, [Era.LEGACY])
+    assert any("Nobody is asked here" in each for each in run.problems)
+    assert not [each for each in run.judgements if each.not_kept]
+
+
+def test_a_call_that_asks_for_ever_is_the_end_of_its_revision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class AsksForEver(SmallServer):
+        """With no question in it, and nothing to be sent back."""
+
+        def call(self, request: Any) -> Any:
+            if request.params["name"] == "pick_colour":
+                return {"resultType": "input_required"}
+            return super().call(request)
+
+    monkeypatch.setattr(connection, "ROUNDS", 2)
+    run = examine_server(AsksForEver, [Era.MODERN])
+    assert any("pick_colour asked for input 2 times and never" in each for each in run.problems)
+
+
+def test_another_list_that_breaks_off_keeps_nothing_back() -> None:
+    class BreaksOff(SmallServer):
+        def discover(self) -> Any:
+            found = super().discover()
+            return {**found, "capabilities": {**found["capabilities"], "prompts": {}}}
+
+        def respond(self, request: Any) -> Any:
+            if request.method == "prompts/list":
+                raise ConnectionError("out of order")
+            return super().respond(request)
+
+    with contextlib.redirect_stderr(io.StringIO()):
+        run = examined(scenario_of(SmallServer), BreaksOff)
+    assert any("prompts/list: " in each for each in run.problems)
+    assert statuses(run.judgements)[f"{PREFIX}no-cycle"] == "SUCCESS"
+
+
+def test_an_entry_of_the_list_that_is_no_tool_is_passed_over() -> None:
+    class Odd(SmallServer):
+        tools = (*SmallServer.tools, "seventh")  # type: ignore[assignment]
+
+    assert f"{UNTESTABLE}" not in statuses(examined(scenario_of(SmallServer), Odd).judgements)
+
+
+# Intermediaries
+
+
+@pytest.mark.parametrize("how", ["interim", "refused"])
+def test_an_intermediary_that_came_to_no_result_shows_nothing(how: str) -> None:
+    class Stuck(SmallProxy):
+        def follow(self, request: Any) -> Any:
+            if how == "interim":
+                return {"resultType": "task", "task": {"taskId": "1", "status": "working"}}
+            return {"content": [{"type": "text", "text": "Closed."}], "isError": True}
+
+    scenario = scenario_of(SmallProxy)
+    run = examined(scenario.model_copy(update={"steps": scenario.steps[-1:]}), Stuck)
+    reason = untestable(run, "intermediary-removes-directive")
+    assert ("what was followed came to no result" if how == "interim" else "isError") in reason
