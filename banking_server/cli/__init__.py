@@ -50,8 +50,6 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         app(prog_name="banking-server")
-    except KeyboardInterrupt:
-        sys.exit(130)
     except Exception as error:
         told = for_people(error)
         if told is None:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from banking_server.conformance.target.channel import Target
 
 USAGE_ERROR = 2
-INTERRUPTED = 130
 TERMINATED = 143
 
 app = typer.Typer(
@@ -480,8 +479,8 @@ def _server_target(
         raise UsageError("give either --url URL or -- COMMAND")
     if header and url is None:
         raise UsageError("--header goes with --url: a server over stdio gets no headers")
-    if url is not None and urlsplit(url).scheme not in ("http", "https"):
-        raise UsageError(f"--url must begin with http:// or https://, not {url!r}")
+    if url is not None:
+        _check_url(url)
     headers = dict(_header(each) for each in header or ())
     for value in headers.values():
         redaction.add(value)
@@ -574,6 +573,17 @@ def _header(text: str) -> tuple[str, str]:
     return name, value
 
 
+def _check_url(url: str) -> None:
+    """Raise UsageError if nothing can be sent to a URL; the message holds none of its secrets."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise UsageError("--url must begin with http:// or https://, and name a host and its port")
+
+
 def _without_credentials(url: str) -> str:
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
@@ -601,8 +611,6 @@ def main() -> None:
         app()
     except UsageError as error:
         _fail(str(error), USAGE_ERROR)
-    except KeyboardInterrupt:
-        _fail("interrupted", INTERRUPTED)
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}", EXIT_CODES[Verdict.ERROR])

@@ -37,6 +37,11 @@ def test_a_fault_is_told_by_its_place_and_rule(
         (member({"pattern": "(?<a>b)\\k<a>[^]"}), {"a": "bbb"}, "cannot compile the pattern"),
         (member({"pattern": "\\bé"}), {"a": "x"}, "otherwise than ECMA-262"),
         ({"$ref": "https://example.com/schema"}, {}, "cannot use the input schema"),
+        (
+            member({"pattern": "^(?:a|(?=a)a)*$"}),
+            {"a": "a" * 60 + "b"},
+            "takes too long over a pat",
+        ),
     ],
 )
 def test_what_it_cannot_tell_blames_nobody(

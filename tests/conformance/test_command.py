@@ -8,11 +8,13 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator
 
+from banking_server.conformance.report.expected_failures import load_expected_failures
 from banking_server.conformance.requirements import load_checks, load_requirements
 from banking_server.packaged import packaged
 
@@ -235,6 +237,20 @@ def test_an_expected_failure_does_not_count(tmp_path: Path) -> None:
     assert judge("argument-missing", "--expected-failures", path).code == 3
 
 
+def test_a_report_marks_what_was_expected_to_fail(tmp_path: Path) -> None:
+    path = expected(tmp_path, f"shop:{UNLISTED}")
+    run = judge("names-unlisted-tool", "--expected-failures", path, "--json")
+    marked = {check["id"] for check in run.report["checks"] if check.get("expected_failure")}
+    assert marked == {UNLISTED}
+
+
+@pytest.mark.parametrize("text", ["", "server:\nclient:\n", "client: []\n"])
+def test_a_list_may_be_empty(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "expected.yaml"
+    path.write_text(text)
+    assert load_expected_failures(path, "server", ["shop"]) == ()
+
+
 def test_an_expected_failure_that_passes_is_an_error(tmp_path: Path) -> None:
     run = judge(None, "--expected-failures", expected(tmp_path, f"shop:{UNLISTED}"))
     assert run.code == 3
@@ -321,6 +337,10 @@ def test_a_captured_secret_is_redacted(tmp_path: Path) -> None:
         (["server"], "give either --url URL or -- COMMAND"),
         (["server", "--url", "http://x", "--", "x"], "give either"),
         (["server", "--url", "ftp://x"], "must begin with http"),
+        (["server", "--url", "http://"], "name a host"),
+        (["server", "--url", "http://[::1"], "name a host"),
+        (["server", "--url", "http://u:hunter2@x:y"], "name a host and its port\n"),
+        (["server", "--scenario", SHOP, "--scenario", SHOP, "--", "x"], "have the same name"),
         (["server", "--url", "http://x", "--header", "A"], "NAME=ENVVAR"),
         (["server", "--url", "http://x", "--header", "A=NO_SUCH_VARIABLE"], "is not set"),
         (["server", "--header", "A=PATH", "--", "x"], "--header goes with --url"),
@@ -340,7 +360,51 @@ def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], complaint
     run = suite(*arguments)
     assert run.code == 2
     assert complaint in run.errors
+    assert "hunter2" not in run.errors
     assert len(run.errors.splitlines()) == 1
+
+
+def test_a_header_that_no_request_can_hold_is_named_as_that() -> None:
+    arguments = ("server", "--url", "http://127.0.0.1:1/mcp", "--header", "Authorization=TOKEN")
+    run = suite(*arguments, environment={"TOKEN": "sch\u00f6n-geheim"})
+    assert run.code == 3
+    assert "a header cannot be sent to http://127.0.0.1:1/mcp: " in run.output
+    assert "geheim" not in run.output
+
+
+def test_what_ends_a_run_before_its_time() -> None:
+    def ends(error: BaseException) -> Ended:
+        with mock.patch("banking_server.conformance.server.run.run_server", side_effect=error):
+            return suite("server", "--", "x")
+
+    assert ends(KeyboardInterrupt()) == Ended(130, "", "")
+    full = ends(OSError(28, "No space left on device"))
+    assert full == Ended(3, "", "tool-chaining-conformance: No space left on device\n")
+    # A fault of the suite's own is not dressed up.
+    with pytest.raises(ZeroDivisionError):
+        ends(ZeroDivisionError())
+
+
+def test_a_terminal_is_told_what_is_under_way(tmp_path: Path) -> None:
+    path = scenario(tmp_path, ONE_STEP)
+    with serving(SmallServer()) as url:
+        arguments = ("server", "--url", url, "--scenario", path)
+        told = suite(*arguments, environment={"FORCE_COLOR": "1"}).errors
+        assert suite(*arguments).errors == ""
+    assert "one, 2026-07-28" in told
+
+
+def test_where_no_check_can_be_made_the_reports_say_so(tmp_path: Path) -> None:
+    check = "tool-chaining-client-leaves-unadvertised-server"
+    junit = tmp_path / "junit.xml"
+    arguments = ("client", "--check", check, "--spec-version", "2025-11-25", "--junit", junit)
+    run = suite(*arguments, "-o", tmp_path / "reports", "--", "/no/such/program")
+    reason = "none of the chosen checks can be made in the chosen revisions"
+    assert run.code == 3
+    assert reason in run.output
+    (error,) = ElementTree.parse(junit).getroot().findall("testsuite/testcase/error")
+    assert reason in (error.get("message") or "")
+    assert json.loads((tmp_path / "reports" / "report.json").read_text())["verdict"] == "error"
 
 
 def test_reports_that_cannot_be_written_are_refused_before_anything_is_run() -> None:
@@ -379,6 +443,7 @@ def test_what_the_parser_refuses_is_exit_code_2(arguments: list[str]) -> None:
         ("name: one\ndescription: One.", "steps: is missing\n"),
         (ONE_STEP + ONE_STEP.partition("steps:\n")[2], "two steps have the id 'order'"),
         (ONE_STEP + "    capture: {x: {text: '('}}\n", "not a regular expression"),
+        (ONE_STEP + "    ? [a, b]\n    : c\n", "not YAML"),
     ],
 )
 def test_a_mistake_in_a_scenario_file_is_named(tmp_path: Path, text: str, complaint: str) -> None:

@@ -57,6 +57,21 @@ def test_the_dry_run_connects_to_nothing_and_shows_no_secret() -> None:
     assert '"phrase": "[redacted]"' in run.output
 
 
+def test_the_dry_run_tells_of_waits_and_of_what_is_in_the_environment(tmp_path: Path) -> None:
+    path = tmp_path / "shop.yaml"
+    text = SHOP.read_text().replace("{value: alice}", "{environment: SHOP_USER}")
+    text = text.replace("follow: [{repeatable: true}]", "follow: [{}]")
+    path.write_text(text.replace("id: asked", "id: asked\n    wait_seconds: 2.5"))
+    run = suite(
+        "server", "--dry-run", "--scenario", path, environment={"SHOP_USER": "alice-in-secret"}
+    )
+    assert run.code == 0
+    assert "alice-in-secret" not in run.output
+    assert "  (a wait of 2.5 s)\n" in run.output
+    # The step of the stranger alone is repeated now.
+    assert "the same call again without and with provenance" not in run.output
+
+
 @pytest.mark.parametrize("more", [[], ["--", "/no/such/program"], ["--url", "http://127.0.0.1:9"]])
 def test_the_dry_run_misses_a_variable_as_a_run_does(more: list[str], tmp_path: Path) -> None:
     path = tmp_path / "shop.yaml"
@@ -97,6 +112,7 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(transport: str, tmp_pa
     if transport == "http":
         with serving(server) as url:
             run = suite("scenario", "--url", url, "-o", path)
+            assert suite("scenario", "--url", url).output == path.read_text()
         assert server.calls == 0
     else:
         run = suite("scenario", "-o", path, "--", *SERVER_COMMAND)
@@ -107,6 +123,14 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(transport: str, tmp_pa
     steps = yaml.safe_load(every)["steps"]
     assert [step["call"] for step in steps] == [tool["name"] for tool in SmallServer.tools]
     assert steps[1]["arguments"] == {"sku": "TEXT", "quantity": 1}
+
+
+def test_a_first_scenario_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "first.yaml"
+    with serving(SmallServer()) as url:
+        run = suite("scenario", "--url", url, "-o", path)
+    assert run.code == 3
+    assert run.errors == f"tool-chaining-conformance: {path}: No such file or directory\n"
 
 
 def test_a_file_that_is_there_is_not_overwritten() -> None:
@@ -164,6 +188,7 @@ def test_a_server_without_tools_has_no_scenario() -> None:
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "TEXT"),
         ({"$ref": "#/$defs/x", "$defs": {"x": {"type": "integer"}}}, 1),
         ({"type": ["integer", "null"]}, 1),
+        ({"type": "null"}, None),
     ],
     ids=str,
 )

@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,9 @@ import yaml
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, ValidationError
 
-from banking_server.conformance.client.script import ClientScript
+from banking_server.conformance.client.script import ClientScript, ScriptAnswer
+from banking_server.conformance.client.vectors import cases_of
+from banking_server.conformance.formats import Registry, Vector
 from banking_server.conformance.scenario_file import ScenarioError
 from banking_server.conformance.server.draft import _lines
 from banking_server.conformance.server.references import filled
@@ -156,6 +158,14 @@ def loaded(tmp_path: Path, *changes: tuple[str, str]) -> Any:
             "give either value or environment",
         ),
         ("{value: alice}", "{}", "give either value or environment"),
+        ("    refused: true", "    refused: true\n    follow: true", "has nothing to follow"),
+        ("{text: 'session", "{pointer: /a, text: 'session", "give either pointer or text"),
+        ("value: green}", "value: green, content: {}}", "give either content or value, not both"),
+        (
+            "values:",
+            'spec_versions: ["2025-11-25", "2025-11-25"]\nvalues:',
+            "spec_versions: has 2025-11-25 twice",
+        ),
     ],
     ids=lambda text: text[-20:],
 )
@@ -201,6 +211,68 @@ def test_both_refuse_a_check_without_the_members_of_its_kind(mistake: dict[str, 
     script["cases"][0]["checks"] = [{"id": check["id"], "witness": 1, "assert": "calls_end"}]
     assert schema("client-script").is_valid(script)
     assert accepts(ClientScript, script)
+
+
+# The project's own files
+
+
+@pytest.mark.parametrize(
+    ("mistake", "sentence"),
+    [
+        ({"rounds": [{}]}, "exactly one of result, elicit, error and broken"),
+        ({"rounds": [{"broken": "status", "held": True}]}, "go with a result"),
+        (
+            {"rounds": [{"broken": "status"}, {"broken": "status"}]},
+            "only the last round may be anything but a question",
+        ),
+        (
+            {"rounds": [{"elicit": {"key": "a", "message": "b", "requestedSchema": {}}}]},
+            "the last round must be no question",
+        ),
+    ],
+    ids=lambda value: str(value)[-30:],
+)
+def test_an_answer_is_some_questions_and_an_end(mistake: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValidationError, match=sentence):
+        ScriptAnswer.model_validate({"tool": "begin", **mistake})
+
+
+def test_a_case_of_a_vector_that_is_not_there_is_refused() -> None:
+    template = {"ids": ["no-such-vector"], "checks": [], "content": []}
+    with pytest.raises(ValueError, match="no vector has the id no-such-vector"):
+        list(cases_of(template, {}, {}))
+    with pytest.raises(ValueError, match="no check cites a sentence of the vector"):
+        list(cases_of({**template, "ids": ["tool-and-arguments"]}, {}, {"tool": "relay"}))
+
+
+def test_a_vector_is_a_text_or_a_value() -> None:
+    vectors = json.loads((CONFORMANCE / "directives.json").read_text("utf-8"))
+    vector = {**vectors["vectors"][0], "text": "{}", "meta": {}}
+    with pytest.raises(ValidationError, match=f"{vector['id']} has either meta or text"):
+        Vector.model_validate(vector)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda file: file["checks"].append(file["checks"][0]), "is described twice"),
+        (lambda file: file["checks"][0].update(needs="luck"), "needs luck, which needs does not"),
+        (
+            lambda file: file["not_tested"].append(
+                {**file["not_tested"][0], "id": file["checks"][0]["tests"][0]}
+            ),
+            "is tested and not tested",
+        ),
+    ],
+    ids=["twice", "needs", "both"],
+)
+def test_the_table_of_checks_agrees_with_itself(
+    change: Callable[[Any], None], sentence: str
+) -> None:
+    file = yaml.safe_load((CONFORMANCE / "checks.yaml").read_text("utf-8"))
+    change(file)
+    with pytest.raises(ValidationError, match=sentence):
+        Registry.model_validate(file)
 
 
 # Secrets that are too short to be kept

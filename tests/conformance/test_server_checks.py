@@ -308,6 +308,8 @@ def test_a_search_in_a_text_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
         ('{"arguments": {"x": [{"b": 1, "b": 1}]}}', 'the name "b" stands 2 times'),
         ('{"arguments": {"x": 9007199254740993}}', "9007199254740993, which RFC 8785 writes as 9"),
         ('{"arguments": {"x": 1e400}}', "1e400, which RFC 8785 writes as nothing"),
+        ('{"arguments": {"x": 1e9999999999999999999}}', "which RFC 8785 writes as nothing"),
+        ('{"arguments": {"x": 1e-9999999999999999999}}', "which RFC 8785 writes as 0.0"),
         ('{"arguments": {"x": 0.1000000000000000055}}', "0.1000000000000000055"),
         ('{"arguments": {"x": NaN}}', "NaN"),
         ('{"arguments": {"x": "\\ud83d"}}', "a lone surrogate, U+D83D"),

@@ -28,7 +28,7 @@ from banking_server.conformance.report.plain import (
 )
 from banking_server.conformance.report.report import Report
 from banking_server.conformance.report.verdict import Verdict
-from banking_server.conformance.requirements import Check, Level, load_requirements
+from banking_server.conformance.requirements import Check, load_requirements
 from banking_server.conformance.target.era import Era
 
 SENTENCE: Final = 1500
@@ -247,11 +247,6 @@ class _Page:
                 where = f"{result.era} {self.say(each.at)}".strip()
                 judgements.append((*_word(each), where, self.say(cut(each.seen, 300))))
         return _Row(results[0].check, shown, judgements)
-
-    @staticmethod
-    def is_must(check: Check) -> bool:
-        """Return whether a check tests a sentence with MUST."""
-        return check.level is Level.MUST
 
 
 def _sender(message: WireMessage) -> str:

@@ -54,8 +54,8 @@ class Http:
                 trust_env=not local,
                 verify=_certificates(),
             )
-        except (httpx2.InvalidURL, ValueError) as error:
-            raise TargetFailure(f"{self._url!r} is not a usable URL: {error}") from error
+        except ValueError as error:
+            raise TargetFailure(f"a header cannot be sent to {self._url}: {error}") from error
         self._listener: threading.Thread | None = None
         self._answer: Ask | None = None
 
