@@ -71,12 +71,29 @@ def at_pointer(pointer: str, value: Any) -> Any:
     return value
 
 
+SHOWN: Final = 300
+"""Characters of a value that a sentence shows."""
+
+_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"|[^\s",:\[\]{}]++|.')
+"""What a JSON text is made of: a text, a number or a word, a mark."""
+
+
 def shown(value: Any) -> str:
-    """Return a value as a report shows it: JSON, cut after 300 characters."""
+    """Return a value as a report shows it: JSON, cut after 300 characters.
+
+    It is cut between texts and numbers, never within one: a secret stands in one of them, and the
+    beginning of a secret would no longer be known for it where reports leave secrets out.
+    """
     try:
         text = json.dumps(value, ensure_ascii=False)
     except RecursionError:
         return "a value that is nested too deeply to be shown"
-    text = text if len(text) <= 300 else text[:300] + "…"
+    if len(text) > SHOWN:
+        end = 0
+        for token in _TOKEN.finditer(text):
+            if token.end() > SHOWN:
+                break
+            end = token.end()
+        text = f"{text[:end]}… ({len(text):,} characters)"
     # Half of a pair of surrogates can be sent, but neither printed nor written.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

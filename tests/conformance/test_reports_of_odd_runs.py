@@ -13,11 +13,12 @@ from rich.console import Console
 from banking_server.conformance.message import WireMessage
 from banking_server.conformance.report import keeping, markdown, trace
 from banking_server.conformance.report.html import write_html
+from banking_server.conformance.report.json import write_files
 from banking_server.conformance.report.judgement import Finding, Judge, NotApplicable
 from banking_server.conformance.report.junit import write_junit
 from banking_server.conformance.report.keeping import CUT, Keeper, Place
 from banking_server.conformance.report.markdown import write_markdown
-from banking_server.conformance.report.redaction import Redaction
+from banking_server.conformance.report.redaction import REDACTED, Redaction
 from banking_server.conformance.report.report import Report
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.report.summary import SHOWN_MESSAGES, print_summary
@@ -33,7 +34,7 @@ def judge(keeper: Keeper | None = None, era: Era = Era.MODERN) -> Judge:
     return Judge("shop", era, every, keeper or Keeper(Redaction()))
 
 
-def report_on(*judges: Judge) -> Report:
+def report_on(*judges: Judge, redaction: Redaction | None = None) -> Report:
     run = Run("server")
     for each in judges:
         run.spoke(each.era)
@@ -45,7 +46,7 @@ def report_on(*judges: Judge) -> Report:
         expected=(),
         fail_on="failure",
         started=datetime.now(UTC),
-        redaction=Redaction(),
+        redaction=redaction or Redaction(),
     )
 
 
@@ -184,3 +185,39 @@ def test_a_trace_names_how_many_messages_of_a_step_it_lacks(
     assert 0 < count < 10
     assert order[-1] == {"leftOut": f"{10 - count} messages that there was no room for"}
     assert [line["message"]["id"] for line in lines if line["step"] == "next"] == [11]
+
+
+# Secrets
+
+
+def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path: Path) -> None:
+    redaction = Redaction()
+    one = judge(Keeper(redaction))
+    said = message(1, {"content": [{"type": "text", "text": "The word is friend-of-ann."}]})
+    place = Place("/result/content/0/text", said)
+    found = Finding(False, "not friend-of-ann", "friend-of-ann", messages=[said], place=place)
+    one.record(UNLISTED, found, step="early")
+    redaction.add("friend-of-ann")
+    report = report_on(one, redaction=redaction)
+    assert report.judgements[0].place is not None
+    assert report.judgements[0].place.message is report.judgements[0].messages[0]
+    write_html(report, tmp_path / "report.html")
+    write_junit(report, tmp_path / "junit.xml")
+    write_markdown(report, tmp_path / "summary.md")
+    write_files(report, tmp_path / "folder")
+    told = [summary(report), summary(report, verbose=True)]
+    told += [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(told) == 7
+    for text in told:
+        assert "friend" not in text
+        assert REDACTED in text.replace("\\", "")
+
+
+def test_of_a_sentence_too_long_to_be_read_no_part_of_a_secret_is_left() -> None:
+    secret = "friend-of-ann-" * 20
+    keeper = Keeper(Redaction([secret]))
+    for before in range(0, 280, 40):
+        text = keeper.text("." * before + secret * 1000)
+        assert "friend" not in text
+        assert REDACTED in text
+    assert keeper.text("." * 100_000).startswith("." * keeping.TEXT + CUT)

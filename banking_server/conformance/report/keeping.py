@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from banking_server.conformance.message import WireMessage
-from banking_server.conformance.report.redaction import Redaction
+from banking_server.conformance.report.redaction import REDACTED, Redaction
 
 RUN_BYTES: Final = 16 * 1024 * 1024
 """Bytes, as Python counts them about, that the messages of a whole run may take."""
@@ -23,6 +23,9 @@ MESSAGES: Final = 60
 
 TEXT: Final = 4000
 """Characters of one text that are kept."""
+
+READ: Final = 16 * TEXT
+"""Characters of one sentence that are looked through for secrets, before it is cut."""
 
 LEVELS: Final = 60
 """Levels of nesting that are kept."""
@@ -78,7 +81,11 @@ class Keeper:
 
     def text(self, text: str) -> str:
         """Return what is kept of a sentence."""
-        return cut(self.redaction.text(text[: 16 * TEXT]))
+        said = self.redaction.text(text[:READ])
+        if len(text) > READ and len(said) < READ // 2:
+            # Next to nothing but secrets; where it ends, a part of one may be left.
+            said = REDACTED
+        return cut(said)
 
     def keep(
         self, messages: Sequence[WireMessage], place: Place | None

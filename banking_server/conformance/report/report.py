@@ -1,11 +1,11 @@
 """A finished run with its verdict: what each form of report tells."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 
-from banking_server.conformance.message import Json
+from banking_server.conformance.message import Json, WireMessage
 from banking_server.conformance.report.expected_failures import (
     ExpectedFailure,
     mark_expected,
@@ -59,7 +59,7 @@ class Report:
     ) -> "Report":
         """Reach the verdict on a run that has just finished."""
         identity = {"name": run.name, "version": run.version}
-        judgements = mark_expected(expected, run.judgements)
+        judgements = mark_expected(expected, _without_secrets(run.judgements, redaction))
         stale = stale_entries(expected, judgements)
         return cls(
             run=run,
@@ -120,3 +120,25 @@ class Report:
             key = judgement.check.id, judgement.era
             judgements.setdefault(key, []).append(judgement)
         return judgements
+
+
+def _without_secrets(judgements: Sequence[Judgement], redaction: Redaction) -> list[Judgement]:
+    """Redact once more what was kept: a value that came early may be known as a secret by now."""
+    redacted: dict[int, WireMessage] = {}
+
+    def again(message: WireMessage) -> WireMessage:
+        if id(message) not in redacted:
+            redacted[id(message)] = WireMessage(message.sender, redaction.json(message.body))
+        return redacted[id(message)]
+
+    return [
+        replace(
+            each,
+            expected=redaction.text(each.expected),
+            seen=redaction.text(each.seen),
+            messages=tuple(map(again, each.messages)),
+            place=each.place
+            and replace(each.place, message=each.place.message and again(each.place.message)),
+        )
+        for each in judgements
+    ]
