@@ -31,7 +31,7 @@ def readable(came: Any, instead: ErrorData) -> Any:
         said, where = problem["input"], problem["loc"]
         if problem["type"] == "missing" and len(where) == 2 and where[1] == "method":
             number = said.get("id")
-            if isinstance(number, int | str):
+            if isinstance(number, int | str) and not isinstance(number, bool):
                 return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=instead))
     return came
 

@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 from mcp import Client, MCPError
+from mcp.types import ElicitResult
 
 from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 
@@ -16,7 +18,7 @@ from ..kit.command import PATIENCE, environment
 from ..kit.serving import running
 from .pipe import NEW, OLD
 from .proxied_client import proxy
-from .wrong_server import MALFORMED, Wrong
+from .wrong_server import CAME, MALFORMED, Wrong
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +59,8 @@ async def test_an_answer_that_is_no_result_is_one_error(wrong: str, revision: st
     async with through(over_stdio(revision), revision) as client:
         for kind in MALFORMED:
             assert await refusal(client, kind) == no_result, kind
-        assert not (await client.call_tool("good")).is_error
+        # What is no message, or nobody's answer, is passed over.
+        assert not (await client.call_tool("noise")).is_error
     async with through(Address(f"{wrong}/{revision}"), revision) as client:
         for kind in MALFORMED:
             assert await refusal(client, kind) == no_result, kind
@@ -91,3 +94,28 @@ async def test_a_result_of_an_unknown_type_is_none(wrong: str) -> None:
     async with through(Address(f"{wrong}/{NEW}"), OLD) as client:
         assert "unknown type: 'type \\n'" in await refusal(client, "type \n")
         assert not (await client.call_tool("good")).is_error
+
+
+async def test_headers_that_the_server_asks_for_are_learned(wrong: str) -> None:
+    """It refuses a call before it acts, since the proxy has not seen its list of tools."""
+    async with through(Address(f"{wrong}/{NEW}"), OLD) as client:
+        for _ in range(2):
+            assert not (await client.call_tool("by header", {"region": "eu"})).is_error
+    calls = [one for one in CAME if one.startswith("tools/call")]
+    assert calls == ["tools/call None", "tools/call eu", "tools/call eu"]
+
+
+async def test_calls_that_wait_for_their_user_are_bounded_in_number(wrong: str) -> None:
+    refusals: list[str] = []
+
+    async def answer(*_: Any) -> ElicitResult:
+        with pytest.raises(MCPError) as refused:
+            await client.call_tool("asks")
+        refusals.append(refused.value.message)
+        return ElicitResult(action="accept", content={})
+
+    options = ProxyOptions(server=Address(f"{wrong}/{NEW}"), max_parked=1)
+    with anyio.fail_after(PATIENCE):
+        async with Client(proxy(options), mode="auto", elicitation_callback=answer) as client:
+            assert not (await client.call_tool("asks")).is_error
+    assert refusals == ["1 calls wait for their user already. Answer one of them first."]

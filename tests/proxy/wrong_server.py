@@ -9,7 +9,15 @@ from typing import Any
 JSON = dict[str, Any]
 
 OLD, NEW = "2025-11-25", "2026-07-28"
+REGION = {"type": "string", "x-mcp-header": "Region"}
+BY_HEADER = {
+    "name": "by header",
+    "inputSchema": {"type": "object", "properties": {"region": REGION}},
+}
 LARGE = "x" * 17 * 1024 * 1024
+
+CAME: list[str] = []
+"""What came for the tool whose argument is repeated in a header, over HTTP."""
 
 MALFORMED: dict[str, JSON] = {
     "a list": {"result": []},
@@ -27,7 +35,7 @@ def said(text: str) -> JSON:
 def greeting(method: str, revision: str) -> JSON:
     cached = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     if method == "tools/list":
-        return {"result": {"tools": [], **(cached if revision == NEW else {})}}
+        return {"result": {"tools": [BY_HEADER], **(cached if revision == NEW else {})}}
     described: JSON = {"capabilities": {"tools": {}}}
     if method == "initialize" and revision == OLD:
         info = {"name": "wrong", "version": "1"}
@@ -55,8 +63,16 @@ def answer(message: JSON, revision: str) -> str:
         return json.dumps({**said(LARGE), **own, "x": 1})
     if kind == "not UTF-8":
         return json.dumps({**own, **said("Caf\udce9.")}, ensure_ascii=False)
+    if kind == "asks" and "inputResponses" not in message["params"]:
+        question = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
+        asked = {"sure": {"method": "elicitation/create", "params": question}}
+        return json.dumps(
+            {**own, "result": {"resultType": "input_required", "inputRequests": asked}}
+        )
     result: JSON = {"resultType": kind} if kind.startswith("type") else {"resultType": "complete"}
-    return json.dumps({**own, "result": {**said("Good.")["result"], **result}})
+    line = json.dumps({**own, "result": {**said("Good.")["result"], **result}})
+    noise = ["Starting ...", "[]", '{"jsonrpc": "2.0", "id": true}', '{"method": 1}']
+    return "\n".join([*noise, line] if kind == "noise" else [line])
 
 
 class Wrong(BaseHTTPRequestHandler):
@@ -72,6 +88,11 @@ class Wrong(BaseHTTPRequestHandler):
             self.end_headers()
             return
         body = answer(message, self.path.strip("/")).encode()
+        if b"by header" in body or self.headers.get("Mcp-Name") == "by header":
+            CAME.append(f"{message['method']} {self.headers.get('Mcp-Param-Region')}")
+            if message["method"] == "tools/call" and not self.headers.get("Mcp-Param-Region"):
+                error = {"code": -32020, "message": "Header mismatch"}
+                body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
         headers = {"Content-Type": "application/json"}
         name = message.get("params", {}).get("name", "")
         if name == "compressed":
