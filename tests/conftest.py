@@ -23,7 +23,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--require-programs",
         action="store_true",
-        help="fail a test that needs a program this machine lacks, instead of skipping it",
+        help="leave nothing out: fail a test that needs a program this machine lacks, instead of "
+        "skipping it, and run the whole of what is long, instead of a part that stands for it",
     )
 
 
@@ -32,6 +33,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "needs_program(missing): `missing` says which program is missing, or is None; the test is "
         "then skipped for that reason, or fails for it with --require-programs",
+    )
+    config.addinivalue_line(
+        "markers",
+        "whole: another test shows the same in the usual run, in less time or in one case of many; "
+        "this one runs with --require-programs only",
     )
     config.addinivalue_line("markers", "only_on(engine): the test is about this kind of database")
     if not hasattr(config, "workerinput"):
@@ -65,11 +71,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    everything = item.config.getoption("require_programs")
+    if item.get_closest_marker("whole") and not everything:
+        pytest.skip("part of the whole that runs with --require-programs")
     for mark in item.iter_markers("needs_program"):
         (missing,) = mark.args
         if missing is None:
             continue
-        if item.config.getoption("require_programs"):
+        if everything:
             pytest.fail(missing, pytrace=False)
         pytest.skip(missing)
 
@@ -112,6 +121,12 @@ def schemas_are_checked_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Draft202012Validator, "check_schema", check_once)
         yield
+
+
+@pytest.fixture(scope="session")
+def whole(request: pytest.FixtureRequest) -> bool:
+    """Whether nothing may be left out, however long it takes."""
+    return bool(request.config.getoption("require_programs"))
 
 
 @pytest.fixture(scope="session")

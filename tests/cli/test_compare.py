@@ -13,16 +13,26 @@ from ..kit.command import Cli
 from .support import one_line
 
 
+@pytest.mark.parametrize(
+    "named",
+    [
+        pytest.param((Way.NEXT_TOOL, Way.AGENT), id="two"),
+        pytest.param((), id="every", marks=pytest.mark.whole),
+    ],
+)
 def test_the_ways_without_a_model_end_as_asked_and_cost_no_tokens(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    cli: Cli, named: tuple[Way, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)  # As without the extra `model`.
     output = tmp_path / "comparison.json"
-    compared = cli("compare", "--runs", "1", "--output", str(output))
+    compared = cli(
+        *("compare", "--runs", "1", "--output", str(output)),
+        *(part for way in named for part in ("--way", way)),
+    )
     assert compared.code == 0, compared.err
     runs = json.loads(output.read_text(encoding="utf-8"))["runs"]
     assert {(run["task"], run["way"]) for run in runs} == {
-        (task, way) for task in Task for way in Way if way not in WITH_MODEL
+        (task, way) for task in Task for way in named or Way if way not in WITH_MODEL
     }
     for run in runs:
         assert run["correct"], run

@@ -48,12 +48,6 @@ def conforming_like(kind: Any, era: Era) -> dict[str, str]:
     return conforming_server(base, era)
 
 
-@pytest.fixture(scope="session")
-def replays(request: pytest.FixtureRequest) -> bool:
-    """Whether cases are replayed: where nothing may be left out, each is run for real."""
-    return not request.config.getoption("require_programs")
-
-
 @cache
 def conforming_client(era: Era, waits: bool, vectors: bool) -> dict[str, str]:
     run = examine_client(eras=[era], waits=waits, vectors=vectors)
@@ -111,7 +105,7 @@ def test_a_run_with_replays_says_what_a_run_without_says(name: str) -> None:
 
 @pytest.mark.parametrize("mutant", CLIENTS, ids=lambda mutant: mutant.name)
 def test_a_wrong_client_fails_its_check_and_no_other(
-    mutant: Mutant, replays: bool, monkeypatch: pytest.MonkeyPatch
+    mutant: Mutant, whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = code_of(mutant, CLIENT_MUTANTS)
     era = era_of(mutant, code)
@@ -119,7 +113,7 @@ def test_a_wrong_client_fails_its_check_and_no_other(
     vectors = mutant.check in MADE_BY_VECTORS
     # Who does not give a call up does not do so in ten seconds either.
     monkeypatch.setattr(mock_server, "CANCEL_SECONDS", 2)
-    run = examine_client(code, [era], waits=code.waits, vectors=vectors, replays=replays)
+    run = examine_client(code, [era], waits=code.waits, vectors=vectors, replays=not whole)
     proves(mutant, conforming_client(era, code.waits, vectors), statuses(run.judgements))
 
 
