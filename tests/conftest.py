@@ -49,12 +49,6 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         postgres.end_of_run()
 
 
-ENGINES = {
-    "sqlite": pytest.param("sqlite"),
-    "postgresql": pytest.param("postgresql", marks=pytest.mark.needs_program(postgres.MISSING)),
-}
-
-
 ON_EACH = {"bank", "tools"}
 """The folders of the tests that run on each kind of database; the others only use a bank."""
 
@@ -63,10 +57,18 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run what stands on an `engine` on each, unless it is marked as being about one."""
     if "engine" in metafunc.fixturenames:
         about = metafunc.definition.get_closest_marker("only_on")
-        if about is None and metafunc.definition.path.parent.name not in ON_EACH:
-            about = pytest.mark.only_on("sqlite").mark
+        folder = metafunc.definition.path.parent.name
+        on_postgresql = [pytest.mark.needs_program(postgres.MISSING)]
+        if about is None and folder == "tools":
+            # What they ask the database for, they ask the bank for: its tests run on each.
+            on_postgresql.append(pytest.mark.whole)
+        engines = about.args if about else ("sqlite", "postgresql")[: 1 + (folder in ON_EACH)]
         metafunc.parametrize(
-            "engine", [ENGINES[name] for name in (about.args if about else ENGINES)]
+            "engine",
+            [
+                pytest.param(name, marks=on_postgresql if name == "postgresql" else ())
+                for name in engines
+            ],
         )
 
 

@@ -135,7 +135,13 @@ def here(line: str, **others: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("line", commands_of_clients())
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(line, marks=pytest.mark.whole if "--text-only" in line else ())
+        for line in commands_of_clients()
+    ],
+)
 def test_a_host_sees_what_the_table_says(line: str, tmp_path: Path) -> None:
     with pipe(here(line), OLD, {}, BANKING_DATABASE=str(tmp_path / "bank.db")) as client:
         result = client.call("prepare_money_transfer", LOCKED)

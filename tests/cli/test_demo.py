@@ -2,10 +2,13 @@
 
 import re
 
+import pytest
+
 from ..kit.command import command
 from ..kit.terminal import Terminal
 
 
+@pytest.mark.whole
 def test_on_a_narrow_terminal_lines_wrap_and_nothing_is_cut() -> None:
     terminal = Terminal(command("demo"), columns=40)
     assert terminal.finish() == 0

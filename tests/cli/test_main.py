@@ -67,7 +67,9 @@ def test_the_version_is_said_with_a_light_start() -> None:
     assert said.stdout.splitlines() == [f"banking-server {__version__}", "[]"], said.stderr
 
 
-@pytest.mark.parametrize("arguments", [("audit",), ("audit", "--json")])
+@pytest.mark.parametrize(
+    "arguments", [("audit",), pytest.param(("audit", "--json"), marks=pytest.mark.whole)]
+)
 def test_a_reader_that_goes_away_is_not_an_error(
     database: Path, arguments: tuple[str, ...]
 ) -> None:

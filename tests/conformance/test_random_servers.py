@@ -64,14 +64,15 @@ OFTEN = {
     "one-in-two": one_in(2),
     "one-in-five": one_in(5),
 }
-RUNS = 2
 
 
 @pytest.mark.parametrize("often", OFTEN)
 @pytest.mark.parametrize("change", [other_tool, no_tool, other_arguments, other_text, fails])
-def test_the_blame_is_on_the_right_check_or_on_none(change: Change, often: str) -> None:
+def test_the_blame_is_on_the_right_check_or_on_none(
+    change: Change, often: str, whole: bool
+) -> None:
     blamed: set[str] = set()
-    for seed in range(RUNS):
+    for seed in range(2 if whole else 1):
         turns = OFTEN[often](seed)
 
         class ByChance(SmallServer):

@@ -87,7 +87,9 @@ def test_a_server_that_cannot_be_reached_is_one_line(
     assert "secret" not in message
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.whole)]
+)
 def test_the_server_behind_ends_with_the_proxy(how: signal.Signals) -> None:
     variables = {"STRANGE_SETTING": "mine", "TOOL_CHAINING_PROXY_TOKEN": "secret"}
     with pipe([*PROXY, "--", *STRANGE], OLD, **variables) as client:
@@ -143,7 +145,7 @@ def test_a_server_that_never_answers_ends_with_the_client(how: str, tmp_path: Pa
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-@pytest.mark.parametrize("revision", [OLD, NEW])
+@pytest.mark.parametrize("revision", [OLD, pytest.param(NEW, marks=pytest.mark.whole)])
 def test_a_server_over_http_that_was_started_anew_is_used_again(
     revision: str, tmp_path: Path
 ) -> None:
@@ -181,6 +183,7 @@ def proxied(*arguments: str, mode: str, answer: ElicitationFnT, **variables: str
 LOCKED = {"fromAccountId": "acc_checking_001", "toAccountId": "acc_savings_001", "amount": 250}
 
 
+@pytest.mark.parametrize("mode", ["legacy", pytest.param("auto", marks=pytest.mark.whole)])
 async def test_the_story_of_the_locked_account(mode: str, world: World) -> None:
     bank = command("--database", str(world.location), "--customer", "CUST001")
     await the_story(world, mode, "--", *bank)

@@ -139,23 +139,34 @@ def direct(origin: str) -> dict[str, JSON]:
     return {revision: anyio.run(look, revision) for revision in (OLD, NEW)}
 
 
-@pytest.fixture(scope="module", params=["stdio", "http"])
-def over(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+BEHIND = [
+    ("stdio", OLD),
+    ("http", NEW),
+    pytest.param(("stdio", NEW), marks=pytest.mark.whole),
+    pytest.param(("http", OLD), marks=pytest.mark.whole),
+]
 
 
-@pytest.fixture(scope="module", params=[OLD, NEW])
-def upstream(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+@pytest.fixture(scope="module", params=BEHIND, ids="-".join)
+def behind(request: pytest.FixtureRequest) -> tuple[str, str]:
+    """Over what the server behind is spoken to, and on which revision."""
+    over, upstream = request.param
+    return over, upstream
 
 
 @pytest.fixture(scope="module")
-def proxy(folder: Path, origin: str, over: str, upstream: str) -> Iterator[str]:
+def upstream(behind: tuple[str, str]) -> str:
+    return behind[1]
+
+
+@pytest.fixture(scope="module")
+def proxy(folder: Path, origin: str, behind: tuple[str, str]) -> Iterator[str]:
     """The proxy in front of a server that speaks one revision."""
-    behind = ["--url", f"{origin}/{upstream}/mcp"]
+    over, upstream = behind
+    server = ["--url", f"{origin}/{upstream}/mcp"]
     if over == "stdio":
-        behind = ["--", *STRANGE, "--only", upstream]
-    with proxy_over_http(folder, *behind) as running:
+        server = ["--", *STRANGE, "--only", upstream]
+    with proxy_over_http(folder, *server) as running:
         yield running.url
         assert "Traceback" not in running.logged()
 

@@ -21,7 +21,7 @@ from ..kit.words import (
     SAVINGS,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.only_on("sqlite", "postgresql")]
 
 DIRECTIVE = {"tool": HANDOFF, "arguments": {"reason": LOCKED_REASON}}
 
