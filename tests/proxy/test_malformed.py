@@ -12,6 +12,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import ElicitResult
 
+from banking_server.proxy import link
 from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 
 from ..kit.command import PATIENCE, environment
@@ -119,3 +120,30 @@ async def test_calls_that_wait_for_their_user_are_bounded_in_number(wrong: str) 
         async with Client(proxy(options), mode="auto", elicitation_callback=answer) as client:
             assert not (await client.call_tool("asks")).is_error
     assert refusals == ["1 calls wait for their user already. Answer one of them first."]
+
+
+@pytest.mark.parametrize(
+    ("revision", "tool", "says"),
+    [
+        (OLD, "asks for ever", "The server asked more than 3 times."),
+        (NEW, "asks nonsense", "The server's question is not a request."),
+        (NEW, "asks of the weather", "Method not found"),
+        (OLD, "asks nothing", None),
+    ],
+)
+async def test_questions_that_nobody_can_answer(
+    wrong: str, revision: str, tool: str, says: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "MAX_ROUNDS", 3)
+
+    async def answer(*_: Any) -> ElicitResult:
+        return ElicitResult(action="accept", content={})
+
+    options = ProxyOptions(server=Address(f"{wrong}/{NEW}"))
+    mode = "legacy" if revision == OLD else "auto"
+    with anyio.fail_after(PATIENCE):
+        async with Client(proxy(options), mode=mode, elicitation_callback=answer) as client:
+            if says is None:
+                assert not (await client.call_tool(tool)).is_error
+            else:
+                assert await refusal(client, tool) == says

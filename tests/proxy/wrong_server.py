@@ -27,6 +27,16 @@ MALFORMED: dict[str, JSON] = {
     "an error that is none": {"error": "It did not work."},
 }
 
+FORM = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
+QUESTION = {"sure": {"method": "elicitation/create", "params": FORM}}
+ASKS: dict[str, JSON] = {
+    "asks": QUESTION,
+    "asks for ever": QUESTION,
+    "asks nonsense": {"sure": 5},
+    "asks of the weather": {"sure": {"method": "weather/ask"}},
+    "asks nothing": {},
+}
+
 
 def said(text: str) -> JSON:
     return {"result": {"content": [{"type": "text", "text": text}]}}
@@ -63,12 +73,9 @@ def answer(message: JSON, revision: str) -> str:
         return json.dumps({**said(LARGE), **own, "x": 1})
     if kind == "not UTF-8":
         return json.dumps({**own, **said("Caf\udce9.")}, ensure_ascii=False)
-    if kind == "asks" and "inputResponses" not in message["params"]:
-        question = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
-        asked = {"sure": {"method": "elicitation/create", "params": question}}
-        return json.dumps(
-            {**own, "result": {"resultType": "input_required", "inputRequests": asked}}
-        )
+    if kind in ASKS and (kind == "asks for ever" or "requestState" not in message["params"]):
+        interim = {"resultType": "input_required", "requestState": "1", "inputRequests": ASKS[kind]}
+        return json.dumps({**own, "result": interim})
     result: JSON = {"resultType": kind} if kind.startswith("type") else {"resultType": "complete"}
     line = json.dumps({**own, "result": {**said("Good.")["result"], **result}})
     noise = ["Starting ...", "[]", '{"jsonrpc": "2.0", "id": true}', '{"method": 1}']
