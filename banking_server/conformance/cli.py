@@ -294,6 +294,7 @@ def first_scenario(
     timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for one reply.")] = 30.0,
 ) -> None:
     """Write a first scenario file for a server, from its list of tools. Calls none of them."""
+    from banking_server.conformance.report.keeping import Keeper
     from banking_server.conformance.report.redaction import Redaction
     from banking_server.conformance.server.draft import draft
     from banking_server.conformance.target.channel import TargetFailure
@@ -305,7 +306,7 @@ def first_scenario(
     try:
         text = draft(target)
     except TargetFailure as failure:
-        _fail(redaction.text(str(failure)), EXIT_CODES[Verdict.ERROR])
+        _fail(Keeper(redaction).text(str(failure), 600), EXIT_CODES[Verdict.ERROR])
     if output is None:
         typer.echo(text, nl=False)
     else:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from banking_server.conformance.client.evidence import ClientEnd
 from banking_server.conformance.report.redaction import (
     REDACTED,
     Redaction,
@@ -78,6 +79,12 @@ def test_a_line_that_a_program_printed_last(line: str) -> None:
     assert "hunter2" not in said
     assert REDACTED in said
     assert last_words("order=7: no such order") == "order=7: no such order"
+
+
+def test_a_last_line_is_whole_until_it_is_redacted() -> None:
+    said = "." * 290 + "hunter2-secret"
+    assert Redaction(["hunter2-secret"]).text(str(last_words(said))) == "." * 290 + REDACTED
+    assert len(str(ClientEnd(1, "", "x" * 5000))) < 400
 
 
 def test_a_command_line_without_its_secrets() -> None:

@@ -312,6 +312,7 @@ def test_a_search_in_a_text_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
         ('{"arguments": {"x": 1e-9999999999999999999}}', "which RFC 8785 writes as 0.0"),
         ('{"arguments": {"x": 0.1000000000000000055}}', "0.1000000000000000055"),
         ('{"arguments": {"x": NaN}}', "NaN"),
+        (f'{{"arguments": {{"x": {"1" * 41}}}}}', "the number of 41 characters, which"),
         ('{"arguments": {"x": "\\ud83d"}}', "a lone surrogate, U+D83D"),
         ('{"arguments": {"\\udc00": 1}}', "a lone surrogate, U+DC00"),
         ('{"arguments": {"x": "\\uffff"}}', "no character, U+FFFF"),

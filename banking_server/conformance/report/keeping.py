@@ -79,13 +79,13 @@ class Keeper:
     )
     """Messages by identity, each with what is kept of it: several checks show the same ones."""
 
-    def text(self, text: str) -> str:
-        """Return what is kept of a sentence."""
+    def text(self, text: str, length: int = TEXT) -> str:
+        """Return what is kept of a sentence: its first `length` characters, without secrets."""
         said = self.redaction.text(text[:READ])
         if len(text) > READ and len(said) < READ // 2:
             # Next to nothing but secrets; where it ends, a part of one may be left.
             said = REDACTED
-        return cut(said)
+        return cut(said, length)
 
     def keep(
         self, messages: Sequence[WireMessage], place: Place | None

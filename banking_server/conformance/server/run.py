@@ -27,6 +27,9 @@ from banking_server.conformance.server.scenario import ServerScenario
 from banking_server.conformance.target.channel import KEPT_BYTES, Room, Target, TargetFailure
 from banking_server.conformance.target.era import Era
 
+NOTE: Final = 600
+"""Characters of a note about what kept the suite from examining everything."""
+
 PASSIVE: Final = "passive"
 """Scenario name used when the user gave none: no tool is called."""
 
@@ -76,7 +79,7 @@ def run_server(
                 exercise.open()
                 exercise.play()
             except TargetFailure as stopped:
-                judging.failure = redaction.text(str(stopped))
+                judging.failure = keeper.text(str(stopped), NOTE)
         judging.finish()
         return judging
 
@@ -116,7 +119,8 @@ class _Judging:
         """Judge a piece of evidence, or note what is missing."""
         match observation:
             case Problem(sentence):
-                self._problems.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
+                note = self._judge.keeper.text(sentence, NOTE)
+                self._problems.append(f"{self._judge.scenario}, {self._judge.era}, {note}")
             case NotCompared():
                 # Told in the end: what other steps showed, or that none showed it, comes first.
                 self._not_compared.append(observation)

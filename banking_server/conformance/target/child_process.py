@@ -32,10 +32,10 @@ class CannotStart(Exception):
 def last_words(errors: str) -> str | None:
     """Return the last line of a program's standard error that says something, if one does.
 
-    What is called a secret in it is redacted.
+    What is called a secret in it is redacted. It is not cut, as other secrets may stand in it.
     """
     said = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
-    return shown_line(said[-1].strip(" |\t"))[:300] if said else None
+    return shown_line(said[-1].strip(" |\t")) if said else None
 
 
 class _Tail:

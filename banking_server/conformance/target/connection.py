@@ -295,7 +295,7 @@ class Connection:
 def _why(reply: Reply, fault: str) -> str:
     """Say in one clause why a reply cannot be used."""
     if reply.error is not None:
-        return f"error {reply.error.get('code')}: {str(reply.error.get('message'))[:200]}"
+        return f"error {reply.error.get('code')}: {reply.error.get('message')}"
     return f"the reply {fault}"
 
 

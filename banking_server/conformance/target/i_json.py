@@ -59,7 +59,7 @@ def _faults(value: Any) -> Iterator[str]:
             yield from _faults(item)
     elif isinstance(value, _Number):
         if not _is_kept(value):
-            shown = value if len(value) <= 40 else value[:40] + "…"
+            shown = value if len(value) <= 40 else f"of {len(value)} characters"
             yield f"the number {shown}, which RFC 8785 writes as {_as_double(value)}"
     elif isinstance(value, str):
         yield from _in_text(value)

@@ -28,6 +28,8 @@ QUEUED_LINES: Final = 1
 UNREAD_ANSWERS: Final = 1000
 """Messages that wait for the server to read them. One that asks and does not read ends the run."""
 
+NOISE_BYTES: Final = 500
+"""Bytes of such a line at most; of a longer one its length alone is kept."""
 NOISE: Final = 20
 """Lines that are not JSON objects and are kept to be shown."""
 
@@ -105,7 +107,9 @@ class Stdio:
             if received is None:
                 noise += 1
                 if noise <= NOISE:
-                    self._record.received({"notJson": line[:500].decode("utf-8", "replace")})
+                    # Not cut, as its end could be the beginning of a secret.
+                    said = line if len(line) <= NOISE_BYTES else f"{len(line)} bytes".encode()
+                    self._record.received({"notJson": said.decode("utf-8", "replace")})
                 continue
             body = received.body
             ends = "method" not in body and body.get("id") == message["id"]
