@@ -248,27 +248,12 @@ def test_an_intermediary_that_came_to_no_result_shows_nothing(how: str) -> None:
 # Secrets in what went wrong
 
 
-@pytest.mark.parametrize("before", [150, 190, 199, 285, 299, 590])
-def test_a_long_error_holds_no_beginning_of_a_secret(before: int, written: Any) -> None:
-    class Tells(SmallServer):
-        def run(self, name: str, arguments: Any, request: Any) -> Any:
-            if name == "place_order":
-                raise Refusal(-32000, "." * before + ' open "sesame" \\ now' + "." * 2000)
-            return super().run(name, arguments, request)
-
-    expected = written('{order: "7"}\n', '{order: "7"}\n    expect: {isError: true}\n')
-    run = examine_server(Tells, [Era.MODERN], [expected])
-    assert run.problems
-    for each in run.problems:
-        assert len(each) < 800
-    assert "open" not in str(run.problems + [each.seen for each in run.judgements])
-
-
-def test_nor_does_a_list_that_cannot_be_read(written: Any) -> None:
+def test_a_long_error_holds_no_beginning_of_a_secret() -> None:
     class Tells(SmallServer):
         def list_tools(self, request: Any) -> Any:
             raise Refusal(-32000, "." * 190 + 'open "sesame" \\ now' + "." * 2000)
 
     run = examine_server(Tells, [Era.MODERN])
     assert run.problems
+    assert all(len(each) < 800 for each in run.problems)
     assert "open" not in str(run.problems + [each.seen for each in run.judgements])
