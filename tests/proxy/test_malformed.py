@@ -1,5 +1,6 @@
 """What a server behind the proxy answers that cannot be passed on is one error at once."""
 
+import codecs
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.types import ElicitResult
 
+from banking_server.chaining.message_size import BOUNDED_LINES
 from banking_server.proxy import link
 from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 
@@ -147,3 +149,9 @@ async def test_questions_that_nobody_can_answer(
                 assert not (await client.call_tool(tool)).is_error
             else:
                 assert await refusal(client, tool) == says
+
+
+def test_no_other_encoding_is_ours() -> None:
+    assert codecs.lookup(BOUNDED_LINES).name == BOUNDED_LINES
+    with pytest.raises(LookupError):
+        codecs.lookup(f"{BOUNDED_LINES}_too")
