@@ -1,13 +1,17 @@
 """The load counts right answers, and no others."""
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import asdict
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from banking_server.benchmark import load
 from banking_server.benchmark.calls import Caller
 from banking_server.benchmark.load import BenchmarkFailed, Load, measure
 from banking_server.benchmark.rows import TO_AND_FRO
@@ -78,14 +82,61 @@ def test_a_wrong_answer_is_counted_as_one(
 
     with running(HTTPServer(("127.0.0.1", 0), Handler)) as origin:
         port = int(origin.rpartition(":")[2])
-        load = Load((port,), ((Caller(port).balance("acc_1"),),), seconds=60)
-        measured = measure(load)
+        measured = measure(Load((port,), ((Caller(port).balance("acc_1"),),), seconds=60))
     assert measured.labels["balance"].calls == 3
     assert measured.wrong == 1
     assert said in (measured.first_wrong or "")
 
 
+ANSWER = b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s"
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ([b"HTTP/1.1 200 OK\r\n", b"x: y\r\n\r\n"], "balance: an answer without Content-Length"),
+        ([ANSWER % (len(RIGHT), RIGHT) + b"HTTP"], "balance: more than was asked for"),
+        ([ANSWER % (2, b"{}")], "balance: 200 {}"),
+    ],
+)
+def test_what_is_no_answer_to_one_request_ends_the_connection(sent: list[bytes], said: str) -> None:
+    async def measured() -> dict[str, Any]:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"}}")
+            for part in sent:
+                writer.write(part)
+                await writer.drain()
+                await asyncio.sleep(0.01)
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            call = Caller(port).balance("acc_1")
+            return await load._run(asdict(Load((port,), ((call,), (call,)), seconds=60)))
+
+    found = asyncio.run(measured())
+    assert (found["wrong"], found["first_wrong"], found["labels"]) == (2, said, {})
+
+
+def test_an_answer_that_never_comes_is_a_wrong_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def measured() -> dict[str, Any]:
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(silent, "127.0.0.1", 0)
+        async with server:
+            port = server.sockets[0].getsockname()[1]
+            call = Caller(port).balance("acc_1")
+            return await load._run(asdict(Load((port,), ((call,),), seconds=0.01)))
+
+    monkeypatch.setattr(load, "PATIENCE", 0.02)
+    found = asyncio.run(measured())
+    assert (found["wrong"], found["first_wrong"]) == (1, "?: no answer after 0.03 seconds")
+
+
 def test_where_nobody_listens_there_is_nothing_to_measure() -> None:
-    load = Load((1,), ((Caller(1).balance("acc_1"),),), seconds=1)
     with pytest.raises(BenchmarkFailed, match="refused"):
-        measure(load)
+        measure(Load((1,), ((Caller(1).balance("acc_1"),),), seconds=1))

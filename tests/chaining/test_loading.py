@@ -1,13 +1,16 @@
 """What importing the package loads: nothing before it is used, and never the other half."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from banking_server import chaining
+from banking_server import agent, chaining
+from banking_server.chaining import needed_sdk
 
 SDK_FREE = ["directive", "provenance", "values", "content", "effort", "arguments"]
 CLIENT_HALF = ["caller", "catalog", "consent", "client"]
@@ -47,6 +50,31 @@ def test_names_of_the_sdk_free_part_load_no_sdk() -> None:
     names = ", ".join(name for name, home in chaining._MODULE_OF.items() if home in SDK_FREE)
     assert "read_directive" in names
     assert of_the_sdk(loaded_by(f"from {chaining.__name__} import {names}")) == set()
+
+
+def test_an_older_sdk_is_named_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking = ["mcp.server.extension"]
+
+    def missing(name: str) -> None:
+        raise ImportError("no such module", name=lacking[-1])
+
+    monkeypatch.delitem(vars(chaining), "ToolChaining", raising=False)
+    monkeypatch.setattr(importlib, "import_module", missing)
+    monkeypatch.setattr(needed_sdk, "version", lambda name: "1.26.0")
+    with pytest.raises(ImportError, match=r"^ToolChaining: this needs mcp 2.3, and mcp 1.26.0 is"):
+        _ = chaining.ToolChaining
+    monkeypatch.setattr(needed_sdk, "version", lambda name: "2.3.0")
+    for name in ("mcp.server.extension", "httpx2"):
+        lacking.append(name)
+        with pytest.raises(ImportError, match=r"^no such module$"):
+            _ = chaining.ToolChaining
+
+
+@pytest.mark.parametrize("package", [chaining, agent])
+def test_a_name_that_is_not_public_is_no_attribute(package: Any) -> None:
+    assert set(package.__all__) <= set(dir(package))
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = package.Nothing
 
 
 def test_the_client_half_loads_the_sdks_data_models_and_neither_of_its_halves() -> None:

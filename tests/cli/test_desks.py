@@ -123,6 +123,18 @@ def test_old_events_are_archived(cli: Cli, database: Path, tmp_path: Path) -> No
     assert "yesterday" in refused.err
 
 
+@pytest.mark.parametrize(
+    ("desk", "then"),
+    [("handoffs", ["claim", "x", "--agent", "A"]), ("approvals", ["grant", "x", "--manager", "M"])],
+)
+def test_the_database_may_stand_before_what_is_done_with_it(
+    cli: Cli, tmp_path: Path, desk: str, then: list[str]
+) -> None:
+    missing = str(tmp_path / "other.db")
+    for arguments in ([desk, "--database", missing], [desk, "--database", missing, *then]):
+        assert missing in one_line(cli(*arguments))
+
+
 def test_the_audit_trail_of_nobody(cli: Cli) -> None:
     assert "The bank has no customer 'CUST999'." in one_line(cli("audit", "--customer", "CUST999"))
 
