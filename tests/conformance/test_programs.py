@@ -1,5 +1,6 @@
 """A client that takes several runs in one process, whatever it does before, between and after."""
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,8 @@ from banking_server.conformance.client.programs import (
     SCENARIO,
     OneProcess,
 )
+from banking_server.conformance.jobs import in_order
+from banking_server.conformance.target.child_process import CannotStart, ChildProcess
 
 TOLD = {SCENARIO: "follow", PROTOCOL_VERSION: "2026-07-28", CONTEXT: "{}"}
 Start = Callable[[str], OneProcess]
@@ -117,3 +120,24 @@ def test_an_interruption_in_the_middle_of_a_run_stops_its_process(
     with pytest.raises(KeyboardInterrupt):
         made(client)
     assert worker.ended
+
+
+# Several at a time
+
+
+def test_what_one_run_raises_ends_the_programs_of_the_others() -> None:
+    begun = threading.Event()
+    ended: list[int | None] = []
+
+    def waits() -> None:
+        with ChildProcess(["sleep", "60"], interactive=False, environment={}) as process:
+            begun.set()
+            ended.append(process.wait(30))
+
+    def fails() -> None:
+        assert begun.wait(10)
+        raise CannotStart("no such program")
+
+    with pytest.raises(CannotStart):
+        list(in_order([fails, waits], 2))
+    assert ended == [-9]

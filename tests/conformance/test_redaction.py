@@ -1,5 +1,7 @@
 """What counts as a secret in reports, and what does not."""
 
+import json
+
 import pytest
 
 from banking_server.conformance.client.evidence import ClientEnd
@@ -79,6 +81,11 @@ def test_a_line_that_a_program_printed_last(line: str) -> None:
     assert "hunter2" not in said
     assert REDACTED in said
     assert last_words("order=7: no such order") == "order=7: no such order"
+
+
+def test_a_secret_of_several_lines() -> None:
+    secret = "one two\tthree\nfour"
+    assert Redaction([secret]).json([secret, json.dumps(secret)]) == [REDACTED, f'"{REDACTED}"']
 
 
 def test_a_last_line_is_whole_until_it_is_redacted() -> None:

@@ -135,11 +135,18 @@ class CannotBeCancelled(SmallClient):
         super().__init__(url, era, {k: v for k, v in context.items() if k != "cancelUrl"})
 
 
+class StopsThere(CannotBeCancelled):
+    """Makes no third call, whatever comes."""
+
+    limit = 2
+
+
+@pytest.mark.parametrize("kind", [CannotBeCancelled, StopsThere])
 def test_a_client_that_cannot_be_cancelled_is_not_failed_for_it(
-    monkeypatch: pytest.MonkeyPatch,
+    kind: type[SmallClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mock_server, "ASKING_SECONDS", 0.01)
-    found = examined(CannotBeCancelled, "waiting/cancelled")
+    found = examined(kind, "waiting/cancelled")
     for check in ("no-call-after-cancel", "reports-outcome"):
         assert judged(found, check)[0] == "SKIPPED"
 

@@ -257,3 +257,46 @@ def test_a_long_error_holds_no_beginning_of_a_secret() -> None:
     assert run.problems
     assert all(len(each) < 800 for each in run.problems)
     assert "open" not in str(run.problems + [each.seen for each in run.judgements])
+
+
+# What is not held against a server
+
+
+def test_a_tool_that_takes_any_argument_declares_none_by_name() -> None:
+    class Open(SmallServer):
+        tools = tuple(
+            {**each, "inputSchema": {**each["inputSchema"], "additionalProperties": True}}
+            for each in SmallServer.tools
+        )
+
+    run = examined(scenario_of(SmallServer), Open)
+    check = f"{PREFIX}arguments-declared"
+    seen = {
+        each.seen for each in run.judgements if each.check.id == check and "by name" in each.seen
+    }
+    assert {each.partition(" does ")[2] for each in seen} == {
+        "not declare its arguments by name alone"
+    }
+    assert statuses(run.judgements)[check] == "SKIPPED"
+
+
+def test_words_may_hold_what_only_looks_like_json() -> None:
+    class Curly(SmallServer):
+        def in_words(self, directive: Any) -> Any:
+            words = super().in_words(directive)
+            return {**words, "text": f"{{Note}} {words['text']}"}
+
+    judged = statuses(examined(scenario_of(SmallServer), Curly).judgements)
+    assert judged[f"{PREFIX}names-next-tool-in-text"] == "SUCCESS"
+
+
+def test_a_server_that_hangs_up_on_a_notification_is_named() -> None:
+    class HangsUp(SmallServer):
+        def handle(self, message: Any, capabilities: Any, ask: Any = None) -> Any:
+            if message.get("method") == "notifications/initialized":
+                raise ConnectionError("out of order")
+            return super().handle(message, capabilities, ask)
+
+    with contextlib.redirect_stderr(io.StringIO()):
+        run = examine_server(HangsUp, [Era.LEGACY])
+    assert "posting to http://127.0.0.1:" in (run.silence or "")
