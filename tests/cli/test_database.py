@@ -1,6 +1,8 @@
 """The database's own commands."""
 
+import io
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -85,6 +87,27 @@ def test_reset_needs_a_yes_and_starts_anew(cli: Cli, database: Path) -> None:
     assert "damaged" in one_line(cli("handoffs"))
     assert cli("database", "reset", "--yes").code == 0
     assert cli("handoffs").code == 0
+
+
+class Terminal(io.StringIO):
+    """Where somebody types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_whoever_is_at_a_terminal_is_asked(
+    cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_the_bank(database, wait_for_an_agent)
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    refused = cli("database", "reset")
+    assert (refused.code, refused.out.strip()) == (1, "")
+    assert f"{database}" in refused.err.replace("\n", "")
+    assert "open" in cli("handoffs").out
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+    assert cli("database", "reset").code == 0
+    assert cli("handoffs").out == "No customer is waiting for an agent.\n"
 
 
 def test_reset_spares_a_file_of_another_program(cli: Cli, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from banking_server import __version__
+from banking_server import cli as cli_package
 from banking_server.bank import handoffs
 from banking_server.bank.storage import Bank
 
@@ -85,6 +86,15 @@ def test_a_reader_that_goes_away_is_not_an_error(
     process.stdout.close()
     assert process.stderr.read() == b""
     process.wait()
+
+
+def test_a_fault_of_the_programs_own_is_not_dressed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(**_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(cli_package, "app", fails)
+    with pytest.raises(ZeroDivisionError):
+        cli_package.main()
 
 
 def test_as_a_module_and_with_an_encoding_that_lacks_characters(database: Path) -> None:
