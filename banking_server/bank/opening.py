@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ async def open_bank(
     *,
     rules: Rules,
     code_key: bytes,
+    other_code_keys: Sequence[bytes] = (),
     demo_data: Path,
     now: datetime,
     may_create: bool,
@@ -48,7 +50,7 @@ async def open_bank(
             store, is_new = await _open_database(location, may_create=may_create)
         else:
             store, is_new = await _open_file(location, may_create=may_create)
-        bank = Bank(store, rules=rules, code_key=code_key)
+        bank = Bank(store, rules=rules, code_key=code_key, other_code_keys=other_code_keys)
         if is_new:
             try:
                 await _fill(bank, demo_data, now)

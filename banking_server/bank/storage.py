@@ -5,7 +5,7 @@
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -116,10 +116,14 @@ class Store(Protocol):
 class Bank:
     """An open database with the rules that apply to it."""
 
-    def __init__(self, store: Store, *, rules: Rules, code_key: bytes) -> None:
+    def __init__(
+        self, store: Store, *, rules: Rules, code_key: bytes, other_code_keys: Sequence[bytes] = ()
+    ) -> None:
         self.rules = rules
         self.code_key = code_key
         """Secret from which confirmation codes are derived; the same in every process."""
+        self.code_keys = (code_key, *other_code_keys)
+        """Those whose codes are taken: more than this one while the secret is being changed."""
         self.store = store
         self._turns: WeakValueDictionary[str, Places] = WeakValueDictionary()
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from banking_server.cli.at_the_bank import at_the_bank
-from banking_server.cli.messages import unknown_customer
+from banking_server.cli.messages import CommandFailed, unknown_customer
 from banking_server.cli.options import DatabaseOption, settings_of
 
 
@@ -19,8 +19,8 @@ def token(
     url: Annotated[
         str | None,
         typer.Option(
-            help="The URL of the server it is for [BANKING_RESOURCE_URL]. Default: the one that "
-            "this installation serves on loopback, on any port."
+            help="The URL on loopback of the server it is for [BANKING_RESOURCE_URL]. Default: the "
+            "one that this installation serves, on any port."
         ),
     ] = None,
     database: DatabaseOption = None,
@@ -38,6 +38,11 @@ def token(
     if unknown:
         raise typer.BadParameter(f"--scope is {READ_SCOPE} or {TRANSFER_SCOPE}, not {unknown[0]!r}")
     settings = settings_of(ctx, resource_url=url, database=database)
+    if settings.issuer is not None:
+        raise CommandFailed(
+            f"This server takes the tokens of {settings.issuer} only, so ask there for one. "
+            "Without BANKING_ISSUER, it takes its own for a trial on loopback."
+        )
     if customer not in at_the_bank(settings, list_customers):
         raise unknown_customer(customer)
     minted = Tokens.of(settings, load_keys(settings)).mint(

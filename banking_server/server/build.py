@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
 from mcp.server import CacheHint, MCPServer
@@ -42,6 +42,9 @@ from banking_server.tools import (
     add_resources,
     serving_resource,
 )
+
+if TYPE_CHECKING:
+    from banking_server.server.issuer import IssuedTokens
 
 logger = logging.getLogger(__name__)
 
@@ -100,6 +103,7 @@ async def open_bank(
         settings.database,
         rules=settings.rules(),
         code_key=secrets.token_bytes(32) if keys is None else keys.confirmation_codes,
+        other_code_keys=() if keys is None else [other.confirmation_codes for other in keys.others],
         demo_data=demo_data(),
         now=now,
         may_create=may_create,
@@ -149,7 +153,8 @@ def build_server(
     keys = load_keys(settings)
     running = Running() if running is None else running
     over_http = customer is None
-    tokens = Tokens.of(settings, keys)
+    issued = _issued(settings) if over_http else None
+    tokens = issued or Tokens.of(settings, keys)
     model = _model(to_its_owner=not over_http)
 
     @asynccontextmanager
@@ -170,6 +175,8 @@ def build_server(
                 background.start_soon(_end_when_lost, bank)
                 if over_http:
                     background.start_soon(_settle_for_ever, bank, clock)
+                if issued is not None:
+                    background.start_soon(issued.keys.keep_fresh)
                 with running.with_app(app, background):
                     yield app
                 background.cancel_scope.cancel()
@@ -185,9 +192,11 @@ def build_server(
         lifespan=lifespan,
         middleware=[serving_resource, CallsOfSession()],
         token_verifier=CustomerTokens(tokens, running.is_customer) if over_http else None,
-        auth=_auth(settings, tokens) if over_http else None,
+        auth=_auth(settings) if over_http else None,
         # All processes share the key: the answer may reach another process than the one that asked.
-        request_state_security=RequestStateSecurity(keys=[keys.request_state]),
+        request_state_security=RequestStateSecurity(
+            keys=[keys.request_state, *(other.request_state for other in keys.others)]
+        ),
         # A client that follows a chain looks the next tool up, and need not ask for the list again.
         cache_hints={"tools/list": CacheHint(ttl_ms=TOOLS_FRESH_MS, scope="private")},
     )
@@ -213,14 +222,24 @@ def _model(*, to_its_owner: bool) -> Callable[[], AbstractAsyncContextManager[In
     return lambda: answering(chosen, to_its_owner=to_its_owner)
 
 
-def _auth(settings: Settings, tokens: Tokens) -> AuthSettings:
-    # From texts, as pydantic would add a slash to the issuer, which has to be the tokens' own.
+def _issued(settings: Settings) -> "IssuedTokens | None":
+    """Return the tokens of the issuer whose tokens alone are taken, if there is one."""
+    if settings.issuer is None or settings.jwks_url is None:
+        return None
+
+    from banking_server.server.issuer import IssuedTokens, PublishedKeys  # Nobody else needs it.
+
+    keys = PublishedKeys(settings.jwks_url)
+    return IssuedTokens(settings.issuer, settings.resource, settings.customer_claim, keys)
+
+
+def _auth(settings: Settings) -> AuthSettings:
+    # What is said of tokens, and of the resource, is ours (`bearer.py`); each is for the resource.
     return AuthSettings.model_validate(
         {
-            "issuer_url": tokens.issuer,
-            "resource_server_url": settings.resource,
+            "issuer_url": settings.issuer or settings.resource,
+            "resource_server_url": None,
             "required_scopes": [READ_SCOPE],
-            "validate_token_resource": True,
         }
     )
 

@@ -12,6 +12,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
+from banking_server.server.bearer import OneGoodToken, metadata_route
 from banking_server.server.build import build_server, configure_logging, utc_now
 from banking_server.server.health import Health
 from banking_server.server.pace import RequestPace
@@ -48,8 +49,10 @@ def http_app(
         max_request_body_size=MAX_REQUEST_BYTES,
         transport_security=names,
     )
-    add_behind_authentication(app, Middleware(RequestPace, running=running))
+    app.router.routes.append(metadata_route(settings))
     metadata_url = resource_metadata_url(settings.resource)
+    add_behind_authentication(app, Middleware(OneGoodToken, metadata_url=metadata_url))
+    add_behind_authentication(app, Middleware(RequestPace, running=running))
     add_behind_authentication(
         app, Middleware(ToolScopes, running=running, metadata_url=metadata_url)
     )

@@ -4,12 +4,13 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from mcp.types import INTERNAL_ERROR
+from mcp.types import INTERNAL_ERROR, INVALID_REQUEST
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from banking_server.bank.storage import BankBusy
-from banking_server.server.tokens import CustomersUnknown
+from banking_server.server.tokens import CustomersUnknown, KeysUnavailable
+from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE
 from banking_server.tools.results import BUSY, incident_words, log_incident
 
 RETRY_SECONDS: Final = 1
@@ -31,6 +32,20 @@ def reply(
     return JSONResponse(body, status_code=status, headers=headers)
 
 
+def challenge(
+    status: int, request_id: RequestId, metadata_url: str, words: str, error: str | None = None
+) -> Response:
+    """Return the refusal of a request for its token, which says where to get a better one.
+
+    `error` is the code of RFC 6750; whoever sent no token is told none. `metadata_url` is where
+    the resource describes itself (RFC 9728).
+    """
+    said = "" if error is None else f'error="{error}", error_description="{words}", '
+    where = f'scope="{READ_SCOPE} {TRANSFER_SCOPE}", resource_metadata="{metadata_url}"'
+    headers = {"WWW-Authenticate": f"Bearer {said}{where}"}
+    return reply(status, request_id, INVALID_REQUEST, words, headers)
+
+
 def too_fast(seconds: float, words: str) -> Response:
     """Return the response to a call that came `seconds` too early."""
     return reply(429, None, INTERNAL_ERROR, words, {"Retry-After": str(math.ceil(seconds))})
@@ -45,7 +60,7 @@ def failed(called: str, failure: Exception, request_id: RequestId = None) -> Res
 
 
 class UncheckedTokens:
-    """Answers a request whose token could not be checked, since the bank could not be asked.
+    """Answers a request whose token could not be checked: the bank, or the issuer, is not there.
 
     ASGI middleware, in front of the one that reads the token.
     """
@@ -57,8 +72,12 @@ class UncheckedTokens:
         """Serve one ASGI connection."""
         try:
             await self._app(scope, receive, send)
+        # Nothing has been sent: the token is checked before anything else.
+        except KeysUnavailable as unavailable:
+            words = "Access tokens cannot be checked at the moment. Please try again later."
+            retry = {"Retry-After": str(math.ceil(unavailable.retry_seconds))}
+            await reply(503, None, INTERNAL_ERROR, words, retry)(scope, receive, send)
         except CustomersUnknown as unknown:
-            # Nothing has been sent: the token is checked before anything else.
             cause = unknown.__cause__
             failure = cause if isinstance(cause, Exception) else unknown
             await failed("the check of a token", failure)(scope, receive, send)

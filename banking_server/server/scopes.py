@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp.server.auth.middleware.auth_context import get_access_token
-from mcp.types import INVALID_REQUEST, PARSE_ERROR
+from mcp.types import PARSE_ERROR
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from banking_server.server.replies import RequestId, failed, reply
+from banking_server.server.replies import RequestId, challenge, failed, reply
 from banking_server.server.running import Running
 from banking_server.server.sdk import with_body
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
@@ -35,8 +35,8 @@ class ToolScopes:
     """Refuses with 403 a `tools/call` whose tool needs a scope that the token lacks (RFC 6750).
 
     The refused call leaves an audit event, `scope_missing`. ASGI middleware, behind the one that
-    reads the token. Requests without a good token pass, and the route refuses them. Paths other
-    than `/mcp` pass too.
+    reads the token. So is whatever else is asked with a token that is not good for reading. Paths
+    other than `/mcp` pass.
     """
 
     def __init__(self, app: ASGIApp, running: Running, metadata_url: str) -> None:
@@ -50,11 +50,13 @@ class ToolScopes:
         token = get_access_token()
         if scope["type"] != "http" or scope["path"] != PATH or token is None:
             await self._app(scope, receive, send)
-        elif scope["method"] != "POST" or (
-            READ_SCOPE in token.scopes and TRANSFER_SCOPE in token.scopes
+        elif READ_SCOPE in token.scopes and (
+            scope["method"] != "POST" or TRANSFER_SCOPE in token.scopes
         ):
             # Good for every tool, so that it does not matter here what the request asks for.
             await self._app(scope, receive, send)
+        elif scope["method"] != "POST":
+            await self._refusal(READ_SCOPE, None)(scope, receive, send)
         else:
             await self._checked(scope, receive, send)
 
@@ -66,20 +68,18 @@ class ToolScopes:
             refusal = reply(400, None, PARSE_ERROR, "The request body is not JSON")
             await refusal(scope, receive, send)
             return
-        call = _call_in(message)
-        refused = None if call is None else await self._refused(call)
-        if refused is not None:
-            await refused(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
-
-    async def _refused(self, call: _ToolCall) -> Response | None:
-        """Audit a call that lacks a scope.
-
-        Return the response, or None if the call is allowed or the route refuses it.
-        """
         token = get_access_token()
         granted = token.scopes if token is not None else []
+        call = _call_in(message)
+        refused: Response | None = None
+        if call is not None:
+            refused = await self._refused(call, granted)
+        elif READ_SCOPE not in granted:
+            refused = self._refusal(READ_SCOPE, None)
+        await (refused or self._app)(scope, receive, send)
+
+    async def _refused(self, call: _ToolCall, granted: list[str]) -> Response | None:
+        """Audit a call that lacks a scope, and return the response; None if it lacks none."""
         known = required_scope(call.tool)
         needed = known or READ_SCOPE
         if needed in granted and READ_SCOPE in granted:
@@ -89,16 +89,13 @@ class ToolScopes:
             await record_scope_missing(self._running.app, tool, call.meta)
         except Exception as failure:
             return failed(tool, failure, call.request_id)
-        # Every request needs the scope for reading, and the route refuses the one without it.
-        return None if needed in granted else self._refusal(needed, call.request_id)
+        # Every request needs the scope for reading.
+        missing = READ_SCOPE if needed in granted else needed
+        return self._refusal(missing, call.request_id)
 
     def _refusal(self, needed: str, request_id: RequestId) -> Response:
         words = f"Required scope: {needed}"
-        challenge = (
-            f'Bearer error="insufficient_scope", error_description="{words}", '
-            f'scope="{READ_SCOPE} {TRANSFER_SCOPE}", resource_metadata="{self._metadata_url}"'
-        )
-        return reply(403, request_id, INVALID_REQUEST, words, {"WWW-Authenticate": challenge})
+        return challenge(403, request_id, self._metadata_url, words, "insufficient_scope")
 
 
 def _call_in(message: Any) -> _ToolCall | None:

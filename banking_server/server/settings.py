@@ -36,6 +36,21 @@ _Names = Annotated[tuple[str, ...], NoDecode]
 """Names separated by commas."""
 
 
+def secrets_in(lines: bytes) -> list[bytes]:
+    """Return the secrets of the lines, the one to use first; none if one of them is too short."""
+    found = list(dict.fromkeys(line.strip() for line in lines.strip().split(b"\n")))
+    return found if all(len(secret) >= MIN_SECRET_LENGTH for secret in found) else []
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 class SettingsError(Exception):
     """A setting has a value that cannot be used; the message is one line and names it."""
 
@@ -66,14 +81,15 @@ class Settings(BaseSettings):
         default=None,
         description="The secret behind tokens, confirmation codes and request state; at least 32 "
         "characters; tell it to nobody. By default the one in the secret file. All servers that "
-        "share a database share the secret.",
+        "share a database share the secret. More than one, a line each, while it is being changed: "
+        "the first one is used, and what was made with another is taken too.",
     )
     secret_file: Path | None = Field(
         default=None,
         description="The file that holds the secret, made on first use and readable by its owner "
         "only. By default beside the database file, with `.secret` added to its name. With "
         "PostgreSQL there is no default, and the file is never made: it has to be the one of all "
-        "servers.",
+        "servers. It may have several lines, as `BANKING_SECRET` may.",
     )
     host: str = Field(default="127.0.0.1", description="The address that the HTTP server binds.")
     port: int = Field(default=8000, ge=1, le=65535, description="TCP port of the HTTP server.")
@@ -97,8 +113,25 @@ class Settings(BaseSettings):
     resource_url: str | None = Field(
         default=None,
         description="The URL under which clients reach the HTTP server, and the audience of its "
-        "tokens. By default `http://HOST:PORT/mcp`; required if the host is not a loopback "
-        "address.",
+        "tokens; https, unless it is on loopback. By default `http://HOST:PORT/mcp`; required if "
+        "the host is not a loopback address.",
+    )
+    issuer: str | None = Field(
+        default=None,
+        description="The authorization server whose access tokens are taken, and no others: JWTs "
+        "with this `iss`, the resource URL as `aud`, and `bank:read` and `bank:transfer` in "
+        "`scope` or `scp`. Required unless host and resource URL are both on loopback: tokens of "
+        "`banking-server token` are for a trial there.",
+    )
+    jwks_url: str | None = Field(
+        default=None,
+        description="Where the issuer publishes its keys, a JWK Set. Required with an issuer.",
+    )
+    customer_claim: str = Field(
+        default="sub",
+        min_length=1,
+        description="The claim of the issuer's tokens that holds the customer's id at this bank; "
+        "it must be one that nobody can set for themselves.",
     )
     allowed_hosts: _Names = Field(
         default=(),
@@ -189,8 +222,8 @@ class Settings(BaseSettings):
     @field_validator("secret")
     @classmethod
     def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
-        if value is not None and len(value) < MIN_SECRET_LENGTH:
-            raise ValueError(f"must have at least {MIN_SECRET_LENGTH} characters")
+        if value is not None and not secrets_in(value.get_secret_value().encode()):
+            raise ValueError(f"must have at least {MIN_SECRET_LENGTH} characters in each line")
         return value
 
     @field_validator("approval_threshold", "compliance_threshold")
@@ -199,7 +232,7 @@ class Settings(BaseSettings):
         to_minor(value)
         return value
 
-    @field_validator("resource_url")
+    @field_validator("resource_url", "issuer", "jwks_url")
     @classmethod
     def _http_url(cls, value: str | None) -> str | None:
         if value is None:
@@ -207,6 +240,11 @@ class Settings(BaseSettings):
         parts = urlsplit(value)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment:
             raise ValueError("must be an http or https URL without a fragment")
+        if "@" in parts.netloc:
+            raise ValueError("must be a URL without a user or password")
+        # Tokens, and the keys that they are checked with, cross no network in clear.
+        if parts.scheme == "http" and not _is_loopback(parts.hostname):
+            raise ValueError("must be an https URL, as it is not on loopback")
         return value
 
     @model_validator(mode="after")
@@ -218,17 +256,24 @@ class Settings(BaseSettings):
                 f"RESOURCE_URL: must say how clients reach this server, as {self.host!r} is not "
                 "a loopback address"
             )
+        if self.issuer is None and self.jwks_url is not None:
+            raise ValueError("ISSUER: must name the issuer whose keys are at BANKING_JWKS_URL")
+        if self.issuer is not None and self.jwks_url is None:
+            raise ValueError("JWKS_URL: must say where BANKING_ISSUER publishes its keys")
+        if self.issuer is None and not (
+            self.on_loopback and _is_loopback(urlsplit(self.resource).hostname or "")
+        ):
+            raise ValueError(
+                "ISSUER: must name the authorization server whose tokens this server takes, with "
+                f"BANKING_JWKS_URL for its keys, as {self.resource!r} at {self.host!r} is not on "
+                "loopback; tokens of `banking-server token` are for a trial there"
+            )
         return self
 
     @property
     def on_loopback(self) -> bool:
         """Whether the HTTP server can be reached from this computer only."""
-        if self.host == "localhost":
-            return True
-        try:
-            return ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return _is_loopback(self.host)
 
     @property
     def resource(self) -> str:

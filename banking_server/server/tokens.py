@@ -1,4 +1,4 @@
-"""The server's secret, the keys made of it, and the bearer tokens signed with one of them."""
+"""The server's secret, the keys made of it, and bearer tokens: its own, for a trial, and any."""
 
 import hashlib
 import hmac
@@ -6,21 +6,21 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
 from banking_server.bank.new_file import draft_of, publish
-from banking_server.server.settings import MIN_SECRET_LENGTH, Settings
+from banking_server.server.settings import MIN_SECRET_LENGTH, Settings, secrets_in
 
 ALGORITHM: Final = "HS256"
-"""The only signature that is accepted; what a token says about its own is not asked."""
+"""The signature of the server's own tokens; what a token says about its own is not asked."""
 
 LOCAL: Final = "urn:banking-server:local"
 """Issuer and audience of a token for a local trial: this installation's server, on any port.
@@ -31,6 +31,9 @@ REMEMBERED_SECONDS: Final = 5
 """How long a token, and its subject, are not checked again; a customer who left is one so long."""
 
 _MOST_REMEMBERED: Final = 1024
+
+MOST_CHARACTERS: Final = 16_384
+"""The longest token that is looked at."""
 
 CLIENT_ID: Final = "banking-server"
 """The client that a token minted here was issued to."""
@@ -47,15 +50,22 @@ class Keys:
     tokens: bytes
     confirmation_codes: bytes
     request_state: bytes
+    others: tuple[Self, ...] = ()
+    """The keys of other secrets, while the secret is being changed: what they made is taken."""
 
     @classmethod
-    def derive(cls, secret: bytes) -> Self:
+    def derive(cls, secret: bytes, *others: bytes) -> Self:
         """Return the keys of a secret; the same secret always gives the same."""
 
         def key(purpose: str) -> bytes:
             return hmac.digest(secret, f"banking-server/1/{purpose}".encode(), hashlib.sha256)
 
-        return cls(key("tokens"), key("confirmation codes"), key("request state"))
+        return cls(
+            key("tokens"),
+            key("confirmation codes"),
+            key("request state"),
+            tuple(cls.derive(other) for other in others),
+        )
 
 
 def load_keys(settings: Settings, *, may_make: bool = True) -> Keys:
@@ -64,7 +74,7 @@ def load_keys(settings: Settings, *, may_make: bool = True) -> Keys:
     Unless `may_make`, the file has to be there. Raises `SecretUnavailable`.
     """
     if settings.secret is not None:
-        return Keys.derive(settings.secret.get_secret_value().encode())
+        return Keys.derive(*secrets_in(settings.secret.get_secret_value().encode()))
     path = settings.secret_path
     if path is None:
         raise SecretUnavailable(
@@ -75,7 +85,7 @@ def load_keys(settings: Settings, *, may_make: bool = True) -> Keys:
         # A new one for a database that others serve would make its tokens and codes worthless.
         if may_make and isinstance(settings.database, Path) and not path.exists():
             _make_secret_file(path)
-        return Keys.derive(_read_secret_file(path))
+        return Keys.derive(*_read_secret_file(path))
     except OSError as error:
         problem = error.strerror or "the path is not usable"
         raise SecretUnavailable(f"The secret file {path} cannot be used: {problem}.") from error
@@ -92,7 +102,7 @@ def _make_secret_file(path: Path) -> None:
         publish(draft, path)
 
 
-def _read_secret_file(path: Path) -> bytes:
+def _read_secret_file(path: Path) -> list[bytes]:
     with path.open("rb") as file:
         mode = os.fstat(file.fileno()).st_mode
         if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
@@ -100,29 +110,111 @@ def _read_secret_file(path: Path) -> bytes:
                 f"The secret file {path} can be read by others; chmod 600 it, or delete it for a "
                 "new one if they may have."
             )
-        secret = file.read(4096).strip()
-    if len(secret) < MIN_SECRET_LENGTH:
+        found = secrets_in(file.read(4096))
+    if not found:
         raise SecretUnavailable(
-            f"The secret file {path} holds no secret of at least {MIN_SECRET_LENGTH} characters; "
-            "delete it for a new one."
+            f"The secret file {path} holds no secret of at least {MIN_SECRET_LENGTH} characters in "
+            "each line; delete it for a new one."
         )
-    return secret
+    return found
 
 
 @dataclass(frozen=True, repr=False)
-class Tokens:
-    """Mints and reads the bearer tokens of one HTTP server: signed JWTs (RFC 7519)."""
+class VerificationKey:
+    """A key that tokens are checked with, and the only signatures that it is good for."""
+
+    key_id: str | None
+    """What the header of its tokens calls it, `kid`; None if it has no name."""
+    key: Any
+    algorithms: tuple[str, ...]
+
+
+def fitting(keys: Iterable[VerificationKey], key_id: str | None) -> list[VerificationKey]:
+    """Return the keys that a token may be signed with: those it names, or all if it names none."""
+    return [key for key in keys if key_id is None or key.key_id == key_id]
+
+
+def header_of(token: str) -> dict[str, Any] | None:
+    """Return what a token says before its signature is checked; None if it is no token at all."""
+    import jwt
+
+    try:
+        return jwt.get_unverified_header(token)
+    except (jwt.PyJWTError, ValueError, RecursionError):
+        # The latter two for texts that are not a JWT in ways that PyJWT did not think of.
+        return None
+
+
+def claims_in(
+    token: str,
+    keys: Iterable[VerificationKey],
+    *,
+    issuers: Sequence[str],
+    audiences: Sequence[str],
+    clock_skew: float = 0,
+) -> dict[str, Any] | None:
+    """Return the claims of a token that one of the keys signed, and that is good now; else None.
+
+    `clock_skew` is by how many seconds the issuer's clock may differ.
+    """
+    import jwt
+
+    for key in keys:
+        try:
+            return jwt.decode(
+                token,
+                key.key,
+                algorithms=key.algorithms,
+                audience=audiences,
+                issuer=issuers,
+                leeway=clock_skew,
+                options={
+                    "require": ["iss", "sub", "aud", "exp"],
+                    "enforce_minimum_key_length": True,
+                },
+            )
+        except (jwt.PyJWTError, ValueError, RecursionError):
+            continue
+    return None
+
+
+def access_of(
+    token: str, claims: dict[str, Any], *, customer: str, scopes: object, resource: str
+) -> AccessToken:
+    """Return what the claims let the bearer of the token do, as `customer` at `resource`.
+
+    `scopes` are separated by blanks, or a list; anything else is none.
+    """
+    listed = scopes.split() if isinstance(scopes, str) else scopes
+    client_id = claims.get("client_id")
+    return AccessToken(
+        token=token,
+        client_id=client_id if isinstance(client_id, str) else claims["sub"],
+        scopes=[one for one in listed if isinstance(one, str)] if isinstance(listed, list) else [],
+        expires_at=int(claims["exp"]),
+        resource=resource,
+        subject=customer,
+        claims={"iss": claims["iss"]},
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Tokens(TokenVerifier):
+    """Mints and verifies the tokens for a trial of one HTTP server: signed JWTs (RFC 7519)."""
 
     key: bytes
     resource: str
     """The server's URL: the tokens' audience."""
     local: bool = False
-    """No URL is configured, so that tokens are minted for `LOCAL`, and read as well."""
+    """No URL is configured, so that tokens are minted for `LOCAL`, and taken as well."""
+    other_keys: tuple[bytes, ...] = ()
+    """What else a token may be signed with."""
 
     @classmethod
     def of(cls, settings: Settings, keys: Keys) -> Self:
         """Return the tokens of the server with these settings."""
-        return cls(keys.tokens, settings.resource, local=settings.resource_url is None)
+        others = tuple(other.tokens for other in keys.others)
+        return cls(keys.tokens, settings.resource, settings.resource_url is None, others)
 
     @property
     def issuer(self) -> str:
@@ -145,35 +237,47 @@ class Tokens:
         }
         import jwt  # Over stdio there are no tokens, and nobody waits for this.
 
-        return jwt.encode(claims, self.key, algorithm=ALGORITHM)
+        return jwt.encode(claims, self.key, algorithm=ALGORITHM, headers={"kid": _id_of(self.key)})
 
-    def read(self, token: str) -> AccessToken | None:
+    async def verify_token(self, token: str) -> AccessToken | None:
         """Return what a good token says, or None for any other, without saying why."""
-        import jwt
-
-        local = [LOCAL] if self.local else []
-        try:
-            claims = jwt.decode(
-                token,
-                self.key,
-                algorithms=[ALGORITHM],
-                audience=[self.resource, *local],
-                issuer=[self.issuer, *local],
-                options={"require": ["iss", "sub", "aud", "exp"]},
-            )
-        except (jwt.InvalidTokenError, ValueError, RecursionError):
-            # The latter two for texts that are not a JWT in ways that PyJWT did not think of.
+        header = header_of(token)
+        if header is None:
             return None
-        scope, client_id = claims.get("scope"), claims.get("client_id")
-        return AccessToken(
-            token=token,
-            client_id=client_id if isinstance(client_id, str) else claims["sub"],
-            scopes=scope.split() if isinstance(scope, str) else [],
-            expires_at=int(claims["exp"]),
-            resource=self.resource,
-            subject=claims["sub"],
-            claims={"iss": claims["iss"]},
+        local = [LOCAL] if self.local else []
+        claims = claims_in(
+            token,
+            fitting(self._keys(), header.get("kid")),
+            issuers=[self.issuer, *local],
+            audiences=[self.resource, *local],
         )
+        if claims is None:
+            return None
+        return access_of(
+            token,
+            claims,
+            customer=claims["sub"],
+            scopes=claims.get("scope"),
+            resource=self.resource,
+        )
+
+    def _keys(self) -> list[VerificationKey]:
+        return [
+            VerificationKey(_id_of(key), key, (ALGORITHM,)) for key in (self.key, *self.other_keys)
+        ]
+
+
+def _id_of(key: bytes) -> str:
+    """Return a name for a key, which gives nothing of it away."""
+    return hmac.digest(key, b"banking-server/1/key id", hashlib.sha256)[:8].hex()
+
+
+class KeysUnavailable(Exception):
+    """The issuer's keys could not be fetched yet, so that no token can be checked."""
+
+    def __init__(self, retry_seconds: float) -> None:
+        super().__init__("The issuer's keys could not be fetched yet.")
+        self.retry_seconds = retry_seconds
 
 
 class CustomersUnknown(Exception):
@@ -188,7 +292,7 @@ class CustomerTokens(TokenVerifier):
 
     def __init__(
         self,
-        tokens: Tokens,
+        tokens: TokenVerifier,
         is_customer: Callable[[str], Awaitable[bool]],
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -199,7 +303,12 @@ class CustomerTokens(TokenVerifier):
         self._accepted: dict[str, tuple[float, AccessToken]] = {}
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what the token says; None if it is refused. Raises `CustomersUnknown`."""
+        """Return what the token says; None if it is refused.
+
+        Raises `CustomersUnknown` or `KeysUnavailable`.
+        """
+        if len(token) > MOST_CHARACTERS:
+            return None
         now = self._now()
         since, access = self._accepted.get(token, (now, None))
         if access is None or not since <= now < since + REMEMBERED_SECONDS:
@@ -213,7 +322,7 @@ class CustomerTokens(TokenVerifier):
         return None if expired else access
 
     async def _checked(self, token: str) -> AccessToken | None:
-        access = self._tokens.read(token)
+        access = await self._tokens.verify_token(token)
         if access is None or access.subject is None:
             return None
         try:

@@ -64,6 +64,8 @@ def test_a_busy_port(cli: Cli, workers: str) -> None:
 @pytest.mark.parametrize("host", ["192.0.2.1", "no such host"])
 def test_a_host_that_is_not_here(cli: Cli, monkeypatch: pytest.MonkeyPatch, host: str) -> None:
     monkeypatch.setenv("BANKING_RESOURCE_URL", "https://bank.example/mcp")
+    monkeypatch.setenv("BANKING_ISSUER", "https://login.example")
+    monkeypatch.setenv("BANKING_JWKS_URL", "https://login.example/jwks")
     assert host in one_line(cli("serve", "--http", "--host", host))
 
 

@@ -22,11 +22,11 @@ from banking_server.bank.transfers import (
     prepare_transfer,
 )
 from banking_server.chaining import call_tool_with_chaining
-from banking_server.server.build import open_bank, utc_now
+from banking_server.server.build import open_bank
 from banking_server.server.http import http_app
 from banking_server.server.scopes import MAX_REQUEST_BYTES
 from banking_server.server.settings import load_settings
-from banking_server.server.tokens import Tokens, load_keys
+from banking_server.server.tokens import load_keys
 
 from ..bank.records import find_transfer
 from ..kit.bank import Customer, code_of, structured
@@ -35,6 +35,8 @@ from ..kit.servers import (
     Alternating,
     Chooser,
     HttpServer,
+    free_port,
+    headers_of,
     http_client,
     http_server,
     post,
@@ -189,11 +191,13 @@ def test_without_a_good_token_nobody_is_let_in(bank: HttpServer, kind: str) -> N
     assert post(bank, signed(bank), LIST_TOOLS).status_code == 200
     refused = post(bank, BAD_TOKENS[kind](bank), tool_call("list_accounts"))
     assert refused.status_code == 401
-    assert refused.json()["error"] == "invalid_token"
-    challenge = refused.headers["WWW-Authenticate"]
     metadata = f"http://127.0.0.1:{bank.port}/.well-known/oauth-protected-resource/mcp"
-    assert challenge.startswith("Bearer ")
-    assert f'resource_metadata="{metadata}"' in challenge
+    error = 'error="invalid_token", error_description="Authentication required", '
+    assert refused.headers["WWW-Authenticate"] == (
+        # Whoever sent no token made no error (RFC 6750, 3.1).
+        f"Bearer {'' if kind == 'none' else error}"
+        f'scope="bank:read bank:transfer", resource_metadata="{metadata}"'
+    )
     # Not a word about what is wrong with it, or about who the customers are.
     assert refused.content == post(bank, "garbage", LIST_TOOLS).content
 
@@ -207,12 +211,41 @@ def test_the_token_command_lets_one_in_on_whatever_port(bank: HttpServer) -> Non
     assert "acc_checking_001" in answer.text
 
 
-def test_the_metadata_names_this_resource_and_the_tokens_issuer(bank: HttpServer) -> None:
+def test_the_metadata_names_no_authorization_server_as_there_is_none(bank: HttpServer) -> None:
     url = f"http://127.0.0.1:{bank.port}/.well-known/oauth-protected-resource/mcp"
-    metadata = httpx2.get(url).json()
-    assert metadata["resource"] == bank.settings.resource
-    assert metadata["authorization_servers"] == [bank.tokens.issuer]
-    assert metadata["scopes_supported"] == ["bank:read"]
+    assert httpx2.get(url).json() == {
+        "resource": bank.settings.resource,
+        "scopes_supported": ["bank:read", "bank:transfer"],
+        "bearer_methods_supported": ["header"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("headers", "query", "status", "error"),
+    [
+        ([], "", 401, None),
+        ([("Authorization", "Basic Y3VzdG9tZXI6cGFzc3dvcmQ=")], "", 401, None),
+        ([("Authorization", "Bearer")], "", 401, "invalid_token"),
+        # Only in the query, where it is not looked for.
+        ([], "?access_token={token}", 401, None),
+        ([("Authorization", "Bearer {token}")], "?access_token={token}", 400, "invalid_request"),
+        ([("Authorization", "Bearer {token}")] * 2, "", 400, "invalid_request"),
+        ([("authorization", "bearer {token}")], "?q=access_token", 200, None),
+    ],
+)
+def test_a_token_is_sent_once_and_in_the_header(
+    bank: HttpServer, headers: list[tuple[str, str]], query: str, status: int, error: str | None
+) -> None:
+    token = bank.token()
+    sent = [(name, value.format(token=token)) for name, value in headers]
+    sent += [(name, value) for name, value in headers_of(None).items()]
+    answer = httpx2.post(bank.url + query.format(token=token), headers=sent, json=LIST_TOOLS)
+    assert answer.status_code == status
+    if status != 200:
+        challenge = answer.headers["WWW-Authenticate"]
+        assert ("error=" in challenge) == (error is not None)
+        assert f'error="{error}"' in challenge or error is None
+    assert token not in answer.text + str(answer.headers)
 
 
 def test_a_customer_sees_nothing_of_another(bank: HttpServer) -> None:
@@ -248,12 +281,12 @@ def test_names_of_elsewhere_are_refused(
 @pytest.mark.parametrize(
     ("header", "value", "status"),
     [
-        ("Host", "bank.example", 200),
-        ("Host", "bank.inside:8000", 200),
+        ("Host", "bank.example", 401),
+        ("Host", "bank.inside:8000", 401),
         ("Host", "127.0.0.1:8000", 421),
         ("Host", "localhost", 421),
-        ("Origin", "https://bank.example", 200),
-        ("Origin", "https://app.example", 200),
+        ("Origin", "https://bank.example", 401),
+        ("Origin", "https://app.example", 401),
         ("Origin", "http://localhost:3000", 403),
     ],
 )
@@ -266,18 +299,13 @@ async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(
         resource_url="https://bank.example/mcp",
         allowed_hosts="bank.inside:*",
         allowed_origins="https://app.example",
+        issuer="https://login.example",
+        jwks_url=f"http://127.0.0.1:{free_port()}/jwks",
     )
     app = http_app(settings)
-    tokens = Tokens(load_keys(settings).tokens, settings.resource)
-    token = tokens.mint("CUST001", ["bank:read"], now=utc_now(), lifetime=timedelta(minutes=5))
-    headers = {
-        "Authorization": f"Bearer {token}",
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": "2025-11-25",
-    }
     async with (
         app.router.lifespan_context(app),
-        httpx2.AsyncClient(transport=httpx2.ASGITransport(app), headers=headers) as client,
+        httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as client,
     ):
         sent = {"Host": "bank.example", header: value}
         answer = await client.post("https://bank.example/mcp", json=LIST_TOOLS, headers=sent)

@@ -25,7 +25,7 @@ from ..kit.servers import HttpServer, tool_call
 
 pytestmark = pytest.mark.anyio
 
-FAR = "https://bank.example/mcp"
+FAR = "http://127.0.0.1:8000/mcp"
 
 
 class Seconds:

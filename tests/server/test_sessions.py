@@ -26,7 +26,7 @@ from ..kit.servers import Chooser, HttpServer, headers_of, http_client, http_ser
 from ..kit.words import FROM_LOCKED, HANDOFF, MODES
 
 YES = {"agreed": True}
-FAR = "https://bank.example/mcp"
+FAR = "http://127.0.0.1:8000/mcp"
 
 
 def initialize(capabilities: dict[str, Any]) -> dict[str, Any]:

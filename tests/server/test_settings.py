@@ -27,6 +27,10 @@ from banking_server.server.settings import PREFIX, Settings, SettingsError, load
         ("BRANCH_OPENS", "18:00", "earlier than BANKING_BRANCH_CLOSES"),
         ("RESOURCE_URL", "ftp://bank.example/mcp", "http or https"),
         ("RESOURCE_URL", "https://bank.example/mcp#here", "without a fragment"),
+        ("RESOURCE_URL", "http://bank.example/mcp", "must be an https URL"),
+        ("ISSUER", "http://login.example", "must be an https URL"),
+        ("ISSUER", "login.example", "must be an http or https URL"),
+        ("JWKS_URL", "https://me:word@login.example/jwks", "without a user or password"),
         ("CODES", "nowhere", "'result' or 'desk', not 'nowhere'"),
         ("LOG_LEVEL", "LOUD", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
         ("TOKEN_LIFETIME", "0", "greater than or equal to 1"),
@@ -50,8 +54,32 @@ def test_a_bad_value_is_one_line_that_names_the_variable(
 def test_beyond_loopback_clients_need_to_be_told_the_url() -> None:
     with pytest.raises(SettingsError, match=r"^BANKING_RESOURCE_URL: .*'0\.0\.0\.0'"):
         load_settings(host="0.0.0.0")
-    settings = load_settings(host="0.0.0.0", resource_url="https://bank.example/mcp")
+    settings = load_settings(resource_url="https://bank.example/mcp", host="0.0.0.0", **ISSUER)
     assert settings.resource == "https://bank.example/mcp"
+
+
+ISSUER = {"issuer": "https://login.example", "jwks_url": "https://login.example/jwks"}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"host": "0.0.0.0", "resource_url": "http://127.0.0.1:8000/mcp"},
+        {"resource_url": "https://bank.example/mcp"},
+        {"host": "10.0.0.1", "resource_url": "https://bank.example/mcp"},
+        {"jwks_url": "https://login.example/jwks"},
+    ],
+)
+def test_trial_tokens_are_for_loopback(options: dict[str, str]) -> None:
+    with pytest.raises(SettingsError, match=r"^BANKING_ISSUER: must name .* BANKING_JWKS_URL"):
+        load_settings(**options)
+    load_settings(**{**ISSUER, **options})
+
+
+def test_an_issuer_has_keys() -> None:
+    with pytest.raises(SettingsError, match=r"^BANKING_JWKS_URL: must say"):
+        load_settings(issuer="https://login.example")
+    assert load_settings(resource_url="http://localhost:1/mcp").issuer is None
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9", "localhost", "::1"])

@@ -70,7 +70,7 @@ def replicas() -> Iterator[Replicas]:
         variables = {
             "BANKING_DATABASE": in_full(url),
             "BANKING_SECRET": SECRET,
-            "BANKING_RESOURCE_URL": "http://bank.example/mcp",
+            "BANKING_RESOURCE_URL": "http://127.0.0.1:8000/mcp",
             "BANKING_CALLS_PER_SECOND": "0",
         }
         anyio.run(create, url)

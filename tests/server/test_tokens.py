@@ -123,29 +123,33 @@ def unsigned(payload: dict[str, Any]) -> str:
     return f"{encoded({'alg': 'none', 'typ': 'JWT'})}.{encoded(payload)}."
 
 
-def test_what_is_minted_is_read() -> None:
+@pytest.mark.anyio
+async def test_what_is_minted_is_read() -> None:
     token = TOKENS.mint("CUST002", ["bank:read"], now=now(), lifetime=timedelta(seconds=9))
-    access = TOKENS.read(token)
+    access = await TOKENS.verify_token(token)
     assert access is not None
     assert (access.subject, access.scopes, access.resource) == ("CUST002", ["bank:read"], RESOURCE)
     read = jwt.decode(token, options={"verify_signature": False})
     assert read["exp"] - read["iat"] == 9
 
 
-def test_a_token_for_a_local_trial_is_good_on_any_port_of_this_installation_only() -> None:
+@pytest.mark.anyio
+async def test_a_token_for_a_local_trial_is_good_on_any_port_of_this_installation_only() -> None:
     here, on_another_port = (
         Tokens(KEY, f"http://127.0.0.1:{port}/mcp", local=True) for port in (8000, 8001)
     )
     token = here.mint("CUST002", ["bank:read"], now=now(), lifetime=timedelta(seconds=9))
-    access = on_another_port.read(token)
+    access = await on_another_port.verify_token(token)
     assert access is not None
     assert (access.subject, access.resource) == ("CUST002", "http://127.0.0.1:8001/mcp")
-    assert Tokens(KEY, RESOURCE).read(token) is None, "a server with a URL of its own"
-    assert Tokens(b"o" * 32, RESOURCE, local=True).read(token) is None, "another installation"
+    assert await TOKENS.verify_token(token) is None, "a server with a URL of its own"
+    elsewhere = Tokens(b"o" * 32, RESOURCE, local=True)
+    assert await elsewhere.verify_token(token) is None, "another installation"
     meant_elsewhere = jwt.encode(claims(aud="http://127.0.0.1:9999/mcp"), KEY, "HS256")
-    assert on_another_port.read(meant_elsewhere) is None
+    assert await on_another_port.verify_token(meant_elsewhere) is None
 
 
+@pytest.mark.anyio
 @pytest.mark.parametrize(
     "token",
     [
@@ -167,16 +171,17 @@ def test_a_token_for_a_local_trial_is_good_on_any_port_of_this_installation_only
         base64.urlsafe_b64encode(b"[" * 30_000).decode() + ".e30.e30",
     ],
 )
-def test_any_other_token_is_refused(token: str) -> None:
-    assert TOKENS.read(jwt.encode(claims(), KEY, "HS256")) is not None
-    assert TOKENS.read(token) is None
+async def test_any_other_token_is_refused(token: str) -> None:
+    assert await TOKENS.verify_token(jwt.encode(claims(), KEY, "HS256")) is not None
+    assert await TOKENS.verify_token(token) is None
 
 
-def test_the_keys_for_codes_and_state_sign_no_tokens() -> None:
+@pytest.mark.anyio
+async def test_the_keys_for_codes_and_state_sign_no_tokens() -> None:
     keys = Keys.derive(KEY)
     tokens = Tokens(keys.tokens, RESOURCE)
     for other in (keys.confirmation_codes, keys.request_state, KEY):
-        assert tokens.read(jwt.encode(claims(), other, "HS256")) is None
+        assert await tokens.verify_token(jwt.encode(claims(), other, "HS256")) is None
 
 
 @pytest.mark.anyio

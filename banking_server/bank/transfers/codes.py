@@ -1,6 +1,7 @@
 """Confirmation codes: how a transfer's code is derived, and a given one compared with it."""
 
 import hmac
+from collections.abc import Sequence
 
 from banking_server.bank.rules import GivenCode
 
@@ -16,11 +17,16 @@ def confirmation_code(code_key: bytes, transfer_id: str) -> str:
     return f"{number % 1_000_000:06d}"
 
 
-def compare_code(code_key: bytes, transfer_id: str, given: str | None) -> GivenCode:
-    """Compare what a caller gave with the transfer's code; it may be any text, or nothing."""
+def compare_code(code_keys: Sequence[bytes], transfer_id: str, given: str | None) -> GivenCode:
+    """Compare what a caller gave with the transfer's code under each of the keys.
+
+    It may be any text, or nothing.
+    """
     if given is None:
         return GivenCode.MISSING
     # As bytes: compare_digest refuses non-ASCII text, and callers send any text.
-    expected = confirmation_code(code_key, transfer_id).encode()
-    is_right = hmac.compare_digest(expected, given.encode(errors="surrogatepass"))
-    return GivenCode.RIGHT if is_right else GivenCode.WRONG
+    code = given.encode(errors="surrogatepass")
+    is_right = [
+        hmac.compare_digest(confirmation_code(key, transfer_id).encode(), code) for key in code_keys
+    ]
+    return GivenCode.RIGHT if any(is_right) else GivenCode.WRONG

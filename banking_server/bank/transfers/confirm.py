@@ -84,7 +84,7 @@ async def confirm_transfer(
         if transfer is None:
             return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
         parties = read_parties(tx, transfer)
-        given = compare_code(bank.code_key, transfer.transfer_id, code)
+        given = compare_code(bank.code_keys, transfer.transfer_id, code)
         decision = decide_confirmation(
             bank.rules,
             transfer,
