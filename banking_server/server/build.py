@@ -146,14 +146,14 @@ def build_server(
 
     Over HTTP a verified token says who is calling, due transfers are settled while it runs, and
     `running` holds the application for what stands in front of the server. `monotonic` returns
-    seconds, by which a customer's pace is measured.
+    seconds, by which a customer's pace is measured, and that of asking for the issuer's keys.
     Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
     """
     is_new = _is_new(settings)  # Until its secret is made.
     keys = load_keys(settings)
     running = Running() if running is None else running
     over_http = customer is None
-    issued = _issued(settings) if over_http else None
+    issued = _issued(settings, monotonic) if over_http else None
     tokens = issued or Tokens.of(settings, keys)
     model = _model(to_its_owner=not over_http)
 
@@ -222,14 +222,14 @@ def _model(*, to_its_owner: bool) -> Callable[[], AbstractAsyncContextManager[In
     return lambda: answering(chosen, to_its_owner=to_its_owner)
 
 
-def _issued(settings: Settings) -> "IssuedTokens | None":
+def _issued(settings: Settings, monotonic: Callable[[], float]) -> "IssuedTokens | None":
     """Return the tokens of the issuer whose tokens alone are taken, if there is one."""
     if settings.issuer is None or settings.jwks_url is None:
         return None
 
     from banking_server.server.issuer import IssuedTokens, PublishedKeys  # Nobody else needs it.
 
-    keys = PublishedKeys(settings.jwks_url)
+    keys = PublishedKeys(settings.jwks_url, monotonic)
     return IssuedTokens(settings.issuer, settings.resource, settings.customer_claim, keys)
 
 

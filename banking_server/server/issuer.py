@@ -83,7 +83,8 @@ class PublishedKeys:
         async with self._fetching:  # Whoever had to wait finds what has been fetched meanwhile.
             found = fitting(self._keys or (), key_id)
             if not found and self._monotonic() >= self._not_before:
-                self._not_before = self._monotonic() + REFETCH_SECONDS
+                if self._keys is not None:
+                    self._wait()
                 await self._fetch()
                 found = fitting(self._keys or (), key_id)
         if self._keys is None:
@@ -92,10 +93,15 @@ class PublishedKeys:
 
     async def keep_fresh(self) -> None:
         """Fetch the keys for ever, and sooner if the last time failed. Never raises."""
+        async with self._fetching:  # A request may have been faster.
+            fetched = self._keys is not None or await self._fetch()
         while True:
+            await anyio.sleep(FRESH_SECONDS if fetched else REFETCH_SECONDS)
             async with self._fetching:
                 fetched = await self._fetch()
-            await anyio.sleep(FRESH_SECONDS if fetched else REFETCH_SECONDS)
+
+    def _wait(self) -> None:
+        self._not_before = self._monotonic() + REFETCH_SECONDS
 
     async def _fetch(self) -> bool:
         """Fetch the keys; if that fails, those that are there stay. Say whether it succeeded."""
@@ -103,7 +109,7 @@ class PublishedKeys:
             with anyio.fail_after(FETCH_SECONDS):
                 self._keys = _keys_in(await self._read())
         except Exception as error:
-            self._not_before = self._monotonic() + REFETCH_SECONDS
+            self._wait()
             # Other errors may quote what was sent or came, or hold a traceback's worth of text.
             reason = str(error) if isinstance(error, _NoKeys) else type(error).__name__
             still = "there are none yet" if self._keys is None else "the last ones stay in use"
@@ -144,8 +150,8 @@ def _keys_in(document: bytes) -> list[VerificationKey]:
 
 def _key(described: dict[str, Any]) -> VerificationKey | None:
     """Return one key of a JWK Set; None if it is for something else, or cannot be used."""
-    named, key_id = described.get("alg"), described.get("kid")
     try:
+        named, key_id, use = (described.get(name) for name in ("alg", "kid", "use"))
         # By its type alone: a key that calls itself HS256 is none for that.
         key = jwt.PyJWK({name: value for name, value in described.items() if name != "alg"})
     except Exception:
@@ -154,7 +160,7 @@ def _key(described: dict[str, Any]) -> VerificationKey | None:
     signatures = SIGNATURES.get(key.algorithm_name, ())
     if named is not None:
         signatures = tuple(signature for signature in signatures if signature == named)
-    if not signatures or described.get("use", "sig") != "sig":
+    if not signatures or use not in (None, "sig"):
         return None
     return VerificationKey(key_id if isinstance(key_id, str) else None, key.key, signatures)
 

@@ -94,6 +94,43 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.anyio
+async def test_while_the_secret_is_changed_both_are_good(tmp_path: Path) -> None:
+    old, new = "o" * 32, "n" * 32
+    settings = in_folder(tmp_path)
+    load_keys(settings)
+
+    def tokens(*lines: str) -> Tokens:
+        settings.secret_path.write_text("\r\n".join(lines) + "\n")
+        written = load_keys(settings)
+        assert load_keys(load_settings(secret="\n".join(lines))) == written
+        return Tokens.of(settings, written)
+
+    def mint(by: Tokens) -> str:
+        return by.mint("CUST001", ["bank:read"], now=now(), lifetime=timedelta(seconds=9))
+
+    before, during, after = tokens(old), tokens(new, old, new), tokens(new)
+    first, second = mint(before), mint(during)
+    kids = [jwt.get_unverified_header(token)["kid"] for token in (first, second)]
+    assert len(set(kids)) == 2
+    assert jwt.get_unverified_header(mint(after))["kid"] == kids[1]
+    for token, good in ((first, [before, during]), (second, [during, after])):
+        for each in (before, during, after):
+            assert (await each.verify_token(token) is not None) == (each in good)
+    # A name decides nothing by itself.
+    swapped = jwt.encode(claims(), before.key, "HS256", headers={"kid": kids[1]})
+    assert await during.verify_token(swapped) is None
+
+
+@pytest.mark.parametrize("lines", ["short\n" + "s" * 32, "s" * 32 + "\n\n" + "t" * 32])
+def test_a_short_line_is_no_secret(tmp_path: Path, lines: str) -> None:
+    settings = in_folder(tmp_path)
+    load_keys(settings)
+    settings.secret_path.write_text(lines)
+    with pytest.raises(SecretUnavailable, match="characters in each line"):
+        load_keys(settings)
+
+
 def test_keys_are_not_shown() -> None:
     assert repr(Keys.derive(KEY)).startswith("<")
     assert repr(TOKENS).startswith("<")
