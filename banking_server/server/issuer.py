@@ -124,7 +124,7 @@ class PublishedKeys:
         headers["Accept-Encoding"] = "identity"
         async with (
             # No redirect is followed: the keys are at the URL that was configured.
-            httpx2.AsyncClient(timeout=FETCH_SECONDS, follow_redirects=False) as http,
+            httpx2.AsyncClient(timeout=None, follow_redirects=False) as http,
             http.stream("GET", self._url, headers=headers) as response,
         ):
             if response.status_code != 200:

@@ -392,6 +392,11 @@ async def test_each_token_is_good_or_it_is_not(
                 f'error_description="Required scope: bank:read", {where}'
             )
 
+        token = bank.signed(scope="bank:transfer")
+        for method in ("GET", "DELETE"):
+            answer = await bank.http.request(method, RESOURCE, headers=headers_of(token))
+            assert (answer.status_code, where in answer.headers["WWW-Authenticate"]) == (403, True)
+
         nobody = await bank.call(None)
         assert (nobody.status_code, nobody.headers["WWW-Authenticate"]) == (401, f"Bearer {where}")
     assert not [token for token in sent.values() if token and token in caplog.text]
@@ -414,6 +419,9 @@ async def test_keys_are_fetched_once_and_anew_for_a_new_name(tmp_path: Path) -> 
     old, new, newest = fresh(), fresh(), fresh()
     with authorization_server(RESOURCE, [old]) as issuer:
         async with bank_of(tmp_path, issuer.origin) as bank:
+            with anyio.fail_after(PATIENCE):
+                while not issuer.fetched:  # Before anybody has come.
+                    await anyio.sleep(0.005)
             sign = partial(bank.signed, jti=None)
             assert [await bank.status(sign(old, n=n)) for n in range(5)] == [200] * 5
             assert issuer.fetched == 1
@@ -503,10 +511,11 @@ async def test_whoever_has_a_known_key_waits_for_no_fetch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key, hanging, released = fresh(), threading.Event(), threading.Event()
+    waited: list[bool] = []
 
     def hang(handler: BaseHTTPRequestHandler) -> None:
         hanging.set()
-        released.wait(PATIENCE)
+        waited.append(released.wait(PATIENCE))
 
     with authorization_server(RESOURCE, [key]) as issuer:
         async with bank_of(tmp_path, issuer.origin) as bank:
@@ -529,6 +538,7 @@ async def test_whoever_has_a_known_key_waits_for_no_fetch(
             released.clear()
             bank.seconds.now += REFETCH_SECONDS
             assert await bank.status(bank.signed(key, header={"kid": "new"})) == 401
+            assert waited == [True], "the second one still hangs"
             released.set()
 
 

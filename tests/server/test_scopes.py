@@ -198,8 +198,9 @@ def test_a_token_without_the_scope_for_reading_does_nothing(
     with bank.events() as events:
         answer = bank.post(message, *scopes)
     assert answer.status_code == 403
-    assert 'error="insufficient_scope"' in answer.headers["WWW-Authenticate"]
-    assert "bank:read" in answer.headers["WWW-Authenticate"]
+    challenge = answer.headers["WWW-Authenticate"]
+    assert challenge.startswith('Bearer error="insufficient_scope"')
+    assert 'scope="bank:read bank:transfer"' in challenge
     assert events == []
 
 
@@ -221,7 +222,10 @@ def test_a_call_without_the_scope_for_reading_is_audited(
     with bank.events() as events:
         answer = bank.post(tool_call(tool), scope, customer="CUST002")
     assert answer.status_code == 403
-    assert 'error="insufficient_scope"' in answer.headers["WWW-Authenticate"]
+    challenge = answer.headers["WWW-Authenticate"]
+    missing = "bank:transfer" if (tool, scope) == (PREPARE, "bank:everything") else "bank:read"
+    assert f'error="insufficient_scope", error_description="Required scope: {missing}"' in challenge
+    assert 'scope="bank:read bank:transfer"' in challenge
     assert events == [("CUST002", recorded, "scope_missing", None, None, None)]
 
 
