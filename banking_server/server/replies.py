@@ -75,7 +75,7 @@ class UncheckedTokens:
         # Nothing has been sent: the token is checked before anything else.
         except KeysUnavailable as unavailable:
             words = "Access tokens cannot be checked at the moment. Please try again later."
-            retry = {"Retry-After": str(math.ceil(unavailable.retry_seconds))}
+            retry = {"Retry-After": str(max(1, math.ceil(unavailable.retry_seconds)))}
             await reply(503, None, INTERNAL_ERROR, words, retry)(scope, receive, send)
         except CustomersUnknown as unknown:
             cause = unknown.__cause__

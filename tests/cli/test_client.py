@@ -93,7 +93,7 @@ def test_with_no_token_with_one_that_is_not_enough_and_with_a_good_one(
     refused = cli(*arguments)
     assert (refused.code, refused.out) == (2, "")
     assert refused.err == (
-        f"banking-server: Cannot talk to {url}: HTTP 401 Unauthorized: Authentication required. "
+        f"banking-server: Cannot talk to {url}: HTTP 401 Unauthorized. "
         "Set BANKING_TOKEN to a token for that server (for a bank of your own: banking-server "
         "token)\n"
     )
