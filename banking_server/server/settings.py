@@ -244,7 +244,7 @@ class Settings(BaseSettings):
             raise ValueError("must be a URL without a user or password")
         # Tokens, and the keys that they are checked with, cross no network in clear.
         if parts.scheme == "http" and not _is_loopback(parts.hostname):
-            raise ValueError("must be an https URL, as it is not on loopback")
+            raise ValueError("must be an https URL beyond loopback")
         return value
 
     @model_validator(mode="after")
@@ -348,5 +348,8 @@ def load_settings(**options: Any) -> Settings:
         if not first["loc"]:
             raise SettingsError(PREFIX + problem) from None
         name = str(first["loc"][0])
-        shown = "" if name in ("secret", "database") else f", not {str(first['input'])[:60]!r}"
+        given = str(first["input"])
+        # A secret, or what may hold a password.
+        hidden = name in ("secret", "database") or "@" in given
+        shown = "" if hidden else f", not {given[:60]!r}"
         raise SettingsError(f"{PREFIX}{name.upper()}: {problem}{shown}") from None

@@ -27,8 +27,12 @@ from banking_server.server.settings import PREFIX, Settings, SettingsError, load
         ("BRANCH_OPENS", "18:00", "earlier than BANKING_BRANCH_CLOSES"),
         ("RESOURCE_URL", "ftp://bank.example/mcp", "http or https"),
         ("RESOURCE_URL", "https://bank.example/mcp#here", "without a fragment"),
-        ("RESOURCE_URL", "http://bank.example/mcp", "must be an https URL"),
-        ("ISSUER", "http://login.example", "must be an https URL"),
+        (
+            "RESOURCE_URL",
+            "http://bank.example/mcp",
+            "an https URL beyond loopback, not 'http:",
+        ),
+        ("ISSUER", "http://login.example", "an https URL beyond loopback, not 'http:"),
         ("ISSUER", "login.example", "must be an http or https URL"),
         ("JWKS_URL", "https://me:word@login.example/jwks", "without a user or password"),
         ("CODES", "nowhere", "'result' or 'desk', not 'nowhere'"),
@@ -49,6 +53,7 @@ def test_a_bad_value_is_one_line_that_names_the_variable(
     assert "\n" not in words
     if name == "SECRET":
         assert value not in words
+    assert "me:word" not in words
 
 
 def test_beyond_loopback_clients_need_to_be_told_the_url() -> None:
