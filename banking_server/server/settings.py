@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 from pydantic import (
+    AnyHttpUrl,
     Field,
     PlainValidator,
     SecretStr,
@@ -237,13 +238,17 @@ class Settings(BaseSettings):
     def _http_url(cls, value: str | None) -> str | None:
         if value is None:
             return None
-        parts = urlsplit(value)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.fragment:
+        try:
+            host = AnyHttpUrl(value).host
+            parts = urlsplit(value)
+        except ValueError:
+            host = None
+        if not host or parts.fragment:
             raise ValueError("must be an http or https URL without a fragment")
         if "@" in parts.netloc:
             raise ValueError("must be a URL without a user or password")
         # Tokens, and the keys that they are checked with, cross no network in clear.
-        if parts.scheme == "http" and not _is_loopback(parts.hostname):
+        if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
             raise ValueError("must be an https URL beyond loopback")
         return value
 

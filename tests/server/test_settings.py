@@ -34,6 +34,8 @@ from banking_server.server.settings import PREFIX, Settings, SettingsError, load
         ),
         ("ISSUER", "http://login.example", "an https URL beyond loopback, not 'http:"),
         ("ISSUER", "login.example", "must be an http or https URL"),
+        ("ISSUER", "https://login example", "must be an http or https URL"),
+        ("JWKS_URL", "https://[login/jwks", "must be an http or https URL"),
         ("JWKS_URL", "https://me:word@login.example/jwks", "without a user or password"),
         ("CODES", "nowhere", "'result' or 'desk', not 'nowhere'"),
         ("LOG_LEVEL", "LOUD", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
