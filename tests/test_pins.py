@@ -1,0 +1,74 @@
+"""What CI installs is pinned by version and hash, names no address, and is in our ranges."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+PINS = sorted((ROOT / ".ci").glob("requirements*.txt"))
+PIN = re.compile(
+    r"(?P<name>[\w.-]+)==(?P<version>\S+?) (?:; [^\\]+ )?\\"
+    r"(?:\n    --hash=\S+(?: \\)?)+\n"
+)
+
+
+def pinned(path: Path) -> dict[str, str]:
+    text = path.read_text(encoding="utf-8")
+    found = {match["name"]: match["version"] for match in PIN.finditer(text)}
+    # Two versions of one package, for different Pythons, would be two pins of one name.
+    assert PIN.sub("", text) == "", "a line that is no pin with its hashes"
+    return found
+
+
+def asked_for(*extras: str) -> list[Requirement]:
+    """What the package itself asks for, its own extras within extras resolved."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        project: dict[str, Any] = tomllib.load(file)["project"]
+    lines = list(project["dependencies"])
+    for extra in extras:
+        lines += project["optional-dependencies"][extra]
+    required = [Requirement(line) for line in lines]
+    inner = {name for each in required if each.name == project["name"] for name in each.extras}
+    others = [each for each in required if each.name != project["name"]]
+    return others + (asked_for(*inner) if inner else [])
+
+
+def test_there_are_pins_for_each_environment() -> None:
+    names = {path.name for path in PINS}
+    run = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    workflows = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").iterdir()
+    )
+    assert {name for name in names if f"-r .ci/{name}" in run + workflows} == names
+    assert "requirements.txt" in names
+
+
+@pytest.mark.parametrize("path", PINS, ids=lambda path: path.name)
+def test_a_pin_has_hashes_and_no_address(path: Path) -> None:
+    assert pinned(path)
+    assert not re.search(r"://|\bfile:|index|links", path.read_text(encoding="utf-8"))
+
+
+def test_what_the_package_asks_for_is_pinned_within_its_range() -> None:
+    pins = pinned(ROOT / ".ci" / "requirements.txt")
+    wrong = [
+        f"{each} is pinned as {pins.get(each.name)}"
+        for each in asked_for("dev")
+        if each.name not in pins or not each.specifier.contains(pins[each.name])
+    ]
+    assert wrong == [], "make the pins anew with .ci/pin"
+
+
+def test_an_action_is_named_by_its_commit() -> None:
+    used = [
+        (path.name, name)
+        for path in (ROOT / ".github").rglob("*.yml")
+        for name in re.findall(r"uses: (\S+)", path.read_text(encoding="utf-8"))
+    ]
+    assert len(used) > 5
+    loose = [each for each in used if not re.search(r"^\./|@[0-9a-f]{40}$", each[1])]
+    assert loose == []
