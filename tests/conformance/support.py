@@ -63,12 +63,12 @@ VECTORS = "directives"
 
 
 @cache
-def swift_scripts(vectors: bool) -> tuple[ClientScript, ...]:
-    """Return the scripts without the cases in which time has to run out."""
+def swift_scripts(but: frozenset[str] = frozenset()) -> tuple[ClientScript, ...]:
+    """Return the scripts but these, without the cases in which time has to run out."""
     return tuple(
         script.model_copy(update={"cases": cases})
         for script in scripts()
-        if vectors or script.scenario != VECTORS
+        if script.scenario not in but
         if (cases := tuple(case for case in script.cases if not case.context.timeout_seconds))
     )
 
@@ -128,19 +128,19 @@ def examine_client(
     eras: Sequence[Era] = tuple(Era),
     *,
     waits: bool = True,
-    vectors: bool = True,
+    but: frozenset[str] = frozenset(),
     replays: bool = True,
 ) -> Run:
     """Judge a client in this process.
 
-    Without what has to be waited for if not `waits`, and then, if not `vectors`, without those.
+    Without what has to be waited for if not `waits`, and then without the scripts `but`.
     Where it `replays`, the cases that it plays like the conforming client are not run again.
     """
 
     def run_once(url: str, environment: Any, timeout: float) -> ClientEnd:
         return ClientEnd(*small_client.run(kind, url, environment))
 
-    chosen = scripts() if waits else swift_scripts(vectors)
+    chosen = scripts() if waits else swift_scripts(but)
     checks = all_checks("client")
     with replaying(kind) if replays else contextlib.nullcontext():
         return run_client(run_once, chosen, eras, checks, 20, lambda what: None)
