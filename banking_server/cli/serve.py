@@ -76,6 +76,7 @@ def serve_stdio(ctx: typer.Context, **options: Any) -> None:
             check_before_serving,
             configure_logging,
         )
+        from banking_server.server.stdio import serve_stdio as serve_lines
 
         configure_logging(settings.log_level)
         customer = _one_of(anyio.run(check_before_serving, settings), settings.customer)
@@ -89,7 +90,7 @@ def serve_stdio(ctx: typer.Context, **options: Any) -> None:
             "Waiting for MCP messages on standard input, where a host would send them. "
             "`banking-server demo` shows what this does; Ctrl-C ends it."
         )
-    server.run("stdio")
+    anyio.run(serve_lines, server)
 
 
 def _one_of(customers: Sequence[str], chosen: str | None) -> str:

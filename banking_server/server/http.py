@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from banking_server.server.bearer import OneGoodToken, metadata_route
+from banking_server.server.bodies import Bodies
 from banking_server.server.build import build_server, configure_logging, utc_now
 from banking_server.server.health import Health
 from banking_server.server.pace import RequestPace
@@ -56,6 +57,7 @@ def http_app(
     add_behind_authentication(
         app, Middleware(ToolScopes, running=running, metadata_url=metadata_url)
     )
+    add_behind_authentication(app, Middleware(Bodies))
     add_behind_authentication(
         app,
         Middleware(

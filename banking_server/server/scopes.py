@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp.server.auth.middleware.auth_context import get_access_token
-from mcp.types import PARSE_ERROR
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from banking_server.server.replies import RequestId, challenge, failed, reply
+from banking_server.server.messages import MAX_BYTES
+from banking_server.server.replies import RequestId, challenge, failed
 from banking_server.server.running import Running
 from banking_server.server.sdk import with_body
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
@@ -18,8 +18,8 @@ from banking_server.tools.calling import UNKNOWN_TOOL, record_scope_missing
 PATH: Final = "/mcp"
 """Where the HTTP server has its endpoint."""
 
-MAX_REQUEST_BYTES: Final = 2 * 1024 * 1024
-"""The largest HTTP request body: room for an argument of a megabyte to be refused by name."""
+MAX_REQUEST_BYTES: Final = MAX_BYTES
+"""The largest HTTP request body: one message."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,8 @@ class ToolScopes:
         try:
             message = json.loads(body)
         except (ValueError, RecursionError):
-            # Whatever cannot be read here must not be read any differently further in.
-            refusal = reply(400, None, PARSE_ERROR, "The request body is not JSON")
-            await refusal(scope, receive, send)
-            return
+            # Nor can it be read further in: `Bodies` refuses it.
+            message = None
         token = get_access_token()
         granted = token.scopes if token is not None else []
         call = _call_in(message)

@@ -9,6 +9,8 @@ other module of the server imports any.
 - `StreamableHTTPServerTransport` and `serve_loop`: one session. The SDK's own session manager has
   either sessions for all clients of 2025-11-25 or for none, gives no answer as JSON where it has
   them, and refuses new ones when it is full.
+- `MCPServer._lowlevel_server` and `SessionMessage`: one connection, over streams of messages.
+  `MCPServer.run("stdio")` reads the lines itself, and drops what it cannot read.
 - `CallNext`, `HandlerResult`: the types of a middleware, which the SDK calls provisional.
 - `TransportSecurityMiddleware`: the SDK's check of `Host` and `Origin`. The SDK makes it behind the
   authentication, where a refusal of ours would come first and be audited.
@@ -23,6 +25,7 @@ from typing import Any
 
 import anyio
 from anyio.abc import TaskStatus
+from mcp.server import MCPServer
 from mcp.server.auth.routes import build_resource_metadata_url
 from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel.server import Server as SessionServer
@@ -33,6 +36,7 @@ from mcp.server.transport_security import (
     TransportSecurityMiddleware,
     TransportSecuritySettings,
 )
+from mcp.shared.message import SessionMessage
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -43,11 +47,13 @@ __all__ = [
     "CallNext",
     "HandlerResult",
     "KnownNames",
+    "SessionMessage",
     "SessionServer",
     "SessionTransport",
     "add_behind_authentication",
     "resource_metadata_url",
     "serve_session",
+    "serve_streams",
     "with_body",
 ]
 
@@ -103,6 +109,12 @@ def with_body(
         await serve(first.get("body", b""), scope, again, send)
 
     return RequestBodyLimitMiddleware(app, most_bytes)
+
+
+async def serve_streams(server: MCPServer[Any], incoming: Any, outgoing: Any) -> None:
+    """Serve the one client whose messages come and go on these streams, until they end."""
+    inner = server._lowlevel_server
+    await inner.run(incoming, outgoing, inner.create_initialization_options())
 
 
 async def serve_session(

@@ -19,7 +19,7 @@ from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.transport_security import TransportSecuritySettings
-from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, InitializeRequestParams, JSONRPCRequest
+from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, InitializeRequestParams
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 from starlette.datastructures import Headers
@@ -27,16 +27,16 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from banking_server.chaining.negotiation import has_declared
+from banking_server.server.bodies import message_of
 from banking_server.server.replies import RETRY_SECONDS, reply
 from banking_server.server.running import Running
-from banking_server.server.scopes import MAX_REQUEST_BYTES, PATH
+from banking_server.server.scopes import PATH
 from banking_server.server.sdk import (
     CallNext,
     HandlerResult,
     SessionServer,
     SessionTransport,
     serve_session,
-    with_body,
 )
 from banking_server.tools import READ_SCOPE
 from banking_server.tools.asking import takes_forms
@@ -90,7 +90,6 @@ class Sessions:
         self._methods = ("POST", "DELETE") if most else ("POST",)
         self._open: dict[str, _Session] = {}
         """By id; of those that are idle, the one that has been for longest comes first."""
-        self._handshake_era = with_body(self._serve, MAX_REQUEST_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
@@ -110,9 +109,9 @@ class Sessions:
         elif not self._most or not _is_of_handshake_era(scope):
             await self._app(scope, receive, send)
         else:
-            await self._handshake_era(scope, receive, send)
+            await self._serve(scope, receive, send)
 
-    async def _serve(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         token = get_access_token()
         customer = "" if token is None else str(token.subject)
         session_id = Headers(scope=scope).get(SESSION_ID)
@@ -123,7 +122,7 @@ class Sessions:
                 await refusal(scope, receive, send)
             else:
                 await self._answer(session, scope, receive, send)
-        elif _takes_event_stream(scope) and _needs_session(body):
+        elif _takes_event_stream(scope) and _needs_session(message_of(scope)):
             await self._begin(customer, scope, receive, send)
         else:
             await self._app(scope, receive, send)
@@ -219,22 +218,19 @@ def _takes_event_stream(scope: Scope) -> bool:
     return any(kind in accepted for kind in ("text/event-stream", "text/*", "*/*"))
 
 
-def _needs_session(body: bytes) -> bool:
-    """Whether a request body is the `initialize` of a client that is to be remembered.
+def _needs_session(message: dict[str, Any]) -> bool:
+    """Whether a message is the `initialize` of a client that is to be remembered.
 
     That is one that declares form elicitation, or that it follows directives.
     """
-    if b"initialize" not in body:
+    if message.get("method") != "initialize" or "id" not in message:
         return False
     try:
-        request = JSONRPCRequest.model_validate_json(body, by_name=False)
-        params = InitializeRequestParams.model_validate(request.params, by_name=False)
+        params = InitializeRequestParams.model_validate(message.get("params"), by_name=False)
     except ValidationError:
         return False
     declared = params.capabilities
-    return request.method == "initialize" and (
-        takes_forms(declared) or has_declared(declared, HANDSHAKE_PROTOCOL_VERSIONS[-1])
-    )
+    return takes_forms(declared) or has_declared(declared, HANDSHAKE_PROTOCOL_VERSIONS[-1])
 
 
 class CallsOfSession:

@@ -11,7 +11,14 @@ from mcp import MCPError
 from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.mcpserver import Context
-from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, CallToolResult, InputRequiredResult
+from mcp.types import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    CallToolResult,
+    GetPromptResult,
+    InputRequiredResult,
+)
 
 from banking_server.bank.audit import Call, record
 from banking_server.bank.rules import excerpt
@@ -128,6 +135,15 @@ class BankServer(MCPServer[App]):
             if isinstance(find_tool(self, name), BankTool)
             else super()._tool_input_schema(name)
         )
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        context: Context[App, Any] | None = None,
+    ) -> GetPromptResult | InputRequiredResult:
+        """Refuse any name: there are no prompts. Raises `MCPError`."""
+        raise MCPError(INVALID_PARAMS, f"Unknown prompt: {excerpt(name)}")
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[App, Any] | None = None

@@ -1,0 +1,182 @@
+"""What was sent, read: the JSON-RPC message of a line or of a request's body, or why it is none.
+
+Both transports read here first. The SDK takes more than JSON (`NaN`, half a character), rounds
+numbers without a word, and over stdio drops what it cannot read, so that whoever sent it waits.
+"""
+
+import json
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from json import JSONDecodeError, JSONDecoder
+from typing import Any, Final
+
+from mcp.types import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
+
+from banking_server.bank.rules import excerpt
+
+MAX_BYTES: Final = 2 * 1024 * 1024
+"""The longest message: room for an argument of a megabyte to be refused by name."""
+
+MAX_DEPTH: Final = 100
+"""How many objects and lists a message may have in one another."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why something sent is not taken, as the JSON-RPC error that answers it."""
+
+    code: int
+    message: str
+    request_id: str | int | None = None
+    """The id of the request, where there is one."""
+    owed: bool = True
+    """Whether JSON-RPC asks for an answer: to a notification there is none."""
+
+
+def read(sent: bytes) -> dict[str, Any] | Refusal:
+    """Return the message that was sent: a request, a notification or an answer, or why it is none.
+
+    A number that a double does not hold is refused by its name, since what reads it further in
+    would take another number for it: `0.010000000000000001` is not 0.01.
+    """
+    try:
+        text = sent.decode()
+    except UnicodeDecodeError:
+        return Refusal(PARSE_ERROR, "The message is not UTF-8.", _id_without_parsing(sent))
+    # Counting is next to nothing, and there are rarely so many.
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        depth, request_id = _outline(text)
+        if depth > MAX_DEPTH:
+            words = f"The message has more than {MAX_DEPTH} objects and lists in one another."
+            return Refusal(INVALID_REQUEST, words, request_id)
+    try:
+        message = _STRICT.decode(text)
+    except JSONDecodeError as error:
+        return Refusal(PARSE_ERROR, f"The message is not JSON: {error}.")
+    except _NotTaken as literal:
+        return Refusal(literal.code, str(literal), _id_without_parsing(sent))
+    except ValueError:
+        # Python reads no integer of more than 4,300 digits, unless it is told to.
+        words = "The message has an integer of more digits than are read."
+        return Refusal(INVALID_PARAMS, words, _id_without_parsing(sent))
+    if _HALF_A_CHARACTER.search(text) and not _is_text(message):
+        words = "A text in the message is not Unicode: it has half of a surrogate pair."
+        return Refusal(INVALID_REQUEST, words, id_of(message))
+    return _misshapen(message) or message
+
+
+def too_long(beginning: bytes) -> Refusal:
+    """Return the refusal of a message that goes on beyond `MAX_BYTES`."""
+    words = f"The message is longer than {MAX_BYTES:,} bytes."
+    return Refusal(INVALID_REQUEST, words, _id_without_parsing(beginning))
+
+
+def _misshapen(message: Any) -> Refusal | None:
+    """Return the refusal of JSON that is no JSON-RPC message of MCP."""
+    if not isinstance(message, dict):
+        words = "The message must be one JSON object; there are no batches."
+        return Refusal(INVALID_REQUEST, words)
+    if "method" not in message and ("result" in message or "error" in message):
+        return None  # To be looked at by whoever knows the question that it answers.
+    request_id = id_of(message)
+    is_request = "id" in message
+    if message.get("jsonrpc") != "2.0":
+        return Refusal(INVALID_REQUEST, 'The member jsonrpc must be "2.0".', request_id)
+    if not isinstance(message.get("method"), str):
+        return Refusal(INVALID_REQUEST, "The member method must be a text.", request_id)
+    if is_request and request_id is None:
+        return Refusal(INVALID_REQUEST, "The member id must be a text or a whole number.")
+    if not isinstance(message.get("params", {}), dict | None):
+        words = "The member params must be an object."
+        return Refusal(INVALID_REQUEST, words, request_id, owed=is_request)
+    return None
+
+
+def id_of(message: Any) -> str | int | None:
+    """Return the id of a message if it is one that an answer can give back, else None."""
+    found = message.get("id") if isinstance(message, dict) else None
+    if isinstance(found, bool) or not isinstance(found, str | int):
+        return None
+    return found if _is_text(found) else None
+
+
+_HALF_A_CHARACTER: Final = re.compile(r"\\u[dD][89a-fA-F]")
+"""What may be one: the escape of a surrogate, most of which stand in pairs."""
+
+
+def _is_text(value: Any) -> bool:
+    """Whether all texts in a JSON value can be written again."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# --- literals -------------------------------------------------------------------------------------
+
+
+class _NotTaken(ValueError):
+    """A literal that is not taken; the message says why."""
+
+    def __init__(self, code: int, words: str) -> None:
+        super().__init__(words)
+        self.code = code
+
+
+def _number(literal: str) -> float:
+    """Read a number with a fraction or an exponent. Raises `_NotTaken` if a double is another."""
+    number = float(literal)
+    # A double's shortest text is the number that was written, if that has up to 15 digits.
+    if len(literal) <= 15 and "e" not in literal and "E" not in literal:
+        return number
+    try:
+        same = Decimal(literal) == Decimal(repr(number))
+    except ArithmeticError:
+        same = False
+    if not same:
+        raise _NotTaken(
+            INVALID_PARAMS,
+            f"The number {excerpt(literal)} would be taken for {number!r}, so it is refused. "
+            "Please write it with at most 15 digits.",
+        )
+    return number
+
+
+def _constant(literal: str) -> float:
+    raise _NotTaken(PARSE_ERROR, f"The message is not JSON: it has {literal}.")
+
+
+_STRICT: Final = JSONDecoder(parse_float=_number, parse_constant=_constant)
+
+# --- what is not to be parsed ---------------------------------------------------------------------
+
+_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[{]+|[\]}]+', re.DOTALL)
+_ID: Final = re.compile(
+    r"\s*+:\s*+("
+    r'"(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+"'
+    r"|-?(?:0|[1-9][0-9]{0,599})(?![0-9.eE])"
+    ")"
+)
+
+
+def _id_without_parsing(sent: bytes) -> str | int | None:
+    # What is no character becomes half of one, with which an id is none.
+    return _outline(sent.decode(errors="surrogateescape"))[1]
+
+
+def _outline(text: str) -> tuple[int, str | int | None]:
+    """Return how many objects and lists a text has in one another, and the outermost one's id."""
+    depth = deepest = 0
+    request_id = None
+    for token in _TOKEN.finditer(text):
+        found = token[0]
+        if found[0] in "[{":
+            depth += len(found)
+            deepest = max(deepest, depth)
+        elif found[0] in "]}":
+            depth -= len(found)
+        elif depth == 1 and found == '"id"' and (value := _ID.match(text, token.end())):
+            request_id = id_of({"id": json.loads(value[1])})
+    return deepest, request_id
