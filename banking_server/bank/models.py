@@ -26,6 +26,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.schema import CreateIndex, CreateTable, SchemaItem
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -44,7 +45,7 @@ HandoffChoice = Literal["realtime", "callback"]
 HandoffStatus = Literal["open", "claimed"]
 ApprovalStatus = Literal["requested", "granted", "refused"]
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 """The format of the tables. `migrations` has what leads here from an older one."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -207,7 +208,8 @@ class Transfer(SQLModel):
 
     `pending` (funds reserved until `expires_at`) becomes `posted`, `scheduled`, `voided`
     or `expired`; `scheduled` (nothing reserved) becomes `posted`, `voided` or `failed`.
-    `reason` says why it was voided or failed. `wrong_codes` counts wrong confirmation codes.
+    `reason` says why it was voided or failed. `wrong_codes` counts wrong confirmation codes,
+    and `declines` how often the customer was asked to confirm and did not.
     """
 
     transfer_id: str = Field(primary_key=True, sa_type=_TEXT)
@@ -225,6 +227,7 @@ class Transfer(SQLModel):
     created_at: datetime = Field(sa_type=UtcTimestamp)
     expires_at: datetime = Field(sa_type=UtcTimestamp)
     posted_at: datetime | None = Field(default=None, sa_type=UtcTimestamp)
+    declines: int = Field(default=0, sa_column_kwargs={"server_default": text("0")})
 
 
 _keep(
@@ -241,6 +244,7 @@ _keep(
     _one_of("approval", ApprovalState),
     CheckConstraint("(status = 'posted') = (posted_at IS NOT NULL)", name="posted_has_its_time"),
     CheckConstraint("wrong_codes >= 0", name="wrong_codes_are_counted"),
+    CheckConstraint("declines >= 0", name="declines_are_counted"),
 )
 
 

@@ -357,6 +357,11 @@ class CustomerMustAgree:
 
 
 @dataclass(frozen=True)
+class DeclinedSince:
+    """Nothing is done: since this question was asked, the customer has said no to it."""
+
+
+@dataclass(frozen=True)
 class Schedule:
     """The transfer is confirmed, and waits for its date."""
 
@@ -377,6 +382,7 @@ ConfirmationDecision = (
     | CountWrongCode
     | VoidForWrongCodes
     | CustomerMustAgree
+    | DeclinedSince
     | Refused
     | TooMany
     | Schedule
@@ -396,6 +402,7 @@ def decide_confirmation(
     code: GivenCode,
     recent_wrong_codes: int,
     now: datetime,
+    asked_after: int = 0,
 ) -> ConfirmationDecision:
     """Decide what has to be done when a transfer is confirmed; the first that applies wins.
 
@@ -406,7 +413,8 @@ def decide_confirmation(
        customer was asked and said no, nothing comes here. After too many wrong ones within the
        hour (`recent_wrong_codes`), for whatever transfers, not even a right one is taken.
     5. It takes the customer's own act: `customer_agreed` (they were asked and said yes), or the
-       right code.
+       right code. A question takes one answer: when they were asked, they had declined
+       `asked_after` times, and if they have once more since then, that stands.
     6. The accounts must still allow it, with `available_minor` to pay from (`check_payable`);
        if they do not, the transfer stays pending.
     7. A transfer dated after today, UTC, is scheduled; any other is posted.
@@ -427,6 +435,8 @@ def decide_confirmation(
         )
     if code is GivenCode.WRONG:
         return decide_wrong_code(rules, transfer)
+    if customer_agreed and asked_after != transfer.declines:
+        return DeclinedSince()
     if code is GivenCode.MISSING and not customer_agreed:
         return CustomerMustAgree()
     refused = check_payable(transfer, from_account, to_account, available_minor=available_minor)

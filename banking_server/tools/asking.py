@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal
 from mcp.server.mcpserver import Context
 from mcp.types import ClientCapabilities
 from mcp.types.version import is_version_at_least
-from pydantic import BaseModel, Field, WithJsonSchema, create_model
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model
 
 from banking_server.tools.sdk import can_send_request
 from banking_server.tools.titles import READABLE, readable
@@ -40,10 +40,19 @@ def takes_forms(capabilities: ClientCapabilities | None) -> bool:
     return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
 
-class Pick(BaseModel):
-    """The answer to a picker."""
+def _as_asked(schema: dict[str, Any]) -> None:
+    """Leave out of a form's schema what forms do not have."""
+    del schema["additionalProperties"]
 
-    model_config = READABLE
+
+class Answer(BaseModel):
+    """What a form is answered with: its own members, as they are, and no others."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_as_asked, **READABLE)
+
+
+class Pick(Answer):
+    """The answer to a picker."""
 
     picked: str
 
@@ -76,9 +85,7 @@ def picker(name: str, options: Sequence[Option]) -> type[Pick]:
     )
 
 
-class Agreement(BaseModel):
-    """The answer to a yes-or-no question."""
-
-    model_config = READABLE
+class Agreement(Answer):
+    """The answer to a yes-or-no question: a yes is `true`, and nothing that is like it."""
 
     agreed: bool = Field(title="Yes, do it")

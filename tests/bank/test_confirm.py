@@ -270,7 +270,7 @@ async def test_funds_are_checked_again(bank: Bank, path: Location) -> None:
         path,
         """INSERT INTO transfer SELECT 'tr_other', customer_id, from_account_id, to_account_id, 1,
            currency, scheduled_date, memo, status, reason, approval, wrong_codes, created_at,
-           expires_at, posted_at FROM transfer""",
+           expires_at, posted_at, declines FROM transfer""",
     )
     sql(path, "UPDATE account SET debits_pending_minor = 185041 WHERE account_id = ?", EVERYDAY)
     outcome = await confirm(bank, transfer_id)

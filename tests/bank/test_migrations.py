@@ -92,7 +92,7 @@ async def test_everything_is_kept_and_the_books_balance(
     assert backup.stat().st_mode & 0o777 == 0o600
     assert (made_in(backup), everything(backup, columns)) == (shape, before)
     assert [each.getMessage() for each in caplog.records] == [
-        f"{old} is brought up from format 1 to 2; as it was, it is kept in {backup}"
+        f"{old} is brought up from format 1 to {SCHEMA_VERSION}; as it was, it is kept in {backup}"
     ]
 
     # It is a bank like any other.
@@ -289,5 +289,5 @@ async def test_what_is_migrated_on_postgresql_is_what_is_new(
         sql(empty, statement)
     await (await open_bank(empty)).close()
     assert sql(empty, SHAPE) == sql(database.reset(), SHAPE)
-    assert sql(empty, "SELECT * FROM alembic_version") == [("0002",)]
-    assert "is brought up from format 1 to 2" in caplog.text
+    assert sql(empty, "SELECT * FROM alembic_version") == [(f"{SCHEMA_VERSION:04}",)]
+    assert f"is brought up from format 1 to {SCHEMA_VERSION}" in caplog.text

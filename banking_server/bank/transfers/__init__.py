@@ -11,7 +11,7 @@ them for the bank's own side.
 
 from banking_server.bank.transfers.cancel import cancel_transfer
 from banking_server.bank.transfers.codes import confirmation_code
-from banking_server.bank.transfers.confirm import confirm_transfer
+from banking_server.bank.transfers.confirm import confirm_transfer, decline_transfer
 from banking_server.bank.transfers.desk import PendingCode, list_codes
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
@@ -20,6 +20,7 @@ from banking_server.bank.transfers.outcomes import (
     Cancelled,
     CodeMissing,
     Confirmation,
+    Declined,
     Expired,
     OverThreshold,
     Posted,
@@ -51,6 +52,7 @@ __all__ = [
     "Cancelled",
     "CodeMissing",
     "Confirmation",
+    "Declined",
     "Expired",
     "OverThreshold",
     "Parties",
@@ -68,6 +70,7 @@ __all__ = [
     "cancel_transfer",
     "confirm_transfer",
     "confirmation_code",
+    "decline_transfer",
     "expire_if_due",
     "find_confirmable",
     "list_codes",

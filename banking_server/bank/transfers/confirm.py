@@ -14,6 +14,7 @@ from banking_server.bank.rules import (
     CountWrongCode,
     CustomerMustAgree,
     DebitBlocked,
+    DeclinedSince,
     GivenCode,
     ManagerMustDecide,
     ManagerRefused,
@@ -37,6 +38,7 @@ from banking_server.bank.transfers.outcomes import (
     ApprovalRefused,
     CodeMissing,
     Confirmation,
+    Declined,
     Expired,
     Posted,
     Scheduled,
@@ -62,6 +64,7 @@ _AboutTransfer = (
     | CountWrongCode
     | VoidForWrongCodes
     | CustomerMustAgree
+    | DeclinedSince
     | Schedule
     | Post
 )
@@ -69,14 +72,21 @@ _AboutTransfer = (
 
 
 async def confirm_transfer(
-    bank: Bank, call: Call, transfer_id: str, *, customer_agreed: bool, code: str | None
+    bank: Bank,
+    call: Call,
+    transfer_id: str,
+    *,
+    customer_agreed: bool,
+    code: str | None,
+    asked_after: int = 0,
 ) -> Confirmation:
     """Post a pending transfer, or schedule it if it is dated in the future.
 
     It takes the customer's own act: `customer_agreed` (they were asked and said yes) or the right
-    `code`. A code that is given is always checked, even beside a yes, and a wrong one counts; a
-    customer's no never gets here. A posted or scheduled transfer gives the same outcome again. If
-    the accounts no longer allow it, the transfer stays pending.
+    `code`. A code that is given is always checked, even beside a yes, and a wrong one counts. A
+    customer's no goes to `decline_transfer` instead: a yes counts only if they had declined
+    `asked_after` times when they were asked, and have not since. A posted or scheduled transfer
+    gives the same outcome again. If the accounts no longer allow it, the transfer stays pending.
     """
 
     def rule(tx: Transaction) -> Confirmation:
@@ -97,6 +107,7 @@ async def confirm_transfer(
                 0 if given is GivenCode.MISSING else _wrong_codes(tx, call.customer_id, call.at)
             ),
             now=call.at,
+            asked_after=asked_after,
         )
         match decision:
             case Refused() | TooMany():
@@ -114,6 +125,22 @@ async def confirm_transfer(
                 bank.rules, amount_minor=transfer.amount_minor, to_account=parties.to_account
             ),
         )
+
+    return await in_one_transaction(bank, call, rule)
+
+
+async def decline_transfer(bank: Bank, call: Call, transfer_id: str) -> Declined | NotFound:
+    """Remember that the customer was asked to confirm a transfer, and did not.
+
+    The transfer stays as it is; but no other answer to the same question confirms it any more.
+    """
+
+    def rule(tx: Transaction) -> Declined | NotFound:
+        transfer = find_owned(tx, Transfer, transfer_id, call.customer_id)
+        if transfer is None:
+            return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
+        tx.change(transfer, declines=transfer.declines + 1)
+        return Declined(view_transfer(transfer, read_parties(tx, transfer), call.at))
 
     return await in_one_transaction(bank, call, rule)
 
@@ -196,3 +223,5 @@ def _outcome(
             return VoidedForCodes(transfer)
         case CustomerMustAgree():
             return CodeMissing(transfer)
+        case DeclinedSince():
+            return Declined(transfer)

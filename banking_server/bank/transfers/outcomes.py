@@ -18,7 +18,8 @@ class TransferView:
     """A transfer as its customer sees it; everything a receipt needs.
 
     `amount_minor` is in minor units of `currency`. `to_account_holder` is set for external
-    payees. A pending transfer past `expires_at` shows as expired.
+    payees. A pending transfer past `expires_at` shows as expired. `declines` is how often the
+    customer was asked to confirm it and did not.
     """
 
     transfer_id: str
@@ -37,6 +38,7 @@ class TransferView:
     created_at: datetime
     expires_at: datetime
     posted_at: datetime | None
+    declines: int = 0
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,13 @@ class CodeMissing(_AboutTransfer):
 
 
 @dataclass(frozen=True)
+class Declined(_AboutTransfer):
+    """The customer was asked and did not confirm; or had not, before this yes was given."""
+
+    recorded_as: ClassVar[str] = "declined"
+
+
+@dataclass(frozen=True)
 class ApprovalOutstanding(_AboutTransfer):
     """A manager has not decided yet; `requested` says whether one has been asked."""
 
@@ -194,6 +203,7 @@ Confirmation = (
     | WrongCode
     | VoidedForCodes
     | CodeMissing
+    | Declined
     | ApprovalOutstanding
     | ApprovalRefused
     | AccountLocked

@@ -65,6 +65,7 @@ def view_transfer(transfer: Transfer, parties: Parties, now: datetime) -> Transf
         created_at=transfer.created_at,
         expires_at=transfer.expires_at,
         posted_at=transfer.posted_at,
+        declines=transfer.declines,
     )
 
 

@@ -17,6 +17,7 @@ from banking_server.bank.transfers import (
     Cancelled,
     CodeMissing,
     Confirmation,
+    Declined,
     Expired,
     Posted,
     Scheduled,
@@ -50,24 +51,35 @@ class NotAsked:
     can_be_asked: bool
 
 
-async def ask_to_confirm(
-    transferId: str, action: str, ctx: Context[Any, Any]
-) -> NotAsked | Elicit[Agreement]:
-    """Ask the customer to confirm, if there is something to confirm and they can be asked."""
+async def find_confirmable(transferId: str) -> TransferView | None:
+    """Return the transfer if the customer may be asked to confirm it."""
     bank, call = current_call()
-    if action != "confirm" or not can_ask(ctx):
-        return NotAsked(can_be_asked=False)
-    transfer = await bank_transfers.find_confirmable(bank, call.customer_id, transferId, call.at)
+    return await bank_transfers.find_confirmable(bank, call.customer_id, transferId, call.at)
+
+
+Confirmable = Annotated[TransferView | None, Resolve(find_confirmable)]
+
+
+async def ask_to_confirm(transfer: Confirmable) -> NotAsked | Elicit[Agreement]:
+    """Ask the customer to confirm, if there is something to confirm.
+
+    Who has declined is asked anew in other words, so that an answer to an earlier question, which
+    the client can repeat for as long as its request state is good, is none to this one.
+    """
     if transfer is None:
         return NotAsked(can_be_asked=True)
-    return Elicit(f"{summary(transfer)}: confirm it?", Agreement)
+    question = f"{summary(transfer)}: confirm it?"
+    if transfer.declines:
+        times = "once" if transfer.declines == 1 else f"{transfer.declines} times"
+        question += f" You were asked {times} before, and did not."
+    return Elicit(question, Agreement)
 
 
 def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
     """Say so if there is nothing to confirm, or this client cannot be asked."""
     if arguments.get("action") == "confirm" and can_ask(ctx):
         return None
-    return {"agreement": NotAsked(can_be_asked=False)}
+    return {"agreement": NotAsked(can_be_asked=False), "asked_about": None}
 
 
 @bank_tool(
@@ -84,6 +96,7 @@ async def confirm_or_cancel_money_transfer(
         Field(description="confirm makes the transfer, cancel gives the reserved money back."),
     ],
     agreement: Annotated[ElicitationResult[Any], Resolve(ask_to_confirm)],
+    asked_about: Confirmable,
     confirmationCode: Annotated[
         str | None,
         Field(
@@ -107,13 +120,18 @@ async def confirm_or_cancel_money_transfer(
     asked = not isinstance(said, NotAsked)
     agreed = isinstance(said, Agreement) and said.agreed
     if asked and not agreed:
-        words = "The customer did not confirm the transfer. It stays as it is until it expires."
-        return result(words, TransferOut(status="declined", transfer_id=transferId))
+        declined = await bank_transfers.decline_transfer(bank, call, transferId)
+        return _confirmed(declined, bank.rules)
     # What could not be confirmed a moment ago may be now. Who can be asked is asked then, whatever
     # code they have.
     code = None if isinstance(said, NotAsked) and said.can_be_asked else confirmationCode
     outcome = await bank_transfers.confirm_transfer(
-        bank, call, transferId, customer_agreed=agreed, code=code
+        bank,
+        call,
+        transferId,
+        customer_agreed=agreed,
+        code=code,
+        asked_after=0 if asked_about is None else asked_about.declines,
     )
     return _confirmed(outcome, bank.rules)
 
@@ -135,6 +153,13 @@ def _confirmed(outcome: Confirmation, rules: Rules) -> CallToolResult:
                 words += f" {DESK_HAS_CODE}"
             content = transfer_content(transfer, "confirmation_needed")
             return result(words, content, then=next_step(outcome))
+        case Declined(transfer=transfer):
+            words = (
+                "The customer did not confirm the transfer. It stays as it is until it expires. "
+                "Call again only if they want to be asked anew: no other answer to this question "
+                "counts."
+            )
+            return result(words, TransferOut(status="declined", transfer_id=transfer.transfer_id))
         case AccountLocked():
             return locked(outcome)
         case ApprovalOutstanding(transfer=transfer):
