@@ -103,6 +103,14 @@ BORROWED: list[tuple[str, str, set[str]]] = [
     ("server/sdk.py", "mcp.server.context:CallNext", set()),
     ("server/sdk.py", "mcp.server.context:HandlerResult", set()),
     ("server/http.py", "mcp.server:MCPServer.session_manager", set()),
+    ("server/sdk.py", "mcp.shared.message:SessionMessage", {"message"}),
+    (
+        "server/sdk.py, as MCPServer._lowlevel_server",
+        "mcp.server.lowlevel.server:Server.run",
+        {"read_stream", "write_stream", "initialization_options"},
+    ),
+    ("server/stdio.py", "mcp.server.stdio:stdio_server", {"stdin"}),
+    ("tools/calling.py", "mcp.server:MCPServer.get_prompt", {"name", "arguments", "context"}),
     (
         "connections.py",
         "uvicorn.protocols.http.h11_impl:H11Protocol.connection_made",

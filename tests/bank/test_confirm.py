@@ -1,6 +1,7 @@
 """Confirming: the customer's own act, once."""
 
 import asyncio
+from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -15,6 +16,7 @@ from banking_server.bank.transfers import (
     ApprovalOutstanding,
     ApprovalRefused,
     CodeMissing,
+    Declined,
     Expired,
     OverThreshold,
     Posted,
@@ -25,6 +27,7 @@ from banking_server.bank.transfers import (
     VoidedForCodes,
     WrongCode,
     cancel_transfer,
+    decline_transfer,
     settle,
 )
 
@@ -136,6 +139,20 @@ async def test_neither_a_yes_nor_a_code(bank: Bank) -> None:
         outcome = await confirm(bank, transfer_id, agreed=False)
         assert isinstance(outcome, CodeMissing)
         assert outcome.transfer.status == "pending"
+
+
+async def test_a_yes_to_a_question_that_was_declined_since(bank: Bank, path: Location) -> None:
+    outcome = await prepared(bank)
+    transfer_id = outcome.transfer.transfer_id
+    declined = await decline_transfer(bank, call("confirm"), transfer_id)
+    late = await confirm(bank, transfer_id)
+    assert declined == late == Declined(replace(outcome.transfer, declines=1))
+    assert [o for _, o, _ in outcomes(path)][1:] == ["declined", "declined"]
+    # The code is another act.
+    assert isinstance(await confirm(bank, transfer_id, agreed=False, code=outcome.code), Posted)
+    assert isinstance(
+        await decline_transfer(bank, call("confirm", customer="CUST002"), transfer_id), NotFound
+    )
 
 
 @pytest.mark.parametrize("agreed", [True, False])

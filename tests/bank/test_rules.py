@@ -17,6 +17,7 @@ from banking_server.bank.rules import (
     CountWrongCode,
     CustomerMustAgree,
     DebitBlocked,
+    DeclinedSince,
     GivenCode,
     ManagerMustDecide,
     ManagerRefused,
@@ -290,6 +291,21 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
             {"recent_wrong_codes": 15, "transfer": transfer(approval="required")},
             ManagerMustDecide(requested=False),
         ),
+        # A question takes one answer: a no since it was asked stands, whatever else is given.
+        ({"transfer": transfer(declines=1)}, DeclinedSince()),
+        ({"transfer": transfer(declines=1), "code": GivenCode.RIGHT}, DeclinedSince()),
+        ({"transfer": transfer(declines=1), "code": GivenCode.WRONG}, CountWrongCode(4)),
+        ({"transfer": transfer(declines=2), "asked_after": 1}, DeclinedSince()),
+        ({"transfer": transfer(declines=2), "asked_after": 2}, Post()),
+        (
+            {
+                "transfer": transfer(declines=1),
+                "code": GivenCode.RIGHT,
+                "customer_agreed": False,
+            },
+            Post(),
+        ),
+        ({"transfer": transfer(status="posted", declines=1)}, NotPending("posted")),
         # The date: after today is scheduled, today is posted.
         ({"transfer": transfer(scheduled_date=date(2026, 3, 5))}, Schedule()),
         ({"transfer": transfer(scheduled_date=date(2026, 3, 4))}, Post()),

@@ -224,6 +224,19 @@ async def test_a_replayed_round_moves_no_money_twice(world: World) -> None:
     assert tools(world).count(CONFIRM) == 3
 
 
+async def test_a_no_in_a_step_cannot_be_turned_into_a_yes(world: World) -> None:
+    async with open_customer(world) as me:
+        _, asked = await up_to_the_confirmation(me)
+        yes = agreed(asked)
+        no = {key: ElicitResult(action="decline") for key in yes["input_responses"]}
+        heard = await multiplex_round(me, *WHOLE_STORY, **{**yes, "input_responses": no})
+        assert isinstance(heard, CallToolResult)
+        assert results(heard)[3]["structuredContent"]["status"] == "declined"
+        again = await multiplex_round(me, *WHOLE_STORY, **yes)
+        assert isinstance(again, InputRequiredResult)
+    assert world.sql("SELECT status, declines FROM transfer") == [("pending", 1)]
+
+
 async def test_a_tampered_state_is_refused_and_runs_nothing(world: World) -> None:
     async with open_customer(world) as me:
         _, asked = await up_to_the_confirmation(me)

@@ -1,6 +1,7 @@
 """The real server over Streamable HTTP: both eras, several processes, and who is let in."""
 
 import itertools
+import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, suppress
@@ -13,6 +14,7 @@ import anyio
 import httpx2
 import jwt
 import pytest
+from mcp import MCPError
 
 from banking_server.bank.audit import Call
 from banking_server.bank.storage import Bank
@@ -324,6 +326,142 @@ def test_the_body_is_bounded(bank: HttpServer) -> None:
     with httpx2.Client(headers=headers) as client, suppress(httpx2.TransportError):
         assert client.post(bank.url, content=chunks()).status_code == 413
     assert post(bank, bank.token(), LIST_TOOLS).status_code == 200
+
+
+BAD_BODIES: list[tuple[bytes, int, int, Any]] = [
+    # What is sent in place of a call, or as its id or amount; status, code and id of the answer.
+    (b"garbage", 400, -32700, None),
+    (b"[]", 400, -32600, None),
+    (b'{"jsonrpc":"2.0","method":"x","params":5}', 400, -32600, None),
+    (b'{"jsonrpc":"2.0","id":7,"method":"x","params":5}', 400, -32600, 7),
+    *[(b"id " + sent, 400, -32700, None) for sent in (b"NaN", b"-Infinity")],
+    *[(b"id " + sent, 400, -32600, None) for sent in (b'"\\ud800"', b"1.5", b"null", b"true")],
+    (b"id 1e999", 400, -32602, None),
+    *[(b"amount " + sent, 400, -32700, 7) for sent in (b"NaN", b"Infinity", b'"\xff"')],
+    *[(b"amount " + sent, 400, -32602, 7) for sent in (b"0.010000000000000001", b"1e999")],
+    (b"amount " + b"1" * 5000, 400, -32602, 7),
+    (b'amount "\\ud800"', 400, -32600, 7),
+    (b"amount " + b"[" * 10_000 + b"]" * 10_000, 400, -32600, 7),
+]
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2026-07-28"])
+@pytest.mark.parametrize(
+    ("sent", "status", "code", "request_id"), BAD_BODIES, ids=lambda value: str(value)[:30]
+)
+def test_what_is_no_message_is_refused(
+    bank: HttpServer, version: str, sent: bytes, status: int, code: int, request_id: Any
+) -> None:
+    what, _, instead = sent.partition(b" ")
+    if what in (b"id", b"amount"):
+        call = tool_call("prepare_money_transfer", {**TO_SAVINGS, "amount": 5})
+        there = b'"id": 7' if what == b"id" else b'"amount": 5'
+        whole = json.dumps(call).encode()
+        sent = whole.replace(there, b'"%s": %s' % (what, instead))
+        assert sent != whole
+    answer = post(bank, bank.token(), sent, MCP_Protocol_Version=version)
+    assert (answer.status_code, answer.json()["id"]) == (status, request_id)
+    assert answer.json()["error"]["code"] == code
+
+
+AMOUNTS: dict[str, int | None] = {
+    **{"25": 2500, "25.5": 2550, "25.50": 2550, "25.500": 2550, "1e1": 1000, "2550E-2": 2550},
+    **{"0.01": 1, "0.010": 1, "1.10": 110, "0.29": 29, "1.15": 115, "19.99": 1999, "100.07": 10007},
+    **{"4.35": 435, "1.005e3": 100_500, "0.10000000000000000000": 10, "1e0": 100},
+    **dict.fromkeys(
+        ("0.010000000000000001", "25.500000000000000000001", "0.009999999999999999999")
+    ),
+    **dict.fromkeys(("0.0099999999999999999", "1e-2000", "1e999", "-1e999", "NaN", "Infinity")),
+    **dict.fromkeys(("0.001", "19.999", "0", "-0.0", "-1", "1e-3", "1e15", "1" * 400, "1" * 5000)),
+    **dict.fromkeys(
+        ("true", "null", '"25"', "[25]", '{"amount": 25}', "01", "+1", ".5", "1.", "0x1")
+    ),
+}
+"""Amounts as they are written, and what they are in minor units; None if they are refused."""
+
+
+def test_an_amount_is_what_was_written(bank: HttpServer) -> None:
+    call = json.dumps(tool_call("prepare_money_transfer", {**TO_SAVINGS, "amount": 5})).encode()
+    for written, minor in AMOUNTS.items():
+        sent = call.replace(b'"amount": 5', f'"amount": {written}'.encode())
+        answer = post(bank, bank.token(), sent)
+        assert answer.status_code in (200, 400), written
+        said = answer.json(parse_float=Decimal)
+        if minor is None:
+            assert "error" in said or said["result"]["isError"], written
+        else:
+            assert said["result"]["structuredContent"]["amount"] * 100 == minor, written
+
+
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "a client", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
+}
+
+NO_YES: list[Any] = [
+    *[None, [], {}, 5, "yes", True],
+    {"another": {"action": "accept", "content": {"agreed": True}}},
+    *[{"KEY": said} for said in (None, True, "accept", [], {}, [{"action": "accept"}])],
+    *[
+        {"KEY": {"action": action, "content": {"agreed": True}}}
+        for action in ("decline", "cancel", "ACCEPT", "", None, True, ["accept"])
+    ],
+    {"KEY": {"content": {"agreed": True}}},
+    *[
+        {"KEY": {"action": "accept", "content": content}}
+        for content in (
+            *(None, True, "true", [], [True], {}, {"agreed": None}, {"agreed": False}),
+            *({"agreed": like} for like in ("yes", "true", "on", 1, 1.0, [True], {"agreed": True})),
+            *({"Agreed": True}, {"agreed": True, "more": 1}),
+        )
+    ],
+    {"KEY": {"role": "assistant", "content": {"type": "text", "text": "yes"}, "model": "m"}},
+    {"KEY": {"roots": []}},
+]
+"""Responses to the question whether to confirm, none of which is a yes; KEY is the question's."""
+
+
+def test_nothing_but_a_yes_is_one(bank: HttpServer) -> None:
+    def call(name: str, arguments: dict[str, Any], **more: Any) -> Any:
+        message = tool_call(name, arguments)
+        message["params"] |= {"_meta": MODERN, **more}
+        headers = {"Mcp_Method": "tools/call", "Mcp_Name": name}
+        answer = post(bank, bank.token(), message, MCP_Protocol_Version="2026-07-28", **headers)
+        assert answer.status_code in (200, 400), (more, answer.text)
+        assert answer.json()["id"] == 7
+        return answer.json().get("result", {})
+
+    def confirm(**more: Any) -> Any:
+        return call("confirm_or_cancel_money_transfer", confirming, **more)
+
+    prepared = call("prepare_money_transfer", {**TO_SAVINGS, "amount": 5})
+    confirming = {
+        "transferId": prepared["structuredContent"]["transferId"],
+        "action": "confirm",
+    }
+    for no_yes in NO_YES:
+        asked = confirm()
+        (key,) = asked["inputRequests"]
+        text = json.dumps(no_yes).replace("KEY", key)
+        result = confirm(inputResponses=json.loads(text), requestState=asked["requestState"])
+        assert result.get("structuredContent", {}).get("status") != "posted", no_yes
+    asked = confirm()
+    yes = {key: {"action": "accept", "content": {"agreed": True}}}
+    result = confirm(inputResponses=yes, requestState=asked["requestState"])
+    assert result["structuredContent"]["status"] == "posted"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", MODES)
+async def test_there_are_no_prompts(bank: HttpServer, mode: str) -> None:
+    async with http_client(bank.url, bank.token("CUST003"), mode) as client:
+        for name in ("x", "", "\n\u202e" * 100):
+            with pytest.raises(MCPError) as refused:
+                await client.get_prompt(name)
+            assert refused.value.error.code == -32602
+            assert len(refused.value.error.message) < 100
+            assert refused.value.error.message.isprintable()
 
 
 def test_a_megabyte_in_an_argument_is_refused_by_name(bank: HttpServer) -> None:

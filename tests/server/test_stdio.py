@@ -139,6 +139,94 @@ def test_standard_output_is_for_the_protocol_alone(database: Path) -> None:
     assert "Traceback" not in errors
 
 
+CALL = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"list_accounts",%s}}'
+
+ODD_LINES: list[tuple[str | bytes, tuple[Any, int] | None]] = [
+    # What is sent, and the id and the code of the answer, if there is to be one.
+    ("this is no message", (None, -32700)),
+    (b"\xff\xfe", (None, -32700)),
+    ('{"jsonrpc":"2.0","id":1', (None, -32700)),
+    ("[]", (None, -32600)),
+    ('[{"jsonrpc":"2.0","id":10,"method":"ping"}]', (None, -32600)),
+    ('{"jsonrpc":"2.0","id":11,"method":"tools/list","params":5}', (11, -32600)),
+    ('{"jsonrpc":"2.0","method":"tools/list","params":5}', None),
+    ('{"jsonrpc":"2.0","id":1.5,"method":"ping"}', (None, -32600)),
+    ('{"jsonrpc":"2.0","id":null,"method":"ping"}', (None, -32600)),
+    (CALL % ("12", f'"arguments":{{"a":{"[" * 10_000}{"]" * 10_000}}}'), (12, -32600)),
+    (CALL % ("13", f'"arguments":{{"a":{"1" * 5000}}}'), (13, -32602)),
+    (CALL % ("14", '"arguments":{"a":0.010000000000000001}'), (14, -32602)),
+    (CALL % ("15", '"arguments":{"a":NaN}'), (15, -32700)),
+    (CALL % ("16", r'"arguments":{"a":"\ud800"}'), (16, -32600)),
+    (CALL % (r'"\ud800"', '"arguments":{}'), (None, -32600)),
+    (CALL % ("1e999", '"arguments":{}'), (None, -32602)),
+    (CALL % ("17", '"arguments":5'), (17, -32602)),
+    (CALL % ("18", f'"arguments":{{"a":"{"x" * 2**21}"}}'), (18, -32600)),
+    ("x" * (3 * 2**21), (None, -32600)),
+    (" \r", None),
+    ('{"jsonrpc":"2.0","id":"nobody asked","result":5}', None),
+    ('{"jsonrpc":"2.0","id":[],"error":5}', None),
+    ('{"jsonrpc":"2.0","id":19,"method":"prompts/get","params":{"name":"x"}}', (19, -32602)),
+    ('{"jsonrpc":"2.0","id":20,"method":"no/such"}', (20, -32601)),
+    ('{"jsonrpc":"2.0","id":21,"method":"ping","params":null}', (21, 0)),
+    (CALL % ("1" * 4000, '"arguments":{}'), (int("1" * 4000), 0)),
+]
+
+
+def test_whatever_is_sent_is_answered(database: Path) -> None:
+    """One server, and after all of it the customer's calls go on."""
+    agree = {"elicitation": {}}
+    first, initialized = initialize()
+    first["params"]["capabilities"] = agree
+    prepare = {"name": "prepare_money_transfer", "arguments": {**TO_SAVINGS, "amount": 5}}
+    server = subprocess.Popen(
+        command("--database", str(database)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(BANKING_CALLS_PER_SECOND="0"),
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    stdin, stdout = server.stdin, server.stdout
+
+    def send(line: Any) -> None:
+        if isinstance(line, dict):
+            line = json.dumps(line)
+        stdin.write((line.encode() if isinstance(line, str) else line) + b"\n")
+        stdin.flush()
+
+    def answer() -> tuple[Any, int]:
+        said = json.loads(stdout.readline())
+        return said["id"], said.get("error", {"code": 0})["code"]
+
+    send(first)
+    assert answer() == (1, 0)
+    send(initialized)
+    for line, expected in ODD_LINES:
+        send(line)
+        if expected is not None:
+            assert answer() == expected, line[:80]
+
+    # A question that is answered with what is no answer fails its call, which would wait for ever.
+    send({"jsonrpc": "2.0", "id": 30, "method": "tools/call", "params": prepare})
+    transfer_id = json.loads(stdout.readline())["result"]["structuredContent"]["transferId"]
+    confirm = {"transferId": transfer_id, "action": "confirm"}
+    params = {"name": "confirm_or_cancel_money_transfer", "arguments": confirm}
+    send({"jsonrpc": "2.0", "id": 31, "method": "tools/call", "params": params})
+    question = json.loads(stdout.readline())
+    assert question["method"] == "elicitation/create"
+    send({"jsonrpc": "2.0", "id": question["id"], "result": True})
+    assert answer() == (31, -32600)
+
+    # The last line needs no end.
+    stdin.write(b'{"jsonrpc":"2.0","id":32,"method":"ping"}')
+    rest, errors = server.communicate(timeout=PATIENCE)
+    assert [json.loads(line)["id"] for line in rest.splitlines()] == [32]
+    assert server.returncode == 0
+    assert len(errors.splitlines()) == 1, errors
+    assert rows(database, "SELECT status FROM transfer") == [("pending",)]
+
+
 def codes_in(result: dict[str, Any]) -> set[str]:
     words = " ".join(item["text"] for item in result["content"]).replace(".", " ").split()
     return {word for word in words if len(word) == 6 and word.isdigit()}

@@ -395,7 +395,17 @@ async def test_without_a_yes_nothing_moves(world: World, mode: str, answer: Any)
         assert structured(await customer.confirm(transfer_id))["status"] == "posted"
 
 
-@pytest.mark.parametrize("answer", [{}, {"agreed": "maybe"}, {"agreed": None}, {"yes": True}])
+NO_ANSWERS: list[dict[str, Any]] = [
+    {},
+    {"yes": True},
+    {"agreed": None},
+    *[{"agreed": like} for like in ("maybe", "yes", "true", "True", "on", "1", 1, 1.0, ["true"])],
+    {"agreed": True, "amount": 1},
+    {"agreed": True, "Agreed": False},
+]
+
+
+@pytest.mark.parametrize("answer", NO_ANSWERS, ids=str)
 async def test_an_answer_that_is_no_yes_is_none(
     world: World, mode: str, answer: dict[str, Any]
 ) -> None:
@@ -406,6 +416,49 @@ async def test_an_answer_that_is_no_yes_is_none(
     assert structured(result)["status"] == "invalid_answer"
     assert status_of(world, transfer_id) == "pending"
     assert world.outcomes()[-1] == (CONFIRM, "invalid_answer")
+
+
+async def test_who_declined_is_asked_in_other_words(world: World, mode: str) -> None:
+    answers: list[Any] = ["decline", {"agreed": False}, "cancel", YES]
+    async with world.customer(mode=mode, answers=answers) as customer:
+        transfer_id, _ = await prepared(customer)
+        results = [await customer.confirm(transfer_id) for _ in answers]
+    first, *others = [question.message for question in customer.asked]
+    times = ("once", "2 times", "3 times")
+    assert others == [f"{first} You were asked {each} before, and did not." for each in times]
+    assert "asked anew" in words(results[0])
+    assert [structured(each)["status"] for each in results] == ["declined"] * 3 + ["posted"]
+    assert world.sql("SELECT declines FROM transfer") == [(3,)]
+    assert [(each["outcome"], each["subject"]) for each in world.events()[1:4]] == [
+        ("declined", transfer_id)
+    ] * 3
+
+
+async def test_a_no_cannot_be_turned_into_a_yes(world: World) -> None:
+    async with world.customer(can_be_asked=True) as customer:
+        transfer_id, code = await prepared(customer)
+        arguments = {"transferId": transfer_id, "action": "confirm", "confirmationCode": code}
+        asked = await one_round(customer, CONFIRM, arguments)
+        for no in ({"action": "decline"}, {"action": "cancel"}):
+            declined = await one_round(customer, CONFIRM, arguments, **answered(asked, no))
+            assert isinstance(declined, CallToolResult)
+            assert structured(declined)["status"] == "declined"
+            # The same question, the same state, another answer: that is asked anew.
+            yes = answered(asked, {"action": "accept", "content": YES})
+            asked = await one_round(customer, CONFIRM, arguments, **yes)
+            assert isinstance(asked, InputRequiredResult)
+            assert status_of(world, transfer_id) == "pending"
+        yes = answered(asked, {"action": "accept", "content": YES})
+        posted = await one_round(customer, CONFIRM, arguments, **yes)
+        assert isinstance(posted, CallToolResult)
+        assert structured(posted)["status"] == "posted"
+
+
+def answered(asked: CallToolResult | InputRequiredResult, answer: dict[str, Any]) -> dict[str, Any]:
+    """What a client sends to answer the one question."""
+    assert isinstance(asked, InputRequiredResult)
+    (key,) = asked.input_requests or {}
+    return {"input_responses": {key: answer}, "request_state": asked.request_state}
 
 
 async def test_the_code_stands_in_where_nobody_can_be_asked(world: World, mode: str) -> None:
@@ -705,12 +758,7 @@ async def test_a_replayed_yes_posts_nothing_more(world: World) -> None:
         transfer_id, _ = await prepared(customer)
         arguments = {"transferId": transfer_id, "action": "confirm"}
         asked = await one_round(customer, CONFIRM, arguments)
-        assert isinstance(asked, InputRequiredResult)
-        ((key, _),) = (asked.input_requests or {}).items()
-        replay = {
-            "input_responses": {key: {"action": "accept", "content": YES}},
-            "request_state": asked.request_state,
-        }
+        replay = answered(asked, {"action": "accept", "content": YES})
         results = [await one_round(customer, CONFIRM, arguments, **replay) for _ in range(3)]
         assert all(structured(result)["status"] == "posted" for result in results)  # type: ignore[arg-type]
         assert results[0] == results[1] == results[2]
