@@ -95,20 +95,37 @@ def with_body(
     more than `most_bytes` is refused with 413.
     """
 
+    async def whole(scope: Scope, receive: Receive, send: Send) -> None:
+        first = await receive()
+        await serve(first.get("body", b""), scope, _once_more(first, receive), send)
+
+    bounded = RequestBodyLimitMiddleware(whole, most_bytes)
+
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         first = await receive()
-        delivered = False
+        body = first.get("body", b"")
+        again = _once_more(first, receive)
+        # Most come in one piece, and there is nothing to collect.
+        if first.get("more_body") or len(body) > most_bytes:
+            await bounded(scope, again, send)
+        else:
+            await serve(body, scope, again, send)
 
-        async def again() -> Message:
-            nonlocal delivered
-            if delivered:
-                return await receive()
-            delivered = True
-            return first
+    return app
 
-        await serve(first.get("body", b""), scope, again, send)
 
-    return RequestBodyLimitMiddleware(app, most_bytes)
+def _once_more(first: Message, receive: Receive) -> Receive:
+    """Return the `receive` that begins with what has been received."""
+    delivered = False
+
+    async def again() -> Message:
+        nonlocal delivered
+        if delivered:
+            return await receive()
+        delivered = True
+        return first
+
+    return again
 
 
 async def serve_streams(server: MCPServer[Any], incoming: Any, outgoing: Any) -> None:

@@ -183,7 +183,7 @@ def test_whatever_is_sent_is_answered(database: Path) -> None:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=environment(BANKING_CALLS_PER_SECOND="0"),
+        env=environment(),
     )
     assert server.stdin is not None
     assert server.stdout is not None
