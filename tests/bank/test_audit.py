@@ -140,6 +140,7 @@ WORDS = {
     transfers.WrongCode: "wrong_code",
     transfers.VoidedForCodes: "voided_for_codes",
     transfers.CodeMissing: "code_missing",
+    transfers.Declined: "declined",
     transfers.ApprovalOutstanding: "approval_outstanding",
     transfers.ApprovalRefused: "approval_refused",
     transfers.Cancelled: "cancelled",

@@ -403,7 +403,7 @@ async def test_what_is_append_only_cannot_be_changed(
 
 TRANSFER = """INSERT INTO transfer VALUES
     ('tr_x', 'CUST001', 'acc_savings_001', 'acc_everyday_001', 100, 'USD', NULL, NULL,
-     'pending', NULL, 'none', 0, '2026-03-04T10:00:00Z', '2026-03-04T10:10:00Z', NULL)"""
+     'pending', NULL, 'none', 0, '2026-03-04T10:00:00Z', '2026-03-04T10:10:00Z', NULL, 0)"""
 
 
 @pytest.mark.parametrize(
@@ -419,6 +419,7 @@ TRANSFER = """INSERT INTO transfer VALUES
         ("acc_everyday_001", "acc_nobody"),
         ("CUST001", "CUST999"),
         ("'none', 0", "'none', -1"),
+        ("NULL, 0)", "NULL, -1)"),
     ],
 )
 def test_a_transfer_that_cannot_be(path: Location, part: str, instead: str) -> None:
