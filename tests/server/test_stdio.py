@@ -120,7 +120,8 @@ def test_standard_output_is_for_the_protocol_alone(database: Path) -> None:
     assert server.stdin is not None
     assert server.stdout is not None
     server.stdin.write("this is no message\n")
-    answers = []
+    server.stdin.flush()
+    answers = [server.stdout.readline()]
     for message in messages:
         server.stdin.write(json.dumps(message) + "\n")
         server.stdin.flush()
@@ -130,7 +131,7 @@ def test_standard_output_is_for_the_protocol_alone(database: Path) -> None:
     assert server.returncode == 0
     read = [json.loads(line) for line in answers + rest.splitlines()]
     assert all(message["jsonrpc"] == "2.0" for message in read)
-    assert {1, 2, 3} <= {message.get("id") for message in read}
+    assert [message.get("id") for message in read] == [None, 1, 2, 3]
 
     assert "Serving CUST001;" in errors
     prepared = next(message["result"] for message in read if message.get("id") == 2)
