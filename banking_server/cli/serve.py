@@ -106,25 +106,39 @@ def _one_of(customers: Sequence[str], chosen: str | None) -> str:
 
 
 def _serve_http(settings: "Settings") -> None:
+    from functools import partial
+
     import anyio
     import uvicorn
     from uvicorn.supervisors import Multiprocess
 
-    from banking_server.connections import Http
+    from banking_server.connections import BACKLOG, Http, Limits
     from banking_server.server.build import GIVEN_UP, check_before_serving, configure_logging
 
     configure_logging(settings.log_level)
     anyio.run(check_before_serving, settings)
     _check_address(settings.host, settings.port)
     note(f"Serving MCP at {settings.resource} (bound to {settings.host}). Ctrl-C ends it.")
+    if not settings.on_loopback:
+        note(
+            "It speaks plain HTTP, and others can reach it: in front of it has to stand a proxy "
+            "that speaks TLS, which BANKING_TRUSTED_PROXIES names."
+        )
     os.environ.update(settings.environment())
+    limits = Limits(
+        each_address=settings.connections_per_address,
+        trusted_proxies=settings.trusted_proxies,
+    )
     config = uvicorn.Config(
         "banking_server.server.http:http_app_from_environment",
         factory=True,
         host=settings.host,
         port=settings.port,
         workers=settings.workers,
-        http=Http,
+        http=partial(Http, limits=limits),  # type: ignore[arg-type]
+        backlog=BACKLOG,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
         lifespan="on",
         ws="none",
         log_config=None,

@@ -9,6 +9,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from typing import Any, Final
 
@@ -25,7 +26,8 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from banking_server.connections import Http
+from banking_server.connections import BACKLOG, Http, Limits, most_connections
+from banking_server.log import bound_log
 from banking_server.proxy import TOKEN_VARIABLE
 from banking_server.proxy.callers import CALLER, REFUSAL, Callers
 from banking_server.proxy.eras import is_modern
@@ -44,6 +46,8 @@ PATH: Final = "/mcp"
 _COOKIE: Final = "tool-chaining-proxy"
 _CALLERS: Final = "callers"
 _CONNECTION: Final = "connection"
+_DESCRIPTORS_OF_CALLER: Final = 6
+"""A server of one caller's own is a process, with pipes."""
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -54,10 +58,14 @@ class CannotServe(Exception):
 def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
     """Serve until Ctrl-C or SIGTERM, and say where. Raises `CannotServe`."""
     _check(options, chosen)
+    bound_log()
     bound = _bound(chosen.host, chosen.port)
+    reserve = 64 + _DESCRIPTORS_OF_CALLER * chosen.max_callers
     config = uvicorn.Config(
         http_app(options, chosen),
-        http=_Http,
+        http=partial(_Http, limits=Limits(most=most_connections(reserve))),  # type: ignore[arg-type]
+        backlog=BACKLOG,
+        proxy_headers=False,
         lifespan="on",
         ws="none",
         log_config=None,

@@ -1,10 +1,15 @@
 """The server over Streamable HTTP: the ASGI application."""
 
 import gc
+import multiprocessing
+import os
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from datetime import datetime
+from multiprocessing.process import BaseProcess
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -82,8 +87,21 @@ def http_app_from_environment() -> Starlette:
     settings = load_settings()
     configure_logging(settings.log_level)
     app = http_app(settings)
+    supervisor = multiprocessing.parent_process()
+    if supervisor is not None:
+        threading.Thread(target=_end_after, args=(supervisor,), daemon=True).start()
     _tune_process()
     return app
+
+
+def _end_after(supervisor: BaseProcess) -> None:
+    """End this process, one of several workers, when their supervisor has ended, however it did.
+
+    One that was killed tells nobody, but the pipe between them is closed. A worker gives up the
+    port at once, so that a new server can have it.
+    """
+    supervisor.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _tune_process() -> None:

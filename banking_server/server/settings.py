@@ -144,6 +144,18 @@ class Settings(BaseSettings):
         description="Further `Origin` headers to accept, separated by commas. Accepted anyway: "
         "the resource URL's, and on loopback its names.",
     )
+    connections_per_address: int = Field(
+        default=100,
+        ge=1,
+        le=100_000,
+        description="Connections that one address may have open, in each server process. All "
+        "together they are as many as the descriptors of the process allow.",
+    )
+    trusted_proxies: _Names = Field(
+        default=(),
+        description="Addresses and networks of the proxies in front, separated by commas, such as "
+        "`10.0.0.5` or `10.0.0.0/24`. Their requests count for the address in `X-Forwarded-For`.",
+    )
     token_lifetime: int = Field(
         default=3600, ge=1, description="Seconds that a token minted by `token` is good for."
     )
@@ -205,11 +217,21 @@ class Settings(BaseSettings):
         default="WARNING", description="How much the server says about itself on standard error."
     )
 
-    @field_validator("allowed_hosts", "allowed_origins", mode="before")
+    @field_validator("allowed_hosts", "allowed_origins", "trusted_proxies", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         if isinstance(value, str):
             return tuple(name.strip() for name in value.split(",") if name.strip())
+        return value
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for each in value:
+            try:
+                ipaddress.ip_network(each, strict=False)
+            except ValueError as error:
+                raise ValueError("must be addresses or networks, such as 10.0.0.0/24") from error
         return value
 
     @field_validator("secret_file")

@@ -2,7 +2,9 @@
 
 import itertools
 import json
+import socket
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
@@ -32,7 +34,7 @@ from banking_server.server.tokens import load_keys
 
 from ..bank.records import find_transfer
 from ..kit.bank import Customer, code_of, structured
-from ..kit.command import run
+from ..kit.command import PATIENCE, run
 from ..kit.servers import (
     Alternating,
     Chooser,
@@ -277,6 +279,15 @@ def test_names_of_elsewhere_are_refused(
     bank: HttpServer, header: str, value: str, status: int
 ) -> None:
     assert post(bank, bank.token(), LIST_TOOLS, **{header: value}).status_code == status
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/", "//", "/.well-known/"])
+def test_a_name_of_elsewhere_is_repeated_nowhere(bank: HttpServer, path: str) -> None:
+    url = f"http://127.0.0.1:{bank.port}{path}"
+    for sent in ({"Host": "evil.example"}, {"X-Forwarded-Host": "evil.example"}):
+        answer = httpx2.post(url, headers=sent)
+        assert "evil" not in f"{answer.headers}{answer.text}"
+        assert answer.status_code == 421 or "Host" not in sent
 
 
 @pytest.mark.anyio
@@ -530,6 +541,24 @@ def test_ctrl_c_ends_it_cleanly(tmp_path: Path) -> None:
         assert server.logged().splitlines() == [
             f"Serving MCP at {server.url} (bound to 127.0.0.1). Ctrl-C ends it."
         ]
+
+
+def test_workers_end_with_their_supervisor_however_it_ends(tmp_path: Path) -> None:
+    with http_server(tmp_path, "--workers", "2") as server:
+        server.process.kill()
+        server.process.wait(PATIENCE)
+        # Nobody is left who has the port.
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            end = time.monotonic() + PATIENCE
+            while True:
+                try:
+                    probe.bind(("127.0.0.1", server.port))
+                    break
+                except OSError:
+                    assert time.monotonic() < end
+                    time.sleep(0.05)
+        assert len(server.logged().splitlines()) == 1
 
 
 @pytest.mark.anyio

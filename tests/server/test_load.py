@@ -239,4 +239,4 @@ def test_the_head_of_a_request_is_bounded(bank: HttpServer) -> None:
                 said += part
         except ConnectionError:
             return
-    assert said.startswith(b"HTTP/1.1 400")
+    assert said.startswith(b"HTTP/1.1 431")

@@ -39,6 +39,8 @@ from banking_server.server.settings import PREFIX, Settings, SettingsError, load
         ("JWKS_URL", "https://me:word@login.example/jwks", "without a user or password"),
         ("CODES", "nowhere", "'result' or 'desk', not 'nowhere'"),
         ("LOG_LEVEL", "LOUD", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
+        ("CONNECTIONS_PER_ADDRESS", "0", "greater than or equal to 1"),
+        ("TRUSTED_PROXIES", "10.0.0.1, proxy.example", "10.0.0.0/24"),
         ("TOKEN_LIFETIME", "0", "greater than or equal to 1"),
         ("DATABASE", "~nobody-of-that-name/bank.db", "home directory"),
     ],
@@ -111,6 +113,8 @@ def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> N
 def test_names_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKING_ALLOWED_HOSTS", "bank.example, bank.example:*,")
     assert load_settings().allowed_hosts == ("bank.example", "bank.example:*")
+    monkeypatch.setenv("BANKING_TRUSTED_PROXIES", "10.0.0.5, 2001:db8::/32")
+    assert load_settings().trusted_proxies == ("10.0.0.5", "2001:db8::/32")
 
 
 def test_sessions_are_where_one_process_serves(tmp_path: Path) -> None:

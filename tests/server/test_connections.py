@@ -1,0 +1,431 @@
+"""Connections are bounded in time, size and number: real sockets, on both of the parsers."""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+import uvicorn
+from uvicorn.server import ServerState
+
+from banking_server import connections
+from banking_server.connections import MAX_HEAD_BYTES, Http, Limits, TrustedProxies
+
+pytestmark = pytest.mark.anyio
+
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: a\r\n"
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
+PATIENCE = 20
+"""Seconds after which something hangs, on however busy a machine."""
+
+Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+
+
+class App:
+    """Answers with what it was asked, when it is let."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+        self.disconnected = asyncio.Event()
+        self.says = b""
+        self.reads = True
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        body = b""
+        more = self.reads
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                self.disconnected.set()
+                return
+            body += message["body"]
+            more = message["more_body"]
+        self.asked.append(scope["path"])
+        await self.may_answer.wait()
+        headers = [name.decode() for name, _ in scope["headers"]]
+        said = self.says or json.dumps([scope["path"], body.decode(), headers]).encode()
+        length = (b"content-length", b"%d" % len(said))
+        await send({"type": "http.response.start", "status": 200, "headers": [length]})
+        await send({"type": "http.response.body", "body": said[:-1], "more_body": True})
+        await send({"type": "http.response.body", "body": said[-1:]})
+
+
+class Served:
+    """A server on a socket of its own, and its clients."""
+
+    def __init__(self, app: App, port: int, state: ServerState, at_the_end: AsyncExitStack) -> None:
+        self.app = app
+        self.state = state
+        self._port = port
+        self._at_the_end = at_the_end
+
+    async def connect(self, sent: bytes = b"", address: str = "127.0.0.1") -> tuple[Reader, Writer]:
+        """Open a connection from an address and send something."""
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", self._port, local_addr=(address, 0)
+        )
+        # It is closed when it is forgotten, too.
+        self._at_the_end.callback(lambda: writer.transport.abort())
+        writer.write(sent)
+        return reader, writer
+
+    async def all_of(self, sent: bytes) -> list[int]:
+        """Send something, and return the statuses of all that comes until the end."""
+        reader, _ = await self.connect(sent)
+        return [int(each) for each in re.findall(rb"HTTP/1.1 (\d+)", await to_the_end(reader))]
+
+
+async def to_the_end(reader: Reader) -> bytes:
+    async with asyncio.timeout(PATIENCE):
+        try:
+            return await reader.read()
+        except ConnectionError:
+            return b""
+
+
+async def answer(reader: Reader) -> bytes:
+    """Read one answer: its status line, and its body."""
+    async with asyncio.timeout(PATIENCE):
+        head = await reader.readuntil(b"\r\n\r\n")
+        found = re.search(rb"(?i)content-length: (\d+)", head)
+        assert found is not None, head
+        return head.partition(b"\r\n")[0] + await reader.readexactly(int(found[1]))
+
+
+async def until(is_so: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not is_so():
+            await asyncio.sleep(0.01)
+
+
+Serve = Callable[..., Awaitable[Served]]
+
+
+@pytest.fixture(params=["httptools", "h11"])
+async def serve(request: pytest.FixtureRequest) -> AsyncIterator[Serve]:
+    """Serves an `App` with limits, on one parser after the other."""
+    protocol = Http if request.param == "httptools" else connections._H11
+    assert protocol.__name__.lower().endswith(request.param)
+    async with AsyncExitStack() as at_the_end:
+
+        async def start(idle: float = PATIENCE, **limits: Any) -> Served:
+            app = App()
+            config = uvicorn.Config(app, log_config=None, ws="none", lifespan="off")
+            config.timeout_keep_alive = idle  # type: ignore[assignment]
+            config.load()
+            state = ServerState()
+            made = {"config": config, "server_state": state, "app_state": {}}
+            server = await asyncio.get_running_loop().create_server(
+                lambda: protocol(**made, limits=Limits(**limits)), "127.0.0.1", 0
+            )
+            at_the_end.callback(server.close)
+            return Served(app, server.sockets[0].getsockname()[1], state, at_the_end)
+
+        yield start
+
+
+# --- time -----------------------------------------------------------------------------------------
+
+
+async def test_a_head_that_does_not_come_closes_the_connection(serve: Serve) -> None:
+    served = await serve(head=0.1)
+    assert await served.all_of(b"") == []
+    assert await served.all_of(POST + b"X-Slow: ") == [408]
+    assert await served.all_of(GET + POST) == [200, 408]
+    assert served.app.asked == ["/"]
+
+
+async def test_a_body_that_does_not_come_closes_the_connection(serve: Serve) -> None:
+    served = await serve(body=0.1)
+    assert await served.all_of(POST + b"Content-Length: 5\r\n\r\nhell") == [408]
+    assert await served.all_of(CHUNKED + b"5\r\nhello\r\n0\r\nX-Trailer: ") == [408]
+    async with asyncio.timeout(PATIENCE):
+        await served.app.disconnected.wait()
+    assert served.app.asked == []
+
+
+async def test_dripping_does_not_help(serve: Serve) -> None:
+    served = await serve(head=0.2)
+    _, writer = await served.connect(POST + b"X-Slow: ")
+    await until(lambda: bool(served.state.connections))
+    while served.state.connections:
+        writer.write(b"x")
+        await asyncio.sleep(0.01)
+    assert served.app.asked == []
+
+
+async def test_who_says_nothing_more_is_closed(serve: Serve) -> None:
+    served = await serve(idle=0.1, head=0.4)
+    assert await served.all_of(GET) == [200]
+    # Nor does it help to go on with what is not read any more.
+    served.app.reads = False
+    reader, writer = await served.connect(POST + b"Content-Length: 1000\r\n\r\n")
+    assert b" 200 " in await answer(reader)
+    writer.write(b"x")
+    assert await to_the_end(reader) == b""
+
+
+async def test_a_call_takes_its_time(serve: Serve) -> None:
+    served = await serve(idle=0.05, head=0.05, body=0.05, unread=0.05)
+    served.app.may_answer.clear()
+    reader, writer = await served.connect(GET)
+    await asyncio.sleep(0.1)
+    writer.write(POST)
+    await asyncio.sleep(0.1)
+    served.app.may_answer.set()
+    assert b" 200 " in await answer(reader)
+
+
+@pytest.mark.parametrize("ends", [b"", b"Connection: close\r\n"])
+async def test_who_does_not_read_is_closed(serve: Serve, ends: bytes) -> None:
+    served = await serve(unread=0.1, idle=0.1)
+    served.app.says = b"x" * 50_000_000
+    reader, _ = await served.connect(GET[:-2] + ends + b"\r\n")
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    await until(lambda: served.app.asked == ["/"])
+    await until(lambda: not served.state.connections)
+    reader._transport.resume_reading()  # type: ignore[attr-defined]
+    assert len(await to_the_end(reader)) < len(served.app.says)
+
+
+async def test_who_reads_slowly_gets_it_all(serve: Serve) -> None:
+    served = await serve()
+    served.app.says = b"x" * 20_000_000
+    reader, _ = await served.connect(GET)
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    await asyncio.sleep(0.1)
+    reader._transport.resume_reading()  # type: ignore[attr-defined]
+    assert len(await answer(reader)) > len(served.app.says)
+
+
+# --- number ---------------------------------------------------------------------------------------
+
+
+async def test_who_waits_longest_without_a_request_makes_room(serve: Serve) -> None:
+    served = await serve(most=3)
+    known, writer = await served.connect(GET)
+    assert b" 200 " in await answer(known)
+    first, _ = await served.connect(address="127.0.0.2")
+    second, _ = await served.connect(POST, address="127.0.0.3")
+    third, _ = await served.connect(GET, address="127.0.0.4")
+    assert b" 200 " in await answer(third)
+    assert await to_the_end(first) == b""
+    fourth, _ = await served.connect(GET, address="127.0.0.5")
+    assert b" 200 " in await answer(fourth)
+    assert await to_the_end(second) == b""
+    writer.write(GET)
+    assert b" 200 " in await answer(known)
+    # Who was served has the connection for longer; of those, it is who came back last.
+    fifth, _ = await served.connect(GET, address="127.0.0.6")
+    assert b" 200 " in await answer(fifth)
+    assert await to_the_end(third) == b""
+    writer.write(GET)
+    assert b" 200 " in await answer(known)
+
+
+async def test_where_all_are_being_answered_a_newcomer_is_refused(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = await serve(most=2)
+    served.app.may_answer.clear()
+    inside = [(await served.connect(GET, address=f"127.0.0.{n}"))[0] for n in (2, 3)]
+    await until(lambda: len(served.app.asked) == 2)
+    refused, _ = await served.connect()
+    said = await to_the_end(refused)
+    assert said.startswith(b"HTTP/1.1 503")
+    assert b"Retry-After: 1" in said
+    assert "all 2 are being answered" in caplog.text
+    served.app.may_answer.set()
+    for reader in inside:
+        assert b" 200 " in await answer(reader)
+    reader, _ = await served.connect(GET)
+    assert b" 200 " in await answer(reader)
+
+
+async def test_one_address_has_its_share(serve: Serve) -> None:
+    served = await serve(each_address=2)
+    readers = [(await served.connect(POST, address="127.0.0.2"))[0] for _ in range(3)]
+    assert await to_the_end(readers[0]) == b""
+    served.app.may_answer.clear()
+    inside = [(await served.connect(GET, address="127.0.0.2"))[0] for _ in range(2)]
+    await until(lambda: len(served.app.asked) == 2)
+    refused, _ = await served.connect(address="127.0.0.2")
+    assert b" 503 " in await to_the_end(refused)
+    served.app.may_answer.set()
+    other, _ = await served.connect(GET, address="127.0.0.3")
+    for reader in (other, *inside):
+        assert b" 200 " in await answer(reader)
+
+
+async def test_a_proxys_requests_count_for_whom_they_are(serve: Serve) -> None:
+    served = await serve(each_address=1, trusted_proxies=("127.0.0.0/24",))
+
+    def request(*forwarded: bytes) -> bytes:
+        return (
+            GET[:-2] + b"".join(b"X-Forwarded-For: %s\r\n" % each for each in forwarded) + b"\r\n"
+        )
+
+    served.app.may_answer.clear()
+    one, writer = await served.connect(request(b"192.0.2.9, 198.51.100.7:4711, 127.0.0.3"))
+    other, _ = await served.connect(request(b"198.51.100.7", b"192.0.2.1"))
+    nobody, _ = await served.connect(GET)
+    await until(lambda: len(served.app.asked) == 3)
+    assert await served.all_of(request(b"198.51.100.7")) == [503]
+    served.app.may_answer.set()
+    for reader in (one, other, nobody):
+        assert b" 200 " in await answer(reader)
+    assert (await served.all_of(request(b"198.51.100.7")[:-2] + b"Connection: close\r\n\r\n")) == [
+        200
+    ]
+    writer.write(request(b"192.0.2.1"))
+    assert b" 200 " in await answer(one)
+
+
+@pytest.mark.parametrize(
+    ("forwarded", "client"),
+    [
+        (b"", None),
+        (b"10.0.0.1", None),
+        (b"192.0.2.1, 10.0.0.1,", "192.0.2.1"),
+        (b"192.0.2.1:80, ::ffff:10.0.0.1", "192.0.2.1"),
+        (b"[2001:db8:1:2:3::4]:80", "2001:db8:1:2::/64"),
+        (b"2001:db8:1:2::5", "2001:db8:1:2::/64"),
+        (b"unknown", "unknown"),
+    ],
+)
+async def test_whom_a_proxy_names(forwarded: bytes, client: str | None) -> None:
+    assert TrustedProxies(["10.0.0.0/8"]).client(forwarded) == client
+
+
+# --- what is read in one way only -----------------------------------------------------------------
+
+AMBIGUOUS = {
+    "both lengths": POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "both, reversed": POST + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+    "two lengths": POST + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
+    "a list of lengths": POST + b"Content-Length: 5, 6\r\n\r\nhello!",
+    "a plus": POST + b"Content-Length: +5\r\n\r\nhello",
+    "a minus": POST + b"Content-Length: -5\r\n\r\nhello",
+    "a hexadecimal length": POST + b"Content-Length: 0x5\r\n\r\nhello",
+    "two numbers": POST + b"Content-Length: 5 5\r\n\r\nhello",
+    "no number": POST + b"Content-Length:\r\n\r\nhello",
+    "a length beyond 64 bits": POST + b"Content-Length: 99999999999999999999999\r\n\r\nhello",
+    "another coding": POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    "another coding last": POST + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
+    "another coding first": POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+    "chunked twice": CHUNKED[:-2] + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "a quoted coding": POST + b'Transfer-Encoding: "chunked"\r\n\r\n0\r\n\r\n',
+    "a vertical tab": POST + b"Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n",
+    "a blank before the colon": POST + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+    "chunked in HTTP/1.0": CHUNKED.replace(b"1.1", b"1.0") + b"0\r\n\r\n",
+    "a chunk of 0x5": CHUNKED + b"0x5\r\nhello\r\n0\r\n\r\n",
+    "a negative chunk": CHUNKED + b"-5\r\nhello\r\n0\r\n\r\n",
+    "an endless chunk": CHUNKED + b"f" * 30 + b"\r\nhello\r\n0\r\n\r\n",
+    "a chunk without its end": CHUNKED + b"5\r\nhello!0\r\n\r\n",
+    "a carriage return": POST + b"X: a\rTransfer-Encoding: chunked\r\n\r\n",
+    "a nul": POST + b"X: a\0b\r\n\r\n",
+    "a header without a colon": POST + b"X\r\n\r\n",
+    "a header without a name": POST + b": x\r\n\r\n",
+    "a name with a blank": POST + b"X Y: x\r\n\r\n",
+    "a blank before the first": b"POST / HTTP/1.1\r\n Host: a\r\n\r\n",
+    "two hosts": POST + b"Host: b\r\n\r\n",
+    "no host": b"POST / HTTP/1.1\r\n\r\n",
+    "an unknown version": b"POST / HTTP/1.2\r\nHost: a\r\n\r\n",
+    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+    "no ASCII": b"POST /\xff HTTP/1.1\r\nHost: a\r\n\r\n",
+    "too many headers": POST + b"X: a\r\n" * 100 + b"\r\n",
+    "a head too long": POST + b"X: " + b"a" * MAX_HEAD_BYTES + b"\r\n\r\n",
+}
+"""What another server on the way could read as something else."""
+
+
+async def test_what_can_be_read_in_two_ways_is_refused(serve: Serve) -> None:
+    served = await serve()
+    refused = {name: await served.all_of(sent) for name, sent in AMBIGUOUS.items()}
+    assert served.app.asked == []
+    # Where both parsers refuse, each has a word of its own for it.
+    assert {status for said in refused.values() for status in said} <= {400, 431, 501, 505}
+    assert {name for name, said in refused.items() if len(said) != 1} == set()
+    assert refused["both lengths"] == refused["both, reversed"] == [400]
+    assert refused["too many headers"] == refused["a head too long"] == [431]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        GET + GET,
+        POST + b"Content-Length: 5\r\n\r\nhello" + GET,
+        CHUNKED + b"5;ext=1\r\nhello\r\n0\r\n\r\n" + GET,
+        CHUNKED.replace(b"chunked", b"CHUNKED") + b"5\r\nhello\r\n0\r\n\r\n" + GET,
+    ],
+)
+async def test_what_can_be_read_in_one_way_is_served(serve: Serve, sent: bytes) -> None:
+    served = await serve(idle=0.05, head=0.5)
+    assert await served.all_of(sent) == [200, 200]
+    assert served.app.asked == ["/", "/"]
+
+
+async def test_trailers_are_no_headers(serve: Serve) -> None:
+    served = await serve()
+    reader, _ = await served.connect(CHUNKED + b"5\r\nhello\r\n0\r\nAuthorization: x\r\n\r\n")
+    assert b'["/", "hello", ["host", "transfer-encoding"]]' in await answer(reader)
+
+
+@pytest.mark.parametrize(
+    "begins",
+    [POST + b"X: ", CHUNKED + b"5\r\nhello\r\n0\r\nX: ", CHUNKED + b"5;"],
+    ids=["head", "trailer", "chunk extension"],
+)
+async def test_what_has_no_end_is_not_kept(serve: Serve, begins: bytes) -> None:
+    served = await serve()
+    reader, writer = await served.connect(begins)
+    for _ in range(100):
+        writer.write(b"x" * 4000)
+        await asyncio.sleep(0)
+    assert (await to_the_end(reader))[:12] in (b"", b"HTTP/1.1 431", b"HTTP/1.1 400")
+    assert served.app.asked == []
+
+
+async def test_a_large_body_is_no_head(serve: Serve) -> None:
+    served = await serve()
+    body = b"x" * 1_000_000
+    reader, _ = await served.connect(POST + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+    assert body in await answer(reader)
+
+
+async def test_nothing_is_switched_to(serve: Serve) -> None:
+    served = await serve(idle=0.05)
+    upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    assert await served.all_of(GET[:-2] + upgrade) == [200]
+
+
+async def test_an_answer_that_has_begun_is_not_mixed_with_another(serve: Serve) -> None:
+    """It is cut short, or the other comes after it."""
+    served = await serve()
+    served.app.says = b"x" * 50_000_000
+    reader, writer = await served.connect(GET)
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    await asyncio.sleep(0.1)
+    writer.write(b"\0\r\n\r\n")
+    await asyncio.sleep(0.1)
+    reader._transport.resume_reading()  # type: ignore[attr-defined]
+    said = await to_the_end(reader)
+    at = said.find(b"400")
+    assert at < 0 or at > len(served.app.says)
+
+
+async def test_a_refusal_is_no_fault_of_the_server(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = await serve(head=0.05)
+    for sent in (b"", POST, b"\0\r\n\r\n", GET + b"\0\r\n\r\n"):
+        await served.all_of(sent)
+    assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []

@@ -1,0 +1,101 @@
+"""A fault that repeats does not fill the disk with what is logged about it."""
+
+import io
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from banking_server.log import A_MINUTE, RepeatedFaults, bound_log
+
+
+class Log:
+    """A log in memory, and its clock."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.logger = logging.getLogger("tests.log")
+        self._written = io.StringIO()
+        self.handler = logging.StreamHandler(self._written)
+        self.handler.addFilter(RepeatedFaults(lambda: self.seconds))
+
+    def lines(self) -> list[str]:
+        """Return what was written since the last time."""
+        written = self._written.getvalue().splitlines()
+        self._written.seek(0)
+        self._written.truncate()
+        return written
+
+
+@pytest.fixture
+def log() -> Iterator[Log]:
+    made = Log()
+    made.logger.addHandler(made.handler)
+    made.logger.setLevel(logging.INFO)
+    made.logger.propagate = False
+    yield made
+    made.logger.removeHandler(made.handler)
+    made.logger.propagate = True
+
+
+def complain(log: Log, times: int) -> None:
+    for number in range(times):
+        log.logger.warning(f"Host {number} is unknown")
+
+
+def fail(log: Log, times: int) -> None:
+    for number in range(times):
+        try:
+            _ = [0][1] if number % 2 else {}["a key"]  # type: ignore[index]
+        except LookupError:
+            log.logger.exception("A call failed: %d", number)
+
+
+def test_one_fault_has_so_many_messages_a_minute(log: Log) -> None:
+    complain(log, 1000)
+    lines = log.lines()
+    assert lines[:A_MINUTE] == [f"Host {number} is unknown" for number in range(A_MINUTE)]
+    assert lines[A_MINUTE:] == [
+        f"Host {A_MINUTE} is unknown (more of the same is left out for a minute)"
+    ]
+    log.seconds = 59.0
+    complain(log, 1)
+    assert log.lines() == []
+    log.seconds = 60.0
+    complain(log, 2)
+    left_out = 1001 - A_MINUTE - 1
+    assert log.lines() == [
+        f"Host 0 is unknown ({left_out} more of the same were left out)",
+        "Host 1 is unknown",
+    ]
+    log.seconds = 120.0
+    complain(log, 1)
+    assert log.lines() == ["Host 0 is unknown"]
+
+
+def test_one_fault_hides_no_other(log: Log) -> None:
+    complain(log, 100)
+    log.lines()
+    fail(log, 100)
+    lines = log.lines()
+    assert lines.count("Traceback (most recent call last):") == 2 * A_MINUTE
+    assert len([line for line in lines if "KeyError" in line]) == A_MINUTE
+    assert len([line for line in lines if "left out for a minute" in line]) == 2
+    log.logger.error("Something else")
+    assert log.lines() == ["Something else"]
+
+
+def test_what_is_no_fault_is_not_bounded(log: Log) -> None:
+    for _ in range(100):
+        log.logger.info("Settled")
+    assert len(log.lines()) == 100
+
+
+def test_it_is_so_wherever_messages_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    handler, last_resort = logging.NullHandler(), logging.NullHandler()
+    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+    monkeypatch.setattr(logging, "lastResort", last_resort)
+    bound_log()
+    bound_log()
+    assert [type(each) for each in handler.filters] == [RepeatedFaults]
+    assert [type(each) for each in last_resort.filters] == [RepeatedFaults]
