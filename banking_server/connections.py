@@ -13,13 +13,12 @@ import ipaddress
 import logging
 import math
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from functools import cached_property
 from http import HTTPStatus
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, Literal
 from weakref import WeakKeyDictionary
 
 import h11
@@ -143,15 +142,8 @@ def _counted_as(host: str) -> str:
     return host[:64] if address is None else str(address)
 
 
-class _Phase(Enum):
-    """What a connection is waiting for."""
-
-    HEAD = auto()
-    BODY = auto()
-    ANSWER = auto()
-    """The request is there, and the server's turn."""
-    IDLE = auto()
-    """The next request; at least one was answered."""
+_Phase = Literal["head", "body", "answer", "idle"]
+"""What is waited for: a request's head, its body, the server's answer to it, or another request."""
 
 
 class _Table:
@@ -188,7 +180,7 @@ class _Table:
             return True
         longest: _Connection | None = None
         for each in among:
-            if each.phase is not _Phase.ANSWER:
+            if each.phase != "answer":
                 if not each.was_served:
                     longest = each
                     break
@@ -255,7 +247,7 @@ class _Connection(asyncio.Protocol):
         if self.server_state not in _tables:
             _tables[self.server_state] = _Table(limits)
         self._table = _tables[self.server_state]
-        self.phase = _Phase.HEAD
+        self.phase: _Phase = "head"
         self.since = self.loop.time()
         """When the phase began."""
         self.was_served = False
@@ -303,38 +295,38 @@ class _Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Wait for the reader, not for ever."""
         super().pause_writing()
-        if self.phase is _Phase.ANSWER:
+        if self.phase == "answer":
             self._deadline = self.loop.time() + self._table.limits.unread
 
     def resume_writing(self) -> None:
         """Go on writing."""
         super().resume_writing()
-        if self.phase is _Phase.ANSWER:
+        if self.phase == "answer":
             self._deadline = math.inf
 
     def _look(self) -> None:
         """Note what is waited for now."""
         phase = self._phase_now()
-        if phase is self.phase:
+        if phase == self.phase:
             return
         self.phase = phase
         self.since = self.loop.time()
-        if phase is _Phase.ANSWER:
+        if phase == "answer":
             self.was_served = True
             self._deadline = math.inf
         else:
             self._deadline = self.since + self._seconds(phase)
 
     def _seconds(self, phase: _Phase) -> float:
-        if phase is _Phase.IDLE:
+        if phase == "idle":
             return self.config.timeout_keep_alive
         limits = self._table.limits
-        return limits.head if phase is _Phase.HEAD else limits.body
+        return limits.head if phase == "head" else limits.body
 
     def _phase_now(self) -> _Phase:
         if self.cycle is not None and not self.cycle.response_complete:
-            return _Phase.BODY if self.cycle.more_body else _Phase.ANSWER
-        return _Phase.HEAD if self.cycle is None or self._is_in_head() else _Phase.IDLE
+            return "body" if self.cycle.more_body else "answer"
+        return "head" if self.cycle is None or self._is_in_head() else "idle"
 
     def _is_in_head(self) -> bool:
         """Return whether a part of a head is there."""
@@ -348,18 +340,18 @@ class _Connection(asyncio.Protocol):
             self._deadline = now + self._table.limits.unread
         elif now < self._deadline:
             return
-        elif self._is_closing or self.phase is _Phase.ANSWER:
+        elif self._is_closing or self.phase == "answer":
             self.transport.abort()
-        elif self.phase is _Phase.IDLE or not self._has_spoken:
+        elif self.phase == "idle" or not self._has_spoken:
             self.transport.close()
         else:
             self._close_with(408, "The request took too long to arrive.")
 
-    def _check_head(self, version: str, headers: Iterable[tuple[bytes, bytes]]) -> None:
+    def _check_head(self, version: str, headers: Collection[tuple[bytes, bytes]]) -> None:
         """Raise `_Refused` for a head that is too much, or that others could read differently."""
-        listed = list(headers)
-        names = [name for name, _ in listed]
-        if len(names) > MAX_HEADERS or _size(listed) > MAX_HEAD_BYTES:
+        names = [name for name, _ in headers]
+        size = sum([len(name) + len(value) for name, value in headers])
+        if len(names) > MAX_HEADERS or size > MAX_HEAD_BYTES:
             raise self._refused(431, _TOO_LONG)
         hosts = names.count(b"host")
         if hosts > 1 or (hosts == 0 and version == "1.1"):
@@ -369,12 +361,12 @@ class _Connection(asyncio.Protocol):
         if b"transfer-encoding" in names:
             if b"content-length" in names or version == "1.0":
                 raise self._refused(400, "The length of the request is not clear.")
-            if dict(listed)[b"transfer-encoding"].lower() != b"chunked":
+            if dict(headers)[b"transfer-encoding"].lower() != b"chunked":
                 raise self._refused(
                     501, "The only Transfer-Encoding that is understood is chunked."
                 )
         if self._by_proxy:
-            forwarded = b",".join(value for name, value in listed if name == b"x-forwarded-for")
+            forwarded = b",".join(value for name, value in headers if name == b"x-forwarded-for")
             client = self._table.limits.proxies.client(forwarded)
             if not self._table.has_room_for(self, client):
                 raise self._refused(503, "There are too many requests at once; try again.")
@@ -404,10 +396,6 @@ class _Connection(asyncio.Protocol):
         ]
         self.transport.write("\r\n".join([*head, "", ""]).encode() + body)
         self.transport.close()
-
-
-def _size(headers: Iterable[tuple[bytes, bytes]]) -> int:
-    return sum([len(name) + len(value) for name, value in headers])
 
 
 class _CheckedH11(h11.Connection):
@@ -504,7 +492,7 @@ else:
 
         def _phase_now(self) -> _Phase:
             # While others wait behind it, it is the one before that is being answered.
-            return _Phase.ANSWER if self.pipeline else super()._phase_now()
+            return "answer" if self.pipeline else super()._phase_now()
 
         def _is_in_head(self) -> bool:
             return self._in_head

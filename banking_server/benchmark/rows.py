@@ -28,6 +28,7 @@ from banking_server.bank.scale import (
 from banking_server.benchmark import bare
 from banking_server.benchmark.calls import Caller
 from banking_server.benchmark.figures import Figure, Round
+from banking_server.benchmark.flood import DESCRIPTORS, SOCKETS, idle_sockets, limit_descriptors
 from banking_server.benchmark.load import BenchmarkFailed, Load, Measured, Step, measure
 from banking_server.benchmark.machine import fsync_ms
 from banking_server.benchmark.servers import (
@@ -404,6 +405,28 @@ def neighbour(bench: Bench) -> list[Figure]:
     return [Figure(what, "ms", "alone", "with readers", rounds, at_most=2)]
 
 
+def flood(bench: Bench) -> list[Figure]:
+    """How long a customer waits while somebody holds connections, and what is logged about it."""
+    set_up = partial(limit_descriptors, DESCRIPTORS)
+    with bank_server(bench.demo_database, set_up) as bank:
+        one = [(bank.caller(CUSTOMER).balance(PAID_TO),)]
+
+        def p99() -> float:
+            return bench.load(bank, one).labels["balance"].p99
+
+        def flooded() -> Round:
+            with idle_sockets(bank.port):
+                return {"flooded": p99(), "log": bank.log.stat().st_size}
+
+        bench.warm_up(bank, one)
+        rounds = bench.in_turn(lambda: {"alone": p99()}, flooded, lambda: {"1 MB": 1_000_000})
+    what = f"{SOCKETS:,} idle sockets against {DESCRIPTORS:,} descriptors"
+    return [
+        Figure(f"a customer, p99, {what}", "ms", "alone", "flooded", rounds, at_most=2),
+        Figure(f"log, {what}", "bytes", "1 MB", "log", rounds, at_most=1),
+    ]
+
+
 def stdio(bench: Bench) -> list[Figure]:
     """From the start of a server over stdio to its first answer, against the bare server."""
 
@@ -479,6 +502,7 @@ ROWS: Final[Mapping[str, Callable[[Bench], list[Figure]]]] = {
     "proxy": proxy,
     "scale": scale,
     "neighbour": neighbour,
+    "flood": flood,
     "stdio": stdio,
     "memory": memory,
 }

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -58,6 +58,8 @@ class BankServer(Server):
     """The bank's server."""
 
     settings: Settings
+    log: Path
+    """What it says about itself."""
 
     @property
     def url(self) -> str:
@@ -83,14 +85,18 @@ def make_bank(database: Path) -> Path:
 
 
 @contextmanager
-def bank_server(database: Path) -> Iterator[BankServer]:
-    """Run `banking-server serve --http` until the end of the block. Raises `BenchmarkFailed`."""
+def bank_server(database: Path, set_up: Callable[[], None] | None = None) -> Iterator[BankServer]:
+    """Run `banking-server serve --http` until the end of the block.
+
+    `set_up` is called in its process first. Raises `BenchmarkFailed`.
+    """
     port = _free_port()
     command = ["banking_server", "serve", "--http", "--port", str(port)]
-    with _running(command, port, database.parent, BANKING_DATABASE=str(database)) as process:
+    folder = database.parent
+    with _running(command, port, folder, set_up, BANKING_DATABASE=str(database)) as process:
         # Made without its environment, which is not this process's own.
         settings = Settings.model_construct(database=database, port=port)
-        yield BankServer(port, process, settings)
+        yield BankServer(port, process, settings, _log(folder, port))
 
 
 @contextmanager
@@ -134,8 +140,8 @@ def _server_on(common: Settings, folder: Path) -> Iterator[BankServer]:
         "BANKING_DATABASE": in_full(common.database),
         "BANKING_SECRET": common.secret.get_secret_value() if common.secret else "",
     }
-    with _running(command, port, folder, **variables) as process:
-        yield BankServer(port, process, settings)
+    with _running(command, port, folder, None, **variables) as process:
+        yield BankServer(port, process, settings, _log(folder, port))
 
 
 @contextmanager
@@ -161,9 +167,13 @@ def proxy_server(bank: BankServer, customer: str, folder: Path) -> Iterator[str]
 
 @contextmanager
 def _running(
-    command: list[str], port: int, folder: Path, **variables: str
+    command: list[str],
+    port: int,
+    folder: Path,
+    set_up: Callable[[], None] | None = None,
+    **variables: str,
 ) -> Iterator[subprocess.Popen[bytes]]:
-    log = folder / f"server-{port}.log"
+    log = _log(folder, port)
     with log.open("wb") as out:
         process = subprocess.Popen(  # noqa: S603 - a module of ours, in this Python
             [sys.executable, "-m", *command],
@@ -171,6 +181,7 @@ def _running(
             stdout=out,
             stderr=out,
             env=_environment(**variables),
+            preexec_fn=set_up,
         )
     try:
         _wait_until_up(process, port, log)
@@ -182,6 +193,10 @@ def _running(
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def _log(folder: Path, port: int) -> Path:
+    return folder / f"server-{port}.log"
 
 
 def _wait_until_up(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

@@ -1,13 +1,15 @@
 """`banking-server benchmark`, small: right answers, and everything is told."""
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
 
 from banking_server.bank.location import in_full
-from banking_server.benchmark import machine, rows
+from banking_server.benchmark import flood, machine, rows
 from banking_server.benchmark.figures import Figure
+from banking_server.benchmark.load import BenchmarkFailed
 from banking_server.benchmark.rows import ROWS
 
 from ..kit import postgres
@@ -48,6 +50,15 @@ def test_rows_are_measured_and_told_as_json(
             ratio = measured[figure["bank"]] / measured[figure["against"]]
             assert figure["ratios"] == [figure["ratio"]] == [pytest.approx(ratio)]
     assert [file.name for file in tmp_path.iterdir() if "benchmark" in file.name] == []
+
+
+def test_a_flood_that_cannot_be_made_is_said() -> None:
+    with pytest.raises(BenchmarkFailed, match="descriptors"):
+        flood.limit_descriptors(2**50)
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        with pytest.raises(BenchmarkFailed, match="refused"):
+            flood.idle_sockets(nobody.getsockname()[1]).__enter__()
 
 
 @pytest.mark.parametrize(
