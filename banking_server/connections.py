@@ -32,6 +32,7 @@ try:
 except ImportError:  # pragma: no cover - Windows
     resource = None  # type: ignore[assignment]
 
+_BODY_FOLLOWS: Final = (b"content-length", b"transfer-encoding")
 _TOO_LONG: Final = "The head of the request, or what stands around its body, is too long."
 
 logger = logging.getLogger(__name__)
@@ -407,15 +408,12 @@ class _CheckedH11(h11.Connection):
 
     def next_event(self) -> Any:
         """Return what comes next. Raises `h11.RemoteProtocolError`."""
-        try:
-            event = super().next_event()
-            if isinstance(event, h11.Request):
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            try:
                 self._connection.check(event)
-        except h11.RemoteProtocolError as error:
-            self._connection.note(error)
-            raise
-        except _Refused as refused:
-            raise h11.RemoteProtocolError(refused.words) from None
+            except _Refused as refused:
+                raise h11.RemoteProtocolError(refused.words) from None
         return event
 
 
@@ -427,10 +425,6 @@ class _H11(_Connection, H11Protocol):
     def check(self, request: h11.Request) -> None:
         """Raise `_Refused` for a head that is not served."""
         self._check_head(request.http_version.decode(), request.headers)
-
-    def note(self, error: h11.RemoteProtocolError) -> None:
-        """Remember with which status a request is refused."""
-        self._refused(error.error_status_hint, "Invalid HTTP request received.")
 
     def _is_in_head(self) -> bool:
         return self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
@@ -469,9 +463,13 @@ else:
             self._in_head = False
             self._around = 0
             self._check_head(self.parser.get_http_version(), self.headers)
+            upgrades = self.parser.should_upgrade()
+            if upgrades and any(name in _BODY_FOLLOWS for name, _ in self.headers):
+                # There is nothing to switch to, but llhttp reads no further: not the body either,
+                # and could take it for another request.
+                raise self._refused(400, "A request that asks for an upgrade has no body.")
             super().on_headers_complete()
-            if self.parser.should_upgrade():
-                # Nothing is offered, but llhttp reads no further.
+            if upgrades:
                 self.cycle.keep_alive = False
 
         def on_body(self, body: bytes) -> None:

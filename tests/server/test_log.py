@@ -43,10 +43,14 @@ def complain(log: Log, times: int) -> None:
         log.logger.warning(f"Host {number} is unknown")
 
 
+def look_up(number: int) -> None:
+    _ = [0][1] if number % 2 else {}["a key"]  # type: ignore[index]
+
+
 def fail(log: Log, times: int) -> None:
     for number in range(times):
         try:
-            _ = [0][1] if number % 2 else {}["a key"]  # type: ignore[index]
+            look_up(number)
         except LookupError:
             log.logger.exception("A call failed: %d", number)
 
