@@ -82,6 +82,8 @@ def test_beyond_loopback_it_says_what_has_to_stand_in_front(
     monkeypatch.setattr(uvicorn.Server, "run", lambda server: served.append(server.config))
     monkeypatch.setenv("BANKING_HOST", "0.0.0.0")
     monkeypatch.setenv("BANKING_RESOURCE_URL", "https://bank.example/mcp")
+    monkeypatch.setenv("BANKING_ISSUER", "https://tokens.example")
+    monkeypatch.setenv("BANKING_JWKS_URL", "https://tokens.example/keys")
     monkeypatch.setenv("BANKING_TRUSTED_PROXIES", "10.0.0.5")
     monkeypatch.setenv("BANKING_CONNECTIONS_PER_ADDRESS", "7")
     with socket.socket() as free:
