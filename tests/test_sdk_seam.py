@@ -393,6 +393,27 @@ def test_the_last_user_middleware_is_innermost() -> None:
     assert order == ["given", "appended"]
 
 
+def test_a_client_keeps_the_output_schemas_of_its_tools() -> None:
+    """`chaining/caller.py` checks by them what the SDK's validator would take for ever to check."""
+    from mcp import Client
+    from mcp.server import MCPServer
+
+    mcp = MCPServer("seam")
+
+    @mcp.tool()
+    async def count() -> int:
+        return 1
+
+    async def schemas() -> dict[str, Any]:
+        async with Client(mcp) as client:
+            await client.list_tools()
+            kept: dict[str, Any] = client.session._tool_output_schemas
+            return kept
+
+    (schema,) = anyio.run(schemas).values()
+    assert schema["properties"]["result"]["type"] == "integer"
+
+
 # --- nobody else borrows --------------------------------------------------------------------------
 
 DOCUMENTED: dict[str, set[str]] = {

@@ -1,12 +1,15 @@
 """Whom the content of a result is for: what the model is told, and what it never sees."""
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from mcp.types import CallToolResult, TextContent
 
 from banking_server.chaining import ChainResult, Fate, Outcome
 from banking_server.chaining.content import for_user_alone, in_text, on_the_wire
+
+MAX_RESULT: Final = 100_000
+"""Characters of one result that the model is told; that is a quarter of what a request may take."""
 
 WITHHELD = "[shown to the user, and not to you]"
 """Stands in place of what the model must not see."""
@@ -47,7 +50,10 @@ def _result_for_model(name: str, result: CallToolResult) -> str:
         structured = _without_secrets(result.structured_content, result)
         texts.append(json.dumps(structured, ensure_ascii=False))
     heading = f"{name} failed" if result.is_error else f"Result of {name}"
-    return f"{heading}:\n" + ("\n".join(texts) or "[no content]")
+    words = "\n".join(texts) or "[no content]"
+    if len(words) > MAX_RESULT:
+        words = f"{words[:MAX_RESULT]}\n[{len(words) - MAX_RESULT} characters more are not shown]"
+    return f"{heading}:\n{words}"
 
 
 def _without_secrets(structured: Any, result: CallToolResult) -> Any:

@@ -31,10 +31,13 @@ from banking_server.agent.transcript import (
     RunOutcome,
     Said,
 )
-from banking_server.chaining import Proposal, Step
+from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal, Step
 
 PROMPT: Final = "you> "
 QUIT: Final = "/quit"
+
+_NAMED: Final = 50
+"""Tools that are named at the beginning."""
 
 
 def read_line(prompt: str) -> str:
@@ -94,12 +97,13 @@ def chat(
     *,
     trust_hints: bool = True,
     follow_unadvertised: bool = False,
+    call_timeout: float = DEFAULT_CALL_TIMEOUT,
 ) -> None:
     """Hold a conversation until the user ends it with `/quit` or the end of the input.
 
     `trust_hints` says whether a tool that its server calls read-only is called without asking, and
     `follow_unadvertised` whether directives are followed on revision 2026-07-28 of a server that
-    did not advertise the extension.
+    did not advertise the extension. `call_timeout` is in seconds, as of `Agent`.
 
     Ctrl-C stops the request under way, and the conversation goes on; a second one, before the
     request has stopped, raises KeyboardInterrupt. Raises ToolsUnavailable, and what `connect`
@@ -109,7 +113,7 @@ def chat(
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(
-            _agent(settings, connect, view, trust_hints, follow_unadvertised)
+            _agent(settings, connect, view, trust_hints, follow_unadvertised, call_timeout)
         ) as agent,
     ):
         while True:
@@ -142,15 +146,18 @@ async def _agent(
     view: "_View",
     trust_hints: bool,
     follow_unadvertised: bool,
+    call_timeout: float,
 ) -> AsyncIterator[Agent]:
     async with Endpoint(settings) as endpoint, connect() as clients:
-        toolbox = await Toolbox.gather(clients, distrusted=() if trust_hints else clients)
+        distrusted = () if trust_hints else clients
+        toolbox = await Toolbox.gather(clients, distrusted=distrusted, call_timeout=call_timeout)
         view.begin(endpoint, toolbox)
         yield Agent(
             endpoint,
             toolbox,
             consent=view,
             follow_unadvertised=follow_unadvertised,
+            call_timeout=call_timeout,
             on_call=view.announce,
             on_proposal=view.narrator.proposed,
             on_entry=view.show,
@@ -168,7 +175,9 @@ class _View:
 
     def begin(self, endpoint: Endpoint, toolbox: Toolbox) -> None:
         """Say which model is talking, and which tools it has."""
-        tools = ", ".join(offered.name for offered in toolbox.tools) or "none"
+        tools = ", ".join(offered.name for offered in toolbox.tools[:_NAMED]) or "none"
+        if len(toolbox.tools) > _NAMED:
+            tools += f" and {len(toolbox.tools) - _NAMED} more"
         self._tell(f"Model: {endpoint.model}. Tools: {tools}.")
         self._tell(f"Ctrl-C stops a request; {QUIT} ends the conversation.")
 

@@ -12,19 +12,28 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from types import TracebackType
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 
+import httpx2
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from banking_server.agent.settings import ModelSettings
+from banking_server.chaining.steady_http import BoundedHttpClient
 
 Message = dict[str, Any]
 """A message of the conversation, as JSON."""
 
 MAX_REPLY: Final = 100_000
-"""Characters of one streamed reply; a model that has not stopped by then is cut off."""
+"""Characters of one reply, and its parts; a model that has not stopped by then is cut off."""
+
+MAX_CALLS: Final = 100
+"""Calls of one reply that are read; a model that asks for more is cut off."""
+
+MAX_COUNT: Final = 10**12
+"""Tokens that an endpoint can have counted."""
 
 CHARACTERS_PER_TOKEN: Final = 4
 """For an estimate where the endpoint does not count."""
@@ -85,6 +94,9 @@ class Completion:
     """The reply ended at a length limit, not where the model wanted to."""
 
 
+_NONSENSE: Final = (ValueError, TypeError, AttributeError, RuntimeError)
+"""What an answer that is no chat completion does to the client."""
+
 OnText = Callable[[str], None]
 
 
@@ -107,6 +119,8 @@ class Endpoint:
             api_key=key or "none",
             timeout=openai.Timeout(settings.timeout, connect=min(settings.timeout, 10)),
             max_retries=settings.retries,
+            # It follows no redirect, so that neither the key nor the conversation goes elsewhere.
+            http_client=BoundedHttpClient(),
         )
         # The client takes these from the environment, and they are OpenAI's business alone.
         self._client.organization = None
@@ -149,12 +163,12 @@ class Endpoint:
         if self.settings.temperature is not None:
             request["temperature"] = self.settings.temperature
         try:
+            request = _sendable(request)
             if on_text is None:
                 reply = await self._at_once(request)
             else:
                 reply = await self._streamed(request, on_text)
-        except (openai.OpenAIError, ValueError, TypeError, AttributeError) as e:
-            # The last three are what an answer that is no chat completion does to the client.
+        except (openai.OpenAIError, httpx2.SSEError, *_NONSENSE) as e:
             raise self._unavailable(e) from e
         return Completion(
             text=reply.text,
@@ -194,8 +208,7 @@ class Endpoint:
                 piece = reply.add(_Body.read(chunk))
                 if piece:
                     on_text(piece)
-                if reply.size > MAX_REPLY:
-                    reply.finish_reason = "length"
+                if reply.full:
                     break
         if reply.finish_reason is None:
             raise _NoCompletion("the reply broke off in the middle")
@@ -233,7 +246,7 @@ class Endpoint:
                 words = f"broke off with an error: {error}"
             case json.JSONDecodeError():
                 words = "answered with broken JSON"
-            case _NoCompletion():
+            case _NoCompletion() | httpx2.StreamError() | httpx2.SSEError():
                 words = f"gave no usable reply: {error}"
             case _:
                 words = "answered with something that is no chat completion"
@@ -276,8 +289,8 @@ class _Choice(BaseModel):
 
 
 class _Counts(BaseModel):
-    prompt_tokens: int = Field(ge=0)
-    completion_tokens: int = Field(ge=0)
+    prompt_tokens: int = Field(ge=0, le=MAX_COUNT)
+    completion_tokens: int = Field(ge=0, le=MAX_COUNT)
 
 
 class _Body(BaseModel):
@@ -306,7 +319,7 @@ class _Reply:
 
     def __init__(self) -> None:
         self.pieces: list[str] = []
-        self.size = 0
+        self.size = self.parts = 0
         self.calls: list[_ToolCall] = []
         self.usage: Usage | None = None
         self.finish_reason: str | None = None
@@ -314,6 +327,12 @@ class _Reply:
     @property
     def text(self) -> str:
         return "".join(self.pieces)
+
+    @property
+    def full(self) -> bool:
+        """Whether no more of it is read."""
+        # A stream of nothing has many parts.
+        return max(self.size, self.parts) > MAX_REPLY or len(self.calls) > MAX_CALLS
 
     def add(self, body: _Body) -> str:
         """Add what a body holds; return its text."""
@@ -324,12 +343,15 @@ class _Reply:
         choice = body.choices[0]
         self.finish_reason = choice.finish_reason or self.finish_reason
         message = choice.message or choice.delta or _Message()
-        for call in message.tool_calls or ():
+        for call in islice(message.tool_calls or (), MAX_CALLS + 1):
             self._add_call(call)
-        if message.content:
-            self.pieces.append(message.content)
-            self.size += len(message.content)
-        return message.content or ""
+        text = (message.content or "")[: MAX_REPLY + 1 - self.size]
+        self.pieces.append(text)
+        self.size += len(text)
+        self.parts += 1
+        if self.full:
+            self.finish_reason = "length"
+        return text
 
     def _add_call(self, piece: _ToolCall) -> None:
         """Add a call, or a further piece of one: a piece has its index, and no id of its own."""
@@ -355,12 +377,24 @@ class _Reply:
         """Return the calls, each with an id of its own."""
         calls: list[NativeCall] = []
         taken: set[str] = set()
-        for number, call in enumerate(self.calls, start=1):
+        for number, call in enumerate(self.calls[:MAX_CALLS], start=1):
             call_id = call.id if call.id and call.id not in taken else f"call_{number}"
             taken.add(call_id)
             function = call.function
             calls.append(NativeCall(call_id, function.name or "", function.arguments or ""))
         return calls
+
+
+def _sendable(request: dict[str, Any]) -> dict[str, Any]:
+    """Return a request without half characters: with one in it, no request could ever be sent.
+
+    A model can write one, in two halves or in one, and whoever has typed or sent what is in here.
+    """
+    text = json.dumps(request, ensure_ascii=False)
+    sendable: dict[str, Any] = json.loads(
+        text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    )
+    return sendable
 
 
 def _estimate(request: dict[str, Any], reply: _Reply) -> Usage:

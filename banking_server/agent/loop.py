@@ -53,6 +53,7 @@ from banking_server.agent.transcript import (
     what_happened,
 )
 from banking_server.chaining import (
+    DEFAULT_CALL_TIMEOUT,
     ChainFailed,
     ChainResult,
     ChainStop,
@@ -97,6 +98,7 @@ class Agent:
             model could not call it, so a directive cannot either.
         follow_unadvertised: Follow directives on revision 2026-07-28 even if the server did not
             advertise the extension.
+        call_timeout: Seconds that each call may take, as `call_tool_with_chaining` has it.
         on_call: Told of each call that the model asks for and that can be made, before consent is
             asked for.
         on_proposal: The same for each call that a directive asks for.
@@ -114,6 +116,7 @@ class Agent:
         consent: CallPolicy | None = None,
         follow_consent: ConsentPolicy | None = None,
         follow_unadvertised: bool = False,
+        call_timeout: float | None = DEFAULT_CALL_TIMEOUT,
         on_call: OnCall | None = None,
         on_proposal: OnProposal | None = None,
         on_entry: OnEntry | None = None,
@@ -127,6 +130,7 @@ class Agent:
         )
         self._consent = Consent(consent or AllowReadOnly(), follow_consent)
         self._follow_unadvertised = follow_unadvertised
+        self._call_timeout = call_timeout
         self._on_call = on_call
         self._on_proposal = on_proposal
         self._on_entry = on_entry
@@ -360,6 +364,7 @@ class Agent:
                 arguments,
                 consent=following,
                 catalog=tool.catalog,
+                call_timeout=self._call_timeout,
                 on_step=following.told,
                 on_proposal=self._on_proposal,
                 on_end=following.ended,

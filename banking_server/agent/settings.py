@@ -9,8 +9,10 @@ import os
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from banking_server.chaining.bearer import stays_private
 
 PREFIX: Final = "BANKING_MODEL_"
 
@@ -73,6 +75,13 @@ class ModelSettings(BaseSettings):
         description="How often in a row the model may put right a call that could not be made.",
     )
 
+    insecure: bool = Field(
+        default=False,
+        validate_default=True,
+        description="Send the key over http to another computer too, for anybody on the way to "
+        "read.",
+    )
+
     @field_validator("url")
     @classmethod
     def _http_url(cls, value: str) -> str:
@@ -83,6 +92,18 @@ class ModelSettings(BaseSettings):
             usable = False
         if not usable or not value.isascii() or not value.isprintable():
             raise ValueError("must be an http or https URL, such as http://localhost:11434/v1")
+        return value
+
+    @field_validator("insecure")
+    @classmethod
+    def _needed(cls, value: bool, info: ValidationInfo) -> bool:
+        url, key = info.data.get("url"), info.data.get("key")
+        secret = key is not None or (url is not None and urlsplit(url).password is not None)
+        if url is not None and secret and not value and not stays_private(url):
+            raise ValueError(
+                "must be true for a key to go to another computer over http, where anybody on the "
+                "way can read it; or use https"
+            )
         return value
 
     @field_validator("key")
@@ -129,5 +150,7 @@ def load_model_settings() -> ModelSettings:
             problem["msg"].removeprefix("Value error, ").removeprefix("Input ")
         )
         # Neither a key nor a URL is repeated: a URL can hold a password.
-        shown = "" if name in ("key", "url") else f", not {str(problem['input'])[:60]!r}"
+        shown = (
+            "" if name in ("key", "url", "insecure") else f", not {str(problem['input'])[:60]!r}"
+        )
         raise ModelNotConfigured(f"{variable}: {words}{shown}") from None

@@ -5,12 +5,14 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
+import anyio
 from mcp import Client, MCPError
 from mcp.types import Tool
 
-from banking_server.chaining import ToolCatalog, hidden_from_model
+from banking_server.chaining import DEFAULT_CALL_TIMEOUT, ToolCatalog, hidden_from_model
 from banking_server.chaining.values import follow, pointer_parts
 
 NAME_LENGTH: Final = 64
@@ -18,6 +20,21 @@ NAME_LENGTH: Final = 64
 
 DEPTH: Final = 4
 """Levels of an argument's schema that are described."""
+
+MAX_LINES: Final = 200
+"""Lines that describe the arguments of one tool; a schema that refers to itself has no end."""
+
+MAX_CHOICES: Final = 50
+"""Values, or kinds of value, of one argument that are described."""
+
+MAX_DESCRIPTION: Final = 10_000
+"""Characters of a description that a model is given."""
+
+MAX_INSTRUCTIONS: Final = 20_000
+"""Characters of a server's instructions that a model is given."""
+
+MAX_WORDS: Final = 400_000
+"""Characters that describe all tools; that is about as many tokens as a request may take."""
 
 
 class ToolsUnavailable(Exception):
@@ -58,7 +75,8 @@ class OfferedTool:
         if title:
             lines.append(f"Title: {_one_line(title)}")
         lines.append(f"Description: {_one_line(self.tool.description or 'none')}")
-        arguments = list(_properties(self.tool.input_schema, self.tool.input_schema))
+        described = _properties(self.tool.input_schema, self.tool.input_schema)
+        arguments = list(islice(described, MAX_LINES))
         lines.append("Arguments:" if arguments else "Arguments: none")
         return "\n".join([*lines, *arguments])
 
@@ -94,21 +112,32 @@ class Toolbox:
 
     @classmethod
     async def gather(
-        cls, clients: Mapping[str, Client], *, distrusted: Collection[str] = ()
+        cls,
+        clients: Mapping[str, Client],
+        *,
+        distrusted: Collection[str] = (),
+        call_timeout: float | None = DEFAULT_CALL_TIMEOUT,
     ) -> "Toolbox":
         """List the tools of connected servers, all pages of each.
 
         `clients` maps names that the caller chooses for the servers to their clients. `distrusted`
         are the names of those whose annotations decide nothing: none of their tools counts as
-        read-only. Tools that are hidden from the model are left out. Raises ToolsUnavailable.
+        read-only. `call_timeout` is the seconds that each server may take. Tools that are hidden
+        from the model are left out. Raises ToolsUnavailable, also where they are too much for a
+        model.
         """
         found: list[tuple[str, Tool, Client, ToolCatalog, bool]] = []
         for server, client in clients.items():
             catalog = ToolCatalog(client)
             try:
-                tools = await catalog.list()
+                with anyio.fail_after(call_timeout):
+                    tools = await catalog.list()
             except (MCPError, OSError, RuntimeError, ValueError) as error:
-                reason = " ".join(str(error).split())[:200] or type(error).__name__
+                late = isinstance(error, TimeoutError)
+                words = (
+                    f"not within {call_timeout:g} s" if late else " ".join(str(error).split())[:200]
+                )
+                reason = words or type(error).__name__
                 raise ToolsUnavailable(
                     f"The server {server!r} does not list its tools: {reason}"
                 ) from error
@@ -118,14 +147,21 @@ class Toolbox:
                 if not hidden_from_model(tool.meta)
             ]
         names = _names([(server, tool.name) for server, tool, *_ in found])
-        return cls(
-            [OfferedTool(name, *listed) for name, listed in zip(names, found, strict=True)],
-            {
-                server: client.instructions
-                for server, client in clients.items()
-                if client.instructions
-            },
-        )
+        offered = [OfferedTool(name, *listed) for name, listed in zip(names, found, strict=True)]
+        length = 0
+        for one in offered:
+            length += max(len(one.in_words()), len(json.dumps(one.as_function())))
+            if length > MAX_WORDS:
+                raise ToolsUnavailable(
+                    f"The tools are too much for a model: {len(offered)} tools of more than "
+                    f"{MAX_WORDS:,} characters."
+                )
+        instructions = {
+            server: _cut(client.instructions, MAX_INSTRUCTIONS)
+            for server, client in clients.items()
+            if client.instructions
+        }
+        return cls(offered, instructions)
 
     def find(self, *names: str) -> OfferedTool | None:
         """Return the first tool that one of these names stands for, or None."""
@@ -153,14 +189,16 @@ def _names(tools: list[tuple[str, str]]) -> list[str]:
     wanted = Counter(legal_name(name) for _, name in tools)
     names: list[str] = []
     taken: set[str] = set()
+    numbers: dict[str, int] = {}
     for server, own in tools:
         name = legal_name(own)
         if wanted[name] > 1:
             name = legal_name(f"{server}__{own}")
-        unique, number = name, 2
+        unique, number = name, numbers.get(name, 2)
         while unique in taken or (unique != legal_name(own) and unique in wanted):
             unique = f"{name[: NAME_LENGTH - 1 - len(str(number))]}_{number}"
             number += 1
+        numbers[name] = number
         taken.add(unique)
         names.append(unique)
     return names
@@ -190,12 +228,13 @@ def _properties(
 def _type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) -> str:
     """Say what a value must be: `number, at least 0.01`; `one of "confirm", "cancel"`."""
     if isinstance(schema.get("enum"), list):
-        return "one of " + ", ".join(map(_json, schema["enum"]))
+        return "one of " + ", ".join(map(_json, schema["enum"][:MAX_CHOICES]))
     if "const" in schema:
         return _json(schema["const"])
     options = schema.get("anyOf") or schema.get("oneOf")
-    if isinstance(options, list) and depth < DEPTH:
-        words = [_type(_resolved(option, root), root, depth + 1) for option in options]
+    if isinstance(options, list) and depth < 2:
+        listed = options[:MAX_CHOICES]
+        words = [_type(_resolved(option, root), root, depth + 1) for option in listed]
         return " or ".join(dict.fromkeys(words))
     kind = schema.get("type", "any value")
     if isinstance(kind, list):
@@ -226,8 +265,12 @@ def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return _cut(json.dumps(value, ensure_ascii=False), MAX_DESCRIPTION)
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return _cut(" ".join(text.split()), MAX_DESCRIPTION)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]}\u2026"

@@ -31,11 +31,13 @@ The client half works with any client; of the SDK it needs only the data models 
 - `result`: what came of a chain, and the one result that is made of it;
 - `client`: call a tool and follow the chain;
 - `client_extension`: what a client of the SDK declares;
-- `steady_http`: HTTP for a client of the SDK, so that a broken connection loses no result;
-- `message_size`: how large one message of a server may be.
+- `message_size`: how large one message of a server may be;
+- `steady_http`: HTTP for a client of the SDK: a broken or endless answer loses no result;
+- `bounded_transport`: how many messages of a server may come that are no answers;
+- `bearer`: where a token may go.
 
-`server` and `client_extension` need `mcp` 2.3, and `needed_sdk` says so where an older one is
-installed. All else also works beside `mcp` 1.x.
+`server`, `client_extension` and `bounded_transport` need `mcp` 2.3, and `needed_sdk` says so where
+an older one is installed. All else also works beside `mcp` 1.x.
 
 All public names can be imported from here. A module is loaded when the first of its names is used,
 so that nobody waits for a half, or for an SDK, that they do not use.
@@ -45,9 +47,15 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from banking_server.chaining.bounded_transport import bounded
     from banking_server.chaining.caller import ToolCaller
     from banking_server.chaining.catalog import ToolCatalog
-    from banking_server.chaining.client import ChainStop, call_tool_with_chaining
+    from banking_server.chaining.client import (
+        DEFAULT_CALL_TIMEOUT,
+        DEFAULT_TOTAL_TIMEOUT,
+        ChainStop,
+        call_tool_with_chaining,
+    )
     from banking_server.chaining.client_extension import CLIENT_EXTENSION
     from banking_server.chaining.consent import ConsentPolicy, FollowNonDestructive, Proposal
     from banking_server.chaining.content import hidden_from_model
@@ -77,7 +85,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLIENT_EXTENSION",
+    "DEFAULT_CALL_TIMEOUT",
     "DEFAULT_LIMIT",
+    "DEFAULT_TOTAL_TIMEOUT",
     "IDENTIFIER",
     "META_KEY",
     "SETTINGS",
@@ -101,6 +111,7 @@ __all__ = [
     "ToolCaller",
     "ToolCatalog",
     "ToolChaining",
+    "bounded",
     "call_tool_with_chaining",
     "hidden_from_model",
     "read_directive",
@@ -110,7 +121,9 @@ __all__ = [
 
 _MODULE_OF: Final = {
     "CLIENT_EXTENSION": "client_extension",
+    "DEFAULT_CALL_TIMEOUT": "client",
     "DEFAULT_LIMIT": "directive",
+    "DEFAULT_TOTAL_TIMEOUT": "client",
     "IDENTIFIER": "directive",
     "META_KEY": "directive",
     "SETTINGS": "directive",
@@ -134,6 +147,7 @@ _MODULE_OF: Final = {
     "ToolCaller": "caller",
     "ToolCatalog": "catalog",
     "ToolChaining": "server",
+    "bounded": "bounded_transport",
     "call_tool_with_chaining": "client",
     "hidden_from_model": "content",
     "read_directive": "directive",

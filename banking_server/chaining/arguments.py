@@ -75,6 +75,14 @@ def argument_problem(input_schema: dict[str, Any], arguments: dict[str, Any]) ->
         return _UNCHECKED
 
 
+def structured_problem(output_schema: dict[str, Any], structured: Any) -> str | None:
+    """Say why structured content is not valid against an output schema, as `argument_problem`."""
+    problem = argument_problem(output_schema, structured)
+    if problem is None or not problem.startswith("arguments"):
+        return problem and "it could not be checked against the tool's output schema"
+    return "it" + problem.removeprefix("arguments")
+
+
 _DECLARING: Final = frozenset(
     {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
     | {"patternProperties", "additionalProperties"}

@@ -1,7 +1,7 @@
 """What the client half needs of a client: two methods, and MCP's JSON as their results."""
 
 import inspect
-from collections.abc import Awaitable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ import anyio
 from mcp_types import CallToolResult, ListToolsResult
 from pydantic import BaseModel, ValidationError
 
+from banking_server.chaining.arguments import structured_problem
 from banking_server.chaining.content import on_the_wire
 from banking_server.chaining.negotiation import NEGOTIATED_FROM, has_declared
 
@@ -140,9 +141,9 @@ def noting_refusal(client: ToolCaller, seconds: float | None) -> Iterator[Refusa
 
 
 def _watch(client: object) -> None:
-    session = getattr(client, "session", None)
+    session: Any = getattr(client, "session", None)
     check = getattr(session, "validate_tool_result", None)
-    if session is None or check is None or hasattr(check, "watched"):
+    if check is None or not hasattr(session, "_tool_output_schemas") or hasattr(check, "watched"):
         return
 
     async def watched(name: str, result: CallToolResult) -> None:
@@ -152,7 +153,7 @@ def _watch(client: object) -> None:
             return
         try:
             with anyio.fail_after(refusal.seconds):
-                await check(name, result)
+                await _check(session, check, name, result)
         except BaseException as error:
             refusal.error, refusal.result = error, result
             raise
@@ -160,6 +161,29 @@ def _watch(client: object) -> None:
     watched.watched = True  # type: ignore[attr-defined]
     with suppress(AttributeError):  # An object of another kind may have fixed members.
         session.validate_tool_result = watched
+
+
+async def _check(
+    session: Any,
+    check: Callable[[str, CallToolResult], Awaitable[None]],
+    name: str,
+    result: CallToolResult,
+) -> None:
+    """Check structured content as the SDK does, but in bounded time: nothing stops its validator.
+
+    Raises RuntimeError, as the SDK does, if the content is not valid.
+    """
+    if name not in session._tool_output_schemas:
+        await session.list_tools()
+    schema = session._tool_output_schemas.get(name)
+    if schema is None:
+        return  # The tool promises nothing, or the server does not list it.
+    if result.structured_content is None:
+        await check(name, result)
+        return
+    problem = structured_problem(schema, result.structured_content)
+    if problem is not None:
+        raise RuntimeError(f"Invalid structured content returned by tool {name}: {problem}")
 
 
 def tool_result(returned: Wire) -> CallToolResult:

@@ -15,6 +15,12 @@ from banking_server.chaining.values import same
 PAGE_LIMIT: Final = 100
 """Pages of `tools/list` that are read at most, so that an endless list cannot hang a chain."""
 
+MAX_TOOLS: Final = 5_000
+"""Tools that one server may list, on all pages."""
+
+MAX_TEXT: Final = 4_000_000
+"""Characters that they may have all together, with their names, descriptions and schemas."""
+
 READINGS: Final = 3
 """How often a list is read at most that changes while it is read."""
 
@@ -108,9 +114,15 @@ class ToolCatalog:
         fresh_ms: list[int] = []
         cursor: str | None = None
         seen: set[str] = set()
+        text = 0
         for _ in range(PAGE_LIMIT):
             page = tool_list(await awaited(list_tools(cursor=cursor, **options), "list_tools"))
             tools += page.tools
+            if len(tools) > MAX_TOOLS:
+                raise ValueError(f"the server lists more than {MAX_TOOLS:,} tools")
+            text += sum(_text_of(tool) for tool in page.tools)
+            if text > MAX_TEXT:
+                raise ValueError(f"the server's tools have more than {MAX_TEXT:,} characters")
             fresh_ms.append(page.ttl_ms)  # 0 if the server says nothing
             cursor = page.next_cursor
             if cursor is None or cursor in seen:
@@ -127,6 +139,11 @@ def same_tool(one: Tool | None, other: Tool | None) -> bool:
         return same(on_the_wire(one), on_the_wire(other))
     except RecursionError:
         return False  # Nested too deeply to tell.
+
+
+def _text_of(tool: Tool) -> int:
+    """Return about how many characters of JSON a tool is."""
+    return len(str(tool.__dict__))
 
 
 def _takes_cache_mode(list_tools: Any) -> bool:

@@ -64,6 +64,12 @@ from banking_server.chaining.values import canonical
 REASON: Final = 200
 """Characters that are told, at most, of what a client's exception says."""
 
+DEFAULT_CALL_TIMEOUT: Final = 300.0
+"""Seconds that one request may take, if nobody chose others."""
+
+DEFAULT_TOTAL_TIMEOUT: Final = 3600.0
+"""Seconds that a whole chain may take, if nobody chose others."""
+
 
 class ChainStop:
     """A way to stop chains: pass it as `stop`, and call `stop()` in the same event loop.
@@ -114,8 +120,8 @@ async def call_tool_with_chaining(
     limit: int = DEFAULT_LIMIT,
     consent: ConsentPolicy | None = None,
     catalog: ToolCatalog | None = None,
-    call_timeout: float | None = None,
-    total_timeout: float | None = None,
+    call_timeout: float | None = DEFAULT_CALL_TIMEOUT,
+    total_timeout: float | None = DEFAULT_TOTAL_TIMEOUT,
     on_step: OnStep | None = None,
     on_proposal: OnProposal | None = None,
     on_end: OnEnd | None = None,
@@ -135,13 +141,14 @@ async def call_tool_with_chaining(
         consent: Asked before each follow-up call; by default `FollowNonDestructive`, which takes
             the server's hints for true.
         catalog: The server's tools, if the caller keeps them from one chain to the next.
-        call_timeout: Seconds that each request may take. It is passed on to `client.call_tool`,
-            which keeps it: only the client can tell a slow server from a user who is being asked.
+        call_timeout: Seconds that each request may take; None means no limit. It is passed on to
+            `client.call_tool`, which keeps it: only the client can tell a slow server from a user
+            who is being asked. `mcp.Client` cannot on revision 2025-11-25. No progress that the
+            server reports makes it longer.
             Reading the tool list counts as one request, and is ended here. So is the check that an
             `mcp.Client` makes of structured content, for which it may list the tools too.
         total_timeout: Seconds that the whole chain may take, questions to the user included, and
-            whatever the client does. None means no limit from here: pass one wherever nobody
-            watches who could stop the chain (TC-C-23).
+            whatever the client does (TC-C-23). None means no limit from here.
         on_step: Told of each step as soon as its result is there.
         on_proposal: Told of each follow-up call that can be made, before consent is asked for.
         on_end: Told how the chain ended, whatever ended it: also where this function can neither

@@ -6,6 +6,7 @@ keeps to this bound by itself. Over stdio the SDK reads with the encoding that i
 
     StdioServerParameters(command="some-server", encoding=BOUNDED_LINES)
 
+A message of too many values is not read either: in memory, each of them takes many times its bytes.
 An answer that is longer becomes an error for its request. Any other line that is becomes one for
 nobody, with the id null: what it was cannot be told. The decoder hands out whole lines, so that
 nothing goes through the beginning of a line again with each piece of it that comes.
@@ -22,6 +23,16 @@ TOO_LARGE: Final = (
     f"The server sent a message of more than {MESSAGE_BYTES // 1024**2} MiB, which is not read."
 )
 
+MAX_VALUES: Final = 100_000
+"""About so many values, members of members included, may one message consist of.
+
+A byte of JSON can become twenty of memory: an empty list, say, or a small tool.
+"""
+
+TOO_MANY: Final = (
+    f"The server sent a message of more than {MAX_VALUES:,} values, which is not read."
+)
+
 COMPRESSED: Final = "The server sent a compressed message, which was not asked for."
 
 BOUNDED_LINES: Final = "utf_8_bounded_lines"
@@ -36,6 +47,22 @@ _ANSWER: Final = re.compile(
     rb'\s*\{\s*(?:%b,\s*)?(?:%b,\s*)?(?:%b,\s*)?"(?:result|error)"\s*:' % (_VERSION, _ID, _VERSION)
 )
 _END: Final = re.compile(rb",\s*(?:%b,\s*)?%b(?:,\s*%b)?\}\s*\Z" % (_VERSION, _ID, _VERSION))
+
+
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+
+
+def problem_of(message: bytes) -> str | None:
+    """Say what is too much about a message, or return None."""
+    if len(message) > MESSAGE_BYTES:
+        return TOO_LARGE
+    if _values(message) > MAX_VALUES and _values(_STRING.sub(b"", message)) > MAX_VALUES:
+        return TOO_MANY
+    return None
+
+
+def _values(message: bytes) -> int:
+    return sum(message.count(sign) for sign in (b",", b"[", b"{"))
 
 
 class _BoundedLines(codecs.IncrementalDecoder):
@@ -75,14 +102,17 @@ class _BoundedLines(codecs.IncrementalDecoder):
     def _line(self) -> str:
         """Return the line that has ended, if nothing stands in its place yet."""
         line = b"".join(self._parts)
-        if not self._too_large:
-            return line.decode("utf-8", self.errors) + "\n"
-        end = _END.search(line)
-        return "" if self._answered else _error(end and end["id"])
+        if self._too_large:
+            end = _END.search(line)
+            return "" if self._answered else _error(end and end["id"])
+        if (problem := problem_of(line)) is not None:
+            found = (_ANSWER.match(line[:_KEPT]), _END.search(line[-_KEPT:]))
+            return _error(next((one["id"] for one in found if one and one["id"]), None), problem)
+        return line.decode("utf-8", self.errors) + "\n"
 
 
-def _error(number: bytes | None) -> str:
-    error = f'{{"code":-32603,"message":"{TOO_LARGE}"}}'
+def _error(number: bytes | None, problem: str = TOO_LARGE) -> str:
+    error = f'{{"code":-32603,"message":"{problem}"}}'
     return f'{{"jsonrpc":"2.0","id":{(number or b"null").decode()},"error":{error}}}\n'
 
 

@@ -1,4 +1,4 @@
-"""HTTP for a client of the SDK: a connection that breaks fails one call, and not the client.
+"""HTTP for a client of the SDK: an answer that breaks off, or has no end, fails one call alone.
 
 The SDK's Streamable HTTP transport ends, and cancels whoever entered it, when a connection breaks
 before the whole answer to a request is there. A chain could then not say what it has done
@@ -9,23 +9,74 @@ before the whole answer to a request is there. A chain could then not say what i
     async with http, mcp.Client(transport, extensions=[CLIENT_EXTENSION]) as client:
         ...
 
-Nothing is sent again. No answer is read beyond `MESSAGE_BYTES`, and none that is compressed: it
-could become anything. The events of a stream are bounded by the transport (`max_sse_event_size`).
+Nothing is sent again. No answer, and no event of a stream, is read beyond what `message_size`
+allows, decompressed. No redirect is followed here: the SDK follows those that stay at the server's
+origin.
 """
 
 import json
+import re
+import zlib
 from collections.abc import AsyncIterator
+from itertools import pairwise
 from typing import Any, Final
 
+import anyio
 import httpx2
 from mcp_types import CONNECTION_CLOSED
 
-from banking_server.chaining.message_size import COMPRESSED, MESSAGE_BYTES, TOO_LARGE
+from banking_server.chaining.message_size import (
+    COMPRESSED,
+    MESSAGE_BYTES,
+    TOO_LARGE,
+    problem_of,
+)
 
 _CONNECTING: Final = ("server/discover", "initialize")
 
+_ENDING: Final = 5.0
+"""Seconds in which a server takes note of the end of a session."""
 
-class SteadyHttpClient(httpx2.AsyncClient):
+_PIECE: Final = 64 * 1024
+"""Bytes that are decompressed at a time."""
+
+_END_OF_EVENT: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+
+
+class BoundedHttpClient(httpx2.AsyncClient):
+    """An HTTP client that reads no more of an answer than `message_size` allows.
+
+    What is longer, or compressed by other means than gzip, raises while it is read:
+    `httpx2.StreamError`, or in a stream of events `httpx2.SSEError`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        """`options` are those of `httpx2.AsyncClient`; no redirect is followed."""
+        super().__init__(**{**options, "follow_redirects": False})
+
+    async def send(
+        self, request: httpx2.Request, *, stream: bool = False, **options: Any
+    ) -> httpx2.Response:
+        """Send a request, as `httpx2.AsyncClient` does."""
+        request.headers["Accept-Encoding"] = "gzip"
+        response = await super().send(
+            request, stream=True, **{**options, "follow_redirects": False}
+        )
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _Body(response.stream, response.headers, steady=self._steady(request))
+        if not stream:
+            try:
+                await response.aread()
+            finally:
+                await response.aclose()
+        return response
+
+    def _steady(self, request: httpx2.Request) -> bool:
+        """Whether an answer that breaks off raises what the SDK's transport can deal with."""
+        return False
+
+
+class SteadyHttpClient(BoundedHttpClient):
     """An HTTP client whose MCP requests are answered with an error if their connection breaks.
 
     The same holds for a time limit of HTTP's own. While the MCP client connects, what goes wrong
@@ -33,25 +84,29 @@ class SteadyHttpClient(httpx2.AsyncClient):
     """
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request, as `httpx2.AsyncClient` does; a POST raises no `TransportError`."""
-        request.headers["Accept-Encoding"] = "identity"
-        steady = request.method == "POST" and _method(request) not in _CONNECTING
+        """Send a request, as `httpx2.AsyncClient` does; a POST raises no `TransportError`.
+
+        The end of a session is told in some seconds, or not at all: that raises `TimeoutError`.
+        """
+        if request.method == "DELETE":
+            with anyio.fail_after(_ENDING):
+                return await super().send(request, **{**options, "stream": False})
         try:
-            response = await super().send(request, **options)
+            return await super().send(request, **options)
         except httpx2.TransportError as error:
-            if not steady:
+            if not self._steady(request):
                 raise
             problem = {"code": CONNECTION_CLOSED, "message": _in_words(error)}
             return httpx2.Response(
                 502, json={"jsonrpc": "2.0", "id": None, "error": problem}, request=request
             )
-        if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _Body(response.stream, response.headers, steady=steady)
-        return response
+
+    def _steady(self, request: httpx2.Request) -> bool:
+        return request.method == "POST" and _method(request) not in _CONNECTING
 
 
 class _Body(httpx2.AsyncByteStream):
-    """The body of an answer: bounded, unless it is a stream.
+    """The body of an answer, decompressed, and not too much.
 
     What is wrong with it is raised as what the SDK's transport can deal with; so is, if it is
     `steady`, that it breaks off.
@@ -61,24 +116,70 @@ class _Body(httpx2.AsyncByteStream):
         self, body: httpx2.AsyncByteStream, headers: httpx2.Headers, *, steady: bool
     ) -> None:
         self._body = body
-        self._compressed = headers.get("content-encoding", "identity").strip().lower() != "identity"
-        self._bounded = not headers.get("content-type", "").startswith("text/event-stream")
+        self._events = headers.get("content-type", "").lower().startswith("text/event-stream")
+        # What is decompressed here is not to be decompressed once more.
+        self._encoding = headers.pop("content-encoding", "identity").strip().lower()
         self._steady = steady
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        if self._compressed:
-            raise httpx2.StreamError(COMPRESSED)
-        size = 0
         try:
-            async for part in self._body:
-                size += len(part)
-                if self._bounded and size > MESSAGE_BYTES:
-                    raise httpx2.StreamError(TOO_LARGE)
+            async for part in self._by_event() if self._events else self._whole():
                 yield part
+        except zlib.error as error:
+            raise httpx2.StreamError(f"The server sent broken gzip: {error}") from error
+        except httpx2.SSEError:
+            raise
         except httpx2.TransportError as error:
             if not self._steady:
                 raise
             raise httpx2.StreamError(_in_words(error)) from error
+
+    async def _whole(self) -> AsyncIterator[bytes]:
+        parts: list[bytes] = []
+        length = 0
+        async for part in self._decompressed():
+            parts.append(part)
+            length += len(part)
+            if length > MESSAGE_BYTES:
+                raise httpx2.StreamError(TOO_LARGE)
+        body = b"".join(parts)
+        if (problem := problem_of(body)) is not None:
+            raise httpx2.StreamError(problem)
+        yield body
+
+    async def _by_event(self) -> AsyncIterator[bytes]:
+        """Yield events as they come, the last of a part perhaps with its next part."""
+        waiting: list[bytes] = []
+        length = 0
+        async for part in self._decompressed():
+            waiting.append(part)
+            length += len(part)
+            if b"\n" in part or b"\r" in part:
+                came = b"".join(waiting)
+                ends = [found.end() for found in _END_OF_EVENT.finditer(came)]
+                for begin, end in pairwise([0, *ends]):
+                    if (problem := problem_of(came[begin:end])) is not None:
+                        raise httpx2.SSEError(problem)
+                if ends:
+                    yield came[: ends[-1]]
+                    came = came[ends[-1] :]
+                waiting, length = [came], len(came)
+            if length > MESSAGE_BYTES:
+                raise httpx2.SSEError(TOO_LARGE)
+        yield b"".join(waiting)
+
+    async def _decompressed(self) -> AsyncIterator[bytes]:
+        if self._encoding in ("identity", ""):
+            async for part in self._body:
+                yield part
+            return
+        if self._encoding not in ("gzip", "x-gzip"):
+            raise httpx2.StreamError(COMPRESSED)
+        gzip = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        async for part in self._body:
+            while part:
+                yield gzip.decompress(part, _PIECE)
+                part = gzip.unconsumed_tail
 
     async def aclose(self) -> None:
         await self._body.aclose()

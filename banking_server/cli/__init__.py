@@ -23,7 +23,7 @@ from banking_server.cli.client import call, chat, demo
 from banking_server.cli.compare import compare
 from banking_server.cli.database import database_app
 from banking_server.cli.desks import approvals_app, audit_app, codes, handoffs_app, settle
-from banking_server.cli.messages import for_people
+from banking_server.cli.messages import for_people, note
 from banking_server.cli.options import CustomerOption, DatabaseOption
 from banking_server.cli.serve import serve, serve_stdio
 from banking_server.cli.setup import token
@@ -54,7 +54,7 @@ def main() -> None:
         told = for_people(error)
         if told is None:
             raise
-        print(f"banking-server: {told}", file=sys.stderr)
+        note(f"banking-server: {told}")
         sys.exit(2)
     finally:
         _flush()

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from mcp.client.stdio import StdioServerParameters
 
     from banking_server.chaining import ChainResult
+    from banking_server.host.patience import Patience
 
-TIME_LIMIT: Final = 600
-"""Seconds that `call` gives a whole chain if nobody watches it."""
+UNWATCHED: Final = 600
+"""Seconds that `call` gives a whole chain if nobody watches it; else it is the library's hour."""
 
 TOKEN_VARIABLE = "BANKING_TOKEN"  # noqa: S105 - its name, not its value
 
@@ -50,6 +51,41 @@ DistrustOption = Annotated[
         "--distrust-hints",
         help="Let nothing be decided by what the server says of its tools (readOnlyHint and the "
         "like). Otherwise a server that you name here is believed.",
+    ),
+]
+ConnectOption = Annotated[
+    float | None,
+    typer.Option(
+        "--connect-timeout",
+        min=0.1,
+        metavar="SECONDS",
+        help="Seconds in which the server starts and answers. Default: 60.",
+    ),
+]
+CallTimeOption = Annotated[
+    float | None,
+    typer.Option(
+        "--call-timeout",
+        min=0.1,
+        metavar="SECONDS",
+        help="Seconds that one call may take, whatever progress it reports, but not counting your "
+        "own answers. Default: 300.",
+    ),
+]
+QuestionsOption = Annotated[
+    int | None,
+    typer.Option(
+        "--questions",
+        min=0,
+        help="Questions that the server may ask you in one call. Default: 20.",
+    ),
+]
+InsecureOption = Annotated[
+    bool,
+    typer.Option(
+        "--insecure",
+        help=f"Send {TOKEN_VARIABLE} over http to another computer too, for anybody on the way to "
+        "read.",
     ),
 ]
 
@@ -87,9 +123,13 @@ def call(
             min=1,
             metavar="SECONDS",
             help="Seconds that the whole chain may take, your own answers included. Default: "
-            f"{TIME_LIMIT} without a terminal; in one, no limit but your Ctrl-C.",
+            f"3600 in a terminal, {UNWATCHED} without one.",
         ),
     ] = None,
+    call_timeout: CallTimeOption = None,
+    connect_timeout: ConnectOption = None,
+    questions: QuestionsOption = None,
+    insecure: InsecureOption = False,
     yes: Annotated[
         bool,
         typer.Option("--yes", help="Follow to tools that may destroy something, without asking."),
@@ -120,6 +160,8 @@ def call(
                 as_json=as_json,
                 max_calls=max_calls,
                 time_limit=time_limit,
+                patience=_patience(connect_timeout, call_timeout, questions),
+                insecure=insecure,
                 yes=yes,
                 follow_unadvertised=follow_unadvertised,
                 trust_hints=not distrust_hints,
@@ -136,12 +178,15 @@ async def _call(
     as_json: bool,
     max_calls: int | None,
     time_limit: float | None,
+    patience: "Patience",
+    insecure: bool,
     yes: bool,
     follow_unadvertised: bool,
     trust_hints: bool,
 ) -> int:
     from banking_server.chaining import (
         DEFAULT_LIMIT,
+        DEFAULT_TOTAL_TIMEOUT,
         ChainFailed,
         ChainStop,
         Outcome,
@@ -161,12 +206,18 @@ async def _call(
         follow_all=yes,
         trust_hints=trust_hints,
     )
-    if time_limit is None and questions is None:
-        time_limit = TIME_LIMIT  # Nobody is here who could lose patience (TC-C-23).
+    if time_limit is None:
+        # Without a terminal, nobody is here who could lose patience (TC-C-23).
+        time_limit = UNWATCHED if questions is None else DEFAULT_TOTAL_TIMEOUT
     stop = ChainStop()
     token = os.environ.get(TOKEN_VARIABLE)
     async with connected(
-        server, token=token, token_advice=_token_advice(token), elicitation=questions
+        server,
+        token=token,
+        token_advice=_token_advice(token),
+        insecure=insecure,
+        elicitation=questions,
+        patience=patience,
     ) as (client, refusals):
         narrator.begin(tool, arguments)
         try:
@@ -177,6 +228,7 @@ async def _call(
                     arguments,
                     limit=DEFAULT_LIMIT if max_calls is None else max_calls,
                     consent=narrator,
+                    call_timeout=patience.call,
                     total_timeout=time_limit,
                     on_step=narrator.told,
                     on_proposal=narrator.proposed,
@@ -194,6 +246,13 @@ async def _call(
         return 130  # As a program that Ctrl-C has ended.
     good = result.outcome is Outcome.COMPLETED and not result.steps[-1].result.is_error
     return 0 if good else 1
+
+
+def _patience(connect: float | None, call: float | None, questions: int | None) -> "Patience":
+    from banking_server.host.patience import Patience
+
+    given: dict[str, Any] = {"connect": connect, "call": call, "questions": questions}
+    return Patience(**{name: value for name, value in given.items() if value is not None})
 
 
 def _token_advice(token: str | None) -> str:
@@ -254,6 +313,10 @@ def chat(
     url: UrlOption = None,
     follow_unadvertised: UnadvertisedOption = False,
     distrust_hints: DistrustOption = False,
+    call_timeout: CallTimeOption = None,
+    connect_timeout: ConnectOption = None,
+    questions: QuestionsOption = None,
+    insecure: InsecureOption = False,
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
@@ -266,26 +329,34 @@ def chat(
     from banking_server import agent
     from banking_server.host.connect import connected
     from banking_server.host.narrator import Narrator
-    from banking_server.host.printing import console, printable, say
+    from banking_server.host.plain import one_line, printable
+    from banking_server.host.printing import console, say
     from banking_server.host.questions import TerminalQuestions
 
     server = _server(ctx, url, command, database, customer)
     silence_libraries()
     out = console(sys.stdout)
-    questions = TerminalQuestions(console(sys.stderr)) if sys.stdin.isatty() else None
+    person = TerminalQuestions(console(sys.stderr)) if sys.stdin.isatty() else None
+    patience = _patience(connect_timeout, call_timeout, questions)
 
     @asynccontextmanager
     async def connect() -> "AsyncIterator[dict[str, Client]]":
         token = os.environ.get(TOKEN_VARIABLE)
         async with connected(
-            server, token=token, token_advice=_token_advice(token), elicitation=questions
+            server,
+            token=token,
+            token_advice=_token_advice(token),
+            insecure=insecure,
+            elicitation=person,
+            patience=patience,
         ) as (client, _):
-            yield {client.server_info.name if client.server_info else "server": client}
+            named = client.server_info.name if client.server_info else ""
+            yield {one_line(named, 60) or "server": client}
 
     terminal = agent.Terminal(
         write=lambda text: print(printable(text), end="", flush=True),
-        tell=partial(say, out),
-        consents=questions.consents if questions else None,
+        tell=lambda text, *, indent=0: say(out, one_line(text), indent=indent),
+        consents=person.consents if person else None,
     )
     try:
         settings = agent.load_model_settings()
@@ -293,20 +364,20 @@ def chat(
             settings,
             connect,
             terminal,
-            Narrator(out, questions=questions),
+            Narrator(out, questions=person),
             trust_hints=not distrust_hints,
             follow_unadvertised=follow_unadvertised,
+            call_timeout=patience.call,
         )
     except (agent.ModelNotConfigured, agent.ToolsUnavailable) as error:
         raise CommandFailed(str(error)) from None
 
 
 def silence_libraries() -> None:
-    """Keep the SDK's client from logging what a command reports in words anyway."""
+    """Keep libraries from logging what a command reports in words anyway, or a server says."""
     import logging
 
-    logging.getLogger("mcp").addHandler(logging.NullHandler())
-    logging.getLogger("mcp").propagate = False
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 def _server(

@@ -2,6 +2,8 @@
 
 import sys
 
+from banking_server.host.plain import one_line
+
 
 class CommandFailed(Exception):
     """The command cannot do what it was asked; the message is one line for people."""
@@ -35,8 +37,8 @@ def for_people(error: Exception) -> str | None:
 
 
 def note(text: str) -> None:
-    """Say something that belongs neither to a protocol nor to a command's result."""
-    print(text, file=sys.stderr, flush=True)
+    """Say something that belongs neither to a protocol nor to a command's result, on one line."""
+    print(one_line(text), file=sys.stderr, flush=True)
 
 
 def unknown_customer(customer: str) -> CommandFailed:

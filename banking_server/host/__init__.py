@@ -1,7 +1,9 @@
 """Being an MCP host, with a person at a terminal: connect, show what happens, ask.
 
 - `connect`: connect to any server, and declare the extension;
-- `printing`: print texts that nothing a server sends can steer;
+- `patience`: how long a call may take, and how often the person is asked in it;
+- `plain`: what somebody else wrote, made fit to be shown;
+- `printing`: print it;
 - `questions`: ask the person what a server asks, and for their consent;
 - `narrator`: show a chain as it happens.
 """

@@ -1,11 +1,16 @@
 """Connecting to any MCP server, as a client that follows chains."""
 
+import asyncio
 import os
 import re
 import sys
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
+from threading import Thread
+from typing import Final, TextIO
+from urllib.parse import urlsplit
 
 import httpx2
 from mcp import Client, MCPError
@@ -15,9 +20,20 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation
 
 from banking_server import __version__
-from banking_server.chaining import CLIENT_EXTENSION, SteadyHttpClient
+from banking_server.chaining import (
+    CLIENT_EXTENSION,
+    SteadyHttpClient,
+    bounded,
+)
+from banking_server.chaining.bearer import stays_private, without_user
+from banking_server.chaining.message_size import BOUNDED_LINES, MESSAGE_BYTES
+from banking_server.host.patience import PATIENCE, Bounds, Patience, PatientClient
+from banking_server.host.plain import LINE, one_line, printable
 
 _TIMEOUT = httpx2.Timeout(30, read=300)
+
+_LINE_OF_STDERR: Final = 8_192
+"""Characters that are taken for a line, of what a server writes to its standard error."""
 
 
 def this_server(database: Path) -> StdioServerParameters:
@@ -53,7 +69,8 @@ class HttpRefusals:
         reason = re.search(r'error_description="([^"]*)"', challenge)
         words = f": {reason[1]}" if reason else ""
         advice = f". {self._advice}" if self._advice and response.status_code == 401 else ""
-        self.last = f"HTTP {response.status_code} {response.reason_phrase}{words}{advice}"
+        said = one_line(f"HTTP {response.status_code} {response.reason_phrase}{words}", LINE)
+        self.last = f"{said}{advice}"
 
 
 @asynccontextmanager
@@ -62,49 +79,103 @@ async def connected(
     *,
     token: str | None = None,
     token_advice: str = "",
+    insecure: bool = False,
     elicitation: ElicitationFnT | None = None,
+    patience: Patience = PATIENCE,
 ) -> AsyncIterator[tuple[Client, HttpRefusals]]:
     """Connect to a server by its URL, or by the command that starts it, and declare the extension.
 
     `token` is the bearer token for a URL; `token_advice` is said where it is not accepted, or none
-    was given. `elicitation` answers the server's questions; without it,
-    the server is told that it cannot ask any. Raises ConnectionFailed, but only while connecting: a
+    was given. It goes to this computer or over TLS, unless `insecure` is set. `elicitation` answers
+    the server's questions; without it, the server is told that it cannot ask any. Raises
+    ConnectionFailed, but only while connecting: a
     connection that breaks later fails the call that it breaks in, and the client goes on.
     """
     refusals = HttpRefusals(token_advice)
+    failure: Exception | None = None
     async with AsyncExitStack() as stack:
         if isinstance(server, str):
+            name = _checked(server, has_token=token is not None, insecure=insecure)
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             http = SteadyHttpClient(
                 headers=headers, timeout=_TIMEOUT, event_hooks={"response": [refusals.note]}
             )
             transport = streamable_http_client(
-                server, http_client=await stack.enter_async_context(http)
+                server,
+                http_client=await stack.enter_async_context(http),
+                max_sse_event_size=MESSAGE_BYTES,
             )
-            name = server
         else:
-            transport = stdio_client(server)
             name = server.command
-        client = Client(
-            transport,
-            elicitation_callback=elicitation,
+            errors = stack.enter_context(_printed_errors())
+            # What is no UTF-8 is no message, and is to end nothing.
+            readable = {"encoding": BOUNDED_LINES, "encoding_error_handler": "replace"}
+            transport = stdio_client(server.model_copy(update=readable), errors)
+        bounds = Bounds(patience.questions)
+        client = PatientClient(
+            bounded(transport),
+            elicitation_callback=elicitation and bounds.on(elicitation),
+            input_required_max_rounds=patience.questions,
             extensions=[CLIENT_EXTENSION],
             client_info=Implementation(name="banking-server call", version=__version__),
         )
+        client.bounds = bounds
         try:
-            await stack.enter_async_context(client)
+            # Not anyio's: its scopes could not end before what the client enters in them.
+            async with asyncio.timeout(patience.connect) as waiting:
+                await stack.enter_async_context(client)
         except Exception as error:
-            reason = refusals.last or _reason(error)
+            late = f"it did not answer within {patience.connect:g} s" if waiting.expired() else None
+            reason = refusals.last or late or _reason(error)
             raise ConnectionFailed(f"Cannot talk to {name}: {reason}") from error
-        yield client, refusals
+        try:
+            yield client, refusals
+        except Exception as error:
+            failure = error
+    if failure is not None:
+        # As it is: what the client has entered would put it into groups.
+        raise failure
+
+
+def _checked(url: str, *, has_token: bool, insecure: bool) -> str:
+    """Return a URL as it may be shown. Raises ConnectionFailed if no token may go there."""
+    try:
+        parts = urlsplit(url)
+        secret = has_token or parts.password is not None
+        if parts.scheme == "http" and secret and not insecure and not stays_private(url):
+            raise ConnectionFailed(
+                f"The token would go to {parts.hostname} unencrypted, for anybody on the way to "
+                "read. Use https, or --insecure if you know the way."
+            )
+        return without_user(url)
+    except ValueError as error:
+        raise ConnectionFailed(f"That is no URL: {error}") from None
+
+
+@contextmanager
+def _printed_errors() -> Iterator[TextIO]:
+    """Give a server a standard error whose lines are printed on ours, made printable."""
+    reading, writing = os.pipe()
+
+    def pass_on() -> None:
+        with open(reading, encoding="utf-8", errors="replace", newline="\n") as lines:
+            for line in iter(partial(lines.readline, _LINE_OF_STDERR), ""):
+                with suppress(OSError, ValueError):  # Nobody reads ours any more.
+                    sys.stderr.write(printable(line))
+
+    thread = Thread(target=pass_on, daemon=True)
+    thread.start()
+    with open(writing, "w") as errors:
+        yield errors
+    # A process of the server's that goes on has it open still.
+    thread.join(1)
 
 
 def _reason(error: BaseException) -> str:
     """Return the cause of a failure in a few words."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    if isinstance(error, MCPError):
-        return error.message
     if isinstance(error, FileNotFoundError):
         return "there is no such command"
-    return (str(error) or type(error).__name__).split("\n")[0]
+    words = error.message if isinstance(error, MCPError) else str(error) or type(error).__name__
+    return one_line(words, LINE)

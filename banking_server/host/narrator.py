@@ -17,6 +17,7 @@ from banking_server.chaining import (
     Step,
 )
 from banking_server.chaining.content import for_user, in_text, on_the_wire
+from banking_server.host.plain import LINE, one_line
 from banking_server.host.printing import compact, say
 from banking_server.host.questions import TerminalQuestions
 
@@ -87,17 +88,18 @@ class Narrator:
         good = result.outcome is Outcome.COMPLETED
         say(
             self._out,
-            f"Chain {result.outcome} after {calls}: {result.detail}.",
+            one_line(f"Chain {result.outcome} after {calls}: {result.detail}."),
             style="bold" if good else "bold red",
         )
         for follow_up in result.follow_ups:
             if follow_up.fate is Fate.UNKNOWN:
-                say(self._out, f"Whether {follow_up.tool} took effect is not known.", style="red")
+                tool = one_line(follow_up.tool, LINE)
+                say(self._out, f"Whether {tool} took effect is not known.", style="red")
 
     def _announce(self, level: int, tool: str, arguments: Mapping[str, Any], why: str) -> None:
-        say(self._out, f"{level}. {tool}", style="bold cyan")
+        say(self._out, f"{level}. {one_line(tool, LINE)}", style="bold cyan")
         say(self._out, f"with     {compact(arguments)}", indent=3)
-        say(self._out, f"because  {why}", indent=3)
+        say(self._out, f"because  {one_line(why)}", indent=3)
 
 
 def shown_to_user(result: CallToolResult) -> list[str]:

@@ -1,20 +1,22 @@
 """Printing at a terminal: plain texts, which nothing that a server sends can steer.
 
-What a server sends is never passed to the terminal as it is: control characters are replaced.
+What a server sends is never passed to the terminal as it is, but as `plain` makes it.
 """
 
+import io
 import json
 import os
-import unicodedata
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, TextIO
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-_BIDI_CONTROLS: Final = frozenset(
-    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-)
+from banking_server.host.plain import printable
+
+_PIECE: Final = 20_000
+"""Characters that are wrapped at a time: rich takes a hundred bytes for each."""
 
 
 class _Console(Console):
@@ -32,25 +34,38 @@ def console(stream: TextIO) -> Console:
     return _Console(file=stream, markup=False, highlight=False, emoji=False, soft_wrap=not terminal)
 
 
-def printable(text: str) -> str:
-    """Return a text without any character that could steer the terminal."""
-    return "".join(
-        character
-        if character in "\n\t"
-        or (unicodedata.category(character) not in ("Cc", "Cs") and character not in _BIDI_CONTROLS)
-        else "\N{REPLACEMENT CHARACTER}"
-        for character in text
-    )
-
-
 def say(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:
-    """Print a text from any source. Lines that wrap are indented too."""
+    """Print a text from any source, piece by piece. Lines that wrap are indented too."""
     shown = printable(text)
     if out.soft_wrap:
-        margin = " " * indent
-        out.print("\n".join(f"{margin}{line}".rstrip() for line in shown.split("\n")))
-    else:
-        out.print(Padding(Text(shown, style=style), (0, 0, 0, indent), expand=False))
+        _write(out, (f"{' ' * indent}{line}".rstrip() for line in _lines(shown)))
+        return
+    for piece in _pieces(shown):
+        out.print(Padding(Text(piece, style=style), (0, 0, 0, indent), expand=False))
+
+
+def _write(out: Console, lines: Iterable[str]) -> None:
+    if out.quiet:
+        return
+    try:
+        out.file.writelines(f"{line.expandtabs()}\n" for line in lines)
+        out.file.flush()
+    except BrokenPipeError:
+        out.on_broken_pipe()
+
+
+def _lines(text: str) -> Iterator[str]:
+    yield from io.StringIO(f"{text}\n", newline="\n")
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Yield a text in pieces that can be wrapped one by one, each a line or more."""
+    at = 0
+    while len(text) - at > _PIECE:
+        end = text.rfind("\n", at, at + _PIECE)
+        yield text[at : end if end >= 0 else at + _PIECE]
+        at = end + 1 if end >= 0 else at + _PIECE
+    yield text[at:]
 
 
 def compact(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -10,7 +11,11 @@ from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 from rich.console import Console
 
 from banking_server.chaining.arguments import argument_problem
-from banking_server.host.printing import compact, printable, say
+from banking_server.host.plain import LINE, one_line, printable
+from banking_server.host.printing import compact, say
+
+if sys.platform != "win32":
+    import termios
 
 Answer = str | int | float | bool | list[str] | None
 """What a person answers to one field of a form; None if they leave it out."""
@@ -26,8 +31,9 @@ class TerminalQuestions:
     async def consents(self, tool: str) -> bool:
         """Ask whether a call that may change or destroy something is to be made."""
         async with self._one_at_a_time:
-            self._out.print()
-            answer = await self._read(f"{tool} may change or destroy something. Call it? [y/N] ")
+            self._begin()
+            name = one_line(tool, LINE)
+            answer = await self._read(f"{name} may change or destroy something. Call it? [y/N] ")
             return answer is not None and answer.lower() in ("y", "yes")
 
     async def __call__(
@@ -37,7 +43,8 @@ class TerminalQuestions:
         if not isinstance(params, ElicitRequestFormParams):
             return ElicitResult(action="decline")
         async with self._one_at_a_time:
-            self._out.print()
+            self._begin()
+            say(self._out, "The server asks:")
             say(self._out, params.message, indent=3, style="bold")
             content: dict[str, Answer] = {}
             required = params.requested_schema.get("required", [])
@@ -66,11 +73,11 @@ class TerminalQuestions:
         to be answered.
         """
         titles = choices(schema)
-        say(self._out, schema.get("title") or name, indent=3)
+        say(self._out, one_line(str(schema.get("title") or name)), indent=3)
         if isinstance(schema.get("description"), str):
             say(self._out, schema["description"], indent=3, style="dim")
         for number, title in enumerate(titles.values(), start=1):
-            say(self._out, f"{number}. {title}", indent=5)
+            say(self._out, f"{number}. {one_line(title)}", indent=5)
         default = schema.get("default")
         empty = "skips" if optional else "declines"
         if default is not None:
@@ -93,6 +100,16 @@ class TerminalQuestions:
             if argument_problem(form, {name: value}) is None:
                 return value
             say(self._out, "That does not fit what is asked for.", indent=3, style="red")
+
+    def _begin(self) -> None:
+        """Forget what was typed before the question: it can be no answer to it.
+
+        A server, or a model, can show what looks like a question before there is one.
+        """
+        if sys.platform != "win32":
+            with suppress(termios.error):
+                termios.tcflush(sys.stdin, termios.TCIFLUSH)
+        self._out.print()
 
     async def _read(self, prompt: str) -> str | None:
         """Return the next line without surrounding spaces, or None if the input has ended."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, ErrorData, JSONRPCError
 from pydantic import ValidationError
 
-from banking_server.chaining.message_size import TOO_LARGE
+from banking_server.chaining.message_size import TOO_LARGE, TOO_MANY
 from banking_server.proxy.sdk import SessionMessage
 
 OF_A_SERVER: Final = ErrorData(
@@ -39,4 +39,6 @@ def readable(came: Any, instead: ErrorData) -> Any:
 def is_too_large(came: Any) -> bool:
     """Return whether a message of a server over stdio was too large, and nobody's answer."""
     said = came.message if isinstance(came, SessionMessage) else None
-    return isinstance(said, JSONRPCError) and said.id is None and said.error.message == TOO_LARGE
+    if not isinstance(said, JSONRPCError) or said.id is not None:
+        return False
+    return said.error.message in (TOO_LARGE, TOO_MANY)

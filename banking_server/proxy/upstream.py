@@ -41,6 +41,7 @@ from banking_server.chaining.message_size import (
     COMPRESSED,
     MESSAGE_BYTES,
     TOO_LARGE,
+    TOO_MANY,
 )
 from banking_server.proxy import malformed
 from banking_server.proxy.eras import Declared, Json, server_info
@@ -99,6 +100,7 @@ _UNREADABLE: Final = (
 _BOUNDS: Final = {
     TOO_LARGE: TOO_LARGE,
     f"exceeded the {MESSAGE_BYTES} byte limit": TOO_LARGE,
+    TOO_MANY: TOO_MANY,
     COMPRESSED: COMPRESSED,
 }
 """How it goes on if nobody has read the answer, and in which words this is passed on."""

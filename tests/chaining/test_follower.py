@@ -273,8 +273,9 @@ async def test_every_call_gets_the_time_for_a_call() -> None:
     )
     await call_tool_with_chaining(client, "a", call_timeout=60.0)
     await call_tool_with_chaining(client, "a")
+    await call_tool_with_chaining(client, "a", call_timeout=None)
 
-    assert client.timeouts == [60.0, 60.0, None, None]
+    assert client.timeouts == [60.0, 60.0, 300.0, 300.0, None, None]
 
 
 @pytest.mark.anyio

@@ -99,3 +99,22 @@ async def test_a_chain_that_is_stopped_in_the_check_keeps_the_result() -> None:
     assert chain.outcome is Outcome.CANCELLED
     assert [step.tool for step in chain.steps] == ["a"]
     assert chain.started is None
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_schema_that_would_keep_a_validator_busy_for_ever_refuses_the_result(
+    mode: str,
+) -> None:
+    """The SDK's own validator holds the event loop meanwhile: no time limit would end it."""
+    pattern = {"type": "object", "properties": {"n": {"pattern": "^(?=(a+)+$)(a+)+$"}}}
+
+    async def list_tools(*_: Any) -> ListToolsResult:
+        return ListToolsResult(tools=[tool("a", outputSchema=pattern)])
+
+    async def call_tool(_: Any, params: Any) -> CallToolResult:
+        return CallToolResult(content=[], structured_content={"n": "a" * 40 + "!"})
+
+    bomb: Server[Any] = Server("s", on_list_tools=list_tools, on_call_tool=call_tool)
+    async with Client(bomb, mode=mode) as client:
+        with pytest.raises(ChainFailed, match="Invalid structured content returned by tool a"):
+            await call_tool_with_chaining(client, "a")

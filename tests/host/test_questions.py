@@ -97,9 +97,22 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]
     os.close(theirs)
 
 
+class Shown(io.StringIO):
+    """What is shown; a person types when they are asked, and not before."""
+
+    def __init__(self, terminal: Callable[[str], None], keys: str) -> None:
+        super().__init__()
+        self._terminal = terminal
+        self._keys = keys
+
+    def flush(self) -> None:
+        if self.getvalue().endswith((": ", "] ")) and self._keys:
+            keys, self._keys = self._keys, ""
+            self._terminal(keys)
+
+
 async def answered(terminal: Callable[[str], None], keys: str, form: Any) -> tuple[Any, str]:
-    terminal(keys)
-    shown = io.StringIO()
+    shown = Shown(terminal, keys)
     questions = TerminalQuestions(console(shown))
     params = ElicitRequestFormParams(message="What shall it be?", requested_schema=form)
     with anyio.fail_after(30):
@@ -159,6 +172,8 @@ async def test_a_question_that_leads_to_a_url_is_declined() -> None:
 async def test_consent_takes_a_yes(
     terminal: Callable[[str], None], keys: str, consents: bool
 ) -> None:
-    terminal(keys)
+    # What was typed before the question answers nothing.
+    terminal("y\n" if not consents else "n\n")
     with anyio.fail_after(30):
-        assert await TerminalQuestions(console(io.StringIO())).consents("burn") is consents
+        questions = TerminalQuestions(console(Shown(terminal, keys)))
+        assert await questions.consents("burn") is consents

@@ -113,6 +113,7 @@ def scripted_model(script: Script) -> Iterator[ScriptedModel]:
     Handler.model = model
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
     with running(server) as origin:
         model.url = f"{origin}/v1"
         try:

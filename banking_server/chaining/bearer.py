@@ -1,0 +1,29 @@
+"""Where a token may go: to the server that it is for, and to nobody who listens on the way."""
+
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+
+class TokenInTheClear(Exception):
+    """A token would go over the network unencrypted; the message is one line for people."""
+
+
+def stays_private(url: str) -> bool:
+    """Return whether nobody on the way can read what is sent to a URL.
+
+    That is over TLS, and on this computer.
+    """
+    parts = urlsplit(url)
+    host = (parts.hostname or "").rstrip(".")
+    if parts.scheme == "https" or host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def without_user(url: str) -> str:
+    """Return a URL without the user and the password that can stand in it, nor a query."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()

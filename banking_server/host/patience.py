@@ -1,0 +1,122 @@
+"""How long one call may take, without the person's own time, and how many questions it may have."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Final
+
+import anyio
+from mcp import Client
+from mcp.client.context import ClientRequestContext
+from mcp.client.session import ElicitationFnT
+from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, ErrorData
+
+from banking_server.chaining import DEFAULT_CALL_TIMEOUT
+
+CONNECT_TIMEOUT: Final = 60.0
+"""Seconds in which a server starts and answers, if nobody chose others."""
+
+QUESTIONS: Final = 20
+"""Questions that a server may ask in one call, if nobody chose another number."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a server is waited for; no progress that it reports makes that longer."""
+
+    connect: float = CONNECT_TIMEOUT
+    """Seconds until it has started and answered."""
+    call: float = DEFAULT_CALL_TIMEOUT
+    """Seconds for one call, without those in which the person is asked."""
+    questions: int = QUESTIONS
+    """Questions that it may ask in one call."""
+
+
+PATIENCE: Final = Patience()
+"""What is waited if nobody chose otherwise."""
+
+
+class TooManyQuestions(Exception):
+    """A server asked more in one call than it may."""
+
+
+@dataclass
+class _Call:
+    """One call under way."""
+
+    scope: anyio.CancelScope
+    asked: int = 0
+    open: int = 0
+    """Questions that the person has yet to answer."""
+    left: float = inf
+    """Seconds that are left once they are answered."""
+
+
+@dataclass
+class Bounds:
+    """The bounds of the calls on one connection, of which one is made at a time."""
+
+    questions: int
+    _call: _Call = field(default_factory=lambda: _Call(anyio.CancelScope()))
+
+    @contextmanager
+    def of_a_call(self, seconds: float | None) -> Iterator[None]:
+        """Let the call inside take so many seconds. Raises TimeoutError, and TooManyQuestions."""
+        with anyio.CancelScope() as scope:
+            call = self._call = _Call(scope)
+            if seconds is not None:
+                scope.deadline = anyio.current_time() + seconds
+            yield
+        if scope.cancelled_caught:
+            if call.asked > self.questions:
+                raise TooManyQuestions(
+                    f"the server asked more than {self.questions} questions in one call"
+                )
+            raise TimeoutError
+
+    def on(self, answer: ElicitationFnT) -> ElicitationFnT:
+        """Return what answers a server's questions by `answer`, within the bounds."""
+
+        async def bounded(
+            context: ClientRequestContext, params: ElicitRequestParams
+        ) -> ElicitResult | ErrorData:
+            call = self._call
+            call.asked += 1
+            if call.asked > self.questions:
+                call.scope.cancel()
+                return ElicitResult(action="cancel")
+            if not call.open:
+                call.left = call.scope.deadline - anyio.current_time()
+                call.scope.deadline = inf
+            call.open += 1
+            try:
+                return await answer(context, params)
+            finally:
+                call.open -= 1
+                if not call.open:
+                    call.scope.deadline = anyio.current_time() + call.left
+
+        return bounded
+
+
+class PatientClient(Client):
+    """A client of the SDK that waits for a person as long as they need, and for a server not."""
+
+    bounds: Bounds
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: dict[str, Any] | None = None,
+        read_timeout_seconds: float | None = None,
+        *args: Any,
+        **options: Any,
+    ) -> CallToolResult:
+        """Call a tool, as `mcp.Client` does, but for whose time `read_timeout_seconds` counts.
+
+        Raises TimeoutError when they are over.
+        """
+        with self.bounds.of_a_call(read_timeout_seconds):
+            result = await super().call_tool(name, arguments, None, *args, **options)
+        return result

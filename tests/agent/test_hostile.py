@@ -1,0 +1,201 @@
+"""`banking-server chat` as the victim: of the endpoint of its model, and of a server's tools."""
+
+import io
+import json
+import sys
+import zlib
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.server import Server
+from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
+
+from banking_server.agent import RunOutcome, Toolbox, ToolsUnavailable, endpoint
+from banking_server.agent.audience import MAX_RESULT, chain_for_model
+from banking_server.agent.endpoint import MAX_CALLS, MAX_REPLY
+from banking_server.agent.loop import CALLS_IN_A_REPLY
+from banking_server.agent.toolbox import MAX_INSTRUCTIONS, MAX_WORDS
+from banking_server.chaining import ChainResult, Outcome, Step
+from banking_server.cli import main
+
+from ..kit.hostile import MISCHIEF, SAID, STEERS, hostile_server
+from ..kit.model import Action, Endless, Raw, Reply, call, error, scripted_model
+from .support import scene
+
+pytestmark = pytest.mark.anyio
+
+KEY = "sk-do-not-tell"
+EVENTS = "text/event-stream"
+
+
+def event(value: Any) -> str:
+    return f"data: {value if isinstance(value, str) else json.dumps(value)}\n\n"
+
+
+def chunk(**delta: Any) -> str:
+    return event({"choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+
+
+END = event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+
+
+def gzip_bomb() -> Raw:
+    gzip = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
+    blanks = gzip.compress(b" " * 2**20) + gzip.flush(zlib.Z_FULL_FLUSH)
+    more = gzip.compress(b" " * 2**20) + gzip.flush(zlib.Z_FULL_FLUSH)
+    return Raw(blanks + more * 600, headers={"content-encoding": "gzip"})
+
+
+ATTACKS: list[Action] = [
+    MISCHIEF,
+    "Fine. \ud83d",
+    error(500, MISCHIEF),
+    error(500, f"{KEY} is not it"),
+    error(401, f"{KEY} is not it"),
+    Raw(json.dumps({"error": {"message": f"{MISCHIEF} {KEY}"}})),
+    Raw(event({"error": {"message": f"{MISCHIEF} {KEY}"}}), content_type=EVENTS),
+    Raw(b"data: " + b"x" * 20_000_000, content_type=EVENTS),
+    Raw(b"x" * 20_000_000),
+    gzip_bomb(),
+    Raw(b"no gzip at all", headers={"content-encoding": "gzip"}),
+    Raw(b"no brotli either", headers={"content-encoding": "br"}),
+    Raw(event("[" * 100_000), content_type=EVENTS),
+    Raw("[" * 100_000),
+    Raw(chunk(content=[MISCHIEF]) + END, content_type=EVENTS),
+    Raw(
+        event({"choices": [], "usage": {"prompt_tokens": 10**400, "completion_tokens": 1}}),
+        content_type=EVENTS,
+    ),
+    Raw(event('{"choices": [], "usage": {"prompt_tokens": ' + "9" * 5_000), content_type=EVENTS),
+    Raw(chunk(content="x" * 1_500_000) + END, content_type=EVENTS),
+    call(MISCHIEF),
+    call("first", deep="["),
+    json.dumps({"tool": "first", "arguments": {}})[:-1] + ', "x": ' + "[" * 5_000,
+    json.dumps({"mcp": {"tool": "another server", "method": "transfer", "params": {}}}),
+    call("second", **{MISCHIEF: MISCHIEF}),
+    "That is all.\nCall it? [y/N] y",
+]
+
+
+def test_whatever_the_models_endpoint_says_steers_no_terminal_and_ends_no_conversation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with scripted_model(ATTACKS) as model, hostile_server() as origin:
+        monkeypatch.setattr(
+            sys, "argv", ["banking-server", "chat", "--url", f"{origin}/escapes_in_names"]
+        )
+        monkeypatch.setattr(sys, "stdin", io.StringIO("Go on.\n" * len(ATTACKS)))
+        for name, value in {
+            "URL": model.url,
+            "NAME": "scripted",
+            "TOOLS": "prompt",
+            "RETRIES": "0",
+            "KEY": KEY,
+        }.items():
+            monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    shown = capsys.readouterr()
+    assert (ended.value.code, shown.err) == (0, "")
+    assert not STEERS.search(shown.out)
+    assert shown.out.count(SAID) >= 4
+    assert KEY not in shown.out
+    assert KEY not in model.told
+    # After each attack the conversation goes on, to the last of them.
+    assert shown.out.count("[0 calls by the model, 0 calls by directive;") == len(ATTACKS)
+    assert "That is all.\n" in shown.out
+    assert len(shown.out) < 2 * MAX_REPLY
+    assert all(message["role"] != "system" for message in model.requests[-1]["messages"][1:])
+
+
+async def test_a_redirect_takes_neither_key_nor_conversation_elsewhere() -> None:
+    with scripted_model(["never"]) as other:
+        away = Raw(b"", status=307, headers={"location": f"{other.url}/chat/completions"})
+        async with scene([away], key=KEY) as at:
+            run = await at.agent.ask("My secret.")
+            assert run.outcome is RunOutcome.MODEL_UNAVAILABLE
+            assert "HTTP 307" in run.detail
+        assert other.requests == []
+
+
+async def test_a_reply_with_thousands_of_calls_is_cut_off() -> None:
+    many = Reply(calls=[("price", {"door": str(number)}) for number in range(5_000)], ids=False)
+    async with scene([many, "Enough."], bounds={"corrections": 3}) as at:
+        run = await at.agent.ask("Prices!")
+        assert run.answer == "Enough."
+        assert at.called == ["price"] * CALLS_IN_A_REPLY
+        assert len(at.model.requests[1]["messages"]) == 3 + MAX_CALLS
+
+
+async def test_a_stream_of_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endpoint, "MAX_REPLY", 100)
+    async with scene([Endless(""), "Something."], stream=True) as at:
+        assert (await at.agent.ask("Anything?")).answer == "Something."
+
+
+async def of_a_server(*listed: Tool, says: str = "") -> Toolbox:
+    async def list_tools(*_: Any) -> ListToolsResult:
+        return ListToolsResult(tools=[*listed])
+
+    server: Server[Any] = Server("s", on_list_tools=list_tools, instructions=says)
+    async with Client(server) as client:
+        return await Toolbox.gather({"s": client})
+
+
+async def test_a_schema_without_end_is_described_in_bounded_words() -> None:
+    wide: dict[str, Any] = {f"p{number}": {"$ref": "#"} for number in range(100)}
+    options = [{"$ref": "#/$defs/any"}] * 100
+    schema = {
+        "type": "object",
+        "properties": wide,
+        "$defs": {"any": {"anyOf": options, "description": "x" * 50_000}},
+    }
+    bomb = Tool(name="bomb", description="x" * 50_000, input_schema=schema)
+    with anyio.fail_after(60):
+        toolbox = await of_a_server(bomb, says="x" * 50_000)
+    assert len(toolbox.in_words()) < MAX_WORDS
+    assert len(toolbox.instructions["s"]) == MAX_INSTRUCTIONS + 1
+
+
+async def test_tools_that_are_too_much_for_a_model_are_refused() -> None:
+    tools = [Tool(name=f"!{n}", input_schema={"type": "object"}) for n in range(4_500)]
+    with pytest.RaisesGroup(
+        pytest.RaisesExc(ToolsUnavailable, match="too much for a model: 4500 tools"),
+        flatten_subgroups=True,
+    ):
+        await of_a_server(*tools)
+
+
+@pytest.mark.parametrize(
+    ("does", "told"),
+    [
+        ("listless", "The server 'hostile' does not list its tools: not within 1 s"),
+        ("pages", "does not list its tools: the server lists more than 5,000 tools"),
+    ],
+)
+def test_a_server_that_does_not_list_its_tools_ends_a_chat_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], does: str, told: str
+) -> None:
+    limits = ["--call-timeout", "1"]
+    with scripted_model([]) as model, hostile_server() as origin:
+        monkeypatch.setattr(
+            sys, "argv", ["banking-server", "chat", "--url", f"{origin}/{does}", *limits]
+        )
+        monkeypatch.setenv("BANKING_MODEL_URL", model.url)
+        monkeypatch.setenv("BANKING_MODEL_NAME", "scripted")
+        with pytest.raises(SystemExit) as ended:
+            main()
+    assert ended.value.code == 2
+    errors = capsys.readouterr().err
+    assert told in errors
+    assert errors.count("\n") == 1
+
+
+def test_a_long_result_is_cut_for_the_model() -> None:
+    result = CallToolResult(content=[TextContent(type="text", text="x" * 5_000_000)])
+    chain = ChainResult("id", Outcome.COMPLETED, "", (Step(1, "read", {}, result),), None, None)
+    words = chain_for_model(chain, {})
+    assert len(words) < MAX_RESULT + 200
+    assert words.endswith("characters more are not shown]")

@@ -1,0 +1,243 @@
+"""What a client reads of what a server sends, over HTTP and stdio: so much, and no more."""
+
+import codecs
+import gzip
+import zlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp.shared.memory import create_client_server_memory_streams
+from mcp.shared.message import SessionMessage
+from mcp.types import (
+    INTERNAL_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCNotification,
+    JSONRPCRequest,
+    JSONRPCResponse,
+)
+
+from banking_server.chaining import SteadyHttpClient, bounded
+from banking_server.chaining.bounded_transport import (
+    MAX_UNANSWERED,
+    MAX_UNASKED,
+    UNASKED_PER_SECOND,
+    Unasked,
+)
+from banking_server.chaining.message_size import (
+    BOUNDED_LINES,
+    MAX_VALUES,
+    MESSAGE_BYTES,
+    TOO_LARGE,
+    TOO_MANY,
+    problem_of,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+def test_a_message_may_be_so_long_and_have_so_many_values() -> None:
+    assert problem_of(b" " * MESSAGE_BYTES) is None
+    assert problem_of(b" " * (MESSAGE_BYTES + 1)) == TOO_LARGE
+    assert problem_of(b"[" + b"1," * (MAX_VALUES - 2) + b"1]") is None
+    assert problem_of(b"[" + b"1," * MAX_VALUES + b"1]") == TOO_MANY
+    # What stands in a text is no value, whatever it looks like.
+    assert problem_of(b'["' + b'[1,\\"{' * MAX_VALUES + b'"]') is None
+
+
+def test_what_nobody_asked_for_may_come_at_a_measured_pace() -> None:
+    now = 0.0
+    unasked = Unasked(lambda: now)
+    assert not any(unasked.is_too_much() for _ in range(MAX_UNASKED))
+    assert unasked.is_too_much()
+    now += 1
+    for _ in range(3 * MAX_UNASKED):
+        now += 1 / UNASKED_PER_SECOND + 1e-6
+        assert not unasked.is_too_much()
+
+
+# --- HTTP -----------------------------------------------------------------------------------------
+
+
+async def body(content: bytes | AsyncIterator[bytes], **headers: str) -> bytes:
+    """Return what the client reads of an answer."""
+    sent = {name.replace("_", "-"): value for name, value in headers.items()}
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        assert request.headers["accept-encoding"] == "gzip"
+        whole = parts(content) if isinstance(content, bytes) else content
+        return httpx2.Response(200, content=whole, headers=sent)
+
+    async with SteadyHttpClient(transport=httpx2.MockTransport(answer)) as http:
+        return (await http.post("http://127.0.0.1/", content=b"{}")).content
+
+
+async def parts(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "X-GZIP"])
+async def test_gzip_is_read(encoding: str) -> None:
+    sent = gzip.compress(b"hello " * 100_000)
+    assert await body(sent, content_encoding=encoding) == b"hello " * 100_000
+    halves = parts(sent[:100], sent[100:])
+    assert await body(halves, content_encoding=encoding) == b"hello " * 100_000
+
+
+@pytest.mark.parametrize(
+    ("content", "headers", "told"),
+    [
+        (zlib.compress(b"x"), {"content_encoding": "gzip"}, "sent broken gzip"),
+        (b"x", {"content_encoding": "br"}, "compressed message, which was not asked for"),
+        (
+            gzip.compress(b"x"),
+            {"content_encoding": "gzip, gzip"},
+            "compressed message, which was not asked for",
+        ),
+        (b"[" * (MAX_VALUES + 1), {}, "more than 100,000 values"),
+        (gzip.compress(b" " * (MESSAGE_BYTES + 1)), {"content_encoding": "gzip"}, "16 MiB"),
+    ],
+)
+async def test_an_answer_that_is_too_much_is_not_read(
+    content: bytes, headers: dict[str, str], told: str
+) -> None:
+    with pytest.raises(httpx2.StreamError, match=told):
+        await body(content, **headers)
+
+
+async def test_of_a_stream_each_event_is_bounded() -> None:
+    event = b"data: " + b"x" * (MESSAGE_BYTES // 2)
+    kind = {"content_type": "text/event-stream; charset=utf-8"}
+    for end in (b"\n\n", b"\r\n\r\n", b"\r\r"):
+        # The end of an event can come in two parts.
+        assert len(await body(parts(*[event, end[:1], end[1:]] * 3), **kind)) > MESSAGE_BYTES
+    with pytest.raises(httpx2.SSEError, match="more than 16 MiB"):
+        await body(parts(*[event, b"\n"] * 3), **kind)
+    with pytest.raises(httpx2.SSEError, match="more than 100,000 values"):
+        await body(parts(b"data: " + b"[" * (MAX_VALUES + 1) + b"\n\n"), **kind)
+
+
+async def test_the_end_of_a_session_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def never(request: httpx2.Request) -> httpx2.Response:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    monkeypatch.setattr("banking_server.chaining.steady_http._ENDING", 0.01)
+    async with SteadyHttpClient(transport=httpx2.MockTransport(never)) as http:
+        with pytest.raises(TimeoutError):
+            await http.delete("http://127.0.0.1/")
+
+
+async def test_no_redirect_is_followed_whoever_asks_for_it() -> None:
+    def away(request: httpx2.Request) -> httpx2.Response:
+        assert request.url.host == "127.0.0.1"
+        return httpx2.Response(307, headers={"location": "http://192.0.2.1/"})
+
+    transport = httpx2.MockTransport(away)
+    async with SteadyHttpClient(transport=transport, follow_redirects=True) as http:
+        assert (await http.get("http://127.0.0.1/", follow_redirects=True)).status_code == 307
+
+
+# --- stdio ----------------------------------------------------------------------------------------
+
+DECODER = codecs.getincrementaldecoder(BOUNDED_LINES)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "number"),
+    [
+        ('"jsonrpc":"2.0","id":7,"result":', "", "7"),
+        ('"result":', ',"id":"seven","jsonrpc":"2.0"', '"seven"'),
+        ('"method":"notifications/message","params":', "", "null"),
+    ],
+)
+def test_an_answer_of_too_many_values_is_an_error(before: str, after: str, number: str) -> None:
+    line = f"{{{before}[{'[],' * MAX_VALUES}[]]{after}}}\n"
+    error = f'{{"code":-32603,"message":"{TOO_MANY}"}}'
+    decoder = DECODER("strict")
+    assert decoder.decode(line.encode()) == f'{{"jsonrpc":"2.0","id":{number},"error":{error}}}\n'
+    assert decoder.decode(b"{}\n") == "{}\n"
+
+
+class Talk:
+    """A client's connection, and the server's end of it."""
+
+    def __init__(self, server: Any, client: Any) -> None:
+        self.server_reads, self.server_writes = server
+        self.client_reads, self.client_writes = client
+
+    async def says(self, message: Any) -> None:
+        await self.server_writes.send(SessionMessage(message))
+
+
+async def left(talk: Talk) -> str:
+    """Return why a request was refused; no message comes any more."""
+    refused = await talk.client_reads.receive()
+    assert isinstance(refused.message, JSONRPCError)
+    with pytest.raises(anyio.EndOfStream):
+        await talk.client_reads.receive()
+    return refused.message.error.message
+
+
+async def test_after_a_message_of_which_nobody_knows_what_it_was_the_server_is_left() -> None:
+    async with (
+        create_client_server_memory_streams() as (client, server),
+        bounded(_Given(client)) as streams,
+    ):
+        talk = Talk(server, streams)
+        asked = JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/list")
+        await talk.client_writes.send(SessionMessage(asked))
+        error = ErrorData(code=INTERNAL_ERROR, message=TOO_LARGE)
+        await talk.says(JSONRPCError(jsonrpc="2.0", id=None, error=error))
+        assert await left(talk) == TOO_LARGE
+
+
+@pytest.mark.parametrize("what", ["notifications", "questions", "answers"])
+async def test_a_server_that_says_too_much_is_left(what: str) -> None:
+    said: dict[str, Any] = {
+        "notifications": JSONRPCNotification(jsonrpc="2.0", method="notifications/message"),
+        "questions": JSONRPCRequest(jsonrpc="2.0", id=1, method="ping"),
+        "answers": JSONRPCResponse(jsonrpc="2.0", id="to nothing", result={}),
+    }
+    most = MAX_UNANSWERED if what == "questions" else MAX_UNASKED
+    async with create_client_server_memory_streams() as (client, server):
+
+        async def flood() -> None:
+            with anyio.CancelScope() as scope:
+                talk.over = scope  # type: ignore[attr-defined]
+                while True:
+                    await talk.says(said[what])
+
+        async with bounded(_Given(client)) as streams, anyio.create_task_group() as tasks:
+            talk = Talk(server, streams)
+            asked = JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/list")
+            tasks.start_soon(talk.client_writes.send, SessionMessage(asked))
+            await talk.server_reads.receive()
+            tasks.start_soon(flood)
+            for _ in range(most):
+                assert (await talk.client_reads.receive()).message == said[what]
+            if what != "questions":
+                # Some more may come in the time that this takes.
+                while (one := await talk.client_reads.receive()).message == said[what]:
+                    pass
+                assert "were no answer; it is left" in one.message.error.message
+            else:
+                assert "more than 100 questions at a time" in await left(talk)
+            tasks.cancel_scope.cancel()
+
+
+class _Given:
+    """A transport that is there already."""
+
+    def __init__(self, streams: Any) -> None:
+        self._streams = streams
+
+    async def __aenter__(self) -> Any:
+        return self._streams
+
+    async def __aexit__(self, *_: object) -> None:
+        """Leave it as it is."""

@@ -1,0 +1,142 @@
+"""`banking-server call` as the victim: what a server sends neither steers, hangs, nor fills it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ..kit import hostile
+from ..kit.command import Cli, environment
+from ..kit.hostile import MODES, SAID, STEERS, hostile_server
+
+MIB = 1024 * 1024
+
+ESCAPES = sorted(name for name in MODES if name.startswith("escapes_"))
+NEED_HTTP = {"escapes_in_http", "escapes_in_redirects", "escapes_in_content_types"}
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[str]:
+    with hostile_server() as found:
+        yield found
+
+
+@pytest.mark.parametrize("does", [name for name in ESCAPES if name != "escapes_in_stderr"])
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_no_text_of_a_server_steers_the_terminal(
+    cli: Cli, origin: str, does: str, more: list[str]
+) -> None:
+    ended = cli("call", "first", *more, "--url", f"{origin}/{does}")
+    assert not STEERS.search(ended.out + ended.err), ended
+    # Nor does a line of its own begin where ours do.
+    assert "\nforged" not in ended.out + ended.err
+    assert "Traceback" not in ended.err
+    shown = does != "escapes_in_names"
+    assert (SAID.lower() in (ended.out + ended.err).lower()) is shown
+
+
+def test_a_servers_standard_error_is_shown_and_steers_nothing(cli: Cli) -> None:
+    ended = cli("call", "first", "--", sys.executable, hostile.__file__, "escapes_in_stderr")
+    assert ended.code == 0
+    assert SAID in ended.err
+    assert not STEERS.search(ended.err)
+
+
+@pytest.mark.parametrize(
+    ("does", "code", "told"),
+    [
+        ("mute", 2, "it did not answer within 1 s"),
+        ("silent", 1, "the call of 'first' (call 1) failed: the time allowed for it ran out"),
+        ("drip", 1, "the call of 'first' (call 1) failed: the time allowed for it ran out"),
+        ("listless", 1, "the time allowed for it ran out"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_left(
+    cli: Cli, origin: str, does: str, code: int, told: str
+) -> None:
+    connect = "1" if does == "mute" else "30"
+    limits = ("--connect-timeout", connect, "--call-timeout", "1")
+    ended = cli("call", "first", *limits, "--url", f"{origin}/{does}")
+    assert ended.code == code
+    assert told in ended.out + ended.err
+
+
+@pytest.mark.parametrize("command", ["call", "chat"])
+@pytest.mark.parametrize("url", ["http://192.0.2.1/mcp", "http://user:in-the-url@192.0.2.1/mcp"])
+def test_no_token_goes_to_another_computer_in_the_clear(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, command: str, url: str
+) -> None:
+    for name, value in {"URL": "http://127.0.0.1:9/v1", "NAME": "scripted"}.items():
+        monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
+    if "@" not in url:
+        monkeypatch.setenv("BANKING_TOKEN", "secret-token")
+    tool = ("first",) if command == "call" else ()
+    refused = cli(command, *tool, "--url", url)
+    assert refused.code == 2
+    assert "The token would go to 192.0.2.1 unencrypted" in refused.err
+    assert refused.err.count("\n") == 1
+    assert "in-the-url" not in refused.err
+    allowed = cli(command, *tool, "--url", url, "--insecure", "--connect-timeout", "0.1")
+    assert "unencrypted" not in allowed.err
+    assert "Cannot talk to http://192.0.2.1/mcp" in allowed.err
+
+
+def test_what_a_library_logs_of_a_server_is_not_shown(cli: Cli, origin: str) -> None:
+    """The SDK logs the names of tools that it does not find."""
+    ended = cli("call", "third", "--url", f"{origin}/escapes_in_names")
+    assert (ended.code, ended.err) == (0, "")
+
+
+# --- in one process, whose memory is measured -----------------------------------------------------
+
+TOO_MUCH = {
+    "gzip_bomb": "more than 16 MiB",
+    "pages": "more than 5,000 tools",
+    "long_pages": "more than 4,000,000 characters",
+    "tools": "more than 100,000 values",
+    "lists": "more than 100,000 values",
+    "deep": "recursion limit exceeded",
+    "long_event": "exceeded the 1048576 byte limit",
+    "progress": "more than 2,000 messages that were no answer",
+    "big": "completed after 1 call",
+}
+OVER_STDIO = {
+    "long_line": "more than 16 MiB",
+    "pings": " it is left.",
+}
+
+MANY_CALLS = """\
+import json, sys
+from banking_server.cli import main
+for arguments in json.loads(sys.argv[1]):
+    sys.argv = ["banking-server", "call", "first", *arguments]
+    try:
+        main()
+    except SystemExit as ended:
+        print("exit code", ended.code, flush=True)
+"""
+
+
+def test_no_attack_takes_the_client_300_mib(origin: str, tmp_path: Path) -> None:
+    attacks = [["--url", f"{origin}/{name}"] for name in TOO_MUCH]
+    attacks += [["--", sys.executable, hostile.__file__, name] for name in OVER_STDIO]
+    with (tmp_path / "out").open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-c", MANY_CALLS, json.dumps(attacks)],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=environment(),
+        )
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    shown = (tmp_path / "out").read_text("utf-8", "replace").split("exit code ")
+    assert len(shown) == len(attacks) + 1
+    for told, text in zip([*TOO_MUCH.values(), *OVER_STDIO.values()], shown, strict=False):
+        assert told in text
+    assert used.ru_maxrss * 1024 < 300 * MIB

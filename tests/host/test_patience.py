@@ -1,0 +1,80 @@
+"""How long a call may take, and how often a person is asked in it."""
+
+from collections.abc import Callable
+from math import inf
+from typing import Any
+
+import anyio
+import pytest
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.types import ElicitResult
+from pydantic import BaseModel
+
+from banking_server.chaining import ChainFailed, call_tool_with_chaining
+from banking_server.host.patience import Bounds, PatientClient
+
+pytestmark = pytest.mark.anyio
+
+
+class Form(BaseModel):
+    agree: bool
+
+
+def curious() -> MCPServer[Any]:
+    mcp: MCPServer[Any] = MCPServer("curious")
+
+    @mcp.tool()
+    async def ask(times: int, ctx: Context[Any, Any]) -> str:
+        for _ in range(times):
+            await ctx.elicit("Again?", Form)
+        return "asked"
+
+    @mcp.tool()
+    async def hang(ctx: Context[Any, Any]) -> str:
+        for number in range(10**6):
+            await ctx.report_progress(number)
+            await anyio.sleep(0.01)
+        return "never"
+
+    return mcp
+
+
+def client(questions: int, answer: Callable[..., Any] | None = None) -> PatientClient:
+    bounds = Bounds(questions)
+
+    async def agree(*_: Any) -> ElicitResult:
+        return ElicitResult(action="accept", content={"agree": True})
+
+    made = PatientClient(curious(), mode="legacy", elicitation_callback=bounds.on(answer or agree))
+    made.bounds = bounds
+    return made
+
+
+async def test_a_call_may_ask_so_many_questions_and_the_next_call_again() -> None:
+    async with client(3) as asked:
+        for _ in range(2):
+            result = await call_tool_with_chaining(asked, "ask", {"times": 3})
+            assert not result.steps[0].result.is_error
+        with pytest.raises(ChainFailed, match="asked more than 3 questions in one call"):
+            await call_tool_with_chaining(asked, "ask", {"times": 4})
+        # The connection goes on.
+        await call_tool_with_chaining(asked, "ask", {"times": 3})
+
+
+async def test_no_progress_makes_the_time_for_a_call_longer() -> None:
+    async with client(3) as hanging:
+        with pytest.raises(ChainFailed, match="the time allowed for it ran out"):
+            await call_tool_with_chaining(hanging, "hang", call_timeout=0.05)
+
+
+async def test_the_time_of_the_person_is_not_the_servers() -> None:
+    deadlines: list[float] = []
+
+    async def note(*_: Any) -> ElicitResult:
+        deadlines.append(asked.bounds._call.scope.deadline)
+        return ElicitResult(action="accept", content={"agree": True})
+
+    async with client(3, note) as asked:
+        await call_tool_with_chaining(asked, "ask", {"times": 2}, call_timeout=60)
+        assert deadlines == [inf, inf]
+        assert asked.bounds._call.scope.deadline <= anyio.current_time() + 60
