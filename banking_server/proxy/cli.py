@@ -100,8 +100,8 @@ def proxy(
         typer.Option(
             min=0.001,
             metavar="SECONDS",
-            help="For one call, without its questions; the server may take as long to start. "
-            "Default: any time for a call, 60 to start.",
+            help="For one call, without its questions, whatever progress it reports; the server "
+            "may take as long to start. Default: 300 for a call, 60 to start.",
         ),
     ] = None,
     time_limit: Annotated[
@@ -109,7 +109,7 @@ def proxy(
         typer.Option(
             min=0.001,
             metavar="SECONDS",
-            help="For a whole chain with its questions. Default: any time.",
+            help="For a whole chain with its questions. Default: 3600.",
         ),
     ] = None,
     wait_for_user: Annotated[
@@ -128,6 +128,13 @@ def proxy(
             help="Follow servers that do not say that they support the extension.",
         ),
     ] = False,
+    insecure: Annotated[
+        bool,
+        typer.Option(
+            "--insecure",
+            help="Send a token over http to another computer too, for anybody on the way to read.",
+        ),
+    ] = False,
     text_only: Annotated[
         bool,
         typer.Option(
@@ -143,7 +150,11 @@ def proxy(
     """Stand in front of any MCP server, and follow the chains of its tools for any client."""
     import anyio
 
-    from banking_server.chaining import DEFAULT_LIMIT
+    from banking_server.chaining import (
+        DEFAULT_CALL_TIMEOUT,
+        DEFAULT_LIMIT,
+        DEFAULT_TOTAL_TIMEOUT,
+    )
     from banking_server.proxy.consent import ConsentUnreadable, consent_of
     from banking_server.proxy.options import HttpOptions, ProxyOptions
     from banking_server.proxy.stdio import serve_stdio
@@ -153,11 +164,12 @@ def proxy(
     except ConsentUnreadable as error:
         _refuse(str(error))
     options = ProxyOptions(
-        server=_server(url, command),
+        server=_server(url, command, insecure=insecure, forwards=forward_authorization),
         consent=policy,
         limit=DEFAULT_LIMIT if limit is None else limit,
-        call_timeout=call_timeout,
-        time_limit=time_limit,
+        call_timeout=DEFAULT_CALL_TIMEOUT if call_timeout is None else call_timeout,
+        start_timeout=call_timeout,
+        time_limit=DEFAULT_TOTAL_TIMEOUT if time_limit is None else time_limit,
         parked_for=wait_for_user,
         follow_unadvertised=follow_unadvertised,
         text_only=text_only,
@@ -191,8 +203,11 @@ def proxy(
         anyio.run(serve_stdio, options)
 
 
-def _server(url: str | None, command: list[str] | None) -> "Server":
+def _server(
+    url: str | None, command: list[str] | None, *, insecure: bool, forwards: bool
+) -> "Server":
     """Return the server behind. It is never told the proxy's token, unless it is at the URL."""
+    from banking_server.chaining.bearer import stays_private
     from banking_server.proxy.options import Address, Command, may_be_a_header
 
     # A file that a token was read from often ends in a line break.
@@ -212,6 +227,12 @@ def _server(url: str | None, command: list[str] | None) -> "Server":
             _refuse(
                 f"{TOKEN_VARIABLE} has a character that no HTTP header can have. "
                 "A token is printable ASCII, on one line."
+            )
+        secret = token or forwards or parts.password is not None
+        if secret and not insecure and not stays_private(url):
+            _refuse(
+                f"A token would go to {parts.hostname} unencrypted, for anybody on the way to "
+                "read. Use https, or --insecure if you know the way."
             )
         return Address(url, f"Bearer {token}" if token else None)
     if not command:

@@ -110,7 +110,7 @@ class Link:
                     self.options.server,
                     self.declared,
                     self,
-                    patience=self.options.call_timeout,
+                    patience=self.options.start_timeout,
                 )
                 self._upstream, self._level_set = upstream, None
                 self.catalog.changed()

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from banking_server.chaining import DEFAULT_LIMIT
+from banking_server.chaining import DEFAULT_CALL_TIMEOUT, DEFAULT_LIMIT, DEFAULT_TOTAL_TIMEOUT
 from banking_server.proxy.consent import MakePolicy, consent_of
 
 
@@ -52,12 +52,11 @@ class ProxyOptions:
     """Makes the policy for one call of the client, with a way to ask its user."""
     limit: int = DEFAULT_LIMIT
     """Calls in one chain, the first one included."""
-    call_timeout: float | None = None
-    """Seconds that one call may take, not counting the time in which a user is asked.
-
-    As long may the server take to start and to answer for the first time; None is a minute there.
-    """
-    time_limit: float | None = None
+    call_timeout: float | None = DEFAULT_CALL_TIMEOUT
+    """Seconds that one call may take, not counting the time in which a user is asked."""
+    start_timeout: float | None = None
+    """Seconds in which the server starts and answers for the first time; None is a minute."""
+    time_limit: float | None = DEFAULT_TOTAL_TIMEOUT
     """Seconds that a whole chain may take, questions included."""
     follow_unadvertised: bool = False
     text_only: bool = False

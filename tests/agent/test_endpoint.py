@@ -378,3 +378,31 @@ def test_a_bad_setting_is_one_line(environment: pytest.MonkeyPatch, name: str, v
     assert "\n" not in message
     if name == "KEY":
         assert value not in message
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "insecure", "fine"),
+    [
+        ("http://192.0.2.1/v1", KEY, None, False),
+        ("http://user:pass@192.0.2.1/v1", None, None, False),
+        ("http://192.0.2.1/v1", KEY, "true", True),
+        ("http://192.0.2.1/v1", None, None, True),
+        ("https://192.0.2.1/v1", KEY, None, True),
+        ("http://[::1]:1/v1", KEY, None, True),
+        ("http://model.localhost/v1", KEY, None, True),
+        ("http://localhost.example/v1", KEY, None, False),
+    ],
+)
+def test_no_key_goes_to_another_computer_in_the_clear(
+    environment: pytest.MonkeyPatch, url: str, key: str | None, insecure: str | None, fine: bool
+) -> None:
+    environment.setenv("BANKING_MODEL_NAME", "qwen")
+    for name, value in {"URL": url, "KEY": key, "INSECURE": insecure}.items():
+        if value is not None:
+            environment.setenv(f"BANKING_MODEL_{name}", value)
+    if fine:
+        assert load_model_settings().url == url
+        return
+    with pytest.raises(ModelNotConfigured, match="^BANKING_MODEL_INSECURE: must be true") as caught:
+        load_model_settings()
+    assert KEY not in str(caught.value)

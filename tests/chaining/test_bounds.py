@@ -71,8 +71,11 @@ async def body(content: bytes | AsyncIterator[bytes], **headers: str) -> bytes:
         whole = parts(content) if isinstance(content, bytes) else content
         return httpx2.Response(200, content=whole, headers=sent)
 
-    async with SteadyHttpClient(transport=httpx2.MockTransport(answer)) as http:
-        return (await http.post("http://127.0.0.1/", content=b"{}")).content
+    async with (
+        SteadyHttpClient(transport=httpx2.MockTransport(answer)) as http,
+        http.stream("POST", "http://127.0.0.1/", content=b"{}") as response,
+    ):
+        return await response.aread()
 
 
 async def parts(*pieces: bytes) -> AsyncIterator[bytes]:

@@ -100,7 +100,7 @@ TOO_MUCH = {
     "tools": "more than 100,000 values",
     "lists": "more than 100,000 values",
     "deep": "recursion limit exceeded",
-    "long_event": "exceeded the 1048576 byte limit",
+    "long_event": "SSE stream failed: The server sent a message of more than 16 MiB",
     "progress": "more than 2,000 messages that were no answer",
     "big": "completed after 1 call",
 }

@@ -52,6 +52,20 @@ def test_a_token_that_cannot_be_sent_is_named_and_not_shown(
     assert "cret" not in problem
 
 
+def test_no_token_goes_to_another_computer_in_the_clear(monkeypatch: pytest.MonkeyPatch) -> None:
+    in_the_clear = "A token would go to 192.0.2.1 unencrypted"
+    forwarding = ("--http", "--forward-authorization", "--url", "http://192.0.2.1/mcp")
+    assert refused(*forwarding).startswith(in_the_clear)
+    assert refused("--url", "http://user:pass@192.0.2.1/mcp").startswith(in_the_clear)
+    monkeypatch.setenv("TOOL_CHAINING_PROXY_TOKEN", "secret")
+    problem = refused("--url", "http://192.0.2.1/mcp")
+    assert problem.startswith(in_the_clear)
+    assert "secret" not in problem
+    # With the flag, or over TLS, it goes on to the next mistake.
+    for allowed in (("--insecure", "--url", "http://192.0.2.1/"), ("--url", "https://192.0.2.1/")):
+        assert "need --http" in refused("--port", "1", *allowed)
+
+
 async def test_nothing_that_was_to_be_sent_is_quoted(tmp_path: Path) -> None:
     """The HTTP library shows the header that it refuses to send."""
     with strange_over_http(tmp_path) as strange:

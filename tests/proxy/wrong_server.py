@@ -1,8 +1,8 @@
 """A server whose answers are wrong in the way that the called tool's name says. It knows no SDK."""
 
-import gzip
 import json
 import sys
+import zlib
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -103,7 +103,7 @@ class Wrong(BaseHTTPRequestHandler):
         headers = {"Content-Type": "application/json"}
         name = message.get("params", {}).get("name", "")
         if name == "compressed":
-            body, headers["Content-Encoding"] = gzip.compress(body), "gzip"
+            body, headers["Content-Encoding"] = zlib.compress(body), "deflate"
         elif name.startswith("stream "):
             body, headers["Content-Type"] = b"data: " + body + b"\n\n", "text/event-stream"
         self.send_response(200)
