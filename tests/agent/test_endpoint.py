@@ -403,6 +403,8 @@ def test_no_key_goes_to_another_computer_in_the_clear(
     if fine:
         assert load_model_settings().url == url
         return
-    with pytest.raises(ModelNotConfigured, match="^BANKING_MODEL_INSECURE: must be true") as caught:
+    with pytest.raises(
+        ModelNotConfigured, match=r"^BANKING_MODEL_INSECURE: must be true"
+    ) as caught:
         load_model_settings()
     assert KEY not in str(caught.value)
