@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ..kit import hostile
-from ..kit.command import Cli, environment
+from ..kit.command import PATIENCE, Cli, environment
 from ..kit.hostile import MODES, SAID, STEERS, hostile_server
 
 ESCAPES = sorted(name for name in MODES if name.startswith("escapes_"))
