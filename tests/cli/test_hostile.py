@@ -140,3 +140,10 @@ def test_no_attack_takes_the_client_300_mib(origin: str, tmp_path: Path) -> None
         assert told in text
     # Of the whole process at any time; what is asked of the system otherwise counts its parent too.
     assert int(shown[-1].split("VmHWM:")[1].split()[0]) < 300 * 1024
+
+
+def test_what_the_command_itself_says_is_printable_too(cli: Cli) -> None:
+    refused = cli("call", "first", "--", "no-such\x1b[2J-command\nforged")
+    assert refused.code == 2
+    assert not STEERS.search(refused.err)
+    assert refused.err.count("\n") == 1
