@@ -181,6 +181,7 @@ def build_server(
                 if issued is not None:
                     background.start_soon(issued.keys.keep_fresh)
                 with running.with_app(app, background):
+                    logger.info("Process %d serves.", os.getpid())
                     yield app
                 background.cancel_scope.cancel()
 

@@ -3,7 +3,7 @@
 import json
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -64,10 +64,16 @@ class PublishedKeys:
     make up such names, that happens once in `REFETCH_SECONDS` at most.
     """
 
-    def __init__(self, url: str, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        url: str,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
+    ) -> None:
         """`monotonic` returns seconds, by which it is decided whether to fetch again."""
         self._url = url
         self._monotonic = monotonic
+        self._sleep = sleep
         self._keys: list[VerificationKey] | None = None
         self._not_before = monotonic()
         self._fetching = anyio.Lock()
@@ -96,7 +102,7 @@ class PublishedKeys:
         async with self._fetching:  # A request may have been faster.
             fetched = self._keys is not None or await self._fetch()
         while True:
-            await anyio.sleep(FRESH_SECONDS if fetched else REFETCH_SECONDS)
+            await self._sleep(FRESH_SECONDS if fetched else REFETCH_SECONDS)
             async with self._fetching:
                 fetched = await self._fetch()
 

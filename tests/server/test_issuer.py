@@ -562,9 +562,7 @@ async def test_before_there_are_keys_nobody_is_told_that_their_token_is_bad(
         assert await bank.status(bank.signed(key, n=2)) == 200, "it may go again"
 
 
-async def test_keys_are_fetched_now_and_then_so_that_one_that_is_withdrawn_goes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_keys_are_fetched_now_and_then_so_that_one_that_is_withdrawn_goes() -> None:
     slept: list[float] = []
     old, new = fresh(), fresh()
 
@@ -580,9 +578,8 @@ async def test_keys_are_fetched_now_and_then_so_that_one_that_is_withdrawn_goes(
                 group.cancel_scope.cancel()
                 await anyio.lowlevel.checkpoint()
 
-    monkeypatch.setattr(issuer_module.anyio, "sleep", sleep)
     with authorization_server(RESOURCE, [old]) as issuer:
-        keys = PublishedKeys(issuer.jwks_url)
+        keys = PublishedKeys(issuer.jwks_url, sleep=sleep)
         async with anyio.create_task_group() as group:
             group.start_soon(keys.keep_fresh)
     assert slept == [FRESH_SECONDS, FRESH_SECONDS, REFETCH_SECONDS]

@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,12 @@ PREPARE = tool_call("prepare_money_transfer", {**TO_SAVINGS, "amount": 5})
 @pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.whole), "2"])
 def test_over_http(tmp_path: Path, workers: str) -> None:
     database = tmp_path / "bank.db"
-    with http_server(tmp_path, "--workers", workers) as server:
+    with http_server(tmp_path, "--workers", workers, BANKING_LOG_LEVEL="INFO") as server:
         token = server.token()
+        end = time.monotonic() + PATIENCE
+        # A process that began later would take what it finds there then.
+        while server.logged().count(" serves.") < int(workers) and time.monotonic() < end:
+            time.sleep(0.02)
         assert post(server, token, PREPARE).json()["result"]["structuredContent"]["transferId"]
         if workers == "1":
             database.unlink()
