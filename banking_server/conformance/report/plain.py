@@ -8,15 +8,21 @@ from banking_server.conformance.message import WireMessage
 from banking_server.conformance.report.keeping import CUT, Place, parts_of, reached
 
 _UNSEEN: Final = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    r"\ud800-\udfff\ufffe\uffff]"
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
+    r"\ufff9-\ufffb\ud800-\udfff\ufffe\uffff\U000e0000-\U000e0fff]"
 )
-"""Control characters but tab and newline, marks of direction, lone surrogates, no characters."""
+"""Control characters but tab and newline, marks of direction, what has no width, tags, lone
+surrogates, no characters."""
 
 
 def plain(text: str) -> str:
-    """Return a text with what cannot be seen written out, as `\\u202e`."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    """Return a text with what cannot be seen written out, as `\\u202e`; tags as `\\U000e0041`."""
+    return _UNSEEN.sub(_written_out, text)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    code = ord(found[0])
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
