@@ -1,6 +1,7 @@
 """What is logged is bounded: a fault that repeats fills no disk."""
 
 import logging
+import sys
 import time
 from collections.abc import Callable
 from typing import Final
@@ -9,12 +10,14 @@ A_MINUTE: Final = 10
 """Messages a minute of one place in the code about one fault; after that there is one line."""
 
 
-def bound_log() -> None:
-    """Bound what one repeating fault writes, in each place to which messages of all loggers go."""
-    last_resort = [logging.lastResort] if logging.lastResort else []
-    for handler in (*logging.getLogger().handlers, *last_resort):
-        if not any(isinstance(each, RepeatedFaults) for each in handler.filters):
-            handler.addFilter(RepeatedFaults())
+def log_to_standard_error(line: str = logging.BASIC_FORMAT) -> None:
+    """Write what all loggers say from WARNING on to standard error, each as `line` has it.
+
+    What one repeating fault writes is bounded. If somebody has set logging up already, it stays so.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(RepeatedFaults())
+    logging.basicConfig(level=logging.WARNING, format=line, handlers=[handler])
 
 
 class RepeatedFaults(logging.Filter):

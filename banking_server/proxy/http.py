@@ -27,7 +27,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from banking_server.connections import BACKLOG, Http, Limits, most_connections
-from banking_server.log import bound_log
+from banking_server.log import log_to_standard_error
 from banking_server.proxy import TOKEN_VARIABLE
 from banking_server.proxy.callers import CALLER, REFUSAL, Callers
 from banking_server.proxy.eras import is_modern
@@ -58,7 +58,7 @@ class CannotServe(Exception):
 def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
     """Serve until Ctrl-C or SIGTERM, and say where. Raises `CannotServe`."""
     _check(options, chosen)
-    bound_log()
+    log_to_standard_error("%(message)s")
     bound = _bound(chosen.host, chosen.port)
     reserve = 64 + _DESCRIPTORS_OF_CALLER * chosen.max_callers
     config = uvicorn.Config(

@@ -27,7 +27,7 @@ from banking_server.bank.accounts import list_customers
 from banking_server.bank.storage import Bank, BankBusy
 from banking_server.bank.transfers import settle
 from banking_server.chaining import ToolChaining
-from banking_server.log import bound_log
+from banking_server.log import log_to_standard_error
 from banking_server.packaged import demo_data
 from banking_server.server.running import Running
 from banking_server.server.sessions import CallsOfSession
@@ -81,12 +81,7 @@ def configure_logging(level: str) -> None:
     Libraries log from WARNING on: below that, some log message contents. A fault that repeats is
     bounded.
     """
-    logging.basicConfig(
-        level=logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        stream=sys.stderr,
-    )
-    bound_log()
+    log_to_standard_error("%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("banking_server").setLevel(level)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from banking_server.log import A_MINUTE, RepeatedFaults, bound_log
+from banking_server.log import A_MINUTE, RepeatedFaults, log_to_standard_error
 
 
 class Log:
@@ -95,11 +95,14 @@ def test_what_is_no_fault_is_not_bounded(log: Log) -> None:
     assert len(log.lines()) == 100
 
 
-def test_it_is_so_wherever_messages_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    handler, last_resort = logging.NullHandler(), logging.NullHandler()
-    monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
-    monkeypatch.setattr(logging, "lastResort", last_resort)
-    bound_log()
-    bound_log()
-    assert [type(each) for each in handler.filters] == [RepeatedFaults]
-    assert [type(each) for each in last_resort.filters] == [RepeatedFaults]
+def test_a_program_logs_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    log_to_standard_error("%(name)s: %(message)s")
+    log_to_standard_error("never twice")
+    for _ in range(100):
+        logging.getLogger("anybody").warning("No.")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:A_MINUTE] == ["anybody: No."] * A_MINUTE
+    assert len(lines) == A_MINUTE + 1
