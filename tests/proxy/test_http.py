@@ -489,7 +489,7 @@ async def test_who_could_not_be_connected_holds_no_place(folder: Path) -> None:
     with (
         socket.socket() as unused,
         proxy_over_http(
-            folder, "--max-callers", "2", "--url", f"http://127.0.0.1:{reserved(unused)}/mcp"
+            folder, "--max-callers", "4", "--url", f"http://127.0.0.1:{reserved(unused)}/mcp"
         ) as proxy,
     ):
         for revision in (OLD, OLD, OLD, NEW, NEW, OLD):
