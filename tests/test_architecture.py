@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "connections": set(),
     "log": set(),
     "packaged": set(),
+    "messages": set(),
     "chaining": set(),
     "bank": set(),
     "tools": {"bank", "chaining"},
@@ -35,8 +36,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "adapters": {"chaining"},
     "agent": {"chaining"},
     "host": {"chaining"},
-    "proxy": {"chaining", "connections", "log"},
-    "server": {"agent", "bank", "chaining", "log", "packaged", "tools"},
+    "proxy": {"chaining", "connections", "log", "messages"},
+    "server": {"agent", "bank", "chaining", "log", "messages", "packaged", "tools"},
     "comparison": {"agent", "bank", "chaining", "host", "server", "tools"},
     "benchmark": {"bank", "chaining", "server", "tools"},
     "cli": {
@@ -58,7 +59,7 @@ CONSTANTS = {"IDENTIFIER", "META_KEY", "SETTINGS"}
 
 ONLY_IN: dict[str, set[str]] = {
     "mcp": {
-        *("chaining", "tools", "adapters", "agent", "host", "proxy", "server"),
+        *("chaining", "tools", "adapters", "agent", "host", "messages", "proxy", "server"),
         *("comparison", "benchmark", "cli"),
     },
     "mcp_types": {"chaining", "adapters"},
@@ -71,7 +72,7 @@ ONLY_IN: dict[str, set[str]] = {
     "alembic": {"bank"},
     "psycopg": {"bank"},
     "sqlite3": {"bank"},
-    "starlette": {"proxy", "server"},
+    "starlette": {"messages", "proxy", "server"},
     "uvicorn": {"benchmark", "cli", "connections", "proxy"},
     "openai": {"agent"},
     "jinja2": {"conformance"},

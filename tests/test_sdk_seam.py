@@ -1,9 +1,8 @@
 """What is borrowed from the inside of the MCP SDK: when the SDK moves it, the first test to fail.
 
 The SDK's versioning policy covers what its packages export and its documentation names, and nothing
-else. `tools/sdk.py`, `server/sdk.py` and `proxy/sdk.py` say what is borrowed beyond that, and why.
-Nothing of this project is imported here, so that these tests run even if it cannot be imported any
-more.
+else. The modules `sdk.py` say what is borrowed beyond that, and why. Nothing of this project is
+imported here, so that these tests run even if it cannot be imported any more.
 """
 
 import ast
@@ -63,7 +62,7 @@ BORROWED: list[tuple[str, str, set[str]]] = [
     ("chaining/server.py", "mcp.server:MCPServer.list_tools", set()),
     ("server/build.py", "mcp.server:MCPServer", {"tools", "middleware", "lifespan"}),
     (
-        "server/sdk.py",
+        "messages/sdk.py",
         "mcp.server.transport_security:RequestBodyLimitMiddleware",
         {"app", "max_body_size"},
     ),
@@ -103,13 +102,13 @@ BORROWED: list[tuple[str, str, set[str]]] = [
     ("server/sdk.py", "mcp.server.context:CallNext", set()),
     ("server/sdk.py", "mcp.server.context:HandlerResult", set()),
     ("server/http.py", "mcp.server:MCPServer.session_manager", set()),
-    ("server/sdk.py", "mcp.shared.message:SessionMessage", {"message"}),
+    ("messages/sdk.py", "mcp.shared.message:SessionMessage", {"message"}),
     (
         "server/sdk.py, as MCPServer._lowlevel_server",
         "mcp.server.lowlevel.server:Server.run",
         {"read_stream", "write_stream", "initialization_options"},
     ),
-    ("server/stdio.py", "mcp.server.stdio:stdio_server", {"stdin"}),
+    ("messages/lines.py", "mcp.server.stdio:stdio_server", {"stdin"}),
     ("tools/calling.py", "mcp.server:MCPServer.get_prompt", {"name", "arguments", "context"}),
     (
         "connections.py",
@@ -448,7 +447,7 @@ def is_public(module: str, name: str | None) -> bool:
 
 MODULES = sorted(
     path
-    for room in ("tools", "server", "proxy")
+    for room in ("messages", "tools", "server", "proxy")
     for path in (PACKAGE / room).rglob("*.py")
     if path != PACKAGE / room / "sdk.py"
 )
@@ -464,7 +463,7 @@ def test_only_the_seam_imports_the_inside_of_the_sdk(path: Path) -> None:
     assert not inside, f"borrow these in {path.relative_to(PACKAGE).parts[0]}/sdk.py, or do without"
 
 
-@pytest.mark.parametrize("room", ["tools", "server", "proxy"])
+@pytest.mark.parametrize("room", ["messages", "tools", "server", "proxy"])
 def test_every_inner_module_of_the_seam_is_asserted_here(room: str) -> None:
     asserted = {
         what.partition(":")[0] for by, what, _ in BORROWED if by.startswith(f"{room}/sdk.py")

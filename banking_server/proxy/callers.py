@@ -15,20 +15,20 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 from mcp import MCPError
-from mcp.types import INTERNAL_ERROR, INVALID_REQUEST
+from mcp.types import INVALID_REQUEST
 from starlette.requests import Request
 
 from banking_server.proxy.eras import Declared, declared_by, is_modern
 from banking_server.proxy.link import Link
 from banking_server.proxy.options import Address, HttpOptions, ProxyOptions, may_be_a_header
 from banking_server.proxy.sdk import Connection, Context, connection_of
-from banking_server.proxy.upstream import NotAuthorized
+from banking_server.proxy.upstream import NotAuthorized, Refused
 
 CALLER: Final = "caller"
 """Under this, the state of an HTTP request has the name of who sent it."""
 
 REFUSAL: Final = "refusal"
-"""Under this it has, if the server behind refuses it, the request's id and a `NotAuthorized`."""
+"""Under this it has, if its refusal has an HTTP status, the request's id and that `Refused`."""
 
 _LINK: Final = "link"
 _ANONYMOUS: Final = "anonymous"
@@ -82,11 +82,6 @@ class Callers:
         return self._group
 
     @property
-    def forward_authorization(self) -> bool:
-        """Whether the server behind sees each caller's own `Authorization`."""
-        return self._chosen.forward_authorization
-
-    @property
     def full(self) -> str:
         """What is said to whoever comes when there is no room."""
         most = self._chosen.max_callers
@@ -102,7 +97,8 @@ class Callers:
 
     def not_authorized(self, ctx: Context, refusal: NotAuthorized) -> None:
         """Note why a request is refused, for who forwards the caller's own `Authorization`."""
-        _request(ctx).scope["state"][REFUSAL] = (ctx.request_id, refusal)
+        if self._chosen.forward_authorization:
+            _request(ctx).scope["state"][REFUSAL] = (ctx.request_id, refusal)
 
     async def of(self, ctx: Context) -> Link:
         """Return the link of whoever sent a message. Raises MCPError if there are too many."""
@@ -137,6 +133,10 @@ class Callers:
         """Return whether a session has begun, and not ended."""
         connection = self._sessions.get(name)
         return connection is not None and connection.initialize_accepted
+
+    def forget(self, name: str) -> None:
+        """Give the place of a session away, which is about to end."""
+        self._sessions.pop(name, None)
 
     # --- on 2026-07-28 ----------------------------------------------------------------------------
 
@@ -190,7 +190,9 @@ class Callers:
 
     def _new_link(self, ctx: Context, connection: Connection | None) -> Link:
         if not self.has_room(anonymous=self.principal(ctx) is None):
-            raise MCPError(code=INTERNAL_ERROR, message=self.full)
+            full = Refused(self.full, status=503)
+            _request(ctx).scope["state"][REFUSAL] = (ctx.request_id, full)
+            raise full
         options, server = self._options, self._options.server
         if self._chosen.forward_authorization and isinstance(server, Address):
             token = _request(ctx).headers.get("authorization")

@@ -5,6 +5,7 @@ called that the server says destroy nothing; `ask` puts each step to the user, a
 """
 
 import json
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -55,8 +56,9 @@ class _ByRules:
 def consent_of(choice: str | None) -> MakePolicy:
     """Return how `--consent` decides: None is the library's default, anything unknown is a file.
 
-    A file has one rule a line, `[allow|ask|deny] PATTERN`; a pattern alone is allowed, `#` begins
-    a comment. Raises `ConsentUnreadable`.
+    A file has one rule a line, `[allow|ask|deny] PATTERN`. The pattern is all that follows the
+    word, blanks and `#` included; one without blanks may stand alone, and is allowed. A line that
+    begins with `#` is a comment. Raises `ConsentUnreadable`.
     """
     if choice is None:
         return lambda _: FollowNonDestructive()
@@ -69,7 +71,7 @@ def consent_of(choice: str | None) -> MakePolicy:
 
 def _read(path: Path) -> list[_Rule]:
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except OSError as error:
         problem = (error.strerror or str(error)).lower()
         raise ConsentUnreadable(
@@ -81,20 +83,26 @@ def _read(path: Path) -> list[_Rule]:
             f"Cannot read the rules of --consent in {str(path)!r}: not UTF-8."
         ) from None
     return [
-        _rule(words, f"{path}, line {number}")
+        _rule(rule, f"{path}, line {number}")
         for number, line in enumerate(lines, start=1)
-        if (words := line.partition("#")[0].split())
+        if (rule := line.strip(" \t")) and not rule.startswith("#")
     ]
 
 
-def _rule(words: list[str], place: str) -> _Rule:
-    if len(words) == 1 and words[0] not in _VERDICTS:
-        return _Rule("allow", words[0])
-    if len(words) == 2 and words[0] in _VERDICTS:
-        return _Rule(words[0], words[1])
+def _rule(rule: str, place: str) -> _Rule:
+    """Read a line. What could be meant otherwise is refused, so that no `deny` is lost."""
+    verdict, *pattern = rule.split(maxsplit=1)
+    if re.search(r"\s#", rule):
+        raise ConsentUnreadable(
+            f"{place}: a comment has a line of its own, and is not behind {_quoted(rule[:60])}."
+        )
+    if verdict in _VERDICTS and pattern:
+        return _Rule(verdict, pattern[0])
+    if verdict not in _VERDICTS and not pattern:
+        return _Rule("allow", rule)
     raise ConsentUnreadable(
-        f"{place}: a rule is a pattern of tool names, with allow, ask or deny before it, "
-        f"not {' '.join(words)[:60]!r}."
+        f"{place}: a rule is allow, ask or deny and then a pattern of tool names, "
+        f"not {_quoted(rule[:60])}."
     )
 
 
@@ -103,8 +111,8 @@ async def _agreed(ask: Ask, proposal: Proposal) -> bool:
     reason = f" It says why: {_quoted(proposal.title)}." if proposal.title is not None else ""
     question = {
         "mode": "form",
-        "message": f"After {proposal.previous_tool} the server asks for a further call.{reason} "
-        f"Call {proposal.tool.name} with {_quoted(proposal.arguments)}?",
+        "message": f"After {_quoted(proposal.previous_tool)} the server asks for a further call."
+        f"{reason} Call {_quoted(proposal.tool.name)} with {_quoted(proposal.arguments)}?",
         "requestedSchema": {"type": "object", "properties": {}},
     }
     try:

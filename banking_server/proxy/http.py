@@ -22,12 +22,15 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from banking_server.connections import BACKLOG, Http, Limits, most_connections
 from banking_server.log import log_to_standard_error
+from banking_server.messages.lines import error_of
+from banking_server.messages.reading import Refusal, read
+from banking_server.messages.sdk import once_more, with_body
 from banking_server.proxy import TOKEN_VARIABLE
 from banking_server.proxy.callers import CALLER, REFUSAL, Callers
 from banking_server.proxy.eras import is_modern
@@ -42,6 +45,9 @@ from banking_server.proxy.sdk import (
 from banking_server.proxy.server import proxy_server
 
 PATH: Final = "/mcp"
+
+MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
+"""The largest body of a request."""
 
 _COOKIE: Final = "tool-chaining-proxy"
 _CALLERS: Final = "callers"
@@ -91,6 +97,7 @@ def http_app(options: ProxyOptions, chosen: HttpOptions) -> Starlette:
         proxy_server(callers, parked_for=options.parked_for),
         session_idle_timeout=chosen.idle,
         max_sessions=chosen.max_callers,
+        max_request_body_size=MAX_REQUEST_BYTES,
     )
 
     @asynccontextmanager
@@ -181,14 +188,32 @@ class _Door:
         self._app = app
         self._callers = callers
         self._names = TransportSecurityMiddleware(names)
+        self._with_body = with_body(self._read, MAX_REQUEST_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
         refusal = await self._names.validate_request(Request(scope), is_post=False)
         if refusal is not None:
             return await refusal(scope, receive, send)
-        if self._callers.forward_authorization and scope["method"] == "POST":
-            send = _or_challenge(scope, receive, send)
+        served = self._with_body if scope["method"] == "POST" else self._serve
+        await served(scope, receive, send)
+
+    async def _read(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request if its body is a message; else say why it is none."""
+        found = read(body)
+        if not isinstance(found, Refusal):
+            return await self._serve(scope, receive, send)
+        error = error_of(found).model_dump_json(exclude_unset=True).encode()
+        if found.is_answer:
+            # Whoever asked the question would wait for another answer, which never comes.
+            instead = once_more({"type": "http.request", "body": error}, receive)
+            return await self._serve(scope, instead, send)
+        refusal = Response(error, status_code=400, media_type="application/json")
+        await refusal(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] == "POST":
+            send = _or_refusal(scope, receive, send)
         headers = Headers(scope=scope)
         if authorization := headers.getlist("authorization"):
             name = hashlib.sha256("\n".join(authorization).encode()).hexdigest()
@@ -227,10 +252,14 @@ class _Door:
         """Let a session begin; end it if its `initialize` failed, since the SDK keeps it.
 
         The SDK begins to answer before it knows. So the head is held back until the answer comes,
-        and names no session that has not begun.
+        and names no session that has not begun; that one has ended before the client hears of it.
         """
         session: str | None = None
         held: Message | None = None
+        last_words: list[Message] = []
+
+        def has_failed() -> bool:
+            return session is not None and not self._callers.has_session(session)
 
         async def send_and_note(message: Message) -> None:
             nonlocal session, held
@@ -242,18 +271,26 @@ class _Door:
                 body = message.get("body", b"")
                 if message.get("more_body") and (not body or body.startswith(b":")):
                     return  # A comment that keeps the connection alive.
-                if session is not None and not self._callers.has_session(session):
-                    del MutableHeaders(scope=held)[MCP_SESSION_ID_HEADER]
                 head, held = held, None
-                await send(head)
-            await send(message)
+                if has_failed():
+                    del MutableHeaders(scope=head)[MCP_SESSION_ID_HEADER]
+                    last_words.append(head)
+                else:
+                    await send(head)
+            if last_words:
+                last_words.append(message)
+            else:
+                await send(message)
 
         try:
             await self._app(scope, receive, send_and_note)
         finally:
-            if session is not None and not self._callers.has_session(session):
+            if session is not None and has_failed():
                 with anyio.CancelScope(shield=True):
                     await self._end_session(scope, session)
+                self._callers.forget(session)
+        for message in last_words:
+            await send(message)
 
     async def _end_session(self, scope: Scope, session: str) -> None:
         async def nothing() -> Message:
@@ -266,8 +303,8 @@ class _Door:
         await self._app({**scope, "method": "DELETE", "headers": named}, nothing, nowhere)
 
 
-def _or_challenge(scope: Scope, receive: Receive, send: Send) -> Send:
-    """Return `send` for an answer that is the challenge of the server behind, if it refuses.
+def _or_refusal(scope: Scope, receive: Receive, send: Send) -> Send:
+    """Return `send` for an answer that has a status of its own, if the request is refused.
 
     The SDK begins to answer before that is known, so the head is held back until the body begins.
     Who authorizes callers is the server behind: its challenge names its own metadata
@@ -290,9 +327,9 @@ def _or_challenge(scope: Scope, receive: Receive, send: Send) -> Send:
                 "id": number,
                 "error": refusal.error.model_dump(exclude_none=True),
             }
-            challenge = JSONResponse(body, status_code=refusal.status)
-            challenge.raw_headers += [(b"www-authenticate", one) for one in refusal.challenges]
-            await challenge(scope, receive, send)
+            answer = JSONResponse(body, status_code=refusal.status)
+            answer.raw_headers += [(b"www-authenticate", one) for one in refusal.challenges]
+            await answer(scope, receive, send)
         elif not refused:
             if held is not None:
                 head, held = held, None

@@ -2,18 +2,24 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from mcp import MCPError
 from mcp.server import Server
-from mcp.types import INVALID_REQUEST, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
+from mcp.types import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    UNSUPPORTED_PROTOCOL_VERSION,
+)
 
 from banking_server import __version__
 from banking_server.proxy import chains, eras
 from banking_server.proxy.eras import Json
 from banking_server.proxy.link import Link, Links
-from banking_server.proxy.questions import Parked, Running
+from banking_server.proxy.questions import Parked, Running, not_asked_any_more
 from banking_server.proxy.sdk import (
     CallNext,
     Context,
@@ -36,9 +42,21 @@ def proxy_server(links: Links, *, parked_for: float) -> Server[Any]:
     security = RequestStateSecurity(
         keys=[os.urandom(32)], ttl=parked_for, bind_principal=links.principal
     )
+    server.middleware.append(_in_our_words)
     server.middleware.append(RequestStateBoundary(security, default_audience=NAME))
     server.middleware.append(_Passing(links))
     return server
+
+
+async def _in_our_words(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Say what to do to whoever answers with a state that is too old, or of another process."""
+    try:
+        return await call_next(ctx)
+    except MCPError as error:
+        reason = error.data.get("reason") if isinstance(error.data, dict) else None
+        if reason == "invalid_request_state" and "requestState" in (ctx.params or {}):
+            raise not_asked_any_more() from None
+        raise
 
 
 class _Passing:
@@ -51,6 +69,8 @@ class _Passing:
         if ctx.request_id is None:
             await self._told(ctx, call_next)
             return None
+        if not isinstance((ctx.params or {}).get("_meta", {}), Mapping | None):
+            raise MCPError(code=INVALID_PARAMS, message="The member _meta must be an object.")
         connection = connection_of(ctx)
         if eras.is_unknown(ctx.method, connection.protocol_version):
             raise MCPError(code=METHOD_NOT_FOUND, message="Method not found", data=ctx.method)

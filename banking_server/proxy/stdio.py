@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
-from mcp.server.stdio import stdio_server
 
+from banking_server.chaining.message_size import MESSAGE_BYTES
+from banking_server.messages.lines import client_on_stdio
 from banking_server.proxy.link import OneUser
-from banking_server.proxy.malformed import OF_A_CLIENT, readable
 from banking_server.proxy.options import ProxyOptions
 from banking_server.proxy.server import proxy_server
 
@@ -26,7 +26,7 @@ async def serve_stdio(options: ProxyOptions) -> None:
         links = OneUser(options, tasks)
         tasks.start_soon(_end_on_signal, links)
         server = proxy_server(links, parked_for=options.parked_for)
-        async with stdio_server() as (read, write):
+        async with client_on_stdio(MESSAGE_BYTES) as (read, write):
             ahead, read_ahead = anyio.create_memory_object_stream[Any](AHEAD)
             tasks.start_soon(_read, read, ahead, links)
             await server.run(read_ahead, write, server.create_initialization_options())
@@ -42,7 +42,7 @@ async def _read(read: Any, ahead: MemoryObjectSendStream[Any], links: OneUser) -
     """
     async with ahead:
         async for message in read:
-            await ahead.send(readable(message, OF_A_CLIENT))
+            await ahead.send(message)
     await anyio.sleep(LAST_WORDS)
     await links.close()
 

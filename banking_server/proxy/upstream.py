@@ -110,16 +110,22 @@ _REFUSALS: Final[ContextVar[list[httpx2.Response]]] = ContextVar("refusals")
 """The HTTP responses to the request that is being made which are errors."""
 
 
-class NotAuthorized(MCPError):
-    """An HTTP server wants another `Authorization`, and says so in its challenges.
+class Refused(MCPError):
+    """A refusal that has an HTTP status, for a client over HTTP.
 
-    They are its `WWW-Authenticate` headers, as they came. The message has none of the server's
-    words, which could quote the token.
+    `challenges` are `WWW-Authenticate` headers.
     """
 
-    def __init__(self, message: str, status: int, challenges: Sequence[bytes]) -> None:
+    def __init__(self, message: str, status: int, challenges: Sequence[bytes] = ()) -> None:
         super().__init__(code=INTERNAL_ERROR, message=message)
         self.status, self.challenges = status, challenges
+
+
+class NotAuthorized(Refused):
+    """An HTTP server wants another `Authorization`, and says so in its challenges, as they came.
+
+    The message has none of the server's words, which could quote the token.
+    """
 
 
 class SessionForgotten(MCPError):

@@ -5,10 +5,10 @@ from typing import Any, Final
 from mcp.server.auth.middleware.auth_context import get_access_token
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from banking_server.server.messages import Refusal, read
+from banking_server.messages.reading import Refusal, read
+from banking_server.messages.sdk import with_body
 from banking_server.server.replies import reply
 from banking_server.server.scopes import MAX_REQUEST_BYTES, PATH
-from banking_server.server.sdk import with_body
 
 _MESSAGE: Final = "banking_server.message"
 

@@ -8,10 +8,10 @@ from mcp.server.auth.middleware.auth_context import get_access_token
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from banking_server.server.messages import MAX_BYTES
+from banking_server.messages.reading import MAX_BYTES
+from banking_server.messages.sdk import with_body
 from banking_server.server.replies import RequestId, challenge, failed
 from banking_server.server.running import Running
-from banking_server.server.sdk import with_body
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
 from banking_server.tools.calling import UNKNOWN_TOOL, record_scope_missing
 

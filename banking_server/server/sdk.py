@@ -4,13 +4,11 @@ The SDK promises to keep what its documentation names. A minor release may move 
 of it that the server uses stands here. `tests/test_sdk_seam.py` asserts each piece, and that no
 other module of the server imports any.
 
-- `RequestBodyLimitMiddleware`: reads a whole request body within bounds, and refuses with 413
-  beyond them, exactly as the SDK does further in.
 - `StreamableHTTPServerTransport` and `serve_loop`: one session. The SDK's own session manager has
   either sessions for all clients of 2025-11-25 or for none, gives no answer as JSON where it has
   them, and refuses new ones when it is full.
-- `MCPServer._lowlevel_server` and `SessionMessage`: one connection, over streams of messages.
-  `MCPServer.run("stdio")` reads the lines itself, and drops what it cannot read.
+- `MCPServer._lowlevel_server`: one connection, over streams of messages. `MCPServer.run("stdio")`
+  reads the lines itself, and drops what it cannot read.
 - `CallNext`, `HandlerResult`: the types of a middleware, which the SDK calls provisional.
 - `TransportSecurityMiddleware`: the SDK's check of `Host` and `Origin`. The SDK makes it behind the
   authentication, where a refusal of ours would come first and be audited.
@@ -20,7 +18,6 @@ other module of the server imports any.
   nobody has read the token yet.
 """
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -32,29 +29,25 @@ from mcp.server.lowlevel.server import Server as SessionServer
 from mcp.server.runner import serve_loop
 from mcp.server.streamable_http import StreamableHTTPServerTransport as SessionTransport
 from mcp.server.transport_security import (
-    RequestBodyLimitMiddleware,
     TransportSecurityMiddleware,
     TransportSecuritySettings,
 )
-from mcp.shared.message import SessionMessage
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 __all__ = [
     "CallNext",
     "HandlerResult",
     "KnownNames",
-    "SessionMessage",
     "SessionServer",
     "SessionTransport",
     "add_behind_authentication",
     "resource_metadata_url",
     "serve_session",
     "serve_streams",
-    "with_body",
 ]
 
 
@@ -84,48 +77,6 @@ class KnownNames:
         if scope["type"] == "http":
             refusal = await self._check.validate_request(Request(scope), is_post=False)
         await (refusal or self._app)(scope, receive, send)
-
-
-def with_body(
-    serve: Callable[[bytes, Scope, Receive, Send], Awaitable[None]], most_bytes: int
-) -> ASGIApp:
-    """Return the application that reads a request's whole body before it is served.
-
-    `serve` is given the body, and beside it a `receive` that gives the body once more. A body of
-    more than `most_bytes` is refused with 413.
-    """
-
-    async def whole(scope: Scope, receive: Receive, send: Send) -> None:
-        first = await receive()
-        await serve(first.get("body", b""), scope, _once_more(first, receive), send)
-
-    bounded = RequestBodyLimitMiddleware(whole, most_bytes)
-
-    async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        first = await receive()
-        body = first.get("body", b"")
-        again = _once_more(first, receive)
-        # Most come in one piece, and there is nothing to collect.
-        if first.get("more_body") or len(body) > most_bytes:
-            await bounded(scope, again, send)
-        else:
-            await serve(body, scope, again, send)
-
-    return app
-
-
-def _once_more(first: Message, receive: Receive) -> Receive:
-    """Return the `receive` that begins with what has been received."""
-    delivered = False
-
-    async def again() -> Message:
-        nonlocal delivered
-        if delivered:
-            return await receive()
-        delivered = True
-        return first
-
-    return again
 
 
 async def serve_streams(server: MCPServer[Any], incoming: Any, outgoing: Any) -> None:

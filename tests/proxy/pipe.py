@@ -110,6 +110,14 @@ class Pipe:
             raise Refused(reply["error"])
         return dict(reply["result"])
 
+    def refusal_of(self, line: str, number: str | None) -> JSON:
+        """Send a line that is no message, and return the error that answers `number`."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        self.until(lambda: number in self._replies)
+        return dict(self._replies.pop(number)["error"])
+
     def tell(self, method: str, params: JSON | None = None) -> None:
         """Send a notification."""
         self._write({"method": method, "params": params})

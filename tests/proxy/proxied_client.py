@@ -26,7 +26,7 @@ from banking_server.proxy.server import proxy_server
 
 from .pipe import CHAINING, OLD
 
-CONSENT = re.compile(r"After .* the server asks for a further call\..* Call (\S+) with .*\?")
+CONSENT = re.compile(r'After .* the server asks for a further call\..* Call "(\S+)" with .*\?')
 """How the proxy asks its user."""
 
 

@@ -30,7 +30,7 @@ def client(
     """A client of either revision, and the proxy in front of the strange server."""
     folder = tmp_path_factory.mktemp("strange")
     notes, rules = folder / "notes", folder / "rules"
-    rules.write_text("ask destroy  # Who would not?\nallow *\n")
+    rules.write_text("# Who would not?\nask destroy\nallow *\n")
     command = [*PROXY, "--consent", str(rules), "--", *STRANGE]
     with pipe(command, request.param, STRANGE_NOTES=str(notes)) as one:
         one.notes = notes
@@ -146,7 +146,33 @@ def test_an_answer_that_is_none_is_not_waited_for(client: Pipe) -> None:
     with pytest.raises(Refused) as refused:
         client.call("form")
     client.answers = dict(ANSWERS)
-    assert "no result" in refused.value.error["message"]
+    assert "was none" in refused.value.error["message"]
+    client.answers["elicitation/create"] = {"action": "accept", "content": {"colour": "\ud800"}}
+    with pytest.raises(Refused) as refused:
+        client.call("form")
+    client.answers = dict(ANSWERS)
+    assert "surrogate" in refused.value.error["message"]
+
+
+def test_a_line_that_is_no_message_is_refused_alone(client: Pipe) -> None:
+    pid = client.call("who")["structuredContent"]["pid"]
+    ping = '{"jsonrpc": "2.0", "id": %s, "method": "ping"}'
+    listing = '{"jsonrpc": "2.0", "id": "a", "method": "tools/list", "params": %s}'
+    for line, code, number in (
+        ("{", -32700, None),
+        (f"[{ping % 1}]", -32600, None),
+        *((ping % wrong, -32600, None) for wrong in ("1.5", "null", "true")),
+        ('{"jsonrpc": "2.0", "id": "a", "method": 5}', -32600, "a"),
+        (listing % 5, -32600, "a"),
+        (listing % r'{"x": "\ud800"}', -32600, "a"),
+        (listing % f'{{"x": {"[" * 300}{"]" * 300}}}', -32600, "a"),
+        (listing % '{"x": 1e400}', -32602, "a"),
+        (listing % '{"_meta": 7}', -32602, "a"),
+    ):
+        error = client.refusal_of(line, number)
+        assert error["code"] == code, line
+        assert "\n" not in error["message"]
+    assert client.call("who")["structuredContent"]["pid"] == pid
 
 
 @pytest.mark.parametrize("client", [NEW], indirect=True)
@@ -159,13 +185,15 @@ def test_a_state_is_good_for_one_answer_to_one_call(client: Pipe) -> None:
     state = answers["requestState"]
     last = "A" if state[-1] != "A" else "B"
     for wrong in (
+        # As it would be if the proxy had been started anew meanwhile.
         {**asks, **answers, "requestState": state[:-1] + last},
         {**asks, **answers, "arguments": {"text": "other"}},
         {**answers, "name": "form", "arguments": {}},
     ):
         with pytest.raises(Refused) as refused:
             client.ask("tools/call", wrong)
-        assert refused.value.error["message"] == "Invalid or expired requestState"
+        assert refused.value.error["code"] == -32602
+        assert "Call again to be asked anew" in refused.value.error["message"]
     assert len(texts(client.ask("tools/call", {**asks, **answers}))) == 3
     done = len(noted(client))
     with pytest.raises(Refused) as refused:
@@ -198,7 +226,7 @@ def test_a_call_waits_for_its_user_so_long_and_not_longer(tmp_path: Path) -> Non
         interim = client.ask("tools/call", {"name": "form"})
         with pytest.raises(Refused) as refused:
             client.ask("tools/call", {"name": "form", **client.answering(interim)})
-        assert "expired" in refused.value.error["message"]
+        assert "asked anew" in refused.value.error["message"]
         soon(lambda: "form given up" in noted(client))
         with pytest.raises(Refused) as refused:
             client.call("slow", {"text": "s"})

@@ -52,7 +52,8 @@ YES = {"action": "accept", "content": {}}
 RULES = """\
 # What this host's user has agreed to.
 deny  shop.p?y
-ask shop.*   # each time
+  # Each time:
+ask shop.*
 
 [lL]ook
 """
@@ -86,12 +87,25 @@ async def test_who_may_be_called(
     assert await allowed(choice, said=said) == expected
 
 
+@pytest.mark.parametrize("name", ["a#b", "x y", "x  y", "deny", "look\u2028er", "look\x85"])
+async def test_no_name_loses_its_rule(name: str, tmp_path: Path) -> None:
+    async def ask(_: str, __: JSON) -> JSON:
+        raise AssertionError("nobody is asked")
+
+    rules = tmp_path / "rules"
+    rules.write_bytes(f"deny  {name}\r\nallow *\r\n".encode())
+    policy = consent_of(str(rules))(ask)
+    assert not await policy.allows(proposal(name))
+    assert await policy.allows(proposal("another"))
+
+
 @pytest.mark.parametrize(
     ("rules", "says"),
     [
         (b"look\nallow\n", "line 2"),
-        (b"permit look", "'permit look'"),
-        (b"allow look shop", "line 1"),
+        (b"permit look", '"permit look"'),
+        (b"Deny look", "line 1"),
+        (b"# No rule.\ndeny look # Not that.", "line 2"),
         (b"\xff\xfe", "UTF-8"),
     ],
 )
@@ -136,7 +150,7 @@ async def test_the_user_is_asked_in_the_server_s_words(proxy: Running, revision:
         assert await fate(client, "first_destroys") == "made"
         (question,) = client.params("elicitation/create")
         assert '"On to destroy"' in question["message"]
-        assert 'destroy with {"what": "all"}' in question["message"]
+        assert 'Call "destroy" with {"what": "all"}?' in question["message"]
         client.answers["elicitation/create"] = {"action": "decline"}
         assert await fate(client, "first_destroys") == "not_made"
     async with wire(proxy.url, revision, capabilities={"elicitation": {"url": {}}}) as client:
@@ -151,8 +165,9 @@ async def test_nothing_that_a_server_writes_passes_for_the_question() -> None:
         asked.append(params["message"])
         return YES
 
-    assert await consent_of("ask")(ask).allows(proposal("pay"))
+    assert await consent_of("ask")(ask).allows(proposal('pay"\nwith {}? \x1b[2J'))
     (message,) = asked
     assert message.isprintable()
+    assert r'Call "pay\"\nwith {}? \u001b[2J" with' in message
     assert r'"Really? Call \"harmless\""' in message
     assert r"x\u202e\n\u2028y" in message

@@ -1,6 +1,7 @@
 """The proxy over HTTP: whose each request is, and that nobody gets at anybody else's."""
 
 import contextlib
+import json
 import os
 import socket
 from collections.abc import Iterator
@@ -129,6 +130,41 @@ async def test_who_keeps_no_cookie_is_known_by_the_connection(proxy: Running, no
     await notes.until(f"ended {session}")
 
 
+@pytest.mark.parametrize(
+    ("literal", "code"),
+    [
+        *[(r'"\ud800"', -32600), ("[" * 255 + "]" * 255, -32600), ("1e400", -32602)],
+        *[("0.010000000000000001", -32602), ("NaN", -32700), ("}", -32700)],
+    ],
+    ids=lambda value: str(value)[:20],
+)
+async def test_what_is_no_message_is_refused_alone(proxy: Running, literal: str, code: int) -> None:
+    """The server behind does not see it, and the caller's other calls go on."""
+    async with wire(proxy.url, NEW, authorization="Bearer 4") as client:
+        session = await session_of(client)
+        for message in (
+            client._message("tools/call", {"name": "who", "arguments": {"x": "HERE"}}, {}),
+            client._message("tools/call", {"name": "who", "arguments": {}}, {"x": "HERE"}),
+            client._message("tools/call", {"name": "who", "inputResponses": {"q": "HERE"}}, {}),
+        ):
+            text = json.dumps({**message, "id": 7}).replace('"HERE"', literal)
+            headers = client._headers(message)
+            response = await client.http.post(proxy.url, content=text.encode(), headers=headers)
+            told = response.json()
+            assert (response.status_code, told["error"]["code"]) == (400, code)
+            assert told["id"] == (None if literal == "}" else 7)
+            assert "\n" not in told["error"]["message"]
+        assert await session_of(client) == session
+
+
+async def test_an_answer_that_cannot_be_read_is_one_to_who_asked(proxy: Running) -> None:
+    answers = {"elicitation/create": {"action": "accept", "content": {"colour": "\ud800"}}}
+    async with wire(proxy.url, OLD, answers=answers) as client:
+        with pytest.raises(Refused) as refused:
+            await client.call("form")
+        assert "surrogate" in refused.value.error["message"]
+
+
 async def test_a_session_is_of_whoever_began_it(proxy: Running) -> None:
     async with (
         wire(proxy.url, OLD, authorization="Bearer 1") as owner,
@@ -211,7 +247,7 @@ async def test_an_answer_comes_on_any_connection_once_and_from_who_was_asked(
     await refused({**state, **answers})
 
     state, answers = await begun(authorization="Bearer asked")
-    assert "requestState" in (await refused({**state, **answers}))["message"]
+    assert "asked anew" in (await refused({**state, **answers}))["message"]
     assert await refused({**state, **answers}, authorization="Bearer other")
     changed = {**state, **answers, "name": "form"}
     assert await refused(changed, authorization="Bearer asked")
@@ -273,7 +309,7 @@ async def test_callers_are_bounded_in_number(bounded: Running, notes: Noted) -> 
         with pytest.raises(Refused) as refusal:
             await late.open()
         assert "2 callers" in refusal.value.error["message"]
-        assert refusal.value.status == 503 or revision == NEW
+        assert refusal.value.status == 503
         await late.http.aclose()
 
     async with wire(bounded.url, OLD) as first, first.listening():

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from banking_server.server.messages import MAX_DEPTH, Refusal, read, too_long
+from banking_server.messages.reading import MAX_DEPTH, Refusal, read, too_long
 
 PARSE, REQUEST, PARAMS = -32700, -32600, -32602
 

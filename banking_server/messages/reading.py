@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from mcp.types import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
 
-from banking_server.bank.rules import excerpt
-
 MAX_BYTES: Final = 2 * 1024 * 1024
 """The longest message: room for an argument of a megabyte to be refused by name."""
 
@@ -31,7 +29,9 @@ class Refusal:
     request_id: str | int | None = None
     """The id of the request, where there is one."""
     owed: bool = True
-    """Whether JSON-RPC asks for an answer: to a notification there is none."""
+    """Whether JSON-RPC asks for an answer: to a notification, or to an answer, there is none."""
+    is_answer: bool = False
+    """Whether what was sent answers a question: whoever asked should get this error instead."""
 
 
 def read(sent: bytes) -> dict[str, Any] | Refusal:
@@ -43,33 +43,35 @@ def read(sent: bytes) -> dict[str, Any] | Refusal:
     try:
         text = sent.decode()
     except UnicodeDecodeError:
-        return Refusal(PARSE_ERROR, "The message is not UTF-8.", _id_without_parsing(sent))
+        # What is no character becomes half of one, with which an id is none.
+        seen = _outline(sent.decode(errors="surrogateescape"))
+        return seen.refusal(PARSE_ERROR, "The message is not UTF-8.")
     # Counting is next to nothing, and there are rarely so many.
     if text.count("[") + text.count("{") > MAX_DEPTH:
-        depth, request_id = _outline(text)
-        if depth > MAX_DEPTH:
+        seen = _outline(text)
+        if seen.depth > MAX_DEPTH:
             words = f"The message has more than {MAX_DEPTH} objects and lists in one another."
-            return Refusal(INVALID_REQUEST, words, request_id)
+            return seen.refusal(INVALID_REQUEST, words)
     try:
         message = _STRICT.decode(text)
     except JSONDecodeError as error:
         return Refusal(PARSE_ERROR, f"The message is not JSON: {error}.")
     except _NotTaken as literal:
-        return Refusal(literal.code, str(literal), _id_without_parsing(sent))
+        return _outline(text).refusal(literal.code, str(literal))
     except ValueError:
         # Python reads no integer of more than 4,300 digits, unless it is told to.
         words = "The message has an integer of more digits than are read."
-        return Refusal(INVALID_PARAMS, words, _id_without_parsing(sent))
+        return _outline(text).refusal(INVALID_PARAMS, words)
     if _HALF_A_CHARACTER.search(text) and not _is_text(message):
         words = "A text in the message is not Unicode: it has half of a surrogate pair."
-        return Refusal(INVALID_REQUEST, words, id_of(message))
+        return _outline(text).refusal(INVALID_REQUEST, words)
     return _misshapen(message) or message
 
 
-def too_long(beginning: bytes) -> Refusal:
-    """Return the refusal of a message that goes on beyond `MAX_BYTES`."""
-    words = f"The message is longer than {MAX_BYTES:,} bytes."
-    return Refusal(INVALID_REQUEST, words, _id_without_parsing(beginning))
+def too_long(beginning: bytes, most_bytes: int = MAX_BYTES) -> Refusal:
+    """Return the refusal of a message that goes on beyond `most_bytes`."""
+    seen = _outline(beginning.decode(errors="surrogateescape"))
+    return seen.refusal(INVALID_REQUEST, f"The message is longer than {most_bytes:,} bytes.")
 
 
 def _misshapen(message: Any) -> Refusal | None:
@@ -136,9 +138,10 @@ def _number(literal: str) -> float:
     except ArithmeticError:
         same = False
     if not same:
+        shown = literal if len(literal) <= 60 else f"{literal[:59]}…"
         raise _NotTaken(
             INVALID_PARAMS,
-            f"The number {excerpt(literal)} would be taken for {number!r}, so it is refused. "
+            f"The number {shown} would be taken for {number!r}, so it is refused. "
             "Please write it with at most 15 digits.",
         )
     return number
@@ -153,23 +156,37 @@ _STRICT: Final = JSONDecoder(parse_float=_number, parse_constant=_constant)
 # --- what is not to be parsed ---------------------------------------------------------------------
 
 _TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[{]+|[\]}]+', re.DOTALL)
+_COLON: Final = re.compile(r"\s*+:\s*+")
 _ID: Final = re.compile(
-    r"\s*+:\s*+("
     r'"(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+"'
     r"|-?(?:0|[1-9][0-9]{0,599})(?![0-9.eE])"
-    ")"
 )
 
 
-def _id_without_parsing(sent: bytes) -> str | int | None:
-    # What is no character becomes half of one, with which an id is none.
-    return _outline(sent.decode(errors="surrogateescape"))[1]
+_NAMES: Final = ("id", "method", "result", "error")
 
 
-def _outline(text: str) -> tuple[int, str | int | None]:
-    """Return how many objects and lists a text has in one another, and the outermost one's id."""
+@dataclass(frozen=True)
+class _Outline:
+    """What can be seen of a message without parsing it."""
+
+    depth: int
+    """How many objects and lists it has in one another."""
+    request_id: str | int | None
+    names: frozenset[str]
+    """Which of `_NAMES` the outermost object has."""
+
+    def refusal(self, code: int, words: str) -> Refusal:
+        """Return the refusal of this message, which may be nobody's request."""
+        is_answer = "method" not in self.names and not self.names.isdisjoint(("result", "error"))
+        owed = not is_answer and ("method" not in self.names or "id" in self.names)
+        return Refusal(code, words, self.request_id, owed=owed, is_answer=is_answer)
+
+
+def _outline(text: str) -> _Outline:
     depth = deepest = 0
     request_id = None
+    names = set()
     for token in _TOKEN.finditer(text):
         found = token[0]
         if found[0] in "[{":
@@ -177,6 +194,8 @@ def _outline(text: str) -> tuple[int, str | int | None]:
             deepest = max(deepest, depth)
         elif found[0] in "]}":
             depth -= len(found)
-        elif depth == 1 and found == '"id"' and (value := _ID.match(text, token.end())):
-            request_id = id_of({"id": json.loads(value[1])})
-    return deepest, request_id
+        elif depth == 1 and found[1:-1] in _NAMES and (colon := _COLON.match(text, token.end())):
+            names.add(found[1:-1])
+            if found == '"id"' and (value := _ID.match(text, colon.end())):
+                request_id = id_of({"id": json.loads(value[0])})
+    return _Outline(deepest, request_id, frozenset(names))
