@@ -223,13 +223,25 @@ class _Door:
             if not authorization:
                 send = self._recognized(scope, headers, send)
             return await self._app(scope, receive, send)
-        if MCP_SESSION_ID_HEADER in headers:
+        if (session := headers.get(MCP_SESSION_ID_HEADER)) is not None:
+            if scope["method"] == "DELETE":
+                send = self._gives_its_place(session, send)
             return await self._app(scope, receive, send)
         if not self._callers.has_room(anonymous=not authorization):
             problem = {"code": INTERNAL_ERROR, "message": self._callers.full}
             body = {"jsonrpc": "2.0", "id": None, "error": problem}
             return await JSONResponse(body, status_code=503)(scope, receive, send)
         return await self._begin_session(scope, receive, send)
+
+    def _gives_its_place(self, session: str, send: Send) -> Send:
+        """Return `send` for whoever ends a session: with the answer there is room again."""
+
+        async def send_and_forget(message: Message) -> None:
+            if message.get("status") == 200:
+                self._callers.forget(session)
+            await send(message)
+
+        return send_and_forget
 
     def _recognized(self, scope: Scope, headers: Headers, send: Send) -> Send:
         """Name a sender who does not say who it is; return `send`, which may set a cookie."""
