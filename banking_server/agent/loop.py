@@ -463,7 +463,7 @@ class _Following:
 
     def ended(self, chain: ChainResult) -> None:
         """Take note of how the chain ended: a call that was allowed may not have been started."""
-        if self.begun is not None and chain.started is None:
+        if self.begun is not None and (chain.started is None or chain.refused):
             self.agent._consent.answered(*self.begun)
 
 

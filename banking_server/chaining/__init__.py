@@ -29,6 +29,7 @@ The client half works with any client; of the SDK it needs only the data models 
 - `catalog`: the tools of one server, as a client sees them;
 - `consent`: does the host allow a follow-up call?
 - `result`: what came of a chain, and the one result that is made of it;
+- `refused`: what a server refused before it acted on it;
 - `client`: call a tool and follow the chain;
 - `client_extension`: what a client of the SDK declares;
 - `message_size`: how large one message of a server may be;

@@ -78,7 +78,8 @@ class ToolCaller(ToolLister, Protocol):
 
         Return only after the server's questions (elicitation, sampling) are answered. An exception
         or an interim result fails the chain. Return an `isError` result; do not raise it. Do not
-        send the request again if its answer was lost (TC-C-39).
+        send the request again if its answer was lost (TC-C-39). An exception that has the JSON-RPC
+        error as `error`, as those of the SDK have, says by its code whether the server acted.
         """
         ...
 

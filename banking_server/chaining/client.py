@@ -11,12 +11,13 @@ extension to the server.
 
 **Never twice.** Each call of a chain is one `call_tool` of the client, and none is repeated here:
 where its answer is lost, the chain fails, and says that nobody knows whether the call took effect
-(TC-C-39). Neither does `mcp.Client` send a request again whose answer it lost: a stream that breaks
-off is resumed where the server can do that (a GET with `Last-Event-ID`, which calls nothing), and
-otherwise, as with a session that has expired, the call raises. It sends a request again only where
-the server refused the first one before it acted: after 401 or 403 with more authorization, after a
-header mismatch with new headers, and in the rounds of a question to the user. All that is one call
-(TC-C-11). A client of your own must do no more.
+(TC-C-39); where the server refused it before it acted, that it was not made. Neither does
+`mcp.Client` send a request again whose answer it lost: a stream that breaks off is resumed where
+the server can do that (a GET with `Last-Event-ID`, which calls nothing), and otherwise, as with a
+session that has expired, the call raises. It sends a request again only where the server refused
+the first one before it acted: after 401 or 403 with more authorization, after a header mismatch
+with new headers, and in the rounds of a question to the user. All that is one call (TC-C-11). A
+client of your own must do no more.
 """
 
 import inspect
@@ -58,6 +59,7 @@ from banking_server.chaining.directive import (
     read_directive,
 )
 from banking_server.chaining.provenance import Provenance
+from banking_server.chaining.refused import noting_answers, was_refused
 from banking_server.chaining.result import ChainFailed, ChainResult, Outcome, Step
 from banking_server.chaining.values import canonical
 
@@ -237,6 +239,7 @@ class _Chain:
     """When the last result arrived, by the clock of the catalog."""
     pending: Directive | None = None
     started: Directive | None = None
+    refused: bool = False
     doing: str = "the start of the chain"
 
     async def run(self, name: str, arguments: dict[str, Any]) -> ChainResult:
@@ -272,7 +275,7 @@ class _Chain:
             deprecated_alias=alias,
             title=directive.title,
         )
-        with noting_refusal(self.client, self.call_timeout) as refusal:
+        with noting_refusal(self.client, self.call_timeout) as refusal, noting_answers() as answer:
             try:
                 returned = self.client.call_tool(
                     directive.tool,
@@ -289,6 +292,8 @@ class _Chain:
                     self._arrived(step(result=refusal.result))
                     if isinstance(error, Exception):
                         await _tell(self.on_step, self.steps[-1])
+                elif isinstance(error, Exception):
+                    self.refused = was_refused(error, answer)
                 raise
         reading = self._arrived(step(result=result))
         self.doing = f"on_step after the call of {directive.tool!r}"
@@ -404,6 +409,7 @@ class _Chain:
             tuple(self.steps),
             self.pending,
             self.started if self.steps else None,
+            self.refused,
         )
 
 

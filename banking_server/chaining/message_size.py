@@ -7,14 +7,18 @@ keeps to this bound by itself. Over stdio the SDK reads with the encoding that i
     StdioServerParameters(command="some-server", encoding=BOUNDED_LINES)
 
 A message of too many values is not read either: in memory, each of them takes many times its bytes.
-An answer that is longer becomes an error for its request. Any other line that is becomes one for
-nobody, with the id null: what it was cannot be told. The decoder hands out whole lines, so that
-nothing goes through the beginning of a line again with each piece of it that comes.
+An answer that is longer, or is not JSON as the SDK reads it, becomes an error for its request. Any
+other line that is becomes one for nobody, with the id null: what it was cannot be told. The decoder
+hands out whole lines, so that nothing goes through the beginning of a line again with each piece of
+it that comes.
 """
 
 import codecs
+import json
 import re
 from typing import Final
+
+from pydantic_core import from_json
 
 MESSAGE_BYTES: Final = 16 * 1024 * 1024
 """The longest message of a server that is read, in bytes, without any compression."""
@@ -33,6 +37,10 @@ TOO_MANY: Final = (
     f"The server sent a message of more than {MAX_VALUES:,} values, which is not read."
 )
 
+NO_RESULT: Final = "The server answered with something that is no result."
+
+NOT_THE_ANSWER: Final = "The server answered another request than was made."
+
 COMPRESSED: Final = "The server sent a compressed message, which was not asked for."
 
 BOUNDED_LINES: Final = "utf_8_bounded_lines"
@@ -48,6 +56,9 @@ _ANSWER: Final = re.compile(
 )
 _END: Final = re.compile(rb",\s*(?:%b,\s*)?%b(?:,\s*%b)?\}\s*\Z" % (_VERSION, _ID, _VERSION))
 
+
+_ASKS: Final = re.compile(rb'\s*\{\s*(?:%b,\s*)?"method"' % _VERSION)
+"""How a request begins, or a notification."""
 
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 
@@ -106,9 +117,41 @@ class _BoundedLines(codecs.IncrementalDecoder):
             end = _END.search(line)
             return "" if self._answered else _error(end and end["id"])
         if (problem := problem_of(line)) is not None:
-            found = (_ANSWER.match(line[:_KEPT]), _END.search(line[-_KEPT:]))
-            return _error(next((one["id"] for one in found if one and one["id"]), None), problem)
-        return line.decode("utf-8", self.errors) + "\n"
+            return _error(_whose(line), problem)
+        text = line.decode("utf-8", self.errors)
+        return "".join(_error(number, NO_RESULT) for number in _lost(text)) or text + "\n"
+
+
+def _whose(line: bytes) -> bytes | None:
+    """Return whose answer a line is, if it says so at its beginning or at its end."""
+    if _ASKS.match(line):
+        return None
+    found = (_ANSWER.match(line[:_KEPT]), _END.search(line[-_KEPT:]))
+    return next((one["id"] for one in found if one and one["id"]), None)
+
+
+def _lost(text: str) -> list[bytes]:
+    """Return whose answers are in a line that the SDK cannot read, and would drop."""
+    try:
+        said = from_json(text)
+    except ValueError:
+        number = _whose(text.encode())
+        return [] if number is None else [number]
+    return [
+        json.dumps(one["id"]).encode()
+        for one in (said if isinstance(said, list) else ())
+        if isinstance(one, dict) and "method" not in one and isinstance(one.get("id"), int | str)
+    ]
+
+
+def answers(text: str | bytes, number: object) -> bool:
+    """Return whether a message is not an answer to any other request than `number`."""
+    try:
+        said = from_json(text)
+    except ValueError:
+        return True  # Whoever reads it will say what is wrong.
+    is_answer = isinstance(said, dict) and "method" not in said and "id" in said
+    return not is_answer or str(said["id"]) == str(number)
 
 
 def _error(number: bytes | None, problem: str = TOO_LARGE) -> str:

@@ -79,7 +79,7 @@ class Fate(StrEnum):
     MADE = "made"
     """It was made, and brought a result."""
     NOT_MADE = "not_made"
-    """No request was sent."""
+    """No request was sent, or the server refused it before it acted."""
     UNKNOWN = "unknown"
     """It was started and brought no result, so nobody here knows whether it took effect."""
 
@@ -126,6 +126,8 @@ class ChainResult:
     """The directive that was not followed, if there is one."""
     started: Directive | None = None
     """The directive whose call was started and brought no result, if there is one."""
+    refused: bool = False
+    """Whether the server refused the call that brought no result before it acted on it."""
 
     @property
     def follow_ups(self) -> tuple[FollowUp, ...]:
@@ -133,7 +135,10 @@ class ChainResult:
         made = [FollowUp(step.tool, step.arguments, Fate.MADE, "") for step in self.steps[1:]]
         last = [
             FollowUp(directive.tool, directive.arguments, fate, self.detail)
-            for directive, fate in ((self.started, Fate.UNKNOWN), (self.pending, Fate.NOT_MADE))
+            for directive, fate in (
+                (self.started, Fate.NOT_MADE if self.refused else Fate.UNKNOWN),
+                (self.pending, Fate.NOT_MADE),
+            )
             if directive is not None
         ]
         return (*made, *last)

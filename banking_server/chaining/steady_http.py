@@ -28,9 +28,12 @@ from mcp_types import CONNECTION_CLOSED
 from banking_server.chaining.message_size import (
     COMPRESSED,
     MESSAGE_BYTES,
+    NOT_THE_ANSWER,
     TOO_LARGE,
+    answers,
     problem_of,
 )
+from banking_server.chaining.refused import note_answer
 
 _CONNECTING: Final = ("server/discover", "initialize")
 
@@ -39,6 +42,8 @@ _ENDING: Final = 5.0
 
 _PIECE: Final = 64 * 1024
 """Bytes that are decompressed at a time."""
+
+_DATA: Final = re.compile(rb"^data: ?(.*?)\r?$", re.MULTILINE)
 
 _END_OF_EVENT: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
@@ -59,11 +64,20 @@ class BoundedHttpClient(httpx2.AsyncClient):
     ) -> httpx2.Response:
         """Send a request, as `httpx2.AsyncClient` does."""
         request.headers["Accept-Encoding"] = "gzip"
+        made = _message(request)
+        in_session = "mcp-session-id" in request.headers
+        if made.get("method") == "tools/call":
+            note_answer(None, in_session=in_session)
         response = await super().send(
             request, stream=True, **{**options, "follow_redirects": False}
         )
         if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _Body(response.stream, response.headers, steady=self._steady(request))
+            answers_to = made.get("id") if response.is_success else None
+            response.stream = _Body(
+                response.stream, response.headers, answers_to, steady=self._steady(request)
+            )
+        if made.get("method") == "tools/call":
+            note_answer(response.status_code, in_session=in_session)
         if not stream:
             try:
                 await response.aread()
@@ -102,7 +116,7 @@ class SteadyHttpClient(BoundedHttpClient):
             )
 
     def _steady(self, request: httpx2.Request) -> bool:
-        return request.method == "POST" and _method(request) not in _CONNECTING
+        return request.method == "POST" and _message(request).get("method") not in _CONNECTING
 
 
 class _Body(httpx2.AsyncByteStream):
@@ -113,9 +127,15 @@ class _Body(httpx2.AsyncByteStream):
     """
 
     def __init__(
-        self, body: httpx2.AsyncByteStream, headers: httpx2.Headers, *, steady: bool
+        self,
+        body: httpx2.AsyncByteStream,
+        headers: httpx2.Headers,
+        answers_to: object,
+        *,
+        steady: bool,
     ) -> None:
         self._body = body
+        self._answers_to = answers_to
         self._events = headers.get("content-type", "").lower().startswith("text/event-stream")
         # What is decompressed here is not to be decompressed once more.
         self._encoding = headers.pop("content-encoding", "identity").strip().lower()
@@ -145,6 +165,8 @@ class _Body(httpx2.AsyncByteStream):
         body = b"".join(parts)
         if (problem := problem_of(body)) is not None:
             raise httpx2.StreamError(problem)
+        if self._answers_to is not None and not answers(body, self._answers_to):
+            raise httpx2.StreamError(NOT_THE_ANSWER)
         yield body
 
     async def _by_event(self) -> AsyncIterator[bytes]:
@@ -158,8 +180,7 @@ class _Body(httpx2.AsyncByteStream):
                 came = b"".join(waiting)
                 ends = [found.end() for found in _END_OF_EVENT.finditer(came)]
                 for begin, end in pairwise([0, *ends]):
-                    if (problem := problem_of(came[begin:end])) is not None:
-                        raise httpx2.SSEError(problem)
+                    self._check_event(came[begin:end])
                 if ends:
                     yield came[: ends[-1]]
                     came = came[ends[-1] :]
@@ -167,6 +188,14 @@ class _Body(httpx2.AsyncByteStream):
             if length > MESSAGE_BYTES:
                 raise httpx2.SSEError(TOO_LARGE)
         yield b"".join(waiting)
+
+    def _check_event(self, event: bytes) -> None:
+        if (problem := problem_of(event)) is not None:
+            raise httpx2.SSEError(problem)
+        data = b"\n".join(_DATA.findall(event))
+        # The SDK would take any answer for the one that it waits for.
+        if self._answers_to is not None and not answers(data, self._answers_to):
+            raise httpx2.SSEError(NOT_THE_ANSWER)
 
     async def _decompressed(self) -> AsyncIterator[bytes]:
         if self._encoding in ("identity", ""):
@@ -185,12 +214,13 @@ class _Body(httpx2.AsyncByteStream):
         await self._body.aclose()
 
 
-def _method(request: httpx2.Request) -> object:
+def _message(request: httpx2.Request) -> dict[str, Any]:
+    """Return the message that a request brings, if it brings one; else nothing."""
     try:
         message = json.loads(request.content)
     except (ValueError, httpx2.RequestNotRead):
-        return None
-    return message.get("method") if isinstance(message, dict) else None
+        return {}
+    return message if isinstance(message, dict) else {}
 
 
 def _in_words(error: httpx2.TransportError) -> str:

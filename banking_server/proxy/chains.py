@@ -22,7 +22,7 @@ from banking_server.chaining import (
 from banking_server.chaining.content import without_next_step
 from banking_server.proxy.eras import Json
 from banking_server.proxy.link import Link
-from banking_server.proxy.questions import Running
+from banking_server.proxy.questions import NotAnswered, Running
 from banking_server.proxy.upstream import Upstream
 
 _REFERENCE: Final = "tool-chaining-proxy/item"
@@ -97,7 +97,13 @@ class _Caller:
             self._running.begin_step()
             params["_meta"] = {**(meta or {}), "progressToken": secrets.token_urlsafe(8)}
         with self._running.limited(read_timeout_seconds):
-            result = await self._link.request(self._upstream, self._running, "tools/call", params)
+            try:
+                result = await self._link.request(
+                    self._upstream, self._running, "tools/call", params
+                )
+            except NotAnswered as error:
+                # Its code is the client's, and does not say that the server did nothing.
+                raise RuntimeError(error.message) from error
         if first:
             self.first = result
         return self._in_references(result)
@@ -192,6 +198,8 @@ def _without_directive(result: Json) -> Json:
 
 def _first_failure(failed: ChainFailed) -> Exception:
     cause = failed.__cause__
+    if isinstance(cause, RuntimeError):
+        cause = cause.__cause__
     if isinstance(cause, MCPError):
         return cause
     if isinstance(cause, TimeoutError):

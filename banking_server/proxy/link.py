@@ -13,7 +13,7 @@ from banking_server.chaining import ToolCatalog
 from banking_server.proxy.changes import Changes
 from banking_server.proxy.eras import Declared, Json, declared_by, for_upstream, is_modern
 from banking_server.proxy.options import ProxyOptions
-from banking_server.proxy.questions import Parked, Running, not_asked_any_more
+from banking_server.proxy.questions import NotAnswered, Parked, Running, not_asked_any_more
 from banking_server.proxy.sdk import Connection, Context, connection_of
 from banking_server.proxy.upstream import NotAuthorized, SessionForgotten, Upstream
 
@@ -182,7 +182,10 @@ class Link:
                 asked = result.get("inputRequests")
                 again = {k: v for k, v in passed.items() if k not in ("requestState", ANSWERS)}
                 if isinstance(asked, dict) and asked:
-                    again[ANSWERS] = await running.ask_all(asked)
+                    try:
+                        again[ANSWERS] = await running.ask_all(asked)
+                    except MCPError as error:
+                        raise NotAnswered.from_error_data(error.error) from None
                 else:
                     await anyio.sleep(POLL)
                 if (state := result.get("requestState")) is not None:

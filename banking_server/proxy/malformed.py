@@ -1,26 +1,21 @@
-"""Answers that are none, of the server behind and of a client: the SDK drops them silently.
+"""Answers of the server behind that are none: the SDK drops them silently.
 
 Whoever asked would wait for another answer, which never comes.
 """
 
 from typing import Any, Final
 
-from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, ErrorData, JSONRPCError
+from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError
 from pydantic import ValidationError
 
-from banking_server.chaining.message_size import TOO_LARGE, TOO_MANY
+from banking_server.chaining.message_size import NO_RESULT, TOO_LARGE, TOO_MANY
 from banking_server.proxy.sdk import SessionMessage
 
-OF_A_SERVER: Final = ErrorData(
-    code=INTERNAL_ERROR, message="The server answered with something that is no result."
-)
-OF_A_CLIENT: Final = ErrorData(
-    code=INVALID_REQUEST, message="The client answered with something that is no result."
-)
+OF_A_SERVER: Final = ErrorData(code=INTERNAL_ERROR, message=NO_RESULT)
 
 
-def readable(came: Any, instead: ErrorData) -> Any:
-    """Return a message as it came over stdio; or `instead`, for a malformed answer.
+def readable(came: Any) -> Any:
+    """Return a message as it came over stdio; or an error, for a malformed answer.
 
     What is no message at all stays the exception that it is: nobody waits for it.
     """
@@ -32,7 +27,7 @@ def readable(came: Any, instead: ErrorData) -> Any:
         if problem["type"] == "missing" and len(where) == 2 and where[1] == "method":
             number = said.get("id")
             if isinstance(number, int | str) and not isinstance(number, bool):
-                return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=instead))
+                return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=OF_A_SERVER))
     return came
 
 

@@ -32,6 +32,10 @@ _CAPABILITY_OF: Final = {
 _IN_WORDS: Final = {"elicitation": "Elicitation", "sampling": "Sampling", "roots": "List roots"}
 
 
+class NotAnswered(MCPError):
+    """The client did not answer a question of the server's, which waits in the midst of a call."""
+
+
 class Running:
     """A request of the client that is being answered."""
 

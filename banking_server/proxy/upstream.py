@@ -40,6 +40,7 @@ from banking_server.chaining.message_size import (
     BOUNDED_LINES,
     COMPRESSED,
     MESSAGE_BYTES,
+    NOT_THE_ANSWER,
     TOO_LARGE,
     TOO_MANY,
 )
@@ -102,6 +103,7 @@ _BOUNDS: Final = {
     f"exceeded the {MESSAGE_BYTES} byte limit": TOO_LARGE,
     TOO_MANY: TOO_MANY,
     COMPRESSED: COMPRESSED,
+    NOT_THE_ANSWER: NOT_THE_ANSWER,
 }
 """How it goes on if nobody has read the answer, and in which words this is passed on."""
 
@@ -552,7 +554,7 @@ async def _make_readable(
         async for came in read:
             if malformed.is_too_large(came):
                 return fail(TOO_LARGE)
-            await readable.send(malformed.readable(came, malformed.OF_A_SERVER))
+            await readable.send(malformed.readable(came))
 
 
 def reason(error: BaseException) -> str:

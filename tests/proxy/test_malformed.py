@@ -15,13 +15,14 @@ from mcp.types import ElicitResult
 
 from banking_server.chaining.message_size import BOUNDED_LINES
 from banking_server.proxy import link
+from banking_server.proxy.consent import consent_of
 from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 
 from ..kit.command import PATIENCE, environment
 from ..kit.serving import running
-from .pipe import NEW, OLD
+from .pipe import CHAINING, NEW, OLD
 from .proxied_client import proxy
-from .wrong_server import CAME, MALFORMED, Wrong
+from .wrong_server import ANOTHER, CAME, MALFORMED, REFUSALS, UNREADABLE, Wrong
 
 pytestmark = pytest.mark.anyio
 
@@ -69,6 +70,43 @@ async def test_an_answer_that_is_no_result_is_one_error(wrong: str, revision: st
             assert await refusal(client, kind) == no_result, kind
             assert await refusal(client, f"stream {kind}") == no_result, kind
         assert not (await client.call_tool("good")).is_error
+
+
+async def test_an_answer_that_cannot_be_read_is_one_error(wrong: str) -> None:
+    no_result = "The server answered with something that is no result."
+    async with through(over_stdio(OLD), OLD) as client:
+        for kind in UNREADABLE:
+            assert await refusal(client, kind) == no_result, kind
+    async with through(Address(f"{wrong}/{NEW}"), NEW) as client:
+        for kind in UNREADABLE:
+            assert await refusal(client, kind) == no_result, kind
+            assert await refusal(client, f"stream {kind}") == no_result, kind
+        for kind in (ANOTHER, f"stream {ANOTHER}"):
+            assert (
+                await refusal(client, kind) == "The server answered another request than was made."
+            )
+
+
+@pytest.mark.parametrize("behind", ["stdio", "HTTP"])
+async def test_a_step_that_was_refused_was_not_made(wrong: str, behind: str) -> None:
+    server = over_stdio(NEW) if behind == "stdio" else Address(f"{wrong}/{NEW}")
+    options = ProxyOptions(server=server, consent=consent_of("all"), follow_unadvertised=True)
+    fates = {}
+    with anyio.fail_after(PATIENCE):
+        async with Client(proxy(options), mode="auto") as client:
+            for tool in (*REFUSALS, "asks of the weather"):
+                if behind == "stdio" and tool.isdigit():
+                    continue  # These are statuses of HTTP.
+                result = await client.call_tool(f"to {tool}")
+                assert result.meta is not None
+                (followed,) = result.meta[CHAINING]["followUps"]
+                fates[tool] = followed["fate"]
+                (words,) = result.content
+                assert ("was not made" in words.text) is (fates[tool] == "not_made")
+    # Of the last one, an interim result came before: what was done by then nobody knows.
+    unknown = {"-32603", "502", "asks of the weather"}
+    assert {tool for tool, fate in fates.items() if fate == "unknown"} == unknown & fates.keys()
+    assert set(fates.values()) == {"unknown", "not_made"}
 
 
 async def test_an_answer_that_is_too_large_is_one_error(wrong: str) -> None:

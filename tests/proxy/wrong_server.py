@@ -27,6 +27,24 @@ MALFORMED: dict[str, JSON] = {
     "an error that is none": {"error": "It did not work."},
 }
 
+UNREADABLE = ("half a character", "deep", "a batch")
+ANOTHER = "another id"
+
+REFUSALS = {
+    "-32601": 200,
+    "-32602": 200,
+    "-32020": 400,
+    "-32022": 400,
+    "401": 401,
+    "403": 403,
+    "-32603": 200,
+    "502": 502,
+}
+"""Which tool is refused with which error, and by which HTTP status."""
+FOLLOWED = [
+    {"name": name, "inputSchema": {"type": "object"}} for name in (*REFUSALS, "asks of the weather")
+]
+
 FORM = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
 QUESTION = {"sure": {"method": "elicitation/create", "params": FORM}}
 ASKS: dict[str, JSON] = {
@@ -45,7 +63,7 @@ def said(text: str) -> JSON:
 def greeting(method: str, revision: str) -> JSON:
     cached = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     if method == "tools/list":
-        return {"result": {"tools": [BY_HEADER], **(cached if revision == NEW else {})}}
+        return {"result": {"tools": [BY_HEADER, *FOLLOWED], **(cached if revision == NEW else {})}}
     described: JSON = {"capabilities": {"tools": {}}}
     if method == "initialize" and revision == OLD:
         info = {"name": "wrong", "version": "1"}
@@ -73,6 +91,19 @@ def answer(message: JSON, revision: str) -> str:
         return json.dumps({**said(LARGE), **own, "x": 1})
     if kind == "not UTF-8":
         return json.dumps({**own, **said("Caf\udce9.")}, ensure_ascii=False)
+    if kind == "half a character":
+        return json.dumps({**own, **said("\ud800")})
+    if kind == "deep":
+        return json.dumps({**own, "result": "HERE"}).replace('"HERE"', "[" * 250 + "]" * 250)
+    if kind == "a batch":
+        return json.dumps([{**own, **said("Good.")}])
+    if kind == ANOTHER:
+        return json.dumps({**own, **said("Of another."), "id": 424242})
+    if kind.startswith("to "):
+        led = {"content": [], "_meta": {"nextTool": {"tool": kind[3:], "arguments": {}}}}
+        return json.dumps({**own, "result": {"resultType": "complete", **led}})
+    if kind in REFUSALS:
+        return json.dumps({**own, "error": {"code": int(kind), "message": "No."}})
     if kind in ASKS and (kind == "asks for ever" or "requestState" not in message["params"]):
         interim = {"resultType": "input_required", "requestState": "1", "inputRequests": ASKS[kind]}
         return json.dumps({**own, "result": interim})
@@ -106,7 +137,9 @@ class Wrong(BaseHTTPRequestHandler):
             body, headers["Content-Encoding"] = zlib.compress(body), "deflate"
         elif name.startswith("stream "):
             body, headers["Content-Type"] = b"data: " + body + b"\n\n", "text/event-stream"
-        self.send_response(200)
+        self.send_response(REFUSALS.get(name, 200))
+        if REFUSALS.get(name, 200) > 400:
+            body, headers["Content-Type"] = b"No.", "text/plain"
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
