@@ -26,6 +26,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="leave nothing out: fail a test that needs a program this machine lacks, instead of "
         "skipping it, and run the whole of what is long, instead of a part that stands for it",
     )
+    parser.addoption(
+        "--fuzz",
+        type=int,
+        default=400,
+        metavar="REQUESTS",
+        help="how many odd requests to send over HTTP, and a tenth as many lines over stdio",
+    )
 
 
 def pytest_xdist_auto_num_workers() -> int:
