@@ -87,6 +87,9 @@ def _misshapen(message: Any) -> Refusal | None:
         return Refusal(INVALID_REQUEST, 'The member jsonrpc must be "2.0".', request_id)
     if not isinstance(message.get("method"), str):
         return Refusal(INVALID_REQUEST, "The member method must be a text.", request_id)
+    if not is_request and not message["method"].startswith("notifications/"):
+        words = "The member id is missing, and the method is no notification's."
+        return Refusal(INVALID_REQUEST, words, owed=False)
     if is_request and request_id is None:
         return Refusal(INVALID_REQUEST, "The member id must be a text or a whole number.")
     if not isinstance(message.get("params", {}), dict | None):

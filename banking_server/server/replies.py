@@ -16,7 +16,7 @@ from banking_server.tools.results import BUSY, incident_words, log_incident
 RETRY_SECONDS: Final = 1
 """When to come back to a bank that is busy."""
 
-RequestId = str | int | float | None
+RequestId = str | int | None
 
 
 def reply(

@@ -8,7 +8,7 @@ from mcp.server.auth.middleware.auth_context import get_access_token
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from banking_server.messages.reading import MAX_BYTES
+from banking_server.messages.reading import MAX_BYTES, id_of
 from banking_server.messages.sdk import with_body
 from banking_server.server.replies import RequestId, challenge, failed
 from banking_server.server.running import Running
@@ -103,16 +103,4 @@ def _call_in(message: Any) -> _ToolCall | None:
     params = message.get("params")
     if not isinstance(params, dict) or not isinstance(params.get("name"), str):
         return None
-    return _ToolCall(_echoed(message.get("id")), params["name"], params.get("_meta"))
-
-
-def _echoed(request_id: Any) -> RequestId:
-    """Return the id that a response gives back; None if it is not one that JSON can hold."""
-    if not isinstance(request_id, str | int | float):
-        return None
-    try:
-        json.dumps(request_id, ensure_ascii=False, allow_nan=False).encode()
-    except ValueError:
-        # Not a number, or broken Unicode.
-        return None
-    return request_id
+    return _ToolCall(id_of(message), params["name"], params.get("_meta"))

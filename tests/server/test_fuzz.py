@@ -14,17 +14,20 @@ import select
 import socket
 import sqlite3
 import subprocess
+import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from banking_server.server.build import utc_now
@@ -79,28 +82,35 @@ def count(request: pytest.FixtureRequest) -> int:
     return int(request.config.getoption("fuzz"))
 
 
-def in_batches(
-    count: int, one: st.SearchStrategy[Any], send: Callable[[list[Any], list[Any]], None]
-) -> None:
-    """Draw `count` of these, and let them be sent, some at once, with answers to questions."""
+def drawn(count: int, one: st.SearchStrategy[Any]) -> Iterator[list[tuple[Any, Any]]]:
+    """Draw `count` of these, each with an answer to a question, in batches of `AT_ONCE`.
 
-    @settings(
-        max_examples=-(-count // AT_ONCE),
-        derandomize=True,
-        database=None,
-        deadline=None,
-        # What fails depends on what was sent before, so that nothing smaller need fail.
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(
-        st.lists(one, min_size=AT_ONCE, max_size=AT_ONCE),
-        st.lists(ANSWERS, min_size=1, max_size=2),
-    )
-    def each(batch: list[Any], answers: list[Any]) -> None:
-        send(batch, answers)
+    Hypothesis does no more than draw: what fails depends on all that was sent before, so that
+    nothing smaller need fail. It draws with 0, 1, 2... for a seed, and remembers what it drew with
+    each, lest it draw the same again; hence many.
+    """
+    found: list[tuple[Any, Any]] = []
+    for number in itertools.count():
 
-    each()
+        @seed(number)
+        @settings(
+            max_examples=min(count, 1000),
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+        )
+        @given(st.tuples(one, ANSWERS))
+        def collect(each: tuple[Any, Any]) -> None:
+            found.append(each)
+
+        collect()
+        while len(found) >= AT_ONCE and count > 0:
+            yield found[:AT_ONCE]
+            del found[:AT_ONCE]
+            count -= AT_ONCE
+        if count <= 0:
+            return
 
 
 # --- what is to come back -------------------------------------------------------------------------
@@ -126,15 +136,15 @@ NULL = key(None)
 
 def owed_for(sent: bytes, given_id: str) -> Owed:
     """Say what has to come back for what was sent, which may have an id that was given to it."""
+    legible = frozenset({NULL, *_legible(sent)})
     try:
         message = json.loads(sent.decode())
     except (ValueError, RecursionError):
-        legible = {found.decode(errors="replace") for found in _ID.findall(sent)}
-        return Owed(frozenset({NULL, given_id, *legible}), least=1 if sent.strip() else 0)
+        return Owed(legible | {given_id}, least=1 if sent.strip() else 0)
     if not isinstance(message, dict):
         return Owed(frozenset({NULL}))
     if "method" not in message and ("result" in message or "error" in message):
-        return Owed(frozenset({NULL}), least=0)
+        return Owed(legible, least=0)
     found = message.get("id")
     if isinstance(found, int | str) and not isinstance(found, bool):
         try:
@@ -144,6 +154,15 @@ def owed_for(sent: bytes, given_id: str) -> Owed:
         return Owed(frozenset({key(found)}))
     is_notification = "id" not in message and isinstance(message.get("method"), str)
     return Owed(frozenset({NULL}), least=0 if is_notification else 1)
+
+
+def _legible(sent: bytes) -> Iterator[str]:
+    """Find what can be taken for an id in what may be no JSON."""
+    for found in _ID.findall(sent):
+        try:
+            yield key(json.loads(found))
+        except ValueError:
+            continue
 
 
 _ID = re.compile(rb'"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)')
@@ -271,15 +290,19 @@ class Line:
         response.begin()
         messages = []
         if response.headers.get_content_type() == "text/event-stream":
+            # The bank says now and then that it is still there, so that no read takes long.
+            end = time.monotonic() + 20
             for line in response:
+                assert time.monotonic() < end, f"nothing came of it, but for {messages}"
                 if line.startswith(b"data:") and (data := line[5:].strip()):
                     message = json.loads(data)
                     said(message)
                     messages.append(message)
-        elif body := response.read():
-            if response.headers.get_content_type() == "application/json":
+        else:
+            body = response.read()
+            if body and response.headers.get_content_type() == "application/json":
                 message = json.loads(body)
-                if isinstance(message, dict) and "jsonrpc" in message:
+                if "jsonrpc" in message:
                     messages.append(message)
         if response.will_close:
             self.close()
@@ -343,24 +366,26 @@ class OverHttp(Conversation):
         assert opened.status_code == 200, opened.text
         self.session = opened.headers["Mcp-Session-Id"]
 
-    def send(self, batch: list[OddRequest], answers: list[Any]) -> None:
-        if self.session is None and any(request.in_session for request in batch):
+    def send(self, batch: list[tuple[OddRequest, Any]]) -> None:
+        """Send some requests at once, with what is answered if the bank asks something."""
+        in_session = [request for request, _ in batch if request.in_session]
+        if in_session and self.session is None:
             self.open_session()
-        replies = itertools.cycle(answers)
         # What its own client ends need not be answered.
-        ends = any(request.in_session and request.method == "DELETE" for request in batch)
-        cancels = any(b"notifications/cancelled" in request.text for request in batch)
+        ended = any(
+            request.method == "DELETE" or b"notifications/cancelled" in request.text
+            for request in in_session
+        )
+        gone = False
         under_way = []
-        for line, request in zip(self.lines, batch, strict=True):
+        for line, (request, reply) in zip(self.lines, batch, strict=True):
             sent, owed = self.write(request.text)
             raw = self.head_and_body(request, sent)
             line.send(raw)
-            under_way.append((line, request, sent, owed, raw))
-        for line, request, sent, owed, raw in under_way:
+            under_way.append((line, request, reply, sent, owed, raw))
+        for line, request, reply, sent, owed, raw in under_way:
             try:
-                status, headers, messages = line.answer(
-                    request.method, lambda message: self.reply(message, replies)
-                )
+                status, headers, messages = line.answer(request.method, partial(self.reply, reply))
             except (http.client.HTTPException, ConnectionError):
                 # Of a head that is none nobody has to take more.
                 assert not request.plain, raw
@@ -373,23 +398,23 @@ class OverHttp(Conversation):
             for message in answered:
                 self.learn(message, sent)
             ids = {key(message.get("id")) for message in answered}
-            gone = request.in_session and status == 404
-            if gone:
-                self.session = None
+            # A session can have been ended, or have given way to a new one.
+            gone = gone or (request.plain and request.in_session and status == 404)
             if not request.plain or gone:
                 assert len(answered) <= 1, case
                 assert ids <= owed.to | {NULL}, case
             else:
-                may_be_silent = request.in_session and (ends or cancels)
-                least = 0 if may_be_silent else owed.least
+                least = 0 if request.in_session and ended else owed.least
                 assert least <= len(answered) <= owed.most, case
                 assert ids <= owed.to, case
+        if gone:
+            self.session = None
 
-    def reply(self, message: Json, replies: Iterator[Any]) -> None:
+    def reply(self, first: Any, message: Json) -> None:
         """Answer what the bank asks in a session: as drawn, and then so that it goes on."""
         if "method" not in message or "id" not in message:
             return
-        for answer in (next(replies), {"action": "decline"}):
+        for answer in (first, {"action": "decline"}):
             reply = {"jsonrpc": "2.0", "id": message["id"], "result": answer}
             sent, _ = self.write(in_json(reply))
             request = OddRequest(LEGACY, in_session=True, text=b"")
@@ -428,13 +453,10 @@ def test_requests(tmp_path: Path, count: int, cli: Cli) -> None:
     ) as server:
         conversation = OverHttp(server)
         memory = Memory(server.process.pid, count)
-
-        def send(batch: list[OddRequest], answers: list[Any]) -> None:
-            conversation.send(batch, answers)
-            memory.count(len(batch))
-
         with closing(conversation):
-            in_batches(count, requests(), send)
+            for batch in drawn(count, requests()):
+                conversation.send(batch)
+                memory.count(len(batch))
             memory.has_not_grown()
         paid = conversation.posted.copy()
         for message in payment(LEGACY):
@@ -442,8 +464,8 @@ def test_requests(tmp_path: Path, count: int, cli: Cli) -> None:
             answer = post(server, conversation.tokens["full"], sent)
             conversation.learn(answer.json())
         assert len(conversation.posted - paid) == 1
-        print(conversation.statuses, conversation.outcomes, len(conversation.posted))
-        print(memory.warm, memory.now())
+        print(conversation.statuses, conversation.outcomes, len(conversation.posted), file=sys.__stderr__)
+        print(memory.warm, memory.now(), file=sys.__stderr__)
         assert server.interrupt() == 0
         all_is_well(tmp_path / "bank.db", cli, server.logged(), conversation)
 
@@ -459,8 +481,10 @@ class OverStdio(Conversation):
         assert process.stdin is not None
         self._stdin = process.stdin
         self._said: queue.Queue[bytes] = queue.Queue()
+        self._others: set[str] = set()
         self._least = self._most = self._came = 0
-        """Answers to what has no id of its own: as many as there must, may and did come."""
+        """Answers to what need not get one, or not with an id of its own: the ids that they may
+        have, and how many must, may and did come."""
         threading.Thread(target=self._listen, args=(process.stdout,), daemon=True).start()
 
     def _listen(self, stdout: Any) -> None:
@@ -471,44 +495,41 @@ class OverStdio(Conversation):
         self._stdin.write(line + b"\n")
         self._stdin.flush()
 
-    def send(self, batch: list[bytes], answers: list[Any]) -> None:
-        replies = itertools.cycle(answers)
-        open_: dict[str, bytes] = {}
-        loose: set[str] = {NULL}
-        for text in batch:
+    def send(self, batch: list[tuple[bytes, Any]]) -> None:
+        """Send some lines at once, with what is answered if the bank asks something."""
+        replies = itertools.cycle(reply for _, reply in batch)
+        unanswered: dict[str, bytes] = {}
+        for text, _ in batch:
             sent, owed = self.write(text)
             self._put(sent)
-            if len(owed.to) == 1 and NULL not in owed.to:
+            if NULL not in owed.to:
                 (only,) = owed.to
-                open_[only] = sent
+                unanswered[only] = sent
             else:
-                loose |= owed.to
+                self._others |= owed.to
                 self._least += owed.least
                 self._most += owed.most
-        cancelled = any(b"notifications/cancelled" in text for text in batch)
-        while open_ or self._came < self._least:
+        # What its own client cancels need not be answered.
+        cancelled = any(b"notifications/cancelled" in text for text, _ in batch)
+        while unanswered or self._came < self._least:
             try:
                 message = json.loads(self._said.get(timeout=1 if cancelled else PATIENCE))
             except queue.Empty:
-                assert cancelled, f"not answered: {open_ or batch}"
+                assert cancelled, f"not answered: {unanswered}, of {batch}"
+                self._others |= unanswered.keys()
+                self._most += len(unanswered)
                 break
-            if "method" in message:
-                for reply in self._replies(message, replies):
-                    self._put(reply)
-                continue
-            answered = key(message["id"])
-            sent = open_.pop(answered, None)
-            if sent is None:
-                assert answered in loose, (message, batch)
-                self._came += 1
-            self.learn(message, sent or b"null")
-        assert self._came <= self._most
-
-    def _replies(self, message: Json, replies: Iterator[Any]) -> Iterator[bytes]:
-        if "id" in message:
-            for answer in (next(replies), {"action": "decline"}):
-                reply = {"jsonrpc": "2.0", "id": message["id"], "result": answer}
-                yield self.write(in_json(reply))[0]
+            if "id" in message and "method" in message:
+                for reply in (next(replies), {"action": "decline"}):
+                    answer = {"jsonrpc": "2.0", "id": message["id"], "result": reply}
+                    self._put(self.write(in_json(answer))[0])
+            elif "method" not in message:
+                answered = key(message["id"])
+                if answered not in unanswered:
+                    assert answered in self._others, (message, batch)
+                    self._came += 1
+                self.learn(message, unanswered.pop(answered, b"null"))
+        assert self._came <= self._most, batch
 
 
 @contextmanager
@@ -540,19 +561,17 @@ def test_lines(tmp_path: Path, filled: Path, count: int, cli: Cli, mode: str) ->
         conversation = OverStdio(process)
         memory = Memory(process.pid, count)
 
-        def send(batch: list[bytes], answers: list[Any]) -> None:
-            conversation.send(batch, answers)
-            memory.count(len(batch))
-
         # The first request decides of which revision all others are.
-        conversation.send([first_of(revision)], [None])
-        in_batches(count, texts(revision), send)
+        conversation.send([(first_of(revision), None)])
+        for batch in drawn(count, texts(revision)):
+            conversation.send(batch)
+            memory.count(len(batch))
         memory.has_not_grown()
         paid = conversation.posted.copy()
         for message in payment(revision):
-            conversation.send([message], [YES])
+            conversation.send([(message, YES)])
         assert len(conversation.posted - paid) == 1
-        print(conversation.outcomes, len(conversation.posted), memory.warm, memory.now())
+        print(conversation.outcomes, len(conversation.posted), memory.warm, memory.now(), file=sys.__stderr__)
         process.stdin.close()
         assert process.wait(PATIENCE) == 0
     all_is_well(database, cli, log.read_text(), conversation)

@@ -309,7 +309,9 @@ def test_a_long_name_of_the_tool_before_is_cut_and_made_safe(bank: Bank) -> None
 
 IDS: list[tuple[bytes, Any]] = [
     (b"0", 0),
-    (b"-1.5", -1.5),
+    (b"-7", -7),
+    (b"-1.5", None),
+    (b"true", None),
     (b'"\\u00fc"', "\u00fc"),
     (b"null", None),
     (b"NaN", None),
