@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzz",
         type=int,
-        default=400,
+        default=300,
         metavar="REQUESTS",
         help="how many odd requests to send over HTTP, and a tenth as many lines over stdio",
     )

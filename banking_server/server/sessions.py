@@ -10,10 +10,11 @@ of 2026-07-28, whose questions are part of results, and who declare with each re
 import logging
 import secrets
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskStatus
 from mcp import MCPError
 from mcp.server import ServerRequestContext
@@ -49,6 +50,9 @@ MOST_CALLS: Final = 32
 """Calls of one session that may be under way at once: one whose client has gone away waits for its
 answer until the session ends."""
 
+TURNS: Final = 10
+"""Turns of the event loop in which a request is handed to its session, and some more."""
+
 
 @dataclass(eq=False)
 class _Session:
@@ -56,6 +60,8 @@ class _Session:
     transport: SessionTransport
     requests: int = 0
     """How many are being answered now; without any, the session is idle."""
+    under_way: set[str] = field(default_factory=set)
+    """Their ids, as texts."""
 
     @property
     def id(self) -> str:
@@ -170,12 +176,30 @@ class Sessions:
         return max(idle, key=lambda session: held[session.customer], default=None)
 
     async def _answer(self, session: _Session, scope: Scope, receive: Receive, send: Send) -> None:
+        message = message_of(scope) if scope["method"] == "POST" else {}
+        request_id = message.get("id") if "method" in message else None
+        # The SDK does not tell 7 from "7", and of two under way it would leave one unanswered.
+        taken = str(request_id)
+        if request_id is not None:
+            if taken in session.under_way:
+                words = "A request with this id is under way. Please give each an id of its own."
+                await reply(400, request_id, INVALID_REQUEST, words)(scope, receive, send)
+                return
+            session.under_way.add(taken)
         session.requests += 1
         try:
+            if scope["method"] == "DELETE":
+                # Nobody comes in any more, and who has is let through to the session: the SDK
+                # takes a message that it ends on the way for a fault of its own.
+                self._open.pop(session.id, None)
+                for _ in range(TURNS * session.requests):
+                    await anyio.lowlevel.checkpoint()
             await session.transport.handle_request(scope, receive, send)
         finally:
+            session.under_way.discard(taken)
             session.requests -= 1
-            if self._open.pop(session.id, None) and not session.transport.is_terminated:
+            self._open.pop(session.id, None)
+            if not session.transport.is_terminated:
                 self._open[session.id] = session
 
     async def _run(

@@ -128,8 +128,15 @@ def test_what_is_no_message_is_refused(sent: bytes, code: int, request_id: Any) 
     assert refused(sent) == (code, request_id)
 
 
-def test_nothing_is_owed_to_a_notification() -> None:
-    found = read(b'{"jsonrpc":"2.0","method":"notifications/initialized","params":5}')
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b'{"jsonrpc":"2.0","method":"notifications/initialized","params":5}',
+        b'{"jsonrpc":"2.0","method":"tools/call","params":{"requestState":5}}',
+    ],
+)
+def test_nothing_is_owed_to_a_notification(sent: bytes) -> None:
+    found = read(sent)
     assert isinstance(found, Refusal)
     assert not found.owed
 

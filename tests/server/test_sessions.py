@@ -420,3 +420,35 @@ def test_the_typescript_sdk_is_asked(alone: HttpServer, tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout) == {"statuses": ["declined", "declined", "posted"], "asked": 3}
+
+
+@pytest.mark.anyio
+async def test_who_ends_a_session_in_the_middle_of_its_calls_is_no_fault(alone: HttpServer) -> None:
+    async with talking(alone, "CUST002") as talk:
+        for _ in range(10):
+            talk.session = None
+            await talk.open()
+            async with anyio.create_task_group() as at_once:
+                for number in range(4):
+                    at_once.start_soon(talk.send, {**LOOK, "id": number})
+                at_once.start_soon(talk.send, {}, "DELETE")
+            assert not await talk.works()
+    assert "Traceback" not in alone.logged()
+
+
+@pytest.mark.anyio
+async def test_of_two_requests_with_one_id_the_second_is_refused(alone: HttpServer) -> None:
+    answers: list[httpx2.Response] = []
+    async with talking(alone, "CUST002") as talk:
+
+        async def call(request_id: Any) -> None:
+            answers.append(await talk.send({**LOOK, "id": request_id}))
+
+        await talk.open()
+        async with anyio.create_task_group() as at_once:
+            for request_id in (7, "7", 7, "7"):
+                at_once.start_soon(call, request_id)
+        assert await talk.works()
+    refused = [answer.json()["error"]["code"] for answer in answers if answer.status_code == 400]
+    assert refused == [-32600] * len(refused)
+    assert 1 <= len(refused) < len(answers)
