@@ -3,9 +3,9 @@
 The bank's server and `tool-chaining-proxy` both serve with `Http`, and so have the same bounds:
 on time, for a head, a body and a reader that does not read; on size, of a head and of what stands
 around a body; and on number, in all and for each address. When there is no room, the connection
-that has waited longest without a whole request makes room; only if all are being answered, the
-newcomer is told 503. So whoever opens connections and says nothing only shortens the time in which
-others like them have to say something.
+that has waited longest without a whole request makes room, or whose answers nobody reads; only if
+all are being answered, the newcomer is told 503. So whoever opens connections and says nothing only
+shortens the time in which others like them have to say something.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ import ipaddress
 import logging
 import math
 import socket
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from http import HTTPStatus
@@ -43,6 +43,12 @@ and trailers."""
 
 MAX_HEADERS: Final = 100
 """The most headers of a request."""
+
+MAX_WAITING: Final = 8
+"""The most requests that wait on one connection behind the one that is being answered.
+
+Nobody needs to send requests without waiting for answers, and each takes fifty times the memory
+that it took to send it."""
 
 _RESERVE: Final = 64
 """Descriptors that a process needs for other things: the database, the log, the event loop."""
@@ -181,7 +187,7 @@ class _Table:
             return True
         longest: _Connection | None = None
         for each in among:
-            if each.phase != "answer":
+            if each.phase != "answer" or each.is_unread:
                 if not each.was_served:
                     longest = each
                     break
@@ -242,6 +248,7 @@ class _Connection(asyncio.Protocol):
     server_state: ServerState
     client: tuple[str, int] | None
     cycle: Any
+    _unset_keepalive_if_required: Callable[[], None]
 
     def __init__(self, *arguments: Any, limits: Limits = Limits(), **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -289,6 +296,9 @@ class _Connection(asyncio.Protocol):
     def on_response_complete(self) -> None:
         """Turn to the next request."""
         super().on_response_complete()  # type: ignore[misc]
+        if self._is_in_head():
+            # Whoever has begun the next request is not idle.
+            self._unset_keepalive_if_required()
         if self._by_proxy and self.address is not None:
             self._table.has_room_for(self, None)
         self._look()
@@ -305,6 +315,11 @@ class _Connection(asyncio.Protocol):
         if self.phase == "answer":
             self._deadline = math.inf
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether so much waits for the reader that no more is written."""
+        return self.flow.write_paused
+
     def _look(self) -> None:
         """Note what is waited for now."""
         phase = self._phase_now()
@@ -314,7 +329,8 @@ class _Connection(asyncio.Protocol):
         self.since = self.loop.time()
         if phase == "answer":
             self.was_served = True
-            self._deadline = math.inf
+            unread = self._table.limits.unread
+            self._deadline = self.since + unread if self.is_unread else math.inf
         else:
             self._deadline = self.since + self._seconds(phase)
 
@@ -449,6 +465,8 @@ else:
         """Bytes of an unfinished message that have come since anything of use came."""
 
         def on_message_begin(self) -> None:
+            if len(self.pipeline) >= MAX_WAITING:
+                raise self._refused(400, "There are too many requests on this connection at once.")
             self._in_head = True
             self._around = 0
             super().on_message_begin()

@@ -13,7 +13,7 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from banking_server import connections
-from banking_server.connections import MAX_HEAD_BYTES, Http, Limits, TrustedProxies
+from banking_server.connections import MAX_HEAD_BYTES, MAX_WAITING, Http, Limits, TrustedProxies
 
 pytestmark = pytest.mark.anyio
 
@@ -149,6 +149,11 @@ async def test_a_head_that_does_not_come_closes_the_connection(serve: Serve) -> 
     assert served.app.asked == ["/"]
 
 
+async def test_who_has_begun_the_next_request_is_not_idle(serve: Serve) -> None:
+    served = await serve(idle=0.05, head=0.3)
+    assert await served.all_of(GET + POST) == [200, 408]
+
+
 async def test_a_body_that_does_not_come_closes_the_connection(serve: Serve) -> None:
     served = await serve(body=0.1)
     assert await served.all_of(POST + b"Content-Length: 5\r\n\r\nhell") == [408]
@@ -205,6 +210,18 @@ async def test_who_does_not_read_is_closed(serve: Serve, ends: bytes, at_once: b
     assert len(await to_the_end(reader)) < len(served.app.says)
 
 
+async def test_who_asks_again_and_does_not_read_is_closed_all_the_same(serve: Serve) -> None:
+    served = await serve(unread=0.1)
+    served.app.reads = False
+    served.app.says = b"x" * 20_000_000
+    reader, writer = await served.connect(GET)
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    await until(lambda: served.app.asked == ["/"])
+    writer.write(GET)
+    await until(lambda: len(served.app.asked) == 2 or not served.state.connections)
+    await until(lambda: not served.state.connections)
+
+
 async def test_who_reads_gets_it_all(serve: Serve) -> None:
     served = await serve(unread=1)
     served.app.says = b"x" * 8_000_000
@@ -242,6 +259,31 @@ async def test_who_waits_longest_without_a_request_makes_room(serve: Serve) -> N
     assert await to_the_end(third) == b""
     writer.write(GET)
     assert b" 200 " in await answer(known)
+
+
+async def test_few_requests_wait_on_one_connection(serve: Serve) -> None:
+    served = await serve()
+    served.app.may_answer.clear()
+    await served.connect(GET * 1000)
+    await until(lambda: served.app.asked == ["/"])
+    waiting = [len(getattr(each, "pipeline", ())) for each in served.state.connections]
+    assert max(waiting, default=0) <= MAX_WAITING
+    served.app.may_answer.set()
+    # Those that may wait have their turn.
+    reader, _ = await served.connect(GET * MAX_WAITING)
+    for _ in range(MAX_WAITING):
+        assert b" 200 " in await answer(reader)
+
+
+async def test_whose_answers_nobody_reads_makes_room(serve: Serve) -> None:
+    served = await serve(most=1)
+    served.app.says = b"x" * 20_000_000
+    reader, _ = await served.connect(GET)
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    await until(lambda: any(each.flow.write_paused for each in served.state.connections))
+    served.app.says = b""
+    newcomer, _ = await served.connect(GET)
+    assert b" 200 " in await answer(newcomer)
 
 
 async def test_where_all_are_being_answered_a_newcomer_is_refused(
