@@ -412,6 +412,9 @@ class _Connection(asyncio.Protocol):
             *(["Retry-After: 1"] if status == HTTPStatus.SERVICE_UNAVAILABLE else []),
         ]
         self.transport.write("\r\n".join([*head, "", ""]).encode() + body)
+        if cycle is not None:
+            # What is still being answered has nobody to go to.
+            cycle.disconnected = True
         self.transport.close()
 
 
