@@ -419,11 +419,9 @@ def decide_confirmation(
        if they do not, the transfer stays pending.
     7. A transfer dated after today, UTC, is scheduled; any other is posted.
     """
-    status = status_at(transfer, now)
-    if status == "voided" and transfer.approval == "refused":
-        return ManagerRefused()
-    if status != "pending":
-        return NotPending(status)
+    over = decide_not_pending(transfer, now)
+    if over is not None:
+        return over
     if is_debit_blocked(from_account):
         return DebitBlocked()
     if waits_for_manager(transfer):
@@ -444,6 +442,14 @@ def decide_confirmation(
         return refused
     day = transfer.scheduled_date
     return Schedule() if day is not None and day > now.astimezone(UTC).date() else Post()
+
+
+def decide_not_pending(transfer: Transfer, now: datetime) -> ManagerRefused | NotPending | None:
+    """Decide what no answer of the customer changes any more; None if the transfer is pending."""
+    status = status_at(transfer, now)
+    if status == "voided" and transfer.approval == "refused":
+        return ManagerRefused()
+    return None if status == "pending" else NotPending(status)
 
 
 def decide_wrong_code(rules: Rules, transfer: Transfer) -> CountWrongCode | VoidForWrongCodes:

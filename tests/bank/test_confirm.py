@@ -155,6 +155,23 @@ async def test_a_yes_to_a_question_that_was_declined_since(bank: Bank, path: Loc
     )
 
 
+async def test_a_no_that_comes_late_says_what_became_of_the_transfer(
+    bank: Bank, path: Location
+) -> None:
+    made, cancelled, forgotten = [
+        (await prepared(bank, amount)).transfer.transfer_id for amount in ("1", "2", "3")
+    ]
+    receipt = await confirm(bank, made)
+    await cancel_transfer(bank, call("cancel"), cancelled)
+    assert await decline_transfer(bank, call("confirm"), made) == receipt
+    assert isinstance(await decline_transfer(bank, call("confirm"), cancelled), Voided)
+    assert isinstance(
+        await decline_transfer(bank, call("confirm", at=NOW + DAY), forgotten), Expired
+    )
+    assert sql(path, "SELECT sum(declines) FROM transfer") == [(0,)]
+    check_books(path, NOW + DAY)
+
+
 @pytest.mark.parametrize("agreed", [True, False])
 async def test_five_wrong_codes_void_even_with_a_yes(
     bank: Bank, path: Location, agreed: bool

@@ -126,6 +126,8 @@ async def test_nobody_who_can_be_asked_is_told_that_the_code_confirms(
 ) -> None:
     async with world.customer(mode=mode, answers=["decline"]) as customer:
         prepared = await customer.prepare()
+        # Not as a client that cannot be asked: there the code is all there is.
+        assert "While you can be asked, as here" in words(prepared, "user")
         assert "you will be asked as well" in words(prepared, "user")
         assert "can confirm with it" not in words(prepared)
         code = code_of(prepared)

@@ -27,6 +27,7 @@ from banking_server.bank.rules import (
     VoidForWrongCodes,
     compliance_rule,
     decide_confirmation,
+    decide_not_pending,
     excerpt,
 )
 from banking_server.bank.storage import Bank, find_owned
@@ -43,7 +44,6 @@ from banking_server.bank.transfers.outcomes import (
     Posted,
     Scheduled,
     TransferFailed,
-    TransferView,
     Voided,
     VoidedForCodes,
     WrongCode,
@@ -118,29 +118,29 @@ async def confirm_transfer(
                 post(tx, bank.rules, transfer, parties, call.at)
             case _:
                 _apply(tx, decision, transfer, parties, call.at)
-        return _outcome(
-            decision,
-            view_transfer(transfer, parties, call.at),
-            compliance_rule(
-                bank.rules, amount_minor=transfer.amount_minor, to_account=parties.to_account
-            ),
-        )
+        return _shown(bank, decision, transfer, parties, call.at)
 
     return await in_one_transaction(bank, call, rule)
 
 
-async def decline_transfer(bank: Bank, call: Call, transfer_id: str) -> Declined | NotFound:
+async def decline_transfer(bank: Bank, call: Call, transfer_id: str) -> Confirmation:
     """Remember that the customer was asked to confirm a transfer, and did not.
 
-    The transfer stays as it is; but no other answer to the same question confirms it any more.
+    The transfer stays as it is; but no other answer to the same question confirms it any more. One
+    that is not pending any more gives the outcome that a confirmation would give.
     """
 
-    def rule(tx: Transaction) -> Declined | NotFound:
+    def rule(tx: Transaction) -> Confirmation:
         transfer = find_owned(tx, Transfer, transfer_id, call.customer_id)
         if transfer is None:
             return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
-        tx.change(transfer, declines=transfer.declines + 1)
-        return Declined(view_transfer(transfer, read_parties(tx, transfer), call.at))
+        parties = read_parties(tx, transfer)
+        decision = decide_not_pending(transfer, call.at)
+        if decision is None:
+            tx.change(transfer, declines=transfer.declines + 1)
+            return Declined(view_transfer(transfer, parties, call.at))
+        _apply(tx, decision, transfer, parties, call.at)
+        return _shown(bank, decision, transfer, parties, call.at)
 
     return await in_one_transaction(bank, call, rule)
 
@@ -192,19 +192,23 @@ def _count_wrong_code(tx: Transaction, customer_id: str, now: datetime) -> None:
     tx.add(WrongAttempt(customer_id=customer_id, at=now))
 
 
-def _outcome(
-    decision: _AboutTransfer, transfer: TransferView, compliance_rule: str | None
+def _shown(
+    bank: Bank, decision: _AboutTransfer, stored: Transfer, parties: Parties, now: datetime
 ) -> Confirmation:
-    """Return the outcome of a decision that was applied; `transfer` is how it stands now."""
+    """Return the outcome of a decision that was applied, with the transfer as it stands now."""
+    transfer = view_transfer(stored, parties, now)
+    rule = compliance_rule(
+        bank.rules, amount_minor=stored.amount_minor, to_account=parties.to_account
+    )
     match decision:
         case Post():
-            return Posted(transfer, compliance_rule)
+            return Posted(transfer, rule)
         case Schedule():
             return Scheduled(transfer)
         case NotPending(status=status):
             match status:
                 case "posted":
-                    return Posted(transfer, compliance_rule)
+                    return Posted(transfer, rule)
                 case "scheduled":
                     return Scheduled(transfer)
                 case "expired":

@@ -254,7 +254,7 @@ def _prepared(outcome: Prepared | OverThreshold, *, can_be_asked: bool) -> CallT
     else:
         # Whom it is for is a wish: most hosts show it to the model as well.
         worth = (
-            "It confirms nothing by itself here: you will be asked as well."
+            "While you can be asked, as here, it confirms nothing alone: you will be asked as well."
             if can_be_asked
             else "Whoever reads it here, a model too, can confirm with it."
         )
