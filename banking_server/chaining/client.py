@@ -31,7 +31,8 @@ from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.lowlevel
-from mcp_types import Tool
+from mcp_types import CallToolResult, Tool
+from pydantic import BaseModel
 
 from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.caller import (
@@ -71,6 +72,12 @@ DEFAULT_CALL_TIMEOUT: Final = 300.0
 
 DEFAULT_TOTAL_TIMEOUT: Final = 3600.0
 """Seconds that a whole chain may take, if nobody chose others."""
+
+MAX_KEPT: Final = 8 * 1024 * 1024
+"""About so many characters of JSON a chain's results may have; beyond them it makes no call."""
+
+_OF_A_VALUE: Final = 20
+"""Characters that are counted for each value of a result, for the room that it takes by itself."""
 
 
 class ChainStop:
@@ -237,6 +244,8 @@ class _Chain:
     made: set[tuple[str, str] | None] = field(default_factory=set[tuple[str, str] | None])
     arrived: float = 0
     """When the last result arrived, by the clock of the catalog."""
+    kept: int = 0
+    """The size of the results, in characters."""
     pending: Directive | None = None
     started: Directive | None = None
     refused: bool = False
@@ -304,6 +313,7 @@ class _Chain:
         """Take note of a result, and read its directive."""
         self.arrived = self.catalog.now()
         self.steps.append(step)
+        self.kept += _size(step.result)
         reading = read_directive(step.result.meta)
         self.pending = reading.directive if isinstance(reading, Found) else None
         self.started = None
@@ -359,6 +369,12 @@ class _Chain:
                 Outcome.DECLINED,
                 "the server does not say that it supports tool chaining, and following it all the "
                 "same was not allowed",
+            )
+        if self.kept > MAX_KEPT:
+            return _End(
+                Outcome.DECLINED,
+                f"the results so far have more than {MAX_KEPT:,} characters, beyond which this "
+                "client makes no further call",
             )
         return tool
 
@@ -421,6 +437,23 @@ async def _tell(listener: Callable[[_News], Awaitable[None] | None] | None, news
     told = None if listener is None else listener(news)
     if inspect.isawaitable(told):
         await told
+
+
+def _size(result: CallToolResult) -> int:
+    size = 0
+    left: list[Any] = [result]
+    while left:
+        value = left.pop()
+        size += _OF_A_VALUE
+        if isinstance(value, str):
+            size += len(value)
+        elif isinstance(value, list):
+            left += value
+        elif isinstance(value, dict):
+            left += [*value, *value.values()]
+        elif isinstance(value, BaseModel):
+            left.append(dict(value))
+    return size
 
 
 def _call_key(directive: Directive) -> tuple[str, str] | None:

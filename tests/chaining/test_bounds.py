@@ -2,6 +2,7 @@
 
 import codecs
 import gzip
+import tracemalloc
 import zlib
 from collections.abc import AsyncIterator
 from typing import Any
@@ -46,6 +47,19 @@ def test_a_message_may_be_so_long_and_have_so_many_values() -> None:
     assert problem_of(b"[" + b"1," * MAX_VALUES + b"1]") == TOO_MANY
     # What stands in a text is no value, whatever it looks like.
     assert problem_of(b'["' + b'[1,\\"{' * MAX_VALUES + b'"]') is None
+
+
+def test_to_count_values_takes_no_room_beside_the_message() -> None:
+    signs = b'{"":{}},'
+    message = b"[" + signs * (MESSAGE_BYTES // len(signs) - 1) + b"0]"
+    texts = b"[" + b'"[,{",' * (MAX_VALUES - 2) + b'"no end \\'
+    tracemalloc.start()
+    try:
+        assert problem_of(message) == TOO_MANY
+        assert problem_of(texts) is None
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_what_nobody_asked_for_may_come_at_a_measured_pace() -> None:
@@ -102,7 +116,7 @@ async def test_gzip_is_read(encoding: str) -> None:
             "compressed message, which was not asked for",
         ),
         (b"[" * (MAX_VALUES + 1), {}, "more than 100,000 values"),
-        (gzip.compress(b" " * (MESSAGE_BYTES + 1)), {"content_encoding": "gzip"}, "16 MiB"),
+        (gzip.compress(b" " * (MESSAGE_BYTES + 1)), {"content_encoding": "gzip"}, "4 MiB"),
     ],
 )
 async def test_an_answer_that_is_too_much_is_not_read(
@@ -118,7 +132,7 @@ async def test_of_a_stream_each_event_is_bounded() -> None:
     for end in (b"\n\n", b"\r\n\r\n", b"\r\r"):
         # The end of an event can come in two parts.
         assert len(await body(parts(*[event, end[:1], end[1:]] * 3), **kind)) > MESSAGE_BYTES
-    with pytest.raises(httpx2.SSEError, match="more than 16 MiB"):
+    with pytest.raises(httpx2.SSEError, match="more than 4 MiB"):
         await body(parts(*[event, b"\n"] * 3), **kind)
     with pytest.raises(httpx2.SSEError, match="more than 100,000 values"):
         await body(parts(b"data: " + b"[" * (MAX_VALUES + 1) + b"\n\n"), **kind)

@@ -19,6 +19,7 @@ from banking_server.chaining import (
     ToolCatalog,
     call_tool_with_chaining,
 )
+from banking_server.chaining import client as follower
 
 from ..kit.words import MODES
 from .chain_server import build
@@ -277,6 +278,20 @@ async def test_a_hidden_tool_is_declined_whatever_the_policy(peer: Peer) -> None
     assert chain.outcome is Outcome.DECLINED
     assert policy.asked == []
     assert len(await peer.calls()) == 1
+
+
+async def test_results_that_take_too_much_room_end_the_chain(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower, "MAX_KEPT", 6_000)
+    policy = Policy(lambda _: True)
+    chain = await call_tool_with_chaining(
+        peer.client, "relay", say("x", relay("y" * 4_000, relay("z"))), consent=policy
+    )
+
+    assert (chain.outcome, texts(chain)) == (Outcome.DECLINED, ["x", "y" * 4_000])
+    assert "the results so far have more than 6,000 characters" in chain.detail
+    assert (chain.pending is not None, len(policy.asked)) == (True, 1)
 
 
 async def test_a_policy_is_asked_before_each_follow_up(peer: Peer) -> None:

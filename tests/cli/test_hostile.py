@@ -91,18 +91,18 @@ def test_what_a_library_logs_of_a_server_is_not_shown(cli: Cli, origin: str) -> 
 # --- in one process, whose memory is measured -----------------------------------------------------
 
 TOO_MUCH = {
-    "gzip_bomb": "more than 16 MiB",
+    "gzip_bomb": "more than 4 MiB",
     "pages": "more than 5,000 tools",
     "long_pages": "more than 4,000,000 characters",
     "tools": "more than 100,000 values",
     "lists": "more than 100,000 values",
     "deep": "recursion limit exceeded",
-    "long_event": "SSE stream failed: The server sent a message of more than 16 MiB",
+    "long_event": "SSE stream failed: The server sent a message of more than 4 MiB",
     "progress": "more than 2,000 messages that were no answer",
     "big": "completed after 1 call",
 }
 OVER_STDIO = {
-    "long_line": "more than 16 MiB",
+    "long_line": "more than 4 MiB",
     "pings": " it is left.",
 }
 

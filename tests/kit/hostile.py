@@ -124,32 +124,32 @@ def pages(message: Json) -> Json | None:
 
 @mode
 def long_pages(message: Json) -> Json | None:
-    """List one tool on each of pages without end, with a description of 5 MB."""
+    """List one tool on each of pages without end, with a description of 3 MB."""
     if message["method"] != "tools/list":
         return by_directive(message, {"tool": "never"})
     page = int((message.get("params") or {}).get("cursor", 0))
-    return {"tools": [tool(str(page), description="x" * 5_000_000)], "nextCursor": str(page + 1)}
+    return {"tools": [tool(str(page), description="x" * 3_000_000)], "nextCursor": str(page + 1)}
 
 
 @cache
-def _hundred_thousand() -> Json:
-    return {"tools": [tool(f"t{number}") for number in range(100_000)]}
+def _many_tools() -> Json:
+    return {"tools": [tool(f"t{number}") for number in range(40_000)]}
 
 
 @mode
 def tools(message: Json) -> Json | None:
-    """List 100,000 tools on one page."""
+    """List 40,000 tools on one page."""
     if message["method"] != "tools/list":
         return by_directive(message, {"tool": "never"})
-    return _hundred_thousand()
+    return _many_tools()
 
 
 @mode
 def lists(message: Json) -> Json | None:
-    """Answer with five million empty lists, in 15 MB."""
+    """Answer with over a million empty lists, in 4 MB."""
     if message["method"] != "tools/call":
         return None
-    return _structured(message, b"[]," * 5_000_000 + b"[]")
+    return _structured(message, b"[]," * 1_300_000 + b"[]")
 
 
 def _structured(message: Json, items: bytes) -> Sent:
@@ -185,8 +185,8 @@ def long_event(message: Json) -> Sent | None:
 
 @mode
 def big(message: Json) -> Json | None:
-    """Answer with a text of 10 MB, which is allowed."""
-    return said("big " * 2_500_000) if message["method"] == "tools/call" else None
+    """Answer with a text of 4 MB, which is allowed."""
+    return said("big " * 1_000_000) if message["method"] == "tools/call" else None
 
 
 # --- without end ----------------------------------------------------------------------------------

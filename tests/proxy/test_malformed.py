@@ -110,7 +110,7 @@ async def test_a_step_that_was_refused_was_not_made(wrong: str, behind: str) -> 
 
 
 async def test_an_answer_that_is_too_large_is_one_error(wrong: str) -> None:
-    too_large = "The server sent a message of more than 16 MiB, which is not read."
+    too_large = "The server sent a message of more than 4 MiB, which is not read."
     async with through(over_stdio(OLD), OLD) as client:
         for kind in ("large", "large, id last"):
             assert await refusal(client, kind) == too_large, kind
