@@ -56,8 +56,12 @@ class BoundedHttpClient(httpx2.AsyncClient):
     """
 
     def __init__(self, **options: Any) -> None:
-        """`options` are those of `httpx2.AsyncClient`; no redirect is followed."""
-        super().__init__(**{**options, "follow_redirects": False})
+        """`options` are those of `httpx2.AsyncClient`; no redirect is followed.
+
+        A proxy of the environment is used for https alone: another could read what is sent, also
+        to this computer.
+        """
+        super().__init__(**{"mounts": {"http://": None}, **options, "follow_redirects": False})
 
     async def send(
         self, request: httpx2.Request, *, stream: bool = False, **options: Any

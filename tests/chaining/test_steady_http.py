@@ -64,6 +64,24 @@ async def test_a_server_that_is_not_there_is_no_connection() -> None:
                 pass
 
 
+async def test_no_proxy_of_the_environment_reads_what_goes_over_http(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("http_proxy", "all_proxy", "https_proxy"):
+        monkeypatch.setenv(name, f"http://127.0.0.1:{free_port()}")
+    with cutting_server() as (url, called):
+        async with SteadyHttpClient() as http:
+            transport = streamable_http_client(url, http_client=http)
+            async with Client(transport, extensions=[CLIENT_EXTENSION]) as client:
+                await call_tool_with_chaining(client, "go_on")
+            assert called == ["go_on"]
+            # The proxy, which is not there, is the way for https, encrypted from end to end.
+            with pytest.raises(httpx2.ConnectError, match="attempts failed"):
+                await http.get(url.replace("http:", "https:"))
+
+
 async def test_a_plain_client_is_cancelled_and_the_result_is_told_all_the_same() -> None:
     ended: list[ChainResult] = []
     with (
