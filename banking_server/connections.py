@@ -349,6 +349,10 @@ class _Connection(asyncio.Protocol):
         """Return whether a part of a head is there."""
         raise NotImplementedError
 
+    def _being_answered(self) -> Any:
+        """Return the request that is answered now, or was last, as uvicorn has it; if any."""
+        return self.cycle
+
     def see_to_its_time(self, now: float) -> None:
         """Close the connection if its time is over; `now` is the event loop's, in seconds."""
         if self.transport.is_closing() and not self._is_closing:
@@ -399,7 +403,7 @@ class _Connection(asyncio.Protocol):
 
     def _close_with(self, status: int, words: str) -> None:
         """Answer once more, unless an answer has begun, and close the connection."""
-        cycle = self.cycle
+        cycle = self._being_answered()
         if cycle is not None and cycle.response_started and not cycle.response_complete:
             self.transport.abort()
             return
@@ -464,6 +468,7 @@ else:
 
     class _HttpTools(_Connection, HttpToolsProtocol):
         _in_head = False
+        _answered: Any = None
         _around: int | None = None
         """Bytes of an unfinished message that have come since anything of use came."""
 
@@ -490,8 +495,19 @@ else:
                 # and could take it for another request.
                 raise self._refused(400, "A request that asks for an upgrade has no body.")
             super().on_headers_complete()
+            if not self.pipeline:
+                self._answered = self.cycle
             if upgrades:
                 self.cycle.keep_alive = False
+
+        def on_response_complete(self) -> None:
+            if self.pipeline:
+                self._answered, _ = self.pipeline[-1]
+            super().on_response_complete()
+
+        def _being_answered(self) -> Any:
+            # While others wait behind it, `cycle` is the last one that came.
+            return self._answered
 
         def on_body(self, body: bytes) -> None:
             self._around = 0
