@@ -98,7 +98,10 @@ def quiet() -> int:
     return peak("--", sys.executable, "-c", "import time; time.sleep(0.2)")[0]
 
 
-@pytest.mark.parametrize("flood", FLOODS)
+@pytest.mark.parametrize(
+    "flood",
+    [pytest.param(each, marks=pytest.mark.whole if n else ()) for n, each in enumerate(FLOODS)],
+)
 def test_a_flood_on_standard_output_is_not_held(flood: str, quiet: int) -> None:
     size, code, verdict = peak("--", sys.executable, "-c", FLOODS[flood])
     assert code in (3, 4)

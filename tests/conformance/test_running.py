@@ -318,8 +318,11 @@ def peak(*arguments: object) -> tuple[int, str]:
 
 @pytest.mark.parametrize(
     ("flood", "how"),
-    [(FLOODS_ITS_OUTPUT, ()), (FLOODS_ITS_OUTPUT, ("--one-process",)), (FLOODS_THE_MOCK, ())],
-    ids=["its output", "its output in one process", "the mock server"],
+    [
+        pytest.param(FLOODS_ITS_OUTPUT, (), id="its output", marks=pytest.mark.whole),
+        pytest.param(FLOODS_ITS_OUTPUT, ("--one-process",), id="its output in one process"),
+        pytest.param(FLOODS_THE_MOCK, (), id="the mock server"),
+    ],
 )
 def test_what_a_client_floods_is_not_held(flood: str, how: tuple[str, ...]) -> None:
     arguments = ("client", *MODERN, "--case", "error-result", *how, "--")

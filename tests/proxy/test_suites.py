@@ -82,7 +82,8 @@ def with_status(run: Ended, status: str) -> set[tuple[str, str]]:
     return {(one["spec_version"], one["id"]) for one in checks if one["status"] == status}
 
 
-@pytest.mark.parametrize("era", [Era.LEGACY, pytest.param(Era.MODERN, marks=pytest.mark.whole)])
+@pytest.mark.whole
+@pytest.mark.parametrize("era", Era)
 def test_the_client_suite(era: Era) -> None:
     """Nothing is left out: each check of each case applies, and holds."""
 
