@@ -1,7 +1,11 @@
 """Where a token may go: to the server that it is for, and to nobody who listens on the way."""
 
 from ipaddress import ip_address
+from typing import Final
 from urllib.parse import urlsplit
+
+_SECRET: Final = 8
+"""Characters of a token from which on it is hidden."""
 
 
 class TokenInTheClear(Exception):
@@ -27,3 +31,12 @@ def without_user(url: str) -> str:
     """Return a URL without the user and the password that can stand in it, nor a query."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+
+
+def without_token(said: bytes, authorization: str | None) -> bytes:
+    """Return what a server said without the token that an `Authorization` brought it.
+
+    One of some characters is no secret, and can stand anywhere.
+    """
+    token = (authorization or "").rpartition(" ")[2].encode()
+    return said.replace(token, b"***") if len(token) >= _SECRET else said

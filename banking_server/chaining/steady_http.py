@@ -25,6 +25,7 @@ import anyio
 import httpx2
 from mcp_types import CONNECTION_CLOSED
 
+from banking_server.chaining.bearer import without_token
 from banking_server.chaining.message_size import (
     COMPRESSED,
     MESSAGE_BYTES,
@@ -52,7 +53,8 @@ class BoundedHttpClient(httpx2.AsyncClient):
     """An HTTP client that reads no more of an answer than `message_size` allows.
 
     What is longer, or compressed by other means than gzip, raises while it is read:
-    `httpx2.StreamError`, or in a stream of events `httpx2.SSEError`.
+    `httpx2.StreamError`, or in a stream of events `httpx2.SSEError`. In an error, the token that
+    the request brought is replaced by `***`.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -61,7 +63,10 @@ class BoundedHttpClient(httpx2.AsyncClient):
         A proxy of the environment is used for https alone: another could read what is sent, also
         to this computer.
         """
-        super().__init__(**{"mounts": {"http://": None}, **options, "follow_redirects": False})
+        hooks = options.get("event_hooks") or {}
+        hooks = {**hooks, "response": [_hide_token, *hooks.get("response", ())]}
+        fixed = {"follow_redirects": False, "event_hooks": hooks}
+        super().__init__(**{"mounts": {"http://": None}, **options, **fixed})
 
     async def send(
         self, request: httpx2.Request, *, stream: bool = False, **options: Any
@@ -78,7 +83,7 @@ class BoundedHttpClient(httpx2.AsyncClient):
         if isinstance(response.stream, httpx2.AsyncByteStream):
             answers_to = made.get("id") if response.is_success else None
             response.stream = _Body(
-                response.stream, response.headers, answers_to, steady=self._steady(request)
+                response.stream, response.headers, answers_to, request, steady=self._steady(request)
             )
         if made.get("method") == "tools/call":
             note_answer(response.status_code, in_session=in_session)
@@ -135,11 +140,13 @@ class _Body(httpx2.AsyncByteStream):
         body: httpx2.AsyncByteStream,
         headers: httpx2.Headers,
         answers_to: object,
+        request: httpx2.Request,
         *,
         steady: bool,
     ) -> None:
         self._body = body
         self._answers_to = answers_to
+        self._authorization = request.headers.get("authorization")
         self._events = headers.get("content-type", "").lower().startswith("text/event-stream")
         # What is decompressed here is not to be decompressed once more.
         self._encoding = headers.pop("content-encoding", "identity").strip().lower()
@@ -171,7 +178,7 @@ class _Body(httpx2.AsyncByteStream):
             raise httpx2.StreamError(problem)
         if self._answers_to is not None and not answers(body, self._answers_to):
             raise httpx2.StreamError(NOT_THE_ANSWER)
-        yield body
+        yield self._without_token(body)
 
     async def _by_event(self) -> AsyncIterator[bytes]:
         """Yield events as they come, the last of a part perhaps with its next part."""
@@ -186,12 +193,15 @@ class _Body(httpx2.AsyncByteStream):
                 for begin, end in pairwise([0, *ends]):
                     self._check_event(came[begin:end])
                 if ends:
-                    yield came[: ends[-1]]
+                    yield self._without_token(came[: ends[-1]])
                     came = came[ends[-1] :]
                 waiting, length = [came], len(came)
             if length > MESSAGE_BYTES:
                 raise httpx2.SSEError(TOO_LARGE)
         yield b"".join(waiting)
+
+    def _without_token(self, said: bytes) -> bytes:
+        return without_token(said, self._authorization) if b'"error"' in said else said
 
     def _check_event(self, event: bytes) -> None:
         if (problem := problem_of(event)) is not None:
@@ -216,6 +226,26 @@ class _Body(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._body.aclose()
+
+
+async def _hide_token(response: httpx2.Response) -> None:
+    """Take the token out of what an HTTP error says beside its body; an event hook."""
+    authorization = response.request.headers.get("authorization")
+    if not response.is_error or authorization is None:
+        return
+    said = response.extensions.get("reason_phrase", b"")
+    response.extensions["reason_phrase"] = without_token(said, authorization)
+    response.headers = httpx2.Headers(
+        [
+            (
+                name,
+                without_token(value, authorization)
+                if name.lower() == b"www-authenticate"
+                else value,
+            )
+            for name, value in response.headers.raw
+        ]
+    )
 
 
 def _message(request: httpx2.Request) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """A connection that breaks in the middle of a call, over real HTTP."""
 
+from collections.abc import AsyncIterator
+
 import httpx2
 import pytest
 from mcp import Client
@@ -80,6 +82,40 @@ async def test_no_proxy_of_the_environment_reads_what_goes_over_http(
             # The proxy, which is not there, is the way for https, encrypted from end to end.
             with pytest.raises(httpx2.ConnectError, match="attempts failed"):
                 await http.get(url.replace("http:", "https:"))
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+async def test_no_error_repeats_the_token(kind: str) -> None:
+    async def body(said: bytes) -> AsyncIterator[bytes]:
+        yield said
+
+    def echo(request: httpx2.Request) -> httpx2.Response:
+        said = request.headers["authorization"].encode()
+        challenge = b'Bearer error_description="no ' + said + b'"'
+        data = b"data: " if "event" in kind else b""
+        return httpx2.Response(
+            400,
+            headers=[(b"WWW-Authenticate", challenge), (b"Content-Type", kind.encode())],
+            content=body(data + b'{"error": "' + said + b'"}\n\n'),
+            extensions={"reason_phrase": b"Not " + said},
+        )
+
+    noted: list[str] = []
+
+    async def note(response: httpx2.Response) -> None:
+        noted.append(f"{response.reason_phrase} {response.headers}")
+
+    async with SteadyHttpClient(
+        transport=httpx2.MockTransport(echo),
+        headers={"Authorization": "Bearer s3cret-t0ken"},
+        event_hooks={"response": [note]},
+    ) as http:
+        response = await http.get("http://127.0.0.1/")
+        anonymous = await http.get("http://127.0.0.1/", headers={"Authorization": "Bearer e"})
+    assert "s3cret" not in f"{noted}{response.headers}{response.text}"
+    assert ("Not Bearer ***" in noted[0], "no Bearer ***" in noted[0]) == (True, True)
+    assert "Bearer ***" in response.text
+    assert "***" not in anonymous.text
 
 
 async def test_a_plain_client_is_cancelled_and_the_result_is_told_all_the_same() -> None:
