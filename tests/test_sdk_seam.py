@@ -27,7 +27,11 @@ BORROWED: list[tuple[str, str, set[str]]] = [
         {"fn", "title", "description", "annotations"},
     ),
     ("tools/sdk.py", "mcp.server.mcpserver.tools:Tool.run", {"arguments", "context"}),
-    ("tools/sdk.py", "mcp.server.mcpserver.tools:Tool", {"parameters", "fn_metadata", "name"}),
+    (
+        "tools/sdk.py",
+        "mcp.server.mcpserver.tools:Tool",
+        {"parameters", "fn_metadata", "name", "resolver_plans"},
+    ),
     (
         "tools/sdk.py",
         "mcp.server.mcpserver.utilities.func_metadata:FuncMetadata",

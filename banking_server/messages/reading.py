@@ -6,7 +6,7 @@ numbers without a word, and over stdio drops what it cannot read, so that whoeve
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, Final
@@ -68,10 +68,18 @@ def read(sent: bytes) -> dict[str, Any] | Refusal:
     return _misshapen(message) or message
 
 
-def too_long(beginning: bytes, most_bytes: int = MAX_BYTES) -> Refusal:
-    """Return the refusal of a message that goes on beyond `most_bytes`."""
+def too_long(beginning: bytes, end: bytes = b"", most_bytes: int = MAX_BYTES) -> Refusal:
+    """Return the refusal of a message that goes on beyond `most_bytes`; `end` is its last bytes.
+
+    What may be a request is answered: its id may stand between the two.
+    """
     seen = _outline(beginning.decode(errors="surrogateescape"))
-    return seen.refusal(INVALID_REQUEST, f"The message is longer than {most_bytes:,} bytes.")
+    if "id" not in seen.names and (last := _LAST_MEMBERS.search(end.decode(errors="replace"))):
+        rest = _outline("{" + last[1])
+        seen = replace(seen, names=seen.names | rest.names, request_id=rest.request_id)
+    words = f"The message is longer than {most_bytes:,} bytes."
+    refusal = seen.refusal(INVALID_REQUEST, words)
+    return replace(refusal, owed=not refusal.is_answer)
 
 
 def _misshapen(message: Any) -> Refusal | None:
@@ -154,7 +162,18 @@ def _constant(literal: str) -> float:
     raise _NotTaken(PARSE_ERROR, f"The message is not JSON: it has {literal}.")
 
 
-_STRICT: Final = JSONDecoder(parse_float=_number, parse_constant=_constant)
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object. Raises `_NotTaken` if a name stands in it twice (RFC 7493, 2.3)."""
+    found = dict(members)
+    if len(found) < len(members):
+        words = "An object in the message has two members of one name, so that either could be"
+        raise _NotTaken(INVALID_REQUEST, f"{words} meant.")
+    return found
+
+
+_STRICT: Final = JSONDecoder(
+    parse_float=_number, parse_constant=_constant, object_pairs_hook=_object
+)
 
 # --- what is not to be parsed ---------------------------------------------------------------------
 
@@ -164,7 +183,10 @@ _ID: Final = re.compile(
     r'"(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+"'
     r"|-?(?:0|[1-9][0-9]{0,599})(?![0-9.eE])"
 )
-
+_MEMBER: Final = r'\s*+"[^"\\]*+"\s*+:\s*+(?:"[^"\\]*+"|[^\s",:{}\[\]\\]++)\s*+'
+_LAST_MEMBERS: Final = re.compile(rf"[,{{]({_MEMBER}(?:,{_MEMBER})*+\}})\s*+\Z")
+"""The last members of the outermost object, if their values are plain. Read from its end, where no
+text is open, nothing else can look like them."""
 
 _NAMES: Final = ("id", "method", "result", "error")
 
@@ -198,7 +220,9 @@ def _outline(text: str) -> _Outline:
         elif found[0] in "]}":
             depth -= len(found)
         elif depth == 1 and found[1:-1] in _NAMES and (colon := _COLON.match(text, token.end())):
+            if found == '"id"':
+                value = _ID.match(text, colon.end())
+                this = id_of({"id": json.loads(value[0])}) if value else None
+                request_id = this if "id" not in names or this == request_id else None
             names.add(found[1:-1])
-            if found == '"id"' and (value := _ID.match(text, colon.end())):
-                request_id = id_of({"id": json.loads(value[0])})
     return _Outline(deepest, request_id, frozenset(names))

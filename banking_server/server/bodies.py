@@ -1,12 +1,14 @@
 """The body of an HTTP request is read here first: what is no message is refused with 400."""
 
+import json
 from typing import Any, Final
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from banking_server.messages.reading import Refusal, read
-from banking_server.messages.sdk import with_body
+from banking_server.messages.sdk import once_more, with_body
+from banking_server.server.answers import drop_odd_yes
 from banking_server.server.replies import reply
 from banking_server.server.scopes import MAX_REQUEST_BYTES, PATH
 
@@ -36,6 +38,9 @@ class Bodies:
             refusal = reply(400, message.request_id, message.code, message.message)
             await refusal(scope, receive, send)
         else:
+            if drop_odd_yes(message):
+                changed = {"type": "http.request", "body": json.dumps(message).encode()}
+                receive = once_more(changed, receive)
             scope[_MESSAGE] = message
             await self._app(scope, receive, send)
 

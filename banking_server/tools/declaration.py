@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 from banking_server.bank.rules import excerpt
 from banking_server.tools.results import published, refuse, temporarily_unavailable
 from banking_server.tools.scopes import Scope, check_scope
-from banking_server.tools.sdk import ExactTool, ToolError, UnexpectedToolError
+from banking_server.tools.sdk import ExactTool, ToolError, UnexpectedToolError, question_keys
 
 SECRET_ARGUMENTS = frozenset({"confirmationCode"})
 """Arguments whose value is never repeated."""
@@ -62,6 +62,8 @@ class BankTool(ExactTool):
         Raises `ScopeMissing` if the caller's token lacks the tool's scope.
         """
         check_scope(self.scope, self.name)
+        if self.resolver_plans and not question_keys(self) >= set(context.input_responses or ()):
+            return _odd_answer()
         tool = self
         known = None if self.nothing_to_ask is None else self.nothing_to_ask(arguments, context)
         if known is not None:
@@ -74,9 +76,7 @@ class BankTool(ExactTool):
             if isinstance(error.__cause__, ValidationError):
                 return await self._refused(error.__cause__, arguments)
             # The only cause left: the customer's answer does not fit our question.
-            return refuse(
-                "invalid_answer", None, "The answer does not fit the question. Please call again."
-            )
+            return _odd_answer()
 
     async def _refused(
         self, problems: ValidationError, arguments: dict[str, Any]
@@ -94,6 +94,11 @@ class BankTool(ExactTool):
         known = ", ".join(self.parameters.get("properties", {})) or "no arguments"
         text = "\n".join(_in_words(detail, known) for detail in details[:5])
         return refuse("invalid_arguments", excerpt(field), text)
+
+
+def _odd_answer() -> CallToolResult:
+    words = "The answer does not fit the question. Please call again."
+    return refuse("invalid_answer", None, words)
 
 
 def _in_words(detail: ErrorDetails, known: str) -> str:

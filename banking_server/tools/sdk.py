@@ -8,6 +8,8 @@ other module of the tools imports any.
 - `Tool`, `FuncMetadata`, `ArgModelBase`: how the SDK keeps a tool. There is no public way to refuse
   an unknown argument, to take arguments as they were sent, or to publish an output schema that
   also allows a refusal. `ExactTool` builds the SDK's own tool and changes these three things.
+- `Tool.resolver_plans` and its `wire_key`: what the answers to a tool's questions are called. The
+  SDK passes over any other.
 - `Tool.run`, `ToolError`, `UnexpectedToolError`: how a tool fails. Its `__cause__` is the only way
   to learn which argument was wrong, or what crashed.
 - `Context(...)`: made by hand, for a call inside a call. The public `Context` belongs to the
@@ -57,6 +59,7 @@ __all__ = [
     "can_send_request",
     "find_tool",
     "inner_context",
+    "question_keys",
     "sample",
 ]
 
@@ -122,6 +125,11 @@ class ExactTool(Tool):
 def find_tool(server: MCPServer[Any], name: str) -> Tool | None:
     """Return the tool of this name that the server has now."""
     return server._tool_manager.get_tool(name)
+
+
+def question_keys(tool: Tool) -> set[str]:
+    """Return the names under which answers to the tool's questions may come (2026-07-28)."""
+    return {plan.wire_key for plan in tool.resolver_plans.values()}
 
 
 def inner_context(

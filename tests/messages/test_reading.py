@@ -132,6 +132,8 @@ def test_what_is_no_message_is_refused(sent: bytes, code: int, request_id: Any) 
     "sent",
     [
         b'{"jsonrpc":"2.0","method":"notifications/initialized","params":5}',
+        b'{"jsonrpc":"2.0","method":"notifications/x","params":{"a":0.010000000000000001}}',
+        b'{"jsonrpc":"2.0","method":"notifications/x","params":{"a":1,"a":1}}',
         b'{"jsonrpc":"2.0","method":"tools/call","params":{"requestState":5}}',
     ],
 )
@@ -147,6 +149,37 @@ def test_a_message_is_read(params: bytes) -> None:
     assert isinstance(read(sent), dict)
 
 
-def test_the_id_at_the_beginning_of_what_is_too_long() -> None:
-    assert too_long(call(b'"' + b"x" * 1000)[:500]).request_id == 7
+def test_the_id_of_what_is_too_long() -> None:
+    long = call(b'"' + b"x" * 1000)[:500]
+    assert too_long(long).request_id == 7
     assert too_long(b"x" * 1000).request_id is None
+    nameless = long.replace(b'"id":7,', b"")
+    for end, request_id in {
+        b'xx"},"id":7}\n': 7,
+        b'xx"}} , "id" : "a}" , "jsonrpc":"2.0","method":"ping" } \r\n': "a}",
+        b'xx"},"x":[{"id":8}]}': None,
+        b'xx"},"x":{"id":8}}': None,
+        b'xx\\"id\\":8}"}}': None,
+        b'xx,\\"id":8}': None,
+        b'"id":8}]}}': None,
+        b'xx"}}': None,
+        b"": None,
+    }.items():
+        found = too_long(nameless, end)
+        assert (found.request_id, found.owed) == (request_id, True), end
+    assert too_long(long, b'xx"},"id":8}').request_id == 7
+    answer = too_long(b'{"jsonrpc":"2.0","result":{"x":"', b'xx"},"id":7}')
+    assert (answer.request_id, answer.is_answer, answer.owed) == (7, True, False)
+
+
+@pytest.mark.parametrize("argument", [b'{"a":1,"a":1}', b'[{"a":1,"b":2,"\\u0061":3}]'])
+def test_no_name_stands_in_an_object_twice(argument: bytes) -> None:
+    assert refused(call(argument)) == (REQUEST, 7)
+    assert isinstance(read(call(b'[{"a":{}},{"a":{"a":{}}}]')), dict)
+
+
+@pytest.mark.parametrize(("sent", "request_id"), [(b'"id":7,"id":7', 7), (b'"id":7,"id":8', None)])
+def test_an_id_that_is_two_is_none(sent: bytes, request_id: Any) -> None:
+    found = read(b'{"jsonrpc":"2.0",%s,"method":"ping"}' % sent)
+    assert isinstance(found, Refusal)
+    assert (found.code, found.request_id, found.owed) == (REQUEST, request_id, True)

@@ -459,6 +459,10 @@ def test_nothing_but_a_yes_is_one(bank: HttpServer) -> None:
         assert result.get("structuredContent", {}).get("status") != "posted", no_yes
     asked = confirm()
     yes = {key: {"action": "accept", "content": {"agreed": True}}}
+    for more in ({key: {**yes[key], "zz": 1}}, {**yes, "another": yes[key]}):
+        result = confirm(inputResponses=more, requestState=asked["requestState"])
+        assert result["structuredContent"]["status"] == "invalid_answer", more
+    yes[key]["_meta"] = {}
     result = confirm(inputResponses=yes, requestState=asked["requestState"])
     assert result["structuredContent"]["status"] == "posted"
 

@@ -151,6 +151,7 @@ ODD_LINES: list[tuple[str | bytes, tuple[Any, int] | None]] = [
     ('[{"jsonrpc":"2.0","id":10,"method":"ping"}]', (None, -32600)),
     ('{"jsonrpc":"2.0","id":11,"method":"tools/list","params":5}', (11, -32600)),
     ('{"jsonrpc":"2.0","method":"tools/list","params":5}', None),
+    ('{"jsonrpc":"2.0","method":"tools/list","params":{"a":0.010000000000000001}}', None),
     ('{"jsonrpc":"2.0","id":1.5,"method":"ping"}', (None, -32600)),
     ('{"jsonrpc":"2.0","id":null,"method":"ping"}', (None, -32600)),
     (CALL % ("12", f'"arguments":{{"a":{"[" * 10_000}{"]" * 10_000}}}'), (12, -32600)),
@@ -162,6 +163,7 @@ ODD_LINES: list[tuple[str | bytes, tuple[Any, int] | None]] = [
     (CALL % ("1e999", '"arguments":{}'), (None, -32602)),
     (CALL % ("17", '"arguments":5'), (17, -32602)),
     (CALL % ("18", f'"arguments":{{"a":"{"x" * 2**21}"}}'), (18, -32600)),
+    ('{"jsonrpc":"2.0","method":"x","params":{"a":"%s"},"id":"a"}' % ("x" * 2**21), ("a", -32600)),
     ("x" * (3 * 2**21), (None, -32600)),
     (" \r", None),
     ('{"jsonrpc":"2.0","id":"nobody asked","result":5}', None),
@@ -218,6 +220,11 @@ def test_whatever_is_sent_is_answered(database: Path) -> None:
     assert question["method"] == "elicitation/create"
     send({"jsonrpc": "2.0", "id": question["id"], "result": True})
     assert answer() == (31, -32600)
+    send({"jsonrpc": "2.0", "id": 31, "method": "tools/call", "params": params})
+    yes = {"action": "accept", "content": {"agreed": True}, "zz": 1}
+    send({"jsonrpc": "2.0", "id": json.loads(stdout.readline())["id"], "result": yes})
+    refused = json.loads(stdout.readline())["result"]["structuredContent"]
+    assert refused["status"] == "invalid_answer"
 
     # The last line needs no end.
     stdin.write(b'{"jsonrpc":"2.0","id":32,"method":"ping"}')
