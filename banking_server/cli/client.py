@@ -329,7 +329,7 @@ def chat(
     from banking_server import agent
     from banking_server.host.connect import connected
     from banking_server.host.narrator import Narrator
-    from banking_server.host.plain import one_line, printable
+    from banking_server.host.plain import cut, one_line, printable
     from banking_server.host.printing import console, say
     from banking_server.host.questions import TerminalQuestions
 
@@ -355,7 +355,7 @@ def chat(
 
     terminal = agent.Terminal(
         write=lambda text: print(printable(text), end="", flush=True),
-        tell=lambda text, *, indent=0: say(out, one_line(text), indent=indent),
+        tell=lambda text, *, indent=0: say(out, cut(one_line(text)), indent=indent),
         consents=person.consents if person else None,
     )
     try:

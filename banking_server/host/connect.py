@@ -154,14 +154,15 @@ def _checked(url: str, *, has_token: bool, insecure: bool) -> str:
 
 @contextmanager
 def _printed_errors() -> Iterator[TextIO]:
-    """Give a server a standard error whose lines are printed on ours, made printable."""
+    """Give a server a standard error whose lines are printed on ours, marked as its own."""
     reading, writing = os.pipe()
 
     def pass_on() -> None:
         with open(reading, encoding="utf-8", errors="replace", newline="\n") as lines:
             for line in iter(partial(lines.readline, _LINE_OF_STDERR), ""):
                 with suppress(OSError, ValueError):  # Nobody reads ours any more.
-                    sys.stderr.write(printable(line))
+                    shown = printable(line).removesuffix("\n")
+                    sys.stderr.write(f"[server] {shown}\n")
 
     thread = Thread(target=pass_on, daemon=True)
     thread.start()

@@ -17,7 +17,7 @@ from banking_server.chaining import (
     Step,
 )
 from banking_server.chaining.content import for_user, in_text, on_the_wire
-from banking_server.host.plain import LINE, one_line
+from banking_server.host.plain import LINE, NAME, cut, one_line
 from banking_server.host.printing import compact, say
 from banking_server.host.questions import TerminalQuestions
 
@@ -69,11 +69,12 @@ class Narrator:
             proposal.level,
             proposal.tool.name,
             proposal.arguments,
-            f"{proposal.previous_tool} said so: _meta.{META_KEY} = {compact(meta.get(META_KEY))}",
+            f"{one_line(proposal.previous_tool, NAME)} said so: _meta.{META_KEY} = "
+            f"{cut(compact(meta.get(META_KEY)), LINE)}",
         )
         if proposal.title is not None:
             # As JSON, so that no line break of the server's can look like a line of ours.
-            say(self._out, f"the server says: {compact(proposal.title)}", indent=3)
+            say(self._out, f"the server says: {cut(compact(proposal.title))}", indent=3)
 
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call may be made; this can ask the person."""
@@ -88,17 +89,17 @@ class Narrator:
         good = result.outcome is Outcome.COMPLETED
         say(
             self._out,
-            one_line(f"Chain {result.outcome} after {calls}: {result.detail}."),
+            cut(one_line(f"Chain {result.outcome} after {calls}: {result.detail}.")),
             style="bold" if good else "bold red",
         )
         for follow_up in result.follow_ups:
             if follow_up.fate is Fate.UNKNOWN:
-                tool = one_line(follow_up.tool, LINE)
+                tool = one_line(follow_up.tool, NAME)
                 say(self._out, f"Whether {tool} took effect is not known.", style="red")
 
     def _announce(self, level: int, tool: str, arguments: Mapping[str, Any], why: str) -> None:
-        say(self._out, f"{level}. {one_line(tool, LINE)}", style="bold cyan")
-        say(self._out, f"with     {compact(arguments)}", indent=3)
+        say(self._out, f"{level}. {one_line(tool, NAME)}", style="bold cyan")
+        say(self._out, f"with     {cut(compact(arguments))}", indent=3)
         say(self._out, f"because  {one_line(why)}", indent=3)
 
 

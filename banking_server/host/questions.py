@@ -11,7 +11,7 @@ from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 from rich.console import Console
 
 from banking_server.chaining.arguments import argument_problem
-from banking_server.host.plain import LINE, one_line, printable
+from banking_server.host.plain import LINE, cut, one_line, printable, quoted
 from banking_server.host.printing import compact, say
 
 if sys.platform != "win32":
@@ -32,8 +32,8 @@ class TerminalQuestions:
         """Ask whether a call that may change or destroy something is to be made."""
         async with self._one_at_a_time:
             self._begin()
-            name = one_line(tool, LINE)
-            answer = await self._read(f"{name} may change or destroy something. Call it? [y/N] ")
+            question = f"The tool {quoted(tool)} may change or destroy something. Call it? [y/N] "
+            answer = await self._read(question)
             return answer is not None and answer.lower() in ("y", "yes")
 
     async def __call__(
@@ -41,6 +41,9 @@ class TerminalQuestions:
     ) -> ElicitResult:
         """Answer a server's question; an `elicitation_callback` of the client."""
         if not isinstance(params, ElicitRequestFormParams):
+            asked = cut(compact(params.message), LINE)
+            say(self._out, f"The server asks you to open a web page, and was told no: {asked}.")
+            say(self._out, "Only questions that are answered here are put to you.")
             return ElicitResult(action="decline")
         async with self._one_at_a_time:
             self._begin()

@@ -280,6 +280,14 @@ async def test_a_hidden_tool_is_declined_whatever_the_policy(peer: Peer) -> None
     assert len(await peer.calls()) == 1
 
 
+async def test_of_a_long_name_the_beginning_is_told(peer: Peer) -> None:
+    chain = await call_tool_with_chaining(peer.client, "relay", say("x", {"tool": "n" * 5_000}))
+
+    assert chain.outcome is Outcome.UNKNOWN_TOOL
+    assert f"{'n' * 127}\u2026" in chain.detail
+    assert len(chain.detail) < 250
+
+
 async def test_results_that_take_too_much_room_end_the_chain(
     peer: Peer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

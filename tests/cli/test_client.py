@@ -132,7 +132,7 @@ def test_a_server_that_dies_has_said_why(database: Path) -> None:
     refused = run("call", "list_accounts", "--database", str(database), "--customer", "CUST999")
     assert (refused.returncode, refused.stdout) == (2, "")
     said, meant = refused.stderr.splitlines()
-    assert said == "banking-server: The bank has no customer 'CUST999'."
+    assert said == "[server] banking-server: The bank has no customer 'CUST999'."
     assert meant.startswith("banking-server: Cannot talk to ")
 
 

@@ -40,6 +40,8 @@ def test_a_servers_standard_error_is_shown_and_steers_nothing(cli: Cli) -> None:
     ended = cli("call", "first", "--", sys.executable, hostile.__file__, "escapes_in_stderr")
     assert ended.code == 0
     assert SAID in ended.err
+    # Each line is marked, so that none looks like ours.
+    assert {line[:9] for line in ended.err.splitlines()} == {"[server] "}
     assert not STEERS.search(ended.err)
 
 

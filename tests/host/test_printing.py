@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from banking_server.host.plain import one_line, printable
+from banking_server.host.plain import one_line, printable, quoted
 from banking_server.host.printing import console, say
 
 
@@ -32,6 +32,20 @@ def test_nothing_that_a_server_sends_steers_the_terminal(sent: str, shown: str) 
     out = io.StringIO()
     say(console(out), sent)
     assert out.getvalue() == shown.expandtabs(8) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("order", '"order"'),
+        ('order" was called\ncall', '"order\\" was called call"'),
+        ("a        b", '"a b"'),
+        ("a\u00a0\u2800\u3164\u115fb", '"a\ufffd\ufffd\ufffd\ufffdb"'),
+        ("n" * 200_000, f'"{"n" * 127}\u2026"'),
+    ],
+)
+def test_a_name_cannot_leave_its_quotes(name: str, shown: str) -> None:
+    assert quoted(name) == shown
 
 
 def test_markup_is_shown_as_it_is() -> None:

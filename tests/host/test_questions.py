@@ -161,10 +161,12 @@ async def test_a_form_without_a_field_is_a_question_all_the_same(
 
 @pytest.mark.anyio
 async def test_a_question_that_leads_to_a_url_is_declined() -> None:
-    questions = TerminalQuestions(console(io.StringIO()))
-    params = ElicitRequestURLParams(message="Go.", url="https://example.com", elicitation_id="1")
+    shown = io.StringIO()
+    questions = TerminalQuestions(console(shown))
+    params = ElicitRequestURLParams(message="Go.\n", url="https://a.example", elicitation_id="1")
     result = await questions(cast(ClientRequestContext, None), params)
     assert result.action == "decline"
+    assert 'asks you to open a web page, and was told no: "Go.\\n".\n' in shown.getvalue()
 
 
 @pytest.mark.anyio
@@ -175,5 +177,6 @@ async def test_consent_takes_a_yes(
     # What was typed before the question answers nothing.
     terminal("y\n" if not consents else "n\n")
     with anyio.fail_after(30):
-        questions = TerminalQuestions(console(Shown(terminal, keys)))
-        assert await questions.consents("burn") is consents
+        shown = Shown(terminal, keys)
+        assert await TerminalQuestions(console(shown)).consents("burn") is consents
+    assert 'The tool "burn" may change or destroy something. Call it? [y/N]' in shown.getvalue()
