@@ -72,11 +72,6 @@ BORROWED: list[tuple[str, str, set[str]]] = [
     ),
     (
         "server/sdk.py",
-        "mcp.server.transport_security:TransportSecurityMiddleware.validate_request",
-        {"request", "is_post"},
-    ),
-    (
-        "server/sdk.py",
         "mcp.server.auth.routes:build_resource_metadata_url",
         {"resource_server_url"},
     ),
@@ -205,11 +200,6 @@ BORROWED: list[tuple[str, str, set[str]]] = [
         "proxy/sdk.py",
         "mcp.server.streamable_http_manager:StreamableHTTPSessionManager.handle_request",
         {"scope", "receive", "send"},
-    ),
-    (
-        "proxy/sdk.py",
-        "mcp.server.transport_security:TransportSecurityMiddleware.validate_request",
-        {"request", "is_post"},
     ),
     ("proxy/http.py", "uvicorn.protocols.http.auto:AutoHTTPProtocol", {"app_state"}),
     (

@@ -15,13 +15,11 @@ from typing import Any, Final
 
 import anyio
 import uvicorn
-from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import INTERNAL_ERROR
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -29,6 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from banking_server.connections import BACKLOG, Http, Limits, most_connections
 from banking_server.log import log_to_standard_error
 from banking_server.messages.lines import error_of
+from banking_server.messages.names import KnownNames
 from banking_server.messages.reading import Refusal, read
 from banking_server.messages.sdk import once_more, with_body
 from banking_server.proxy import TOKEN_VARIABLE
@@ -39,7 +38,6 @@ from banking_server.proxy.sdk import (
     MCP_PROTOCOL_VERSION_HEADER,
     MCP_SESSION_ID_HEADER,
     StreamableHTTPSessionManager,
-    TransportSecurityMiddleware,
     authenticated_as,
 )
 from banking_server.proxy.server import proxy_server
@@ -113,7 +111,8 @@ def http_app(options: ProxyOptions, chosen: HttpOptions) -> Starlette:
         allow_headers=["*"],
         expose_headers=[MCP_SESSION_ID_HEADER, "WWW-Authenticate"],
     )
-    door = _Door(manager.handle_request, callers, _names_let_in(chosen))
+    hosts, origins = _names_let_in(chosen)
+    door = KnownNames(_Door(manager.handle_request, callers), hosts, origins)
     return Starlette(
         routes=[Route(PATH, endpoint=door)],
         middleware=[pages] if chosen.allow_origins else [],
@@ -150,14 +149,14 @@ def _is_loopback(host: str) -> bool:
     return f"[{host}]" in _LOOPBACK or host in _LOOPBACK or host.startswith("127.")
 
 
-def _names_let_in(chosen: HttpOptions) -> TransportSecuritySettings:
-    """Return which `Host` and `Origin` headers are let in: others may be a rebinding attack."""
+def _names_let_in(chosen: HttpOptions) -> tuple[list[str], list[str]]:
+    """Return which `Host` and `Origin` headers are let in."""
     own = [*_LOOPBACK, chosen.host] if _is_loopback(chosen.host) else [*_LOOPBACK]
     names = [*chosen.allow_hosts, *own]
     pages = [f"http://{name}" for name in own]
-    return TransportSecuritySettings(
-        allowed_hosts=[*names, *(f"{name}:*" for name in names)],
-        allowed_origins=[*chosen.allow_origins, *pages, *(f"{page}:*" for page in pages)],
+    return (
+        [*names, *(f"{name}:*" for name in names)],
+        [*chosen.allow_origins, *pages, *(f"{page}:*" for page in pages)],
     )
 
 
@@ -178,23 +177,19 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 class _Door:
-    """Lets a request in under a known name, and says who sent it.
+    """Lets a request in, and says who sent it.
 
     The SDK keeps others out of a session by the user that is named here. Nobody is verified: that
     is for the server behind, if the header goes there.
     """
 
-    def __init__(self, app: ASGIApp, callers: Callers, names: TransportSecuritySettings) -> None:
+    def __init__(self, app: ASGIApp, callers: Callers) -> None:
         self._app = app
         self._callers = callers
-        self._names = TransportSecurityMiddleware(names)
         self._with_body = with_body(self._read, MAX_REQUEST_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        refusal = await self._names.validate_request(Request(scope), is_post=False)
-        if refusal is not None:
-            return await refusal(scope, receive, send)
         served = self._with_body if scope["method"] == "POST" else self._serve
         await served(scope, receive, send)
 

@@ -16,7 +16,6 @@ other module of the proxy imports any.
 - `StreamableHTTPSessionManager`: both revisions over HTTP. `Server.streamable_http_app` makes one
   too, but takes no user without a check of tokens, and the proxy has none to make.
 - `AuthenticatedUser`: by whom the session manager keeps others out of a session.
-- `TransportSecurityMiddleware`: the SDK's check of `Host` and `Origin`, before anything is done.
 """
 
 from typing import Any
@@ -29,7 +28,6 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.transport_security import TransportSecurityMiddleware
 from mcp.shared.dispatcher import CallOptions, DispatchContext, Outbound
 from mcp.shared.inbound import (
     MCP_METHOD_HEADER,
@@ -64,7 +62,6 @@ __all__ = [
     "RequestStateSecurity",
     "SessionMessage",
     "StreamableHTTPSessionManager",
-    "TransportSecurityMiddleware",
     "allowed_log_levels",
     "authenticated_as",
     "connection_of",

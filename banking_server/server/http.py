@@ -17,6 +17,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
+from banking_server.messages.names import KnownNames
 from banking_server.server.bearer import OneGoodToken, metadata_route
 from banking_server.server.bodies import Bodies
 from banking_server.server.build import build_server, configure_logging, utc_now
@@ -25,7 +26,7 @@ from banking_server.server.pace import RequestPace
 from banking_server.server.replies import UncheckedTokens
 from banking_server.server.running import Running
 from banking_server.server.scopes import MAX_REQUEST_BYTES, PATH, ToolScopes
-from banking_server.server.sdk import KnownNames, add_behind_authentication, resource_metadata_url
+from banking_server.server.sdk import add_behind_authentication, resource_metadata_url
 from banking_server.server.sessions import Sessions
 from banking_server.server.settings import Settings, load_settings
 
@@ -45,7 +46,7 @@ def http_app(
     Raises `SecretUnavailable`.
     """
     running = Running()
-    names = _names_let_in(settings)
+    hosts, origins = _names_let_in(settings)
     mcp = build_server(settings, customer=None, clock=clock, monotonic=monotonic, running=running)
     app = mcp.streamable_http_app(
         streamable_http_path=PATH,
@@ -53,7 +54,8 @@ def http_app(
         # A call runs to its end even if the client goes away, and may safely be repeated.
         json_response=True,
         max_request_body_size=MAX_REQUEST_BYTES,
-        transport_security=names,
+        # `KnownNames` is stricter, and comes before anybody's token is read.
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     app.router.routes.append(metadata_route(settings))
     metadata_url = resource_metadata_url(settings.resource)
@@ -69,7 +71,6 @@ def http_app(
             Sessions,
             server=mcp.session_manager.app,
             running=running,
-            names=names,
             most=settings.sessions,
             idle_seconds=settings.session_idle,
         ),
@@ -77,7 +78,7 @@ def http_app(
     # The last one added stands outermost.
     app.add_middleware(UncheckedTokens)
     # What was not meant for this server is read no further.
-    app.add_middleware(KnownNames, names=names)
+    app.add_middleware(KnownNames, hosts=hosts, origins=origins)
     app.add_middleware(Health, running=running, monotonic=monotonic)
     return app
 
@@ -121,12 +122,12 @@ def _tune_process() -> None:
     sys.setswitchinterval(0.02)
 
 
-def _names_let_in(settings: Settings) -> TransportSecuritySettings:
-    """Say which `Host` and `Origin` headers are let in: other names may be a rebinding attack."""
+def _names_let_in(settings: Settings) -> tuple[list[str], list[str]]:
+    """Say which `Host` and `Origin` headers are let in."""
     resource = urlsplit(settings.resource)
     hosts = [resource.netloc, *settings.allowed_hosts]
     origins = [f"{resource.scheme}://{resource.netloc}", *settings.allowed_origins]
     if settings.on_loopback:
         hosts += [f"{name}:*" for name in _LOOPBACK]
         origins += [f"http://{name}:*" for name in _LOOPBACK]
-    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)
+    return hosts, origins

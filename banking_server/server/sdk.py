@@ -10,8 +10,6 @@ other module of the server imports any.
 - `MCPServer._lowlevel_server`: one connection, over streams of messages. `MCPServer.run("stdio")`
   reads the lines itself, and drops what it cannot read.
 - `CallNext`, `HandlerResult`: the types of a middleware, which the SDK calls provisional.
-- `TransportSecurityMiddleware`: the SDK's check of `Host` and `Origin`. The SDK makes it behind the
-  authentication, where a refusal of ours would come first and be audited.
 - `build_resource_metadata_url`: where the SDK serves the metadata of a protected resource. A
   refusal has to name the same place.
 - `Starlette.user_middleware`: the public `add_middleware` puts a middleware outermost, where
@@ -28,20 +26,13 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel.server import Server as SessionServer
 from mcp.server.runner import serve_loop
 from mcp.server.streamable_http import StreamableHTTPServerTransport as SessionTransport
-from mcp.server.transport_security import (
-    TransportSecurityMiddleware,
-    TransportSecuritySettings,
-)
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 __all__ = [
     "CallNext",
     "HandlerResult",
-    "KnownNames",
     "SessionServer",
     "SessionTransport",
     "add_behind_authentication",
@@ -59,24 +50,6 @@ def resource_metadata_url(resource: str) -> str:
 def add_behind_authentication(app: Starlette, middleware: Middleware) -> None:
     """Let `middleware` see each request next to the routes, when its token has been read."""
     app.user_middleware.append(middleware)
-
-
-class KnownNames:
-    """Refuses a request under another `Host` or from another `Origin` than `names`.
-
-    ASGI middleware against DNS rebinding. It answers as the SDK does: 421 and 403.
-    """
-
-    def __init__(self, app: ASGIApp, names: TransportSecuritySettings) -> None:
-        self._app = app
-        self._check = TransportSecurityMiddleware(names)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI connection."""
-        refusal = None
-        if scope["type"] == "http":
-            refusal = await self._check.validate_request(Request(scope), is_post=False)
-        await (refusal or self._app)(scope, receive, send)
 
 
 async def serve_streams(server: MCPServer[Any], incoming: Any, outgoing: Any) -> None:

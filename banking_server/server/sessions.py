@@ -19,7 +19,6 @@ from anyio.abc import TaskStatus
 from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.auth.middleware.auth_context import get_access_token
-from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import INTERNAL_ERROR, INVALID_REQUEST, InitializeRequestParams
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import ValidationError
@@ -83,14 +82,12 @@ class Sessions:
         app: ASGIApp,
         server: SessionServer,
         running: Running,
-        names: TransportSecuritySettings,
         most: int,
         idle_seconds: float,
     ) -> None:
         self._app = app
         self._server = server
         self._running = running
-        self._names = names
         self._most = most
         self._idle_seconds = idle_seconds
         self._methods = ("POST", "DELETE") if most else ("POST",)
@@ -144,9 +141,7 @@ class Sessions:
                 await reply(503, None, INTERNAL_ERROR, words, retry)(scope, receive, send)
                 return
             del self._open[gives_way.id]
-        transport = SessionTransport(
-            secrets.token_hex(16), security_settings=self._names, idle_timeout=self._idle_seconds
-        )
+        transport = SessionTransport(secrets.token_hex(16), idle_timeout=self._idle_seconds)
         # From now on it takes its room, and is not idle before it was answered.
         session = self._open[transport.mcp_session_id or ""] = _Session(
             customer, transport, requests=1

@@ -279,6 +279,8 @@ def bounded(folder: Path, strange: str) -> Iterator[Running]:
         ({"Origin": "http://localhost:5173"}, None),
         ({"Host": "bank.example", "Origin": "https://app.example"}, None),
         ({"Host": "bank.example:8443"}, None),
+        ({"Host": "Bank.Example:8443"}, None),
+        ({"Host": "bank.example:1@evil"}, 421),
     ],
 )
 async def test_only_known_names_are_let_in(

@@ -273,12 +273,21 @@ def test_a_customer_sees_nothing_of_another(bank: HttpServer) -> None:
         ("Origin", "http://127.0.0.1.evil.example", 403),
         ("Origin", "http://localhost:3000", 200),
         ("Host", "localhost:1234", 200),
+        ("Host", "LOCALHOST:1234", 200),
+        *[("Host", f"localhost:{port}", 421) for port in ("*", "1, evil", "1@evil", "", "123456")],
+        ("Origin", "http://localhost:3000, http://evil.example", 403),
     ],
 )
 def test_names_of_elsewhere_are_refused(
     bank: HttpServer, header: str, value: str, status: int
 ) -> None:
     assert post(bank, bank.token(), LIST_TOOLS, **{header: value}).status_code == status
+
+
+def test_each_origin_that_is_sent_is_looked_at(bank: HttpServer) -> None:
+    for other, status in (("http://127.0.0.1:1", 401), ("http://evil.example", 403)):
+        sent = [("Origin", "http://localhost:3000"), ("Origin", other)]
+        assert httpx2.post(bank.url, headers=sent).status_code == status
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/mcp/", "//", "/.well-known/"])
