@@ -333,7 +333,14 @@ class Agent:
                 f"the server was asked for this call of {tool.name} before, and its answer was "
                 "lost, so it may have taken effect: it is not made twice",
             )
+        if call_key(tool, arguments) in work.refused:
+            return await self._correct(
+                work,
+                f"the user has refused this call of {tool.name}, and is not asked again; do not "
+                "ask for it again in this request",
+            )
         if not await self._consent.to_call(tool, arguments):
+            work.refused.add(call_key(tool, arguments))
             await self._note(work, Declined(tool, arguments))
             return f"The user declined the call of {tool.name}: do not make it again.", True
         return await self._call(work, tool, arguments), True
@@ -402,6 +409,8 @@ class _Work:
     corrections: int = 0
     just_made: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """The calls of the last chain. A model that does not know when to stop repeats one of them."""
+    refused: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """The calls that the host did not consent to, whoever asked: it is not asked again."""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     chain: ChainStop | None = None
     """Stops the chain that is under way, if there is one."""
@@ -442,7 +451,9 @@ class _Following:
         # As the server lists it now: what it says of the tool may have changed.
         tool = replace(offered, tool=proposal.tool)
         consent = self.agent._consent
-        if not await consent.to_follow(tool, proposal):
+        call = call_key(tool, proposal.arguments)
+        if call in self.work.refused or not await consent.to_follow(tool, proposal):
+            self.work.refused.add(call)
             return False
         self.begun = tool, proposal.arguments
         consent.begun(*self.begun)

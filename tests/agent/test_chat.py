@@ -137,6 +137,20 @@ def test_a_directive_gets_the_consent_that_the_model_would_get(consent: bool) ->
     assert ("was not made" in model.last_message()) is not consent
 
 
+@pytest.mark.parametrize("first", [[], [call("reserve", door="oak")]])
+def test_what_the_user_refused_is_not_asked_for_again(first: list[str]) -> None:
+    """Whoever asked for it the first time: the model, or a directive."""
+    order = call("order", door="oak", reason="out of stock")
+    screen, model, log = converse([*first, *[order] * 3], ["Order."], ["order"], corrections=1)
+    assert screen.count("Call order?") == 1
+    assert "order" not in [tool for tool, _ in log.calls]
+    assert "the user has refused this call of order" in model.told
+    assert "times in a row for a call that cannot be made" in screen
+    # Another request is the user's own.
+    again, _, _ = converse([order, "No."] * 2, ["Do.", "Do it."], ["order"])
+    assert again.count("Call order?") == 2
+
+
 def test_hints_decide_nothing_where_they_are_distrusted() -> None:
     screen, _, log = converse(
         [call("price", door="oak"), "So be it."], ["Price?"], ["price"], trust_hints=False
