@@ -19,6 +19,7 @@ from banking_server.server.tokens import (
     claims_in,
     fitting,
     header_of,
+    refused,
 )
 
 logger = logging.getLogger(__name__)
@@ -183,7 +184,10 @@ class IssuedTokens(TokenVerifier):
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return what a good token says; None for any other. Raises `KeysUnavailable`."""
         header = header_of(token)
-        if header is None or str(header.get("typ", "JWT")).lower() not in TYPES:
+        if header is None:
+            return None
+        if str(header.get("typ", "JWT")).lower() not in TYPES:
+            refused(f"its type (typ) is none of {', '.join(TYPES)}")
             return None
         claims = claims_in(
             token,
@@ -192,11 +196,15 @@ class IssuedTokens(TokenVerifier):
             audiences=[self.resource],
             clock_skew=CLOCK_SKEW_SECONDS,
         )
-        # A token with `cnf` is worth something only with a proof that we do not ask for (RFC 7800).
-        if claims is None or "cnf" in claims:
+        if claims is None:
+            return None
+        # Worth something only with the proof (RFC 7800).
+        if "cnf" in claims:
+            refused("it is bound to a proof (cnf), which is not asked for here")
             return None
         customer = claims.get(self.customer_claim)
         if not isinstance(customer, str):
+            refused(f"its claim {self.customer_claim} is no text, or missing")
             return None
         scopes = claims.get("scope", claims.get("scp"))
         return access_of(token, claims, customer=customer, scopes=scopes, resource=self.resource)

@@ -2,6 +2,7 @@
 
 import hashlib
 import hmac
+import logging
 import os
 import secrets
 import stat
@@ -18,6 +19,8 @@ from mcp.server.auth.provider import AccessToken, TokenVerifier
 
 from banking_server.bank.new_file import draft_of, publish
 from banking_server.server.settings import MIN_SECRET_LENGTH, Settings, secrets_in
+
+logger = logging.getLogger(__name__)
 
 ALGORITHM: Final = "HS256"
 """The signature of the server's own tokens; what a token says about its own is not asked."""
@@ -142,7 +145,13 @@ def header_of(token: str) -> dict[str, Any] | None:
         return jwt.get_unverified_header(token)
     except (jwt.PyJWTError, ValueError, RecursionError):
         # The latter two for texts that are not a JWT in ways that PyJWT did not think of.
+        refused("it is no JWT")
         return None
+
+
+def refused(why: str) -> None:
+    """Log why a token is refused; `why` has nothing that it says. Each caller is bounded alone."""
+    logger.warning("Refused a token: %s", why, stacklevel=2)
 
 
 def claims_in(
@@ -173,8 +182,25 @@ def claims_in(
                     "enforce_minimum_key_length": True,
                 },
             )
+        except jwt.ExpiredSignatureError:
+            refused("it has expired")
+            return None
+        except jwt.InvalidAudienceError:
+            refused(f"its audience (aud) is not {' or '.join(audiences)}")
+            return None
+        except jwt.InvalidIssuerError:
+            refused(f"its issuer (iss) is not {' or '.join(issuers)}")
+            return None
+        except jwt.ImmatureSignatureError:
+            refused("it is not good yet: compare the clocks")
+            return None
+        except jwt.MissingRequiredClaimError as missing:
+            refused(f"it lacks the claim {missing.claim}")
+            return None
         except (jwt.PyJWTError, ValueError, RecursionError):
+            # Not signed with this key; or, if it is, malformed.
             continue
+    refused("it is signed with no key that is known here, or malformed")
     return None
 
 
@@ -308,6 +334,7 @@ class CustomerTokens(TokenVerifier):
         Raises `CustomersUnknown` or `KeysUnavailable`.
         """
         if len(token) > MOST_CHARACTERS:
+            refused(f"it is longer than {MOST_CHARACTERS} characters")
             return None
         now = self._now()
         since, access = self._accepted.get(token, (now, None))
@@ -318,8 +345,10 @@ class CustomerTokens(TokenVerifier):
                 if len(self._accepted) >= _MOST_REMEMBERED:
                     self._accepted.pop(next(iter(self._accepted)))
                 self._accepted[token] = (now, access)
-        expired = access is not None and access.expires_at is not None and access.expires_at <= now
-        return None if expired else access
+        if access is not None and access.expires_at is not None and access.expires_at <= now:
+            refused("it has expired")
+            return None
+        return access
 
     async def _checked(self, token: str) -> AccessToken | None:
         access = await self._tokens.verify_token(token)
@@ -329,4 +358,7 @@ class CustomerTokens(TokenVerifier):
             known = await self._is_customer(access.subject)
         except Exception as error:
             raise CustomersUnknown from error
-        return access if known else None
+        if not known:
+            refused("it is for nobody who is a customer here")
+            return None
+        return access

@@ -378,6 +378,8 @@ async def test_each_token_is_good_or_it_is_not(
         assert {name: answer.status_code for name, answer in answers.items()} == dict.fromkeys(
             BAD, 401
         )
+        for why in ("(typ) is none of", "(cnf)"):
+            assert why in caplog.text
         # Not a word about what is wrong with it.
         assert len({answer.content for answer in answers.values()}) == 1
         assert {answer.headers["WWW-Authenticate"] for answer in answers.values()} == {invalid}

@@ -1,7 +1,9 @@
 """The secret, the keys made of it, and tokens."""
 
 import base64
+import io
 import json
+import logging
 import multiprocessing
 import os
 import stat
@@ -13,6 +15,7 @@ from typing import Any
 import jwt
 import pytest
 
+from banking_server.log import A_MINUTE, RepeatedFaults
 from banking_server.server.running import Running
 from banking_server.server.settings import Settings, load_settings
 from banking_server.server.tokens import (
@@ -211,6 +214,48 @@ async def test_a_token_for_a_local_trial_is_good_on_any_port_of_this_installatio
 async def test_any_other_token_is_refused(token: str) -> None:
     assert await TOKENS.verify_token(jwt.encode(claims(), KEY, "HS256")) is not None
     assert await TOKENS.verify_token(token) is None
+
+
+REASONS = {
+    "it is no JWT": "garbage",
+    "it is longer than 16384 characters": "x" * 20_000,
+    "it is signed with no key that is known here, or malformed": jwt.encode(
+        claims(), b"o" * 32, "HS256"
+    ),
+    "it has expired": jwt.encode(claims(exp=datetime(2020, 1, 1, tzinfo=UTC)), KEY, "HS256"),
+    "it is not good yet: compare the clocks": jwt.encode(
+        claims(nbf=datetime(2200, 1, 1, tzinfo=UTC)), KEY, "HS256"
+    ),
+    f"its audience (aud) is not {RESOURCE}": jwt.encode(claims(aud="S3CRET"), KEY, "HS256"),
+    f"its issuer (iss) is not {TOKENS.issuer}": jwt.encode(claims(iss="S3CRET"), KEY, "HS256"),
+    "it lacks the claim sub": jwt.encode(claims(sub=None), KEY, "HS256"),
+    "it is for nobody who is a customer here": jwt.encode(claims(sub="S3CRET"), KEY, "HS256"),
+}
+
+
+@pytest.mark.anyio
+async def test_the_log_says_why_a_token_is_refused_and_not_what_it_says(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    verifier = CustomerTokens(TOKENS, Customers())
+    for why, token in REASONS.items():
+        caplog.clear()
+        assert await verifier.verify_token(token) is None
+        assert [line.getMessage() for line in caplog.records] == [f"Refused a token: {why}"]
+        assert token not in caplog.text
+        assert "S3CRET" not in caplog.text
+    # So many of one reason leave room for the others.
+    bounded = RepeatedFaults(lambda: 0.0)
+    handler = logging.StreamHandler(written := io.StringIO())
+    handler.addFilter(bounded)
+    logger = logging.getLogger("banking_server.server.tokens")
+    logger.addHandler(handler)
+    try:
+        for token in ["garbage"] * 20 + [REASONS["it has expired"]]:
+            await verifier.verify_token(token)
+    finally:
+        logger.removeHandler(handler)
+    assert len(written.getvalue().splitlines()) == A_MINUTE + 2
 
 
 @pytest.mark.anyio
