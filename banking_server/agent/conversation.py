@@ -36,6 +36,8 @@ from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal, Step
 PROMPT: Final = "you> "
 QUIT: Final = "/quit"
 
+_INDENT: Final = " " * 3
+
 _NAMED: Final = 50
 """Tools that are named at the beginning."""
 
@@ -182,8 +184,11 @@ class _View:
         self._tell(f"Ctrl-C stops a request; {QUIT} ends the conversation.")
 
     def write(self, text: str) -> None:
-        """Show a piece of what the model says to the user."""
-        self._terminal.write(text)
+        """Show a piece of what the model says to the user, indented, as no line of ours is."""
+        first, *others = text.split("\n")
+        pieces = [f"{'' if self._mid_line or not first else _INDENT}{first}"]
+        pieces += [f"{_INDENT}{line}" if line else "" for line in others]
+        self._terminal.write("\n".join(pieces))
         self._mid_line = not text.endswith("\n")
 
     def show(self, entry: Entry) -> None:

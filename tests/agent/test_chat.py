@@ -88,7 +88,9 @@ def test_an_answer_is_streamed_and_its_cost_shown() -> None:
     assert model.requests[0]["stream"] is True
     assert len(model.requests) == 1
     assert "Model: scripted. Tools: price, buy," in screen
-    assert "you> Hello there!\n\nBye.\n[0 calls by the model, 0 calls by directive; " in screen
+    assert (
+        "you>    Hello there!\n\n   Bye.\n[0 calls by the model, 0 calls by directive; " in screen
+    )
     assert "1 reply, 100 + 10 tokens, " in screen
 
 
