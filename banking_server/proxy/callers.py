@@ -19,7 +19,7 @@ from mcp.types import INVALID_REQUEST
 from starlette.requests import Request
 
 from banking_server.proxy.eras import Declared, declared_by, is_modern
-from banking_server.proxy.link import Link
+from banking_server.proxy.link import ENDING, Link
 from banking_server.proxy.options import Address, HttpOptions, ProxyOptions, may_be_a_header
 from banking_server.proxy.sdk import Connection, Context, connection_of
 from banking_server.proxy.upstream import NotAuthorized, Refused
@@ -64,6 +64,7 @@ class Callers:
         self._options = options
         self._chosen = chosen
         self._group: TaskGroup | None = None
+        self._ending = False
         self._sessions: dict[str, Connection] = {}
         self._callers: list[_Caller] = []
 
@@ -74,6 +75,14 @@ class Callers:
             self._tasks.start_soon(self._close_what_is_over)
             yield
             self._tasks.cancel_scope.cancel()
+
+    def end(self) -> None:
+        """Give up what runs, so that whoever waits for it is told; nobody else is served."""
+        self._ending = True
+        for connection in self._sessions.values():
+            self._close(connection.state[_LINK])
+        for caller in self._callers:
+            self._close(caller.link)
 
     @property
     def _tasks(self) -> TaskGroup:
@@ -189,10 +198,10 @@ class Callers:
         return bool(idle)
 
     def _new_link(self, ctx: Context, connection: Connection | None) -> Link:
-        if not self.has_room(anonymous=self.principal(ctx) is None):
-            full = Refused(self.full, status=503)
-            _request(ctx).scope["state"][REFUSAL] = (ctx.request_id, full)
-            raise full
+        if self._ending or not self.has_room(anonymous=self.principal(ctx) is None):
+            refused = Refused(ENDING if self._ending else self.full, status=503)
+            _request(ctx).scope["state"][REFUSAL] = (ctx.request_id, refused)
+            raise refused
         options, server = self._options, self._options.server
         if self._chosen.forward_authorization and isinstance(server, Address):
             token = _request(ctx).headers.get("authorization")

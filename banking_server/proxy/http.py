@@ -41,6 +41,7 @@ from banking_server.proxy.sdk import (
     authenticated_as,
 )
 from banking_server.proxy.server import proxy_server
+from banking_server.proxy.signals import end_when_the_terminal_is_gone
 
 PATH: Final = "/mcp"
 
@@ -84,8 +85,18 @@ def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
     print(f"Serving {options.server.name} at {url}. Ctrl-C ends it.", file=sys.stderr, flush=True)
     # When it has wound down, uvicorn raises the signal again that ended it.
     signal.signal(signal.SIGTERM, lambda *_: None)
+    end_when_the_terminal_is_gone()
     with suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run(sockets=[bound])
+        _Server(config).run(sockets=[bound])
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, which tells whoever waits for an answer that there will be none."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Wind down: what does not end within the time for that is cancelled."""
+        self.lifespan.state[_CALLERS].end()
+        await super().shutdown(sockets)
 
 
 def http_app(options: ProxyOptions, chosen: HttpOptions) -> Starlette:

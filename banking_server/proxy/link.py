@@ -41,6 +41,8 @@ FURTHER: Final = 7
 UNUSED: Final = 60.0
 """Seconds after which such a connection is closed that no call has needed."""
 
+ENDING: Final = "This proxy is ending."
+
 ANSWERS: Final = "inputResponses"
 
 
@@ -104,7 +106,7 @@ class Link:
         """Return the connection, made anew if there is none. Raises MCPError, in one line."""
         async with self._connecting:
             if self._closed:
-                raise MCPError(code=CONNECTION_CLOSED, message="This proxy is ending.")
+                raise MCPError(code=CONNECTION_CLOSED, message=ENDING)
             if self._upstream is None or self._upstream.ended:
                 upstream = Upstream(
                     self.options.server,
@@ -147,6 +149,8 @@ class Link:
         self._closed = True
         for parked in [*self._parked.values()]:
             parked.cancel()
+        for running in self._running:
+            running.give_up_asking()
         async with anyio.create_task_group() as tasks:
             for link in self._further:
                 tasks.start_soon(link.close)

@@ -45,6 +45,7 @@ class Running:
         self.modern = declared.modern
         self.asking = 0
         """How often the client is being asked for it at this moment."""
+        self._open: set[anyio.CancelScope] = set()
         self._limits: list[anyio.CancelScope] = []
         self._left: dict[anyio.CancelScope, float] = {}
         self._before: float = 0
@@ -127,15 +128,25 @@ class Running:
             self._check(question)
         self._stop_clocks()
         self.asking += 1
+        scope = anyio.CancelScope()
+        self._open.add(scope)
         try:
-            return await self._ask_all(questions)
+            with scope:
+                return await self._ask_all(questions)
+            raise _nobody_is_there()
         finally:
+            self._open.remove(scope)
             self.asking -= 1
             self._start_clocks()
 
+    def give_up_asking(self) -> None:
+        """Let what waits for the client go on as if nobody were there."""
+        for scope in self._open:
+            scope.cancel()
+
     async def _ask_all(self, questions: Mapping[str, Any]) -> Json:
         if self._channel is None:
-            raise MCPError(code=INVALID_REQUEST, message="Nobody is there to be asked any more.")
+            raise _nobody_is_there()
         return {
             name: await self._channel.send_raw_request(
                 question["method"], _with_id(question["method"], question.get("params"))
@@ -333,6 +344,10 @@ def not_asked_any_more() -> MCPError:
         code=INVALID_PARAMS,
         message="Nothing waits for this answer any more. Call again to be asked anew.",
     )
+
+
+def _nobody_is_there() -> MCPError:
+    return MCPError(code=INVALID_REQUEST, message="Nobody is there to be asked any more.")
 
 
 def _with_id(method: str, params: Any) -> Any:

@@ -3,9 +3,11 @@
 import contextlib
 import json
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from http.cookiejar import DefaultCookiePolicy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,7 +23,7 @@ from banking_server.proxy.cli import app
 from ..kit.command import PATIENCE
 from ..kit.serving import running
 from .pipe import JSON, NEW, OLD, STRANGE
-from .wire import Refused, Running, Wire, proxy_over_http, strange_over_http, wire
+from .wire import UNDECIDED, Refused, Running, Wire, proxy_over_http, strange_over_http, wire
 
 pytestmark = pytest.mark.anyio
 
@@ -550,7 +552,9 @@ def reserved(unused: socket.socket) -> int:
 async def test_each_caller_has_a_process_that_may_die_and_ends_with_the_proxy(
     folder: Path,
 ) -> None:
+    noted = folder / "notes of processes"
     given = {"STRANGE_SETTING": "set", "TOOL_CHAINING_PROXY_TOKEN": "own"}
+    given["STRANGE_NOTES"] = str(noted)
     with proxy_over_http(folder, "--", *STRANGE, **given) as proxy:
         async with (
             wire(proxy.url, OLD) as session,
@@ -571,7 +575,20 @@ async def test_each_caller_has_a_process_that_may_die_and_ends_with_the_proxy(
                 assert pids[client.revision] != told["pid"]
                 assert (await client.call("first"))["content"][1]["text"] == "Two."
             assert pids[OLD] != pids[NEW]
-            proxy.process.terminate()
+
+            async def given_up(client: Wire, tool: str, **arguments: str) -> None:
+                with pytest.raises(Refused) as refused:
+                    await client.call(tool, arguments)
+                assert "ended while this request was under way" in refused.value.error["message"]
+
+            session.answers["elicitation/create"] = UNDECIDED
+            async with anyio.create_task_group() as calls:
+                for client in (session, caller):
+                    calls.start_soon(partial(given_up, client, "slow", text=client.revision))
+                    await Noted(noted).until(f"slow {client.revision}")
+                calls.start_soon(given_up, session, "form")
+                await Wire.until(lambda: "elicitation/create" in session.methods)
+                proxy.process.send_signal(signal.SIGHUP)
             for pid in pids.values():
                 await Wire.until(lambda pid=pid: has_ended(pid))
             assert proxy.process.wait(PATIENCE) == 0

@@ -20,6 +20,9 @@ from ..kit.command import PATIENCE, environment
 from ..kit.servers import free_port, wait_until_up
 from .pipe import ANSWERS, CAPABILITIES, JSON, META, NEW, OLD, PROXY, STRANGE
 
+UNDECIDED: JSON = {"action": "undecided"}
+"""The answer of a user who gives none."""
+
 CLIENT = {"name": "wire", "version": "1", "x-client": True}
 
 
@@ -157,6 +160,8 @@ class Wire:
         self.heard.append(message)
         if "id" in message:
             answer = self.answers.get(message["method"])
+            if answer is UNDECIDED:
+                return
             problem = {"error": {"code": -32601, "message": "Not by me", "data": {"x": 1}}}
             reply = {"jsonrpc": "2.0", "id": message["id"]}
             reply |= problem if answer is None else {"result": answer}
