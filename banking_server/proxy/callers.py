@@ -154,7 +154,8 @@ class Callers:
         declared = declared_by(ctx.method, ctx.params, ctx.protocol_version)
         state = (ctx.params or {}).get("requestState")
         for caller in self._callers:
-            # An answer may come on a new connection; only who was asked has the state.
+            # An answer may come on a new connection: clients without cookies have many. The state
+            # is sealed, and only who was asked has it; it is bound to an `Authorization` header.
             if (caller.name, caller.declared) == (name, declared) or caller.link.holds(state):
                 caller.seen = time.monotonic()
                 return caller.link

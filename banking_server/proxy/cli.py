@@ -88,7 +88,9 @@ def proxy(
         typer.Option(
             metavar="none|all|ask|FILE",
             help="Which steps are taken: none, all, those that the user agrees to, or as the rules "
-            "in a file say. Default: those that the server says destroy nothing.",
+            "in a file say, a line each: allow, ask or deny, and then a pattern of tool names, all "
+            "of it to the end of the line; the first that fits decides, and # begins a line that "
+            "is a comment. Default: those that the server says destroy nothing.",
         ),
     ] = None,
     limit: Annotated[

@@ -143,6 +143,22 @@ def test_nothing_is_owed_to_a_notification(sent: bytes) -> None:
     assert not found.owed
 
 
+@pytest.mark.parametrize("value", [b"NaN", rb'"\ud800"', b"1e999", b"[" * 200 + b"]" * 200])
+def test_a_refusal_goes_to_who_waits(value: bytes) -> None:
+    """An answer that cannot be read is none to whoever sent it, but to whoever asked."""
+    for member, owed, is_answer in (
+        (b'"id":7,"method":"x","params"', True, False),
+        (b'"method":"x","params"', False, False),
+        (b'"id":7,"result"', False, True),
+        (b'"id":7,"error"', False, True),
+        (b'"x"', True, False),
+    ):
+        found = read(b'{"jsonrpc":"2.0",%s:{"id":8,"method":"y","x":%s}}' % (member, value))
+        assert isinstance(found, Refusal)
+        assert (found.owed, found.is_answer) == (owed, is_answer), member
+        assert found.request_id == (7 if b'"id":7' in member else None)
+
+
 @pytest.mark.parametrize("params", [b"", b',"params":null', b',"params":{}', b',"_meta":5'])
 def test_a_message_is_read(params: bytes) -> None:
     sent = b' {"jsonrpc":"2.0","id":7,"method":"ping"%s}\r\n' % params

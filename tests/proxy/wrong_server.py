@@ -110,6 +110,8 @@ def answer(message: JSON, revision: str) -> str:
     result: JSON = {"resultType": kind} if kind.startswith("type") else {"resultType": "complete"}
     line = json.dumps({**own, "result": {**said("Good.")["result"], **result}})
     noise = ["Starting ...", "[]", '{"jsonrpc": "2.0", "id": true}', '{"method": 1}']
+    # A request of its own that nobody can read is no answer, whatever its number.
+    noise.append(json.dumps({"jsonrpc": "2.0", "method": "x", "params": "\ud800", "id": own["id"]}))
     return "\n".join([*noise, line] if kind == "noise" else [line])
 
 
