@@ -64,7 +64,8 @@ class Callers:
         self._options = options
         self._chosen = chosen
         self._group: TaskGroup | None = None
-        self._ending = False
+        self.ending = False
+        """Whether nobody is served any more."""
         self._sessions: dict[str, Connection] = {}
         self._callers: list[_Caller] = []
 
@@ -78,7 +79,7 @@ class Callers:
 
     def end(self) -> None:
         """Give up what runs, so that whoever waits for it is told; nobody else is served."""
-        self._ending = True
+        self.ending = True
         for connection in self._sessions.values():
             self._close(connection.state[_LINK])
         for caller in self._callers:
@@ -199,8 +200,8 @@ class Callers:
         return bool(idle)
 
     def _new_link(self, ctx: Context, connection: Connection | None) -> Link:
-        if self._ending or not self.has_room(anonymous=self.principal(ctx) is None):
-            refused = Refused(ENDING if self._ending else self.full, status=503)
+        if self.ending or not self.has_room(anonymous=self.principal(ctx) is None):
+            refused = Refused(ENDING if self.ending else self.full, status=503)
             _request(ctx).scope["state"][REFUSAL] = (ctx.request_id, refused)
             raise refused
         options, server = self._options, self._options.server

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import anyio
 import uvicorn
-from mcp.types import INTERNAL_ERROR
+from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
@@ -33,6 +33,7 @@ from banking_server.messages.sdk import once_more, with_body
 from banking_server.proxy import TOKEN_VARIABLE
 from banking_server.proxy.callers import CALLER, REFUSAL, Callers
 from banking_server.proxy.eras import is_modern
+from banking_server.proxy.link import ENDING
 from banking_server.proxy.options import Address, HttpOptions, ProxyOptions
 from banking_server.proxy.sdk import (
     MCP_PROTOCOL_VERSION_HEADER,
@@ -208,7 +209,7 @@ class _Door:
         """Serve a request if its body is a message; else say why it is none."""
         found = read(body)
         if not isinstance(found, Refusal):
-            return await self._serve(scope, receive, send)
+            return await self._serve_to_the_end(found, scope, receive, send)
         error = error_of(found).model_dump_json(exclude_unset=True).encode()
         if found.is_answer:
             # Whoever asked the question would wait for another answer, which never comes.
@@ -216,6 +217,27 @@ class _Door:
             return await self._serve(scope, instead, send)
         refusal = Response(error, status_code=400, media_type="application/json")
         await refusal(scope, receive, send)
+
+    async def _serve_to_the_end(
+        self, message: dict[str, Any], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Serve a request; say so if the proxy ends before there is an answer."""
+        begun = False
+
+        async def send_and_note(sent: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(sent)
+
+        try:
+            await self._serve(scope, receive, send_and_note)
+        except BaseException:  # The cancellation, or what came of it on the way.
+            if begun or not self._callers.ending:
+                raise
+            words = f"{ENDING} Whether the request took effect is not known."
+            problem = {"code": CONNECTION_CLOSED, "message": words}
+            body = {"jsonrpc": "2.0", "id": message.get("id"), "error": problem}
+            await JSONResponse(body, status_code=503)(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "POST":

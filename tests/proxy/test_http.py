@@ -1,5 +1,6 @@
 """The proxy over HTTP: whose each request is, and that nobody gets at anybody else's."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -18,7 +19,10 @@ import httpx2
 import pytest
 from typer.testing import CliRunner
 
+from banking_server.proxy.callers import Callers
 from banking_server.proxy.cli import app
+from banking_server.proxy.http import _Door
+from banking_server.proxy.options import Command, HttpOptions, ProxyOptions
 
 from ..kit.command import PATIENCE
 from ..kit.serving import running
@@ -579,7 +583,7 @@ async def test_each_caller_has_a_process_that_may_die_and_ends_with_the_proxy(
             async def given_up(client: Wire, tool: str, **arguments: str) -> None:
                 with pytest.raises(Refused) as refused:
                     await client.call(tool, arguments)
-                assert "ended while this request was under way" in refused.value.error["message"]
+                assert "took effect is not known" in refused.value.error["message"]
 
             session.answers["elicitation/create"] = UNDECIDED
             async with anyio.create_task_group() as calls:
@@ -593,6 +597,39 @@ async def test_each_caller_has_a_process_that_may_die_and_ends_with_the_proxy(
                 await Wire.until(lambda pid=pid: has_ended(pid))
             assert proxy.process.wait(PATIENCE) == 0
         assert "Traceback" not in proxy.logged()
+
+
+async def test_who_is_cut_off_at_the_end_is_told_so() -> None:
+    """When the time for winding down is over, all that runs is cancelled."""
+    begun, sent = anyio.Event(), []
+
+    async def never(*_: Any) -> None:
+        begun.set()
+        await anyio.sleep_forever()
+
+    async def receive() -> JSON:
+        return {"type": "http.request", "body": b'{"jsonrpc":"2.0","id":7,"method":"ping"}'}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    callers = Callers(ProxyOptions(server=Command(("true",), {})), HttpOptions())
+    door = _Door(never, callers)
+    scope = {"type": "http", "method": "POST", "state": {"connection": "one"}}
+    scope["headers"] = [(b"mcp-protocol-version", NEW.encode())]
+    for ending in (False, True):
+        if ending:
+            callers.end()
+        serving = asyncio.create_task(door(scope, receive, send))
+        await begun.wait()
+        begun = anyio.Event()
+        serving.cancel()
+        await asyncio.wait([serving])
+        assert serving.cancelled() is not ending
+    head, body = sent
+    told = json.loads(body["body"])
+    assert (head["status"], told["id"]) == (503, 7)
+    assert "This proxy is ending." in told["error"]["message"]
 
 
 @pytest.mark.parametrize(
