@@ -234,6 +234,7 @@ class _Door:
         except BaseException:  # The cancellation, or what came of it on the way.
             if begun or not self._callers.ending:
                 raise
+        if self._callers.ending and not begun:
             words = f"{ENDING} Whether the request took effect is not known."
             problem = {"code": CONNECTION_CLOSED, "message": words}
             body = {"jsonrpc": "2.0", "id": message.get("id"), "error": problem}
