@@ -446,7 +446,7 @@ async def test_of_two_requests_with_one_id_the_second_is_refused(alone: HttpServ
 
         await talk.open()
         async with anyio.create_task_group() as at_once:
-            for request_id in (7, "7", 7, "7"):
+            for request_id in (70, "70", 70, "70"):
                 at_once.start_soon(call, request_id)
         assert await talk.works()
     refused = [answer.json()["error"]["code"] for answer in answers if answer.status_code == 400]
