@@ -19,7 +19,7 @@ from banking_server.proxy.cli import app
 from banking_server.proxy.upstream import reason
 
 from ..kit.bank import Customer, World, structured, words
-from ..kit.command import ANY_SERVER, PATIENCE, command, environment
+from ..kit.command import ANY_SERVER, PATIENCE, command, environment, heeds_hangups
 from ..kit.servers import free_port, http_server
 from .pipe import CHAINING, JSON, NEW, OLD, PROXY, STRANGE, Refused, pipe, soon
 from .wire import strange_over_http
@@ -144,6 +144,7 @@ def test_a_server_that_never_answers_ends_with_the_client(how: str, tmp_path: Pa
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         env=environment(),
+        preexec_fn=heeds_hangups,
     )
     assert process.stdin is not None
     process.stdin.write(json.dumps(message).encode() + b"\n")

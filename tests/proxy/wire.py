@@ -16,7 +16,7 @@ from typing import Any
 import anyio
 import httpx2
 
-from ..kit.command import PATIENCE, environment
+from ..kit.command import PATIENCE, environment, heeds_hangups
 from ..kit.servers import free_port, wait_until_up
 from .pipe import ANSWERS, CAPABILITIES, JSON, META, NEW, OLD, PROXY, STRANGE
 
@@ -245,7 +245,12 @@ def _running(folder: Path, command: list[str], port: int, **variables: str) -> I
     log = folder / f"{port}.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=environment(**variables)
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=environment(**variables),
+            preexec_fn=heeds_hangups,
         )
     running = Running(f"http://127.0.0.1:{port}/mcp", process, log)
     try:

@@ -149,7 +149,8 @@ def claims(**changes: Any) -> dict[str, Any]:
         "iss": "http://127.0.0.1:8000",
         "sub": "CUST001",
         "aud": RESOURCE,
-        "exp": now() + timedelta(minutes=1),
+        # Some are made before all tests, and have to last until their own.
+        "exp": now() + timedelta(hours=2),
         "scope": "bank:read",
     }
     return {name: value for name, value in {**good, **changes}.items() if value is not None}
