@@ -64,6 +64,8 @@ class Usage:
     completion_tokens: int
     estimated: bool = False
     """The endpoint did not say, so that these are guesses from the number of characters."""
+    cached_tokens: int | None = None
+    """Of the prompt, what the endpoint had in its cache; None if it does not say."""
 
     @property
     def total(self) -> int:
@@ -291,6 +293,15 @@ class _Choice(BaseModel):
 class _Counts(BaseModel):
     prompt_tokens: int = Field(ge=0, le=MAX_COUNT)
     completion_tokens: int = Field(ge=0, le=MAX_COUNT)
+    prompt_tokens_details: Any = None
+
+    @property
+    def cached_tokens(self) -> int | None:
+        """What was in the endpoint's cache; None if it does not say, or cannot be so."""
+        details = self.prompt_tokens_details
+        cached = details.get("cached_tokens") if isinstance(details, dict) else None
+        fits = type(cached) is int and 0 <= cached <= self.prompt_tokens
+        return cached if fits else None
 
 
 class _Body(BaseModel):
@@ -337,7 +348,11 @@ class _Reply:
     def add(self, body: _Body) -> str:
         """Add what a body holds; return its text."""
         if body.usage is not None:
-            self.usage = Usage(body.usage.prompt_tokens, body.usage.completion_tokens)
+            self.usage = Usage(
+                body.usage.prompt_tokens,
+                body.usage.completion_tokens,
+                cached_tokens=body.usage.cached_tokens,
+            )
         if not body.choices:
             return ""
         choice = body.choices[0]
