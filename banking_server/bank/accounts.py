@@ -1,5 +1,6 @@
 """Accounts: what the customer has, and what is in it."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
@@ -184,8 +185,21 @@ def find_account_with_figures(
     """Find an account whose balance and entries the customer may see."""
     account = find_owned(tx, Account, account_id, call.customer_id)
     if account is None:
-        return NotFound(Argument.ACCOUNT_ID, excerpt(account_id))
+        return unknown_account(tx, call, Argument.ACCOUNT_ID, account_id, check_figures_visible)
     return check_figures_visible(account) or account
+
+
+def unknown_account(
+    tx: Transaction,
+    call: Call,
+    field: Argument,
+    account_id: str,
+    check: Callable[[Account], Refused | None],
+) -> NotFound:
+    """Return that the customer has no such account, and those of theirs that pass the check."""
+    accounts = accounts_of(tx, call.customer_id)
+    known = [f"{each.account_id} ({each.account_name})" for each in accounts if not check(each)]
+    return NotFound(field, excerpt(account_id), tuple(known))
 
 
 def _balance(tx: Transaction, call: Call, account_id: str) -> Balance | NotFound | Refused:

@@ -119,13 +119,15 @@ class Refused:
 class NotFound:
     """There is no such record *for this customer*: unknown and somebody else's look the same.
 
-    `field` is the argument; `value` what was asked for, made safe to print, and shortened.
+    `field` is the argument; `value` what was asked for, made safe to print, and shortened. `known`
+    is what it can be where it is an account's id: the customer's own, each with its name.
     """
 
     recorded_as: ClassVar[str] = "not_found"
 
     field: Argument
     value: str
+    known: tuple[str, ...] = ()
 
     @property
     def subject(self) -> None:

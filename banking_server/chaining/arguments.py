@@ -61,7 +61,8 @@ def argument_problem(input_schema: dict[str, Any], arguments: dict[str, Any]) ->
     The schema is read as JSON Schema 2020-12 unless it names another dialect. No `$ref` is ever
     fetched: if one points outside the schema, the arguments cannot be validated and so are not
     valid. Neither are they if the dialect is unknown, or the check would take too long. The
-    sentence names places and rules but repeats no value, so that it can be logged.
+    sentence says what to write instead, for people and models. It names places and rules but
+    repeats no value, so that it can be logged.
     """
     try:
         # The text is what is looked up, so that a schema that has changed is compiled anew.
@@ -129,15 +130,70 @@ class _Compiled:
             case _Kind.Required(property=name):
                 return f"{place}: {name!r} is a required property"
             case _Kind.AdditionalProperties(unexpected=names):
-                return f"{place}: {_listed(names)} not allowed"
+                return f"{place}: {_listed(names)} not allowed{self._allowed(path)}"
             case _Kind.FalseSchema() if path[-1:] == ["additionalProperties"]:
                 found = follow([str(part) for part in error.instance_path], arguments)
-                return f"{place}: {_listed(found)} not allowed"
+                return f"{place}: {_listed(found)} not allowed{self._allowed(path)}"
             case _Kind.FalseSchema() if not path:
                 return f"{place}: nothing is allowed"
         rule = self.schema.rule_at(path)
-        shown = "" if isinstance(rule, Nowhere) else json.dumps(rule)[:200]
-        return f"{place}: must satisfy {path[-1]} {shown}".rstrip()
+        return f"{place}: must {_in_words(str(path[-1]), rule)}".rstrip()
+
+    def _allowed(self, path: list[str | int]) -> str:
+        """Name the properties that stand beside the rule against all others."""
+        known = self.schema.rule_at([*path[:-1], "properties"])
+        if not isinstance(known, dict) or not known:
+            return ""
+        return f"; there are {', '.join(map(_name, known))[:200]}"
+
+
+_TYPES: Final = {
+    "string": "a text in quotation marks",
+    "number": "a number such as 25.5",
+    "integer": "a whole number such as 25",
+    "boolean": "true or false",
+    "array": "a list in square brackets",
+    "object": "a JSON object in braces",
+    "null": "null",
+}
+_BARE: Final = frozenset({"number", "integer", "boolean"})
+"""Types that models like to write as text."""
+
+_RULES: Final = {
+    "minimum": "be at least {}",
+    "maximum": "be at most {}",
+    "exclusiveMinimum": "be more than {}",
+    "exclusiveMaximum": "be less than {}",
+    "minLength": "have at least {} characters",
+    "maxLength": "have at most {} characters",
+    "minItems": "have at least {} items",
+    "maxItems": "have at most {} items",
+    "const": "be {}",
+}
+"""What a keyword asks for."""
+
+
+def _in_words(keyword: str, rule: Any) -> str:
+    """Say what a rule of the schema asks for, as it follows "must"."""
+    types = _types(keyword, rule)
+    if types:
+        quotes = ", without quotation marks" if _BARE.issuperset(types) else ""
+        return f"be {' or '.join(_TYPES[name] for name in types)}{quotes}"
+    if keyword == "enum" and isinstance(rule, list):
+        return f"be one of {', '.join(map(json.dumps, rule))[:200]}"
+    shown = "" if isinstance(rule, Nowhere) else json.dumps(rule)[:200]
+    known = _RULES.get(keyword)
+    return known.format(shown) if known else f"satisfy {keyword} {shown}"
+
+
+def _types(keyword: str, rule: Any) -> list[str]:
+    """Return the types that a rule asks for; none if it asks for anything else."""
+    if keyword in ("anyOf", "oneOf") and isinstance(rule, list):
+        rule = [each.get("type") if isinstance(each, dict) else None for each in rule]
+    elif keyword != "type":
+        return []
+    names = rule if isinstance(rule, list) else [rule]
+    return names if all(isinstance(name, str) and name in _TYPES for name in names) else []
 
 
 def _name(part: str | int) -> str:

@@ -20,7 +20,7 @@ from banking_server.tools.results import Structured, refusal_of, result
 from banking_server.tools.scopes import READ_SCOPE
 
 AccountId = Annotated[
-    str, Field(description="The account's id, as list_accounts gives it, like acc_savings_001.")
+    str, Field(description="One of the ids that list_accounts gives; never made up.")
 ]
 
 

@@ -19,7 +19,7 @@ def _exact(value: Any) -> Decimal:
     if isinstance(value, Decimal):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError("must be a JSON number, such as 25 or 25.50")
+        raise ValueError("must be a number such as 25 or 25.50")
     if isinstance(value, int):
         # Neither through a float nor through text: both have an end, and JSON's integers have none.
         return Decimal(value)

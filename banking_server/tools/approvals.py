@@ -32,7 +32,9 @@ class ApprovalOut(Structured):
 
 @bank_tool(title="Request Manager Approval", scope=TRANSFER_SCOPE)
 async def request_manager_approval(
-    transferId: Annotated[str, Field(description="The id that prepare_money_transfer gave.")],
+    transferId: Annotated[
+        str, Field(description="The transferId that prepare_money_transfer gave.")
+    ],
     reason: Annotated[str, Field(description="Why approval is needed, in a sentence.")],
 ) -> Annotated[CallToolResult, ApprovalOut]:
     """Ask a bank manager to approve a prepared transfer that is too large to be confirmed without

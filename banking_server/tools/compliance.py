@@ -27,7 +27,7 @@ class ReportOut(Structured):
 
 @bank_tool(title="Record Compliance Report", scope=TRANSFER_SCOPE)
 async def record_compliance_report(
-    transferId: Annotated[str, Field(description="The posted transfer's id.")],
+    transferId: Annotated[str, Field(description="The transferId of a posted transfer.")],
     rule: Annotated[
         str, Field(description="The compliance rule that the posting met, as the server named it.")
     ],

@@ -29,7 +29,7 @@ def whole_number(value: Any) -> int:
         return value
     if isinstance(value, float) and value.is_integer():
         return int(value)
-    raise ValueError("must be a whole number")
+    raise ValueError("must be a whole number such as 30")
 
 
 WholeNumber = Annotated[int, BeforeValidator(whole_number), WithJsonSchema({"type": "integer"})]
@@ -91,8 +91,7 @@ class BankTool(ExactTool):
             if goes_before is not None:
                 return goes_before
         field = str(details[0]["loc"][0]) if details[0]["loc"] else ""
-        known = ", ".join(self.parameters.get("properties", {})) or "no arguments"
-        text = "\n".join(_in_words(detail, known) for detail in details[:5])
+        text = "\n".join(_in_words(detail, self.parameters) for detail in details[:5])
         return refuse("invalid_arguments", excerpt(field), text)
 
 
@@ -101,18 +100,33 @@ def _odd_answer() -> CallToolResult:
     return refuse("invalid_answer", None, words)
 
 
-def _in_words(detail: ErrorDetails, known: str) -> str:
-    name = excerpt(".".join(str(part) for part in detail["loc"]))
+def _in_words(detail: ErrorDetails, schema: dict[str, Any]) -> str:
+    """Say which argument is wrong and what to write instead, in no words of pydantic's."""
+    place, value = detail["loc"], detail["input"]
+    name = excerpt(".".join(str(part) for part in place))
     if detail["type"] == "missing":
         return f"{name}: is missing, and this tool cannot do without it."
     if detail["type"] == "extra_forbidden":
-        if len(detail["loc"]) > 1:
-            return f"{name}: is not known here."
-        return f"{name}: is not an argument of this tool, which takes {known}."
-    rule = _rule(detail)
+        known = ", ".join(_members(schema, place[:-1])) or "no arguments"
+        what = "an argument of this tool, which takes" if len(place) == 1 else "known here, beside"
+        return f"{name}: is not {what} {known}."
+    rule = _RULES.get(detail["type"], "does not fit").format(**detail.get("ctx", {}))
     if name in SECRET_ARGUMENTS:
         return f"{name}: {rule}."
-    return f"{name}: {rule}, but was {_shown(detail['input'])}."
+    can_be_left_out = len(place) == 1 and place[0] not in schema.get("required", ())
+    instead = "leave it out" if value is None and can_be_left_out else _instead(detail)
+    return f"{name}: {rule}, but was {_shown(value)}{f': {instead}' if instead else ''}."
+
+
+def _members(schema: dict[str, Any], place: tuple[int | str, ...]) -> dict[str, Any]:
+    """Return the members that the object at a place in the arguments can have."""
+    node = schema
+    for part in place:
+        node = node["items"] if isinstance(part, int) else node["properties"][part]
+        node = node.get("anyOf", [node])[0]
+        node = schema["$defs"][node["$ref"].rpartition("/")[2]] if "$ref" in node else node
+    members: dict[str, Any] = node["properties"]
+    return members
 
 
 _RULES: Final = {
@@ -120,7 +134,7 @@ _RULES: Final = {
     "model_type": "must be a JSON object",
     "dict_type": "must be a JSON object",
     "list_type": "must be a list",
-    "string_type": "must be a text",
+    "string_type": "must be a text in quotation marks",
     "bool_type": "must be true or false",
     "literal_error": "must be {expected}",
     "too_short": "needs at least {min_length}",
@@ -128,10 +142,35 @@ _RULES: Final = {
 }
 """What an argument must be, by pydantic's type of the mistake."""
 
+_JSON_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "value_error": (int, float),
+    "model_type": (dict,),
+    "dict_type": (dict,),
+    "list_type": (list,),
+    "bool_type": (bool,),
+}
+"""What fits where something else than a text is wanted; our own rules are about numbers."""
 
-def _rule(detail: ErrorDetails) -> str:
-    rule = _RULES.get(detail["type"])
-    return detail["msg"] if rule is None else rule.format(**detail.get("ctx", {}))
+
+_REPEATED: Final = 40
+"""Characters of a value that are repeated as what to write; it must be all of it."""
+
+
+def _instead(detail: ErrorDetails) -> str:
+    """Say what to write where the value is right but for its quotation marks; else nothing."""
+    value = detail["input"]
+    if detail["type"] == "string_type" and type(value) in (int, float):
+        return f'write "{_shown(value)}"'
+    if not isinstance(value, str):
+        return ""
+    try:
+        meant = json.loads(value, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return ""
+    if type(meant) not in _JSON_TYPES.get(detail["type"], ()):
+        return ""
+    shown = value.strip() if len(value) <= _REPEATED else "it"
+    return f"write {shown}, without quotation marks"
 
 
 def _shown(value: Any) -> str:

@@ -90,7 +90,7 @@ async def request_agent_handoff(
 
 @bank_tool(title="Process Agent Handoff Choice", scope=READ_SCOPE)
 async def process_agent_handoff_choice(
-    handoffId: Annotated[str, Field(description="The id that request_agent_handoff gave.")],
+    handoffId: Annotated[str, Field(description="The handoffId that request_agent_handoff gave.")],
     choice: Annotated[
         Choice,
         Field(description="realtime: speak to an agent now. callback: be called back."),

@@ -13,7 +13,7 @@ from mcp.types import Annotations, CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-from banking_server.bank.rules import NotFound, Refused, TooMany
+from banking_server.bank.rules import Argument, NotFound, Refused, TooMany
 from banking_server.bank.storage import BankBusy, DatabaseUnavailable, MaybeDone
 from banking_server.chaining import META_KEY, Directive, NextStep
 from banking_server.chaining.content import NEXT_STEP, for_user_alone, on_the_wire
@@ -143,9 +143,28 @@ def refusal_of(outcome: Refused | NotFound | TooMany) -> CallToolResult:
         return refuse("too_many", None, outcome.message)
     field = to_camel(outcome.field)
     if isinstance(outcome, NotFound):
-        words = f"{field}: you have nothing with the id {outcome.value!r}."
+        words = f"{field}: you have nothing with the id {outcome.value!r}. {_where(outcome)}."
         return refuse("not_found", field, words)
     return refuse("refused", field, f"{field}: {outcome.message}")
+
+
+_GIVEN_BY: Final = {
+    Argument.TRANSFER_ID: "prepare_money_transfer",
+    Argument.HANDOFF_ID: "request_agent_handoff",
+}
+"""The tools that give ids other than an account's."""
+
+_NAMED: Final = 10
+"""Accounts that are named where one is not found."""
+
+
+def _where(outcome: NotFound) -> str:
+    """Say where the id is to be had, and if it is an account's, what it can be."""
+    given_by = _GIVEN_BY.get(outcome.field)
+    if given_by is not None:
+        return f"{given_by} gives the id"
+    known = ", ".join(outcome.known[:_NAMED])
+    return f"list_accounts gives the ids{': ' if known else ''}{known}"
 
 
 def too_fast_words(seconds: float) -> str:

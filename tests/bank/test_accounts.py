@@ -111,9 +111,20 @@ async def test_a_balance_counts_reservations_until_they_expire(bank: Bank, path:
     assert outcomes(path)[1] == ("balance", "balance", EVERYDAY)
 
 
+OWN = (
+    "acc_checking_001 (Primary Checking)",
+    "acc_deposit_001 (Fixed Deposit)",
+    "acc_euro_001 (Euro Account)",
+    "acc_everyday_001 (Everyday Checking)",
+    "acc_retirement_001 (Retirement Fund)",
+    "acc_savings_001 (High Yield Savings)",
+)
+"""Whose figures the customer may see: no payee's, and nobody else's."""
+
+
 @pytest.mark.parametrize("account_id", BAD_IDS)
 async def test_foreign_and_unknown_accounts_are_the_same(bank: Bank, account_id: str) -> None:
-    expected = NotFound(Argument.ACCOUNT_ID, excerpt(account_id))
+    expected = NotFound(Argument.ACCOUNT_ID, excerpt(account_id), OWN)
     assert await get_balance(bank, call(), account_id) == expected
     assert await get_statement(bank, call(), account_id, days=30, cursor=None) == expected
     assert await find_account(bank, "CUST001", account_id, NOW) is None
@@ -121,7 +132,7 @@ async def test_foreign_and_unknown_accounts_are_the_same(bank: Bank, account_id:
 
 async def test_the_banks_own_account_is_nobodys(bank: Bank) -> None:
     equity = "acc_equity_usd"
-    assert await get_balance(bank, call(), equity) == NotFound(Argument.ACCOUNT_ID, equity)
+    assert await get_balance(bank, call(), equity) == NotFound(Argument.ACCOUNT_ID, equity, OWN)
 
 
 async def test_a_payees_figures_are_refused(bank: Bank, path: Location) -> None:

@@ -110,15 +110,32 @@ async def test_what_is_not_locked_is_not_reported(
     assert outcomes(path) == []
 
 
+CAN_PAY = (
+    "acc_checking_001 (Primary Checking)",
+    "acc_euro_001 (Euro Account)",
+    "acc_everyday_001 (Everyday Checking)",
+    "acc_savings_001 (High Yield Savings)",
+)
+"""What the from-account can be."""
+
+CAN_BE_PAID = (
+    "acc_checking_001 (Primary Checking)",
+    "acc_payee_001 (Rent Payments)",
+    "acc_retirement_001 (Retirement Fund)",
+    "acc_savings_001 (High Yield Savings)",
+)
+"""What the to-account can be, from the everyday account."""
+
+
 @pytest.mark.parametrize("account_id", BAD_IDS)
 async def test_unknown_and_foreign_accounts_are_the_same(
     bank: Bank, path: Location, account_id: str
 ) -> None:
     assert await prepare(bank, source=account_id, target=None) == NotFound(
-        Argument.FROM_ACCOUNT_ID, excerpt(account_id)
+        Argument.FROM_ACCOUNT_ID, excerpt(account_id), CAN_PAY
     )
     assert await prepare(bank, target=account_id) == NotFound(
-        Argument.TO_ACCOUNT_ID, excerpt(account_id)
+        Argument.TO_ACCOUNT_ID, excerpt(account_id), CAN_BE_PAID
     )
     assert [event[1:] for event in outcomes(path)] == [("not_found", None)] * 2
 
@@ -126,7 +143,7 @@ async def test_unknown_and_foreign_accounts_are_the_same(
 async def test_a_foreign_locked_account_is_not_found(bank: Bank, path: Location) -> None:
     set_flag(path, "acc_checking_002", "is_locked", True)
     outcome = await prepare(bank, source="acc_checking_002")
-    assert outcome == NotFound(Argument.FROM_ACCOUNT_ID, "acc_checking_002")
+    assert outcome == NotFound(Argument.FROM_ACCOUNT_ID, "acc_checking_002", CAN_PAY)
 
 
 async def test_a_missing_target_is_asked_for(bank: Bank, path: Location) -> None:

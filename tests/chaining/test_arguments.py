@@ -21,10 +21,51 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
     ("schema", "good", "bad", "says"),
     [
         ({"type": "object", "required": ["a"]}, {"a": 1}, {}, "'a' is a required property"),
-        ({"properties": {"a": {"type": "string"}}}, {"a": "x"}, {"a": 1}, 'type "string"'),
-        ({"properties": {"a": {"type": "integer"}}}, {"a": 1.0}, {"a": 1.5}, 'type "integer"'),
-        ({"properties": {"a": {"type": "integer"}}}, {"a": 1}, {"a": True}, 'type "integer"'),
-        ({"properties": {"a": {"enum": ["x", "y"]}}}, {"a": "x"}, {"a": "z"}, 'enum ["x", "y"]'),
+        (
+            {"properties": {"a": {"type": "string"}}},
+            {"a": "x"},
+            {"a": 1},
+            "be a text in quotation marks",
+        ),
+        ({"properties": {"a": {"type": "integer"}}}, {"a": 1.0}, {"a": 1.5}, "whole number"),
+        ({"properties": {"a": {"type": "integer"}}}, {"a": 1}, {"a": True}, "whole number"),
+        (
+            {"properties": {"a": {"type": "number"}}},
+            {"a": 25.5},
+            {"a": "25.5"},
+            "arguments.a: must be a number such as 25.5, without quotation marks",
+        ),
+        (
+            {"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}},
+            {"a": None},
+            {"a": 5},
+            "arguments.a: must be a text in quotation marks or null",
+        ),
+        ({"properties": {"a": {"minLength": 2}}}, {"a": "xy"}, {"a": "x"}, "have at least 2 char"),
+        (
+            {"properties": {"a": {"oneOf": [{"const": 1}, {"type": "null"}]}}},
+            {"a": 1},
+            {"a": 2},
+            'arguments.a: must satisfy oneOf [{"const": 1}, {"type": "null"}]',
+        ),
+        (
+            {"patternProperties": {"^x{1}$": False}},
+            {"y": 1},
+            {"x": 1},
+            "arguments.x: must satisfy ^x{1}$ false",
+        ),
+        (
+            {"properties": {"to": {}, "a b": {}}, "additionalProperties": False},
+            {"to": 1},
+            {"from": 1},
+            """'from': such properties are not allowed; there are to, "a b\"""",
+        ),
+        (
+            {"properties": {"a": {"enum": ["x", "y"]}}},
+            {"a": "x"},
+            {"a": "z"},
+            'must be one of "x", "y"',
+        ),
         ({"properties": {"a": {"pattern": "^x"}}}, {"a": "xy"}, {"a": "yx"}, "pattern"),
         ({"additionalProperties": False}, {}, {"typo": 1}, "'typo'"),
         (False, None, {}, None),
@@ -39,7 +80,7 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
             {"properties": {"a": {"prefixItems": [{"type": "string"}]}}},
             {"a": ["x", 1]},
             {"a": [1]},
-            'arguments.a.0: must satisfy type "string"',
+            "arguments.a.0: must be a text",
         ),
         (
             {
@@ -68,7 +109,7 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
             {"$defs": {"s": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/s"}}},
             {"a": "x"},
             {"a": 1},
-            "string",
+            "must be a text",
         ),
         (
             {
@@ -77,7 +118,7 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
             },
             {"a": "x"},
             {"a": 1},
-            "string",
+            "must be a text",
         ),
         (
             {
@@ -87,7 +128,7 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
             },
             {"a": "x"},
             {"a": 1},
-            "string",
+            "must be a text",
         ),
         (
             {
@@ -103,7 +144,7 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
             {"$schema": DRAFT_7, "properties": {"a": {"items": [{"type": "string"}]}}},
             {"a": ["x", 1]},
             {"a": [1]},
-            "string",
+            "must be a text",
         ),
         ({"$schema": DRAFT_7, "dependencies": {"a": ["b"]}}, {"b": 1}, {"a": 1}, "'b'"),
     ],
@@ -503,7 +544,7 @@ def test_names_of_the_servers_are_not_taken_for_words_of_ours() -> None:
     schema = {"type": "object", "properties": {name: {"type": "integer"}}}
 
     assert argument_problem(schema, {name: "1"}) == (
-        f'arguments.{json.dumps(name)}: must satisfy type "integer"'
+        f"arguments.{json.dumps(name)}: must be a whole number such as 25, without quotation marks"
     )
     problem = argument_problem({"$ref": "#/The user agreed to it"}, {})
     assert problem is not None

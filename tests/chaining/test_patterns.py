@@ -74,8 +74,10 @@ def test_what_is_too_large_is_not_read(pattern: str) -> None:
 def test_the_sentence_quotes_the_pattern_of_the_schema() -> None:
     assert problem(r"^\d\w$", "x") == r'arguments.a: must satisfy pattern "^\\d\\w$"'
     named = {"patternProperties": {r"^\d$": {"type": "integer"}, "^[0-9]$": {"minimum": 5}}}
-    assert argument_problem(named, {"1": "x"}) == 'arguments.1: must satisfy type "integer"'
-    assert argument_problem(named, {"1": 4}) == "arguments.1: must satisfy minimum 5"
+    assert argument_problem(named, {"1": "x"}) == (
+        "arguments.1: must be a whole number such as 25, without quotation marks"
+    )
+    assert argument_problem(named, {"1": 4}) == "arguments.1: must be at least 5"
     assert argument_problem(named, {"1": 5}) is None
 
 

@@ -51,7 +51,7 @@ async def test_a_model_infers_an_argument_from_the_requests_and_results_so_far(
     assert json.dumps({"name": ACCOUNTS, "arguments": {}}) in question
     assert "High Yield Savings" in question
     assert "arguments.accountId" in question
-    assert "The account's id, as list_accounts gives it" in question
+    assert "One of the ids that list_accounts gives" in question
     assert "EVERYDAY" not in question
     assert "third" not in question
     assert asked.system_prompt is not None

@@ -176,14 +176,14 @@ BAD_LISTS: dict[str, tuple[Any, str]] = {
         [changed(params=[])],
         "tools.0.params: must be a JSON object, but was [].",
     ),
-    "unknown member": ([changed(priority=1)], "tools.0.priority: is not known here."),
+    "unknown member": ([changed(priority=1)], "tools.0.priority: is not known here, beside"),
     "unknown member of params": (
         [changed(params={"name": ACCOUNTS, "args": {}})],
-        "tools.0.params.args: is not known here.",
+        "tools.0.params.args: is not known here, beside",
     ),
     "unknown member of when": (
         [GOOD, changed(when={"$ref": "#/0/status", "equal": 1})],
-        "tools.1.when.equal: is not known here.",
+        "tools.1.when.equal: is not known here, beside",
     ),
     "unknown tool": ([GOOD, request(2, "make_rich")], "tools.1.params.name: there is no tool 'ma"),
     "itself": ([GOOD, request(2, MULTIPLEX, {"tools": [GOOD]})], "cannot be called inside itself"),

@@ -9,8 +9,11 @@ import anyio
 import pytest
 from mcp.types import CallToolResult
 
+from banking_server.tools import TOOLS
+
 from ..kit.bank import World, copy_of, refused, structured, words
 from ..kit.words import (
+    ACCOUNTS,
     APPROVAL,
     BALANCE,
     CHOICE,
@@ -33,11 +36,19 @@ from .cases import named
 pytestmark = pytest.mark.anyio
 
 MEGABYTE = "x" * 1_000_000
+MANY = "multiplex_tools"
 TYPES: list[Any] = ["5", True, False, None, [], [5], {}, {"amount": 5}]
 """What is not a number."""
 
 ODD_TEXTS = ["", " ", "\x00", "a\x00b", "\ud800", "\n", "null", "5", "[]", "{}", "%s", MEGABYTE]
 """Texts that are no id of ours."""
+
+ONE_OF_MANY = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {"name": ACCOUNTS},
+}
 
 NO_TEXTS: list[Any] = [5, 5.5, True, [], ["acc_savings_001"], {}, {"id": 1}, 10**5000]
 
@@ -309,6 +320,139 @@ async def test_other_arguments(world: World, tool: str, field: str, value: Any) 
         given = {} if value is ... else {field: value}
         assert_refused_clearly(await customer.call(tool, **rest, **given), field)
     assert world.stored() == before
+
+
+WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
+    (
+        PREPARE,
+        {"amount": "25.50"},
+        'amount: must be a number such as 25 or 25.50, but was "25.50": write 25.50, without '
+        "quotation marks.",
+    ),
+    (PREPARE, {"amount": None}, "amount: must be a number such as 25 or 25.50, but was null."),
+    (PREPARE, {}, "amount: is missing, and this tool cannot do without it."),
+    (
+        PREPARE,
+        {"amount": 5, "to": EVERYDAY},
+        "to: is not an argument of this tool, which takes amount, fromAccountId, toAccountId, "
+        "scheduledDate, memo.",
+    ),
+    (
+        PREPARE,
+        {"amount": 25, "fromAccountId": "acc_x"},
+        "fromAccountId: you have nothing with the id 'acc_x'. list_accounts gives the ids: "
+        "acc_checking_001 (Primary Checking), acc_euro_001 (Euro Account), "
+        "acc_everyday_001 (Everyday Checking), acc_savings_001 (High Yield Savings).",
+    ),
+    (
+        STATEMENT,
+        {"accountId": EVERYDAY, "days": "x" * 50},
+        f'days: must be a whole number such as 30, but was "{"x" * 50}".',
+    ),
+    (
+        STATEMENT,
+        {"accountId": EVERYDAY, "days": "3" * 50},
+        f'days: must be a whole number such as 30, but was "{"3" * 50}": write it, without '
+        "quotation marks.",
+    ),
+    (
+        STATEMENT,
+        {"accountId": EVERYDAY, "days": None},
+        "days: must be a whole number such as 30, but was null: leave it out.",
+    ),
+    (
+        BALANCE,
+        {"accountId": 5},
+        'accountId: must be a text in quotation marks, but was 5: write "5".',
+    ),
+    (
+        CONFIRM,
+        {"transferId": "tr_x", "action": "confirm", "confirmationCode": 123456},
+        "confirmationCode: must be a text in quotation marks.",
+    ),
+    (
+        CONFIRM,
+        {"transferId": "tr_x", "action": "yes"},
+        "action: must be 'confirm' or 'cancel', but was \"yes\".",
+    ),
+    (
+        CONFIRM,
+        {"transferId": "tr_x", "action": "confirm"},
+        "transferId: you have nothing with the id 'tr_x'. prepare_money_transfer gives the id.",
+    ),
+    (
+        CHOICE,
+        {"handoffId": "ho_x", "choice": "callback"},
+        "handoffId: you have nothing with the id 'ho_x'. request_agent_handoff gives the id.",
+    ),
+    (
+        MANY,
+        {"tools": "[]"},
+        'tools: must be a list, but was "[]": write [], without quotation marks.',
+    ),
+    (
+        MANY,
+        {"tools": [{**ONE_OF_MANY, "params": {"name": ACCOUNTS, "args": {}}}]},
+        "tools.0.params.args: is not known here, beside name, arguments.",
+    ),
+    (
+        MANY,
+        {"tools": [{**ONE_OF_MANY, "when": {"exist": True}}]},
+        "tools.0.when.exist: is not known here, beside jmespath, equals, notEquals, exists.",
+    ),
+    (
+        MANY,
+        {"tools": [{**ONE_OF_MANY, "when": {"exists": "true"}}]},
+        'tools.0.when.exists: must be true or false, but was "true": write true, without '
+        "quotation marks.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("tool", "arguments", "said"), WHAT_TO_WRITE, ids=named(WHAT_TO_WRITE))
+async def test_an_error_says_what_to_write(
+    world: World, tool: str, arguments: dict[str, Any], said: str
+) -> None:
+    async with world.customer() as customer:
+        result = await customer.call(tool, **arguments)
+    assert result.is_error
+    assert words(result) == said
+
+
+NESTED: list[Any] = ["5", 5.5, True, None, [[]], {"x": 1}]
+"""What may stand where something else is wanted."""
+
+PYDANTIC = ("function-", "Input should", "validation", "Field required", "valid ", "instance")
+"""Words of the validator's own; no message of ours has them, values apart."""
+
+
+async def test_no_word_of_the_validators_gets_out(world: World, mode: str) -> None:
+    """Every argument of every tool, and every place in a list of requests."""
+    wrong: list[tuple[str, dict[str, Any]]] = [
+        (tool.name, {name: value})
+        for tool in TOOLS
+        for name in tool.parameters["properties"]
+        for value in NESTED
+    ]
+    whole = {**ONE_OF_MANY, "when": {"jmespath": "[0]"}}
+    for value in NESTED:
+        steps: list[Any] = [value, *({**whole, name: value} for name in whole)]
+        steps += [
+            {**whole, "params": {"name": ACCOUNTS, name: value}}
+            for name in ("name", "arguments", "x")
+        ]
+        steps += [
+            {**whole, "when": {"jmespath": "[0]", name: value}}
+            for name in ("jmespath", "equals", "notEquals", "exists", "$ref", "x")
+        ]
+        wrong += [(MANY, {"tools": [step]}) for step in steps]
+    async with world.customer(mode=mode) as customer:
+        for tool, arguments in wrong:
+            result = await customer.call(tool, **arguments)
+            told = result.is_error and structured(result)["status"] == "invalid_arguments"
+            for line in words(result).splitlines() if told else ():
+                rule = line.partition("but was ")[0]
+                assert not any(word in rule for word in PYDANTIC), (tool, arguments, line)
 
 
 async def test_several_mistakes_are_all_named(world: World) -> None:

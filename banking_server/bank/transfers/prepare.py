@@ -2,16 +2,16 @@
 
 from datetime import UTC, date
 from decimal import Decimal
+from functools import partial
 from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from banking_server.bank.accounts import view_account
+from banking_server.bank.accounts import unknown_account, view_account
 from banking_server.bank.audit import Call, in_one_transaction, looked_up
 from banking_server.bank.models import TABLES, Account, Transfer, new_id
 from banking_server.bank.rules import (
     Argument,
-    NotFound,
     Refused,
     check_available,
     check_details,
@@ -19,7 +19,6 @@ from banking_server.bank.rules import (
     check_parties,
     check_pending_transfers,
     confirm_within,
-    excerpt,
     is_debit_blocked,
     needs_approval,
     waits_for_manager,
@@ -61,7 +60,9 @@ async def prepare_transfer(
     def rule(tx: Transaction) -> Preparation:
         from_account = find_owned(tx, Account, from_account_id, call.customer_id)
         if from_account is None:
-            return NotFound(Argument.FROM_ACCOUNT_ID, excerpt(from_account_id))
+            return unknown_account(
+                tx, call, Argument.FROM_ACCOUNT_ID, from_account_id, check_from_account
+            )
         if is_debit_blocked(from_account):
             return AccountLocked(view_account(tx, from_account, call.at))
         details = check_details(
@@ -79,7 +80,13 @@ async def prepare_transfer(
             )
         to_account = find_owned(tx, Account, to_account_id, call.customer_id)
         if to_account is None:
-            return NotFound(Argument.TO_ACCOUNT_ID, excerpt(to_account_id))
+            return unknown_account(
+                tx,
+                call,
+                Argument.TO_ACCOUNT_ID,
+                to_account_id,
+                partial(check_parties, from_account),
+            )
         refused = check_parties(from_account, to_account)
         if refused:
             return refused

@@ -90,7 +90,9 @@ def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[s
 )
 @describing(wrong_codes=Rules().max_wrong_codes)
 async def confirm_or_cancel_money_transfer(
-    transferId: Annotated[str, Field(description="The id that prepare_money_transfer gave.")],
+    transferId: Annotated[
+        str, Field(description="The transferId that prepare_money_transfer gave.")
+    ],
     action: Annotated[
         Literal["confirm", "cancel"],
         Field(description="confirm makes the transfer, cancel gives the reserved money back."),

@@ -158,7 +158,7 @@ async def locked_account_first(arguments: dict[str, Any]) -> CallToolResult | No
 async def prepare_money_transfer(
     amount: Annotated[
         AmountIn,
-        Field(description="How much, in the accounts' currency, with at most two decimals: 25.50."),
+        Field(description="How much, a number with at most two decimals, such as 25.5."),
     ],
     chosen_from: Annotated[ElicitationResult[Any], Resolve(ask_from_account)],
     chosen_to: Annotated[ElicitationResult[Any], Resolve(ask_to_account)],
@@ -166,11 +166,17 @@ async def prepare_money_transfer(
     ctx: Context[Any, Any],
     fromAccountId: Annotated[
         str | None,
-        Field(description="Id of the account to take the money from; asked for if missing."),
+        Field(
+            description="Account to take the money from: one of the ids that list_accounts gives, "
+            "never made up; asked for if missing."
+        ),
     ] = None,
     toAccountId: Annotated[
         str | None,
-        Field(description="Id of the account or payee to send it to; asked for if missing."),
+        Field(
+            description="Account or payee to send it to: one of the ids that list_accounts gives, "
+            "never made up; asked for if missing."
+        ),
     ] = None,
     scheduledDate: Annotated[
         str | None,
