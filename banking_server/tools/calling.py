@@ -26,6 +26,7 @@ from banking_server.bank.storage import Bank, BankBusy
 from banking_server.chaining import read_provenance
 from banking_server.tools.declaration import BankTool
 from banking_server.tools.pace import Pace
+from banking_server.tools.prompts import PROMPT_MARK, misplaced_prompt
 from banking_server.tools.results import (
     BUSY,
     incident_words,
@@ -160,12 +161,14 @@ class BankServer(MCPServer[App]):
         if seconds:
             return too_fast(seconds)
         if find_tool(self, name) is not None:
-            return await _recorded(
-                request.lifespan_context,
-                name,
-                request.meta,
-                lambda: call_tool(name, arguments, context),
-            )
+            prompt = None if _is_step() else misplaced_prompt(arguments)
+
+            async def run() -> CallToolResult | InputRequiredResult:
+                if prompt is not None:
+                    return refuse("invalid_arguments", excerpt(prompt), _misplaced(prompt))
+                return await call_tool(name, arguments, context)
+
+            return await _recorded(request.lifespan_context, name, request.meta, run)
 
         async def refuse_unknown() -> CallToolResult:
             check_scope(READ_SCOPE, UNKNOWN_TOOL)
@@ -179,8 +182,21 @@ def _too_early(app: App) -> float:
 
     Returns 0, or the seconds until there is room for it.
     """
-    is_step = _current.get(None) is not None
-    return app.pace.wait(app.caller()) if app.customer is not None or is_step else 0.0
+    return app.pace.wait(app.caller()) if app.customer is not None or _is_step() else 0.0
+
+
+def _is_step() -> bool:
+    """Return whether a call is made within another one, by `multiplex_tools`."""
+    return _current.get(None) is not None
+
+
+def _misplaced(argument: str) -> str:
+    return (
+        f"{excerpt(argument)}: begins like a prompt for a language model ({PROMPT_MARK}), and in a "
+        "call of its own none is asked. Write the value itself, or make this call a step of "
+        f"multiplex_tools, after the step whose result it depends on. A text that is to begin so "
+        "needs another word before it."
+    )
 
 
 async def _recorded(

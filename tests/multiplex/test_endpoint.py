@@ -148,17 +148,6 @@ async def test_an_endpoint_that_is_not_there(world: World, monkeypatch: pytest.M
     assert_failed_clearly(world, result, "cannot be reached")
 
 
-async def test_a_passing_failure_is_tried_again(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    script = [error(429, retry_after="0"), error(500, retry_after="0"), SAVINGS]
-    with configured(monkeypatch, script, RETRIES="2") as endpoint:
-        async with world.customer() as me:
-            result = await multiplex(me, *STEPS)
-        assert len(endpoint.requests) == 3
-    assert statuses(result) == ["done"] * 3
-
-
 async def test_one_failed_argument_does_not_spoil_what_was_inferred_before(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,6 +179,7 @@ async def test_a_model_that_is_half_configured_is_one_clear_line_at_the_start(
     assert "\n" not in str(raised.value)
 
 
+@pytest.mark.whole
 def test_no_client_of_a_model_is_imported_unless_one_is_configured(world: World) -> None:
     program = (
         "import sys\n"

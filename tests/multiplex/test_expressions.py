@@ -16,10 +16,10 @@ from banking_server.tools.multiplex.expressions import (
     evaluated,
     parsed,
 )
-from banking_server.tools.multiplex.references import Expression
+from banking_server.tools.multiplex.references import MAX_TEXT, Expression, Text
 
 from ..kit.bank import World, structured, words
-from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PREPARE, SAVINGS, TO_SAVINGS
+from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PREPARE, SAVINGS, STATEMENT, TO_SAVINGS
 from ..tools.cases import named
 from .support import FORM, MULTIPLEX, ClientModel, given, multiplex, request, results, statuses
 
@@ -52,11 +52,23 @@ def take(expression: str) -> dict[str, str]:
         ("[1].{skipped: status, error: isError}", {"skipped": "skipped", "error": False}),
         (f"join(', ', {ACCOUNT}[].id)", "a, b"),
         ("@", RESULTS),
+        ("sum([`0.1`, `0.2`])", 0.3),
+        ("sum([`0.1`, `0.2`]) == `0.3`", True),
+        ("sum([`9007199254740993`, `1`])", 9007199254740994),
+        ("sum(`[]`)", 0),
+        ("sum([`1e308`, `0.01`, `-1e308`])", 0.01),
+        ("avg([`0.1`, `0.2`, `0.6`])", 0.3),
+        ("avg(`[]`)", None),
+        ("to_number('25.50')", 25.5),
+        ("to_number('-3')", -3),
+        ("to_number('1_000') || to_number('nan') || to_number(' 1')", None),
+        ("to_number(`7`)", 7),
+        ("to_number(`true`)", None),
     ],
 )
 def test_an_expression_gives_a_value(expression: str, value: Any) -> None:
     assert Expression(expression).problem(3) is None
-    assert Expression(expression).value(RESULTS) == value
+    assert Expression(expression).look(RESULTS) == (value, value is not None)
 
 
 @pytest.mark.parametrize(
@@ -137,8 +149,9 @@ async def test_the_first_step_has_nothing_to_look_at(world: World) -> None:
         ("[0].nothing", "gives nothing."),
         ("[*].structuredContent.nothing | [0]", "gives nothing."),
         ("sum([0].structuredContent.accounts)", "gives nothing: sum() takes array-number only."),
-        ("to_number('nan')", "gives nothing: it gives no JSON value."),
-        ("ceil(to_number('inf'))", "gives nothing: it cannot be worked out."),
+        ("to_number('nan')", "gives nothing."),
+        ("sum([`1e999`])", "gives nothing: it gives no JSON value."),
+        ("ceil(`1e999`)", "gives nothing: it cannot be worked out."),
         ("[0].content[::0]", "gives nothing: it cannot be worked out."),
     ],
 )
@@ -207,12 +220,102 @@ def test_whatever_is_written_gives_json_or_is_refused(expression: str) -> None:
         json.dumps(evaluated(parsed(expression), RESULTS), allow_nan=False)
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "needed"),
+    [
+        ("{[0].structuredContent.accounts[0].id}-dup", "a-dup", {0}),
+        ("{[0].status}: {sum([`0.1`, `0.2`])}, {[1].isError}", "done: 0.3, false", {0, 1}),
+        ("{[2].structuredContent.amount}", "2", {2}),
+        ("{{{[0].status}}} {{}}", "{done} {}", {0}),
+        ('{join(`"}{"`, [0].structuredContent.accounts[].id)}', "a}{b", {0}),
+        ("{'{'}{[1].status}", "{skipped", {1}),
+        ("{[-1].status}\nPROMPT_ARGUMENT: x", "done\nPROMPT_ARGUMENT: x", {2}),
+    ],
+)
+def test_a_text_has_values_in_it(text: str, value: str, needed: set[int]) -> None:
+    assert Text(text).problem(3) is None
+    assert Text(text).value(RESULTS) == value
+    assert Text(text).needed(3) == needed
+
+
+BAD_TEXTS: list[tuple[str, str]] = [
+    ("no place", "has no place like"),
+    ("{{[0].status}}", "has no place like"),
+    ("", "has no place like"),
+    ("{[0].status", "has a brace too many"),
+    ("[0].status}", "has a brace too many"),
+    ("{[0].{a: status}}", "has a brace too many"),
+    ("{'}", "has a brace too many"),
+    ("{}", "is no JMESPath expression: it is empty"),
+    ("{[0]..status}", "is no JMESPath expression"),
+    ("{[1].status}", "must look at earlier results"),
+    ("{PROMPT_ARGUMENT: the name} {[0].status}", "cannot be a prompt"),
+    ("PROMPT_ARGUMENT: the id of {[0].status}", "cannot be a prompt"),
+    ("{[0].status}" + "x" * MAX_TEXT, f"has more than {MAX_TEXT} characters"),
+    ("{[0].status}" * 101, "at most 100 references"),
+]
+
+
+async def test_a_text_that_cannot_work_is_refused_before_anything_runs(
+    world: World, mode: str
+) -> None:
+    async with world.customer(mode=mode) as me:
+        for text, said in BAD_TEXTS:
+            result = await multiplex(
+                me, request(1, ACCOUNTS), request(2, PREPARE, {"memo": {"text": text}})
+            )
+            assert said in words(result), text
+            assert words(result).endswith("Nothing was run."), text
+        failing = await multiplex(
+            me,
+            request(1, ACCOUNTS),
+            request(2, PREPARE, {"memo": {"text": "{[0].structuredContent.accounts}-dup"}}),
+            request(3, PREPARE, {"memo": {"text": "{[0].nothing}-dup"}}),
+        )
+    _, a_list, nothing = results(failing)
+    assert a_list["message"].endswith("accounts' gives a list, which is no part of a text.")
+    assert nothing["message"] == "arguments.memo: '[0].nothing' gives nothing."
+    assert [tool for tool, _ in world.outcomes()] == [
+        *[MULTIPLEX] * len(BAD_TEXTS),
+        ACCOUNTS,
+        MULTIPLEX,
+    ]
+
+
+async def test_the_seeds_three_steps_without_a_model(world: World, mode: str) -> None:
+    """List; read the one about everyday spending; make a duplicate named `${originalName}-dup`."""
+    found = "[0].structuredContent.accounts[?accountName == 'Everyday Checking']"
+    async with world.customer(mode=mode) as me:
+        result = await multiplex(
+            me,
+            request(1, ACCOUNTS),
+            request(2, STATEMENT, {"accountId": take(f"{found}.accountId | [0]"), "days": 90}),
+            request(
+                3,
+                PREPARE,
+                {
+                    "fromAccountId": SAVINGS,
+                    "toAccountId": take("[1].structuredContent.accountId"),
+                    "amount": take("sum([`0.1`, `0.2`])"),
+                    "memo": {"text": f"{{{found} | [0].accountName}}-dup"},
+                },
+                when={**take("sum([`0.1`, `0.2`])"), "equals": 0.3},
+            ),
+        )
+    assert statuses(result) == ["done"] * 3
+    assert world.sql("SELECT to_account_id, amount_minor, memo FROM transfer") == [
+        (EVERYDAY, 30, "Everyday Checking-dup")
+    ]
+
+
 MISTYPED: list[Any] = [
     {"jmespath": 5},
     {"jmespath": None},
     {"jmespath": ["[0].status"]},
     {"jmespath": "[0].status", "default": "x"},
     {"jmespath": "[0].status", "$ref": "#/0/status"},
+    {"jmespath": "[0].status", "text": "{[0].status}"},
+    {"text": 5},
 ]
 
 

@@ -35,7 +35,8 @@ def check_code_reached_the_customer_only(result: CallToolResult, told: str) -> l
         for block in result.content:
             assert audiences(block) == ["user"] or code not in block.text  # type: ignore[union-attr]
     # The model was told of the transfer itself, so that it is the code that was kept from it.
-    assert "is prepared, and the money is reserved" in told
+    for step in (1, 3):
+        assert results(result)[step]["structuredContent"]["transferId"] in told
     # What the customer reads comes in the order of the steps.
     ids = [results(result)[step]["structuredContent"]["transferId"] for step in (1, 3)]
     assert [ids[0] in first.text, ids[1] in second.text] == [True, True]  # type: ignore[union-attr]

@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from banking_server.chaining import IDENTIFIER
+from banking_server.chaining.arguments import argument_problem
+
 from ..kit.bank import World, structured, words
 from ..kit.words import (
     ACCOUNTS,
@@ -136,6 +139,32 @@ async def test_a_request_is_validated_as_the_single_call_is(
     assert world.stored()["transfer"] == []
 
 
+async def test_a_request_of_mcps_own_is_a_step_as_it_is(world: World, mode: str) -> None:
+    """With all that either revision has in one; none of it says whose call it is."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "other", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"sampling": {}},
+        "progressToken": 7,
+        IDENTIFIER: {"chainId": "made-up", "level": 4, "previousTool": PREPARE},
+    }
+    whole = request(1, BALANCE, {"accountId": SAVINGS})
+    whole["params"] |= {
+        "_meta": meta,
+        "task": {"ttl": 60},
+        "requestState": "x",
+        "inputResponses": {},
+    }
+    bare = {**request(2, ACCOUNTS), "params": {"name": ACCOUNTS, "_meta": {"progressToken": "a"}}}
+    async with world.customer(mode=mode) as me:
+        (tool,) = [one for one in (await me.client.list_tools()).tools if one.name == MULTIPLEX]
+        assert argument_problem(tool.input_schema, {"tools": [whole, bare]}) is None
+        assert "_meta" not in json.dumps(tool.input_schema)
+        result = await multiplex(me, whole, bare)
+    assert statuses(result) == ["done", "done"]
+    assert {event["chain_id"] for event in world.events()} == {None}
+
+
 GOOD = request(1, ACCOUNTS)
 
 
@@ -180,6 +209,10 @@ BAD_LISTS: dict[str, tuple[Any, str]] = {
     "unknown member of params": (
         [changed(params={"name": ACCOUNTS, "args": {}})],
         "tools.0.params.args: is not known here, beside",
+    ),
+    "_meta as a list": (
+        [changed(params={"name": ACCOUNTS, "_meta": []})],
+        "tools.0.params._meta: must be a JSON object, but was [].",
     ),
     "unknown member of when": (
         [GOOD, changed(when={"$ref": "#/0/status", "equal": 1})],

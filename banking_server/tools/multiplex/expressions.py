@@ -3,14 +3,23 @@
 JMESPath, and no language of our own, because it is widely known (the AWS command line and Azure's
 speak it), has a written grammar with a compliance suite, and comes as one small package in pure
 Python, which answers with JSON and reads nothing but what it is given. It filters, selects, counts
-and sums.
+and sums. JSONata would reckon and join texts too, but it is a programming language, with functions
+that call themselves: what a caller writes in it can be bounded by a clock only, and its ports to
+Python are written by few and used by few. What of it was missed is a text with places
+(`references.Text`).
+
+Numbers are reckoned in decimal, as they are written: 0.1 and 0.2 make 0.3, in an argument and in a
+condition. The package's `to_number` takes whatever Python takes for a number (`1_000`, `nan`); here
+it takes what JSON does, as JMESPath says.
 
 Who writes an expression is whoever calls the tool, so its length and its work are bounded: the
 language has no loops, but each of `[@,@][] | [@,@][] | …` doubles a list.
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping
+from decimal import Context, Decimal, localcontext
 from typing import Any, Final
 
 import jmespath
@@ -116,13 +125,47 @@ class _TooMuchWork(ExpressionError):
         super().__init__("it takes too much work")
 
 
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
+"""A number as JSON has it."""
+
+_EXACT: Final = Context(prec=800)
+"""Enough digits for a sum of the largest double and the smallest."""
+
+
 class _BoundedFunctions(Functions):
+    @signature({"types": ["array-number"]})
+    def _func_sum(self, numbers: list[int | float]) -> int | float:
+        """Add numbers up as they are written in decimal."""
+        if all(isinstance(number, int) for number in numbers):
+            return sum(numbers)
+        with localcontext(_EXACT):
+            return float(sum(map(_decimal, numbers)))
+
+    @signature({"types": ["array-number"]})
+    def _func_avg(self, numbers: list[int | float]) -> float | None:
+        """Return the mean of numbers as they are written in decimal."""
+        if not numbers:
+            return None
+        with localcontext(_EXACT):
+            return float(sum(map(_decimal, numbers)) / len(numbers))
+
+    @signature({"types": []})
+    def _func_to_number(self, value: Any) -> Any:
+        """Return a number as it is, a text as the number that it writes, else nothing."""
+        if isinstance(value, str):
+            return json.loads(value) if _NUMBER.fullmatch(value) else None
+        return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
     @signature({"types": ["string"]}, {"types": ["array-string"]})
     def _func_join(self, separator: str, texts: list[str]) -> str:
         """Join texts. The one function whose result can be much longer than what it is given."""
         if len(separator) * len(texts) > MAX_WORK:
             raise _TooMuchWork
         return separator.join(texts)
+
+
+def _decimal(number: int | float) -> Decimal:
+    return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
 
 class _Bounded(TreeInterpreter):

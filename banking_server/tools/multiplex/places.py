@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 Path = tuple[str | int, ...]
 """Where in the arguments a value stands."""
+
+ABSENT: Final = object()
+"""In the place of a value: the argument is left out."""
 
 
 class ArgumentNotFound(Exception):
@@ -35,10 +38,15 @@ def children(value: Any) -> Iterator[tuple[str | int, Any]]:
 
 
 def replaced(value: Any, path: Path, new: Any) -> Any:
-    """Return `value` with what stands at `path` replaced by `new`."""
+    """Return `value` with what stands at `path` replaced by `new`, or left out (`ABSENT`).
+
+    A list has no member left out.
+    """
     if not path:
         return new
     head, *rest = path
+    if new is ABSENT and not rest:
+        return {name: item for name, item in value.items() if name != head}
     if isinstance(value, list):
         return [
             replaced(item, tuple(rest), new) if index == head else item

@@ -1,12 +1,15 @@
 """Values that are taken from earlier results, with no model.
 
 At any depth of a step's arguments, `{"jmespath": "[0].structuredContent.accounts[1].accountId"}`
-stands for what this expression gives of the list of earlier results (`expressions`). The earlier
-spelling is read too, but no schema has it, since frameworks take a property of that name for
-something else: `{"$ref": "#/0/structuredContent/accounts/1/accountId"}`, a JSON Pointer (RFC 6901,
-in its form as a URI fragment) into the same list.
+stands for what this expression gives of the list of earlier results (`expressions`), and
+`{"text": "{[1].structuredContent.accountName}-dup"}` for a text with such values in it.
+
+The earlier spelling is read too, but no schema has it, since frameworks take a property of that
+name for something else: `{"$ref": "#/0/structuredContent/accounts/1/accountId"}`, a JSON Pointer
+(RFC 6901, in its form as a URI fragment) into the same list.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +25,10 @@ from banking_server.tools.multiplex.expressions import (
     steps_named,
 )
 from banking_server.tools.multiplex.places import ArgumentNotFound, Path, children
+from banking_server.tools.prompts import is_nearly_prompt
+
+MAX_TEXT: Final = 2_000
+"""Characters of one text with places."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +36,8 @@ class Expression:
     """A JMESPath expression."""
 
     text: str
+    looks: int = 1
+    """How many values are looked up for it."""
 
     def problem(self, index: int) -> str | None:
         """Say why it cannot work in the step of this index; None if it can."""
@@ -66,11 +75,81 @@ class Expression:
         return found, found is not None
 
 
+_PIECE: Final = re.compile(
+    r"""(?P<brace>\{\{|\}\})
+      | \{(?P<place>(?:[^{}'"`]|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`)*)\}
+      | (?P<plain>[^{}]+)""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text with `{…}` places, in each a JMESPath expression; `{{` and `}}` stand for braces."""
+
+    text: str
+
+    @property
+    def looks(self) -> int:
+        """How many values are looked up for it."""
+        return len(self._places())
+
+    def problem(self, index: int) -> str | None:
+        """Say why it cannot work in the step of this index; None if it can."""
+        if len(self.text) > MAX_TEXT:
+            return f"{_shown(self.text)} has more than {MAX_TEXT} characters"
+        if sum(len(piece[0]) for piece in _PIECE.finditer(self.text)) != len(self.text):
+            return (
+                f"{_shown(self.text)} has a brace too many: a place is "
+                '"{[0].structuredContent.…}", and a brace of the text is written twice'
+            )
+        if not self._places():
+            return f'{_shown(self.text)} has no place like "{{[0].structuredContent.…}}" in it'
+        if is_nearly_prompt(self.text):
+            return f"{_shown(self.text)} is made without a model, and so cannot be a prompt"
+        return next(filter(None, (place.problem(index) for place in self._places())), None)
+
+    def needed(self, index: int) -> set[int]:
+        """Return the numbers of the results without which the step of this index has no value."""
+        return set().union(*(place.needed(index) for place in self._places()))
+
+    def value(self, results: Sequence[Any]) -> str:
+        """Return the text with what its places give of the earlier results.
+
+        A number is written as JSON has it, exactly. Raises `ArgumentNotFound` if a place gives
+        nothing, or what is no text, number or truth value.
+        """
+        pieces = []
+        for piece in self._pieces():
+            pieces.append(piece if isinstance(piece, str) else _in_text(piece, results))
+        return "".join(pieces)
+
+    def _places(self) -> list[Expression]:
+        return [piece for piece in self._pieces() if isinstance(piece, Expression)]
+
+    def _pieces(self) -> Iterator[str | Expression]:
+        for piece in _PIECE.finditer(self.text):
+            if piece["place"] is not None:
+                yield Expression(piece["place"])
+            else:
+                yield piece["plain"] or piece["brace"][0]
+
+
+def _in_text(place: Expression, results: Sequence[Any]) -> str:
+    value = place.value(results)
+    if isinstance(value, dict | list):
+        kind = "a list" if isinstance(value, list) else "an object"
+        raise ArgumentNotFound(f"{_shown(place.text)} gives {kind}, which is no part of a text")
+    return value if isinstance(value, str) else values.canonical(value)
+
+
 @dataclass(frozen=True)
 class Pointer:
     """A JSON Pointer."""
 
     text: str
+    looks: int = 1
+    """How many values are looked up for it."""
 
     def problem(self, index: int) -> str | None:
         """Say why it cannot work in the step of this index; None if it can."""
@@ -112,10 +191,11 @@ class Pointer:
         return pointer_parts(unquote(text[1:])) or None if text.startswith("#/") else None
 
 
-Reference = Expression | Pointer
+Reference = Expression | Text | Pointer
 
-_SPELLINGS: Final[dict[str, type[Expression] | type[Pointer]]] = {
+_SPELLINGS: Final[dict[str, type[Expression] | type[Text] | type[Pointer]]] = {
     "jmespath": Expression,
+    "text": Text,
     "$ref": Pointer,
 }
 
@@ -131,15 +211,20 @@ def references(value: Any, path: Path = ()) -> Iterator[tuple[Path, Reference]]:
 
 
 def mistyped(value: Any, path: Path = ()) -> Iterator[Path]:
-    """Yield the place of everything that names `jmespath` and yet is no reference.
+    """Yield the place of everything that names `jmespath`, or only `text`, and is no reference.
 
     No tool here takes such an object, so it is a mistake, and nothing to be passed on.
     """
     if _reference(value) is None:
-        if isinstance(value, Mapping) and "jmespath" in value:
+        if isinstance(value, Mapping) and ("jmespath" in value or value.keys() == {"text"}):
             yield path
         for key, item in children(value):
             yield from mistyped(item, (*path, key))
+
+
+def is_reference(value: Any) -> bool:
+    """Return whether a value in a step's arguments stands for one of an earlier result."""
+    return _reference(value) is not None
 
 
 def _reference(value: Any) -> Reference | None:

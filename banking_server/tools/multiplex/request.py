@@ -11,7 +11,7 @@ from banking_server.bank.rules import excerpt
 from banking_server.chaining.values import is_json
 from banking_server.tools.declaration import WholeNumber, whole_number
 from banking_server.tools.multiplex.expressions import MAX_EXPRESSION
-from banking_server.tools.multiplex.inference import prompts
+from banking_server.tools.multiplex.inference import marked, prompt_problem
 from banking_server.tools.multiplex.places import name_of
 from banking_server.tools.multiplex.references import (
     Expression,
@@ -80,7 +80,7 @@ class Condition(_Given):
     exists: StrictBool = Field(default=True, description="Run if there is such a value, or none.")
 
     @property
-    def looks_at(self) -> Reference | None:
+    def looks_at(self) -> Expression | Pointer | None:
         """What is compared; None if nothing is named, or two things are."""
         match self.jmespath, self.ref:
             case str() as expression, None:
@@ -90,15 +90,33 @@ class Condition(_Given):
         return None
 
 
+def _open(schema: dict[str, Any]) -> None:
+    """Let a whole request through a client's check of its arguments, and show nobody its extras."""
+    del schema["additionalProperties"]
+
+
 class StepParams(_Given):
     """The tool and its arguments."""
+
+    model_config = ConfigDict(json_schema_extra=_open)
 
     name: str = Field(description="The tool's name.")
     arguments: dict[str, Any] = Field(
         default_factory=dict,
         description="The tool's arguments. A string that begins PROMPT_ARGUMENT: is inferred by a "
-        'model; {"jmespath": "[0].structuredContent.…"} is taken from an earlier result.',
+        f'model (at most {MAX_PROMPTS} in a call); {{"jmespath": "[0].structuredContent.…"}} is '
+        'taken from an earlier result, and {"text": "{[0].structuredContent.…}-dup"} is a text '
+        "with such values in it.",
     )
+    meta: SkipJsonSchema[dict[str, Any] | None] = Field(default=None, alias="_meta")
+    task: SkipJsonSchema[dict[str, Any] | None] = None
+    input_responses: SkipJsonSchema[dict[str, Any] | None] = Field(
+        default=None, alias="inputResponses"
+    )
+    request_state: SkipJsonSchema[str | None] = Field(default=None, alias="requestState")
+    """These four are what else MCP's own requests have, so that one can be pasted as it is. None
+    has an effect: revision, client, capabilities, progress token and provenance are those of the
+    whole call, whose questions are answered in its own rounds, and a step is no task."""
 
 
 def _whole_number_or_text(value: Any) -> int | str:
@@ -127,7 +145,7 @@ class StepRequest(_Given):
 def mistake(steps: Sequence[StepRequest], known: Collection[str]) -> CallToolResult | None:
     """Return the refusal of a sequence that cannot work; nothing of it is run."""
     ids = [step.id for step in steps]
-    total = 0
+    looked_up = asked = 0
     for index, step in enumerate(steps):
         place = f"tools.{index}"
         if step.params.name == NAME:
@@ -144,9 +162,15 @@ def mistake(steps: Sequence[StepRequest], known: Collection[str]) -> CallToolRes
         for path in mistyped(step.params.arguments):
             return _refused(
                 f"{place}.params.{name_of(path)}",
-                'a reference is {"jmespath": "…"}: a text, and no member beside it',
+                'a reference is {"jmespath": "…"} or {"text": "…"}: a text, and no member beside '
+                "it",
             )
-        looked_at = [reference for _, reference in references(step.params.arguments)]
+        for path, text in marked(step.params.arguments):
+            problem = prompt_problem(text)
+            if problem is not None:
+                return _refused(f"{place}.params.{name_of(path)}", problem)
+            asked += 1
+        looked_at: list[Reference] = [found for _, found in references(step.params.arguments)]
         if step.when is not None:
             condition = step.when.looks_at
             if condition is None:
@@ -156,14 +180,14 @@ def mistake(steps: Sequence[StepRequest], known: Collection[str]) -> CallToolRes
                     f"{place}.when", "takes exactly one of equals, notEquals and exists"
                 )
             looked_at.append(condition)
-        total += len(looked_at)
-        if total > MAX_REFERENCES:
+        looked_up += sum(reference.looks for reference in looked_at)
+        if looked_up > MAX_REFERENCES:
             return _refused("tools", f"at most {MAX_REFERENCES} references are looked up in a call")
         for reference in looked_at:
             problem = reference.problem(index)
             if problem is not None:
                 return _refused(place, problem)
-    if sum(1 for step in steps for _ in prompts(step.params.arguments)) > MAX_PROMPTS:
+    if asked > MAX_PROMPTS:
         return _refused("tools", f"at most {MAX_PROMPTS} arguments can be inferred in one call")
     return None
 

@@ -1,4 +1,11 @@
-"""Asking the client's own language model for an argument (MCP sampling)."""
+"""Asking the client's own language model for an argument (MCP sampling).
+
+A client whose model, or whose user, refuses answers with the text UNKNOWN (`inference`): the step
+fails, and the rest of the call goes on. On 2025-11-25 an error does the same. On 2026-07-28 an
+error has no way back to the server, since the answers travel in the client's next request: the
+SDK's client raises it where the call was made, and what the finished steps gave is lost to it,
+though not to the bank and its audit trail.
+"""
 
 from typing import Any, Final
 

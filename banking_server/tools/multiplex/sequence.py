@@ -9,8 +9,9 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, InputRequiredResult, TextContent, Tool
 from pydantic import BaseModel, Field, ValidationError
 
+from banking_server.bank.rules import excerpt
 from banking_server.chaining import META_KEY
-from banking_server.chaining.arguments import argument_problem
+from banking_server.chaining.arguments import argument_problem, undeclared_arguments
 from banking_server.chaining.content import for_user_alone
 from banking_server.chaining.values import same
 from banking_server.tools.asking import asks_in_results
@@ -18,11 +19,11 @@ from banking_server.tools.calling import App, BankServer
 from banking_server.tools.declaration import SECRET_ARGUMENTS
 from banking_server.tools.multiplex.inference import (
     INSTRUCTIONS,
-    PROMPT_PREFIX,
+    as_told,
     converted,
+    place_at,
     prompts,
     question,
-    schema_at,
 )
 from banking_server.tools.multiplex.places import ArgumentNotFound, Path, name_of, naming, replaced
 from banking_server.tools.multiplex.references import references
@@ -33,6 +34,7 @@ from banking_server.tools.multiplex.sampling import (
     offers_sampling,
     sampling_request,
 )
+from banking_server.tools.prompts import PROMPT_MARK
 from banking_server.tools.results import Structured, telling, text
 from banking_server.tools.sdk import can_send_request, inner_context
 
@@ -138,10 +140,16 @@ class Steps:
         wanted = list(prompts(step.params.arguments))
         if not wanted:
             return arguments
+        unknown = undeclared_arguments(tool.input_schema, arguments)
+        if unknown:
+            # Nobody's model is asked for what the tool would refuse anyway.
+            raise ArgumentNotFound(
+                f"arguments.{excerpt(unknown[0])}: {tool.name} has no such argument."
+            )
         answers = await self._infer(wanted, tool, seen)
         for (path, _), words in zip(wanted, answers, strict=True):
             with naming(path):
-                value = converted(words, schema_at(tool.input_schema, path))
+                value = converted(words, place_at(tool.input_schema, path))
             arguments = replaced(arguments, path, value)
         problem = argument_problem(tool.input_schema, arguments)
         if problem is not None:
@@ -153,11 +161,11 @@ class Steps:
     ) -> list[str]:
         """Ask for all of a step's inferred arguments: the client's own model, else ours."""
         history = [
-            {"request": _request(earlier), "result": result}
+            {"request": _request(earlier), **as_told(result)}
             for earlier, result in zip(self.steps, seen, strict=False)
         ]
         asked = [
-            question(prompt, name_of(path), schema_at(tool.input_schema, path), history)
+            question(prompt, name_of(path), place_at(tool.input_schema, path).schema, history)
             for path, prompt in wanted
         ]
         if offers_sampling(self.ctx):
@@ -169,7 +177,7 @@ class Steps:
         if infer is None:
             with naming(wanted[0][0]):
                 raise ArgumentNotFound(
-                    f"begins {PROMPT_PREFIX} and needs a language model. Use a client that offers "
+                    f"begins {PROMPT_MARK} and needs a language model. Use a client that offers "
                     "sampling, or start the server with BANKING_MODEL_URL and BANKING_MODEL_NAME"
                 )
         return await _one_by_one(wanted, asked, lambda words: infer(INSTRUCTIONS, words))

@@ -25,7 +25,7 @@ async def multiplex_tools(
     argument depends on an earlier result, refer to it with {"jmespath":
     "[0].structuredContent.accounts[1].accountId"}, or describe it for a language model with a
     string like "PROMPT_ARGUMENT: the id of the savings account". A step with `when` runs only if
-    an earlier result is as it says."""
+    an earlier result is as it says. At most 10 steps, and 20 prompts."""
     known = {tool.name: tool for tool in await ctx.mcp_server.list_tools()}
     refused = mistake(tools, known)
     if refused is not None:
