@@ -97,7 +97,7 @@ def undeclared_arguments(input_schema: dict[str, Any], arguments: dict[str, Any]
     A schema can also declare arguments otherwise than by their names under `properties`. Such a
     schema is taken to declare all of them.
     """
-    if any(input_schema.get(keyword, False) is not False for keyword in _DECLARING):
+    if any(input_schema[keyword] is not False for keyword in _DECLARING & input_schema.keys()):
         return []
     declared = input_schema.get("properties")
     return [name for name in arguments if not isinstance(declared, dict) or name not in declared]

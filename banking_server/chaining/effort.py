@@ -31,6 +31,9 @@ MAX_COMPILING: Final = 250_000
 MAX_BACKTRACKS: Final = 10_000
 """After so many, an expression that looks around or refers back is given up."""
 
+_HOLDERS: Final = (dict, list)
+"""What has values in it."""
+
 _DOUBLES: Final = 2**53
 """From here on, different integers are one double."""
 
@@ -304,7 +307,7 @@ def size(value: Any) -> int:
 
     Raises `TooMuch` for more than `MAX_SIZE`, and if the value is nested too deeply.
     """
-    size, level = 1, [value] if isinstance(value, dict | list) else []
+    size, level = 1, [value] if isinstance(value, _HOLDERS) else []
     for _ in range(MAX_DEPTH):
         size += sum(map(len, level))
         if size > MAX_SIZE:
@@ -313,7 +316,7 @@ def size(value: Any) -> int:
             member
             for outer in level
             for member in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(member, dict | list)
+            if isinstance(member, _HOLDERS)
         ]
         if not level:
             return size

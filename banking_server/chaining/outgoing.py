@@ -89,19 +89,21 @@ async def let_out(
     others; it is put into words too, unless the client is known to have `declared` the extension.
     `called` is the tool whose result it is.
     """
-    # Another extension can have answered with JSON, or with a result of its own.
-    meta = result.get("_meta") if isinstance(result, dict) else getattr(result, "meta", None)
+    meta = _meta(result)
     reading = read_directive(meta)
     if result is None or meta is None or isinstance(reading, Absent):
         return result
-    checked = await _check(result, reading, meta[META_KEY], listed)
-    kept = {key: member for key, member in meta.items() if key != META_KEY}
+    value = meta[META_KEY]
+    checked = await _check(result, reading, value, listed)
     if isinstance(checked, _Unfit):
         logger.error("Dropped the directive of tool %r: %s", called, checked.reason)
         others = without_next_step(_structured(result))
+        kept = {key: member for key, member in meta.items() if key != META_KEY}
         return _changed(_structured_as(result, others), meta=kept or None)
-    # Only the defined members of the directive go out (TC-S-11).
-    meta = {**kept, META_KEY: checked.to_wire()}
+    # Only the defined members of the directive go out (TC-S-11). Mostly there are no others.
+    defined = checked.to_wire()
+    if not isinstance(value, dict) or value != defined:
+        meta = {**meta, META_KEY: defined}
     if declared:
         others = _without_own_copy(_structured(result))
         return _changed(_structured_as(result, others), meta=meta)
@@ -239,6 +241,12 @@ async def _with_next_step(
     return _structured_as(result, told)
 
 
+def _meta(result: AnyResult | None) -> dict[str, Any] | None:
+    """Return the `_meta` of a result, if it has one."""
+    # Another extension can have answered with JSON, or with a result of its own.
+    return result.get("_meta") if isinstance(result, dict) else getattr(result, "meta", None)
+
+
 def _structured(result: AnyResult) -> Any:
     if isinstance(result, dict):
         return result.get("structuredContent")
@@ -257,7 +265,9 @@ def _structured_as(result: AnyResult, structured: Any) -> AnyResult:
 def _changed(
     result: AnyResult, *, meta: dict[str, Any] | None, words: Sequence[TextContent] = ()
 ) -> AnyResult:
-    """Return the result with another `_meta`, and with the words after its content."""
+    """Return the result with another `_meta`, if it is another, and the words after its content."""
+    if meta is _meta(result) and not words:
+        return result
     if isinstance(result, dict):
         others = {key: member for key, member in result.items() if key != "_meta"}
         if words:

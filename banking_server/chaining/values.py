@@ -11,6 +11,9 @@ from typing import Any, Final
 _INDEX: Final = re.compile("0|[1-9][0-9]{0,8}")
 """A position in a list as RFC 6901 writes it; `-1` and `01` are not positions."""
 
+_WRITER: Final = json.JSONEncoder(ensure_ascii=False)
+"""Made once: `json.dumps` makes another for each text that may have other letters."""
+
 
 def canonical(value: Any) -> str:
     """Return the value as RFC 8785 writes it. Two values are the same JSON if their texts are.
@@ -22,10 +25,10 @@ def canonical(value: Any) -> str:
     that is not Unicode, or what is no JSON at all. Raises RecursionError if the value is nested
     deeper than Python can follow.
     """
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
     if isinstance(value, str):
         return _text(value)
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
     if isinstance(value, int | float):
         return _number(value)
     if isinstance(value, list):
@@ -58,7 +61,7 @@ def _text(value: str) -> str:
     except UnicodeEncodeError:
         # Its own message repeats the value.
         raise ValueError("a text with half of a surrogate pair") from None
-    return json.dumps(value, ensure_ascii=False)
+    return _WRITER.encode(value)
 
 
 def _number(value: int | float) -> str:

@@ -111,7 +111,7 @@ def id_of(message: Any) -> str | int | None:
     found = message.get("id") if isinstance(message, dict) else None
     if isinstance(found, bool) or not isinstance(found, str | int):
         return None
-    return found if _is_text(found) else None
+    return found if isinstance(found, int) or _is_text(found) else None
 
 
 _HALF_A_CHARACTER: Final = re.compile(r"\\u[dD][89a-fA-F]")
