@@ -68,6 +68,8 @@ class Rules:
     """How far back a statement may reach, in days."""
     statement_page: int = 50
     """Lines on one page of a statement."""
+    max_entries_told_apart: int = 500
+    """Entries of a statement up to which it says what was spent, and what was only moved."""
     max_pending_transfers: int = 100
     """Transfers of one customer that may wait to be confirmed at once."""
     max_open_handoffs: int = 20
@@ -93,6 +95,7 @@ class Argument(StrEnum):
     HANDOFF_ID = "handoff_id"
     MANAGER = "manager"
     MEMO = "memo"
+    MONTH = "month"
     REASON = "reason"
     RULE = "rule"
     SCHEDULED_DATE = "scheduled_date"
@@ -640,15 +643,93 @@ def check_figures_visible(account: Account) -> Refused | None:
     )
 
 
-def check_statement_days(rules: Rules, account: Account, days: int) -> Refused | None:
-    """Check how far back a statement is to reach."""
+@dataclass(frozen=True)
+class Period:
+    """The days of a statement, UTC, from `first` to `last`.
+
+    `asked` is how it was asked for: the number of days, `last`, `this` or `2026-10`.
+    """
+
+    asked: str
+    first: date
+    last: date
+
+    @classmethod
+    def of(cls, asked: str, first: date) -> "Period":
+        """Return the period that begins on a day. Raises ValueError or OverflowError if its end is
+        beyond the calendar."""
+        if asked.isdecimal():
+            return cls(asked, first, first + timedelta(days=int(asked)))
+        return cls(asked, first, _month_after(first) - timedelta(days=1))
+
+    @property
+    def is_month(self) -> bool:
+        """Whether it is a calendar month, and not a number of days up to today."""
+        return not self.asked.isdecimal()
+
+
+def check_statement_period(
+    rules: Rules, account: Account, *, days: int, month: str | None, today: date
+) -> Period | Refused:
+    """Return the time that a statement is of: a calendar month if one is given, else the last days.
+
+    Months are written as people and models do: `last`, `this`, `2026-10`, `October`, `Oct 2025`.
+    """
+    if month is not None:
+        this = today.replace(day=1)
+        oldest = (today - timedelta(days=rules.max_statement_days)).replace(day=1)
+        asked = _month_asked(month, this)
+        if asked is not None and oldest <= asked[1] <= this:
+            return Period.of(*asked)
+        return Refused(
+            Argument.MONTH,
+            f'"{excerpt(month, 30)}" is not a month of which there is a statement: write last, '
+            f"this, or one from {oldest:%Y-%m} to {this:%Y-%m}.",
+            subject=account.account_id,
+        )
     if 1 <= days <= rules.max_statement_days:
-        return None
+        return Period.of(str(days), today - timedelta(days=days))
     return Refused(
         Argument.DAYS,
         f"The number of days must be from 1 to {rules.max_statement_days}.",
         subject=account.account_id,
     )
+
+
+_MONTHS: Final = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+
+
+def _month_asked(text: str, this: date) -> tuple[str, date] | None:
+    """Return how a month was asked for, and its first day; None if the text names no month.
+
+    `this` is the first day of the month that it is now. A name without a year is the latest such
+    month.
+    """
+    words = text.strip().lower().removesuffix(" month")
+    if words in ("this", "current"):
+        return "this", this
+    if words in ("last", "previous"):
+        return "last", (this - timedelta(days=1)).replace(day=1)
+    named = re.fullmatch(r"([a-z]{3,9})\.?,? ?([0-9]{4})?", words)
+    if named is not None:
+        number = next((n for n, name in enumerate(_MONTHS, 1) if name.startswith(named[1])), None)
+        if number is None:
+            return None
+        year = int(named[2] or (this.year if number <= this.month else this.year - 1))
+        words = f"{year:04}-{number:02}"
+    elif not re.fullmatch(r"[0-9]{4}-[0-9]{2}", words):
+        return None
+    try:
+        return words, date.fromisoformat(f"{words}-01")
+    except ValueError:
+        return None
+
+
+def _month_after(day: date) -> date:
+    return (day.replace(day=1) + timedelta(days=32)).replace(day=1)
 
 
 # --- texts ----------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Looking at accounts: list them, one balance, one statement."""
 
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
 from mcp.server import MCPServer
@@ -76,13 +76,20 @@ class StatementOut(Structured):
     """One page of a statement, newest entry first."""
 
     account_id: str
+    account_name: str
     currency: str
-    since: date
+    since: date = Field(description="Its first day, UTC.")
+    until: date = Field(description="Its last day, UTC.")
     total_credits: AmountOut | None = Field(
-        default=None, description="All that came in since then; on the first page."
+        default=None, description="All that came in; on the first page."
     )
     total_debits: AmountOut | None = Field(
-        default=None, description="All that went out since then, above zero; on the first page."
+        default=None, description="All that went out, above zero; on the first page."
+    )
+    total_spent: AmountOut | None = Field(
+        default=None,
+        description="Of totalDebits, what did not go to the customer's own accounts; on the first "
+        "page, where the entries are not too many.",
     )
     entries: list[EntryOut]
     next_cursor: str | None = Field(
@@ -168,6 +175,10 @@ async def get_account_statement(
     days: Annotated[
         WholeNumber, Field(description="How many days back the statement goes: 1 to 365.")
     ] = 30,
+    month: Annotated[
+        str | None,
+        Field(description="A calendar month, in place of days: last, this, or one like 2026-10."),
+    ] = None,
     cursor: Annotated[
         str | None,
         Field(
@@ -176,18 +187,24 @@ async def get_account_statement(
         ),
     ] = None,
 ) -> Annotated[CallToolResult, StatementOut]:
-    """Get an account's entries of the last days, newest first, each with the balance after it.
-    Long statements come in pages: pass nextCursor as cursor to go on."""
+    """Get an account's entries of a calendar month or of the last days, newest first, with what
+    was spent and what came in in all. Long statements come in pages: pass nextCursor as cursor to
+    go on."""
     bank, call = current_call()
-    outcome = await bank_statement.get_statement(bank, call, accountId, days=days, cursor=cursor)
+    outcome = await bank_statement.get_statement(
+        bank, call, accountId, days=days, month=month, cursor=cursor
+    )
     if not isinstance(outcome, Statement):
         return refusal_of(outcome)
     structured = StatementOut(
         account_id=outcome.account_id,
+        account_name=outcome.account_name,
         currency=outcome.currency,
-        since=outcome.since,
+        since=outcome.period.first,
+        until=outcome.period.last,
         total_credits=_minor(outcome.totals and outcome.totals.credits_minor),
         total_debits=_minor(outcome.totals and outcome.totals.debits_minor),
+        total_spent=_minor(outcome.totals and outcome.totals.spent_minor),
         entries=[
             # Built of values that need no check, fifty times a page.
             EntryOut.model_construct(
@@ -201,14 +218,43 @@ async def get_account_statement(
         ],
         next_cursor=outcome.next_cursor,
     )
-    words = [
+    words = [_told(outcome, call.at.astimezone(UTC).date())]
+    words += [
         f"{line.posted_at:%Y-%m-%d}  {format_money(line.amount_minor, outcome.currency)}  "
         f"{line.description}"
         for line in outcome.lines
-    ] or [f"No entries since {outcome.since}."]
+    ]
     if outcome.next_cursor is not None:
         words.append("There are older entries: call again with nextCursor as cursor.")
     return result("\n".join(words), structured, then=next_step(outcome))
+
+
+def _told(statement: Statement, today: date) -> str:
+    """Say which account it is and when, and what was spent: nobody has to add anything up."""
+    period, totals = statement.period, statement.totals
+    when = f"{period.first:%B %Y}" if period.is_month else f"{period.first} to {period.last}"
+    if totals is not None and today <= period.last:
+        when += f" (today is {today})"
+    of = f"{statement.account_name} ({statement.account_id}), {when}:"
+    if totals is None:
+        return f"{of} older entries."
+    if not statement.lines:
+        return f"{of} no entries."
+
+    def money(minor: int) -> str:
+        return format_money(minor, statement.currency)
+
+    went_out, spent = totals.debits_minor, totals.spent_minor
+    if spent is None:
+        said = f"{money(went_out)} went out, moved between your own accounts included"
+    elif spent == went_out:
+        said = f"{money(spent)} spent, which is all that went out"
+    else:
+        said = (
+            f"{money(spent)} spent and {money(went_out - spent)} moved to your own accounts, "
+            f"{money(went_out)} went out in all"
+        )
+    return f"{of} {said}; {money(totals.credits_minor)} came in."
 
 
 def add_resources(mcp: MCPServer[Any]) -> None:

@@ -28,7 +28,9 @@ async def a_day(bank: Bank) -> None:
     await get_balance(bank, call(), EVERYDAY)
     first = await get_statement(bank, call(), EVERYDAY, days=30, cursor=None)
     await get_statement(bank, call(), EVERYDAY, days=30, cursor=first.next_cursor)  # type: ignore[union-attr]
+    await get_statement(bank, call(), EVERYDAY, days=30, month="last", cursor=None)
     await prepare(bank, source=LOCKED)
+    await prepare(bank, source="acc_nowhere")
     one = await prepared(bank, "3000.00", source=SAVINGS, target="acc_payee_001")
     await confirm(bank, one.transfer.transfer_id, agreed=False, code=wrong(one.code))
     await confirm(bank, one.transfer.transfer_id, agreed=False, code=one.code)
@@ -65,9 +67,12 @@ async def test_every_statement_of_a_call_is_answered_from_an_index(
             # Without their values, as SQLite looks for an index before it knows them.
             rows = connection.execute(f"EXPLAIN QUERY PLAN {text}", [None] * parameters)
             plans[text] = [detail for *_, detail in rows]
+    # The few entries of a statement that are told apart, found by an index, are read once more.
     whole = {
         text: plan
         for text, plan in plans.items()
-        if any(step.startswith("SCAN") and "INDEX" not in step for step in plan)
+        if any(
+            step.startswith("SCAN") and "INDEX" not in step for step in plan if step != "SCAN some"
+        )
     }
     assert whole == {}

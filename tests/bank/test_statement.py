@@ -1,26 +1,36 @@
 """What went through an account: newest first, a page at a time, and nobody else's."""
 
 import base64
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 
 import pytest
 
+from banking_server.bank.demo_data import read_demo_data
 from banking_server.bank.location import Location
-from banking_server.bank.rules import Argument, Refused
+from banking_server.bank.models import Account
+from banking_server.bank.rules import Argument, Period, Refused, Rules, check_statement_period
 from banking_server.bank.statement import Statement, Totals, get_statement
 from banking_server.bank.storage import Bank
 
 from ..kit.words import EVERYDAY, SAVINGS
-from .support import DAY, FOREIGN, NOW, call, outcomes, posted
+from .support import DATA, DAY, FOREIGN, NOW, call, open_bank, outcomes, posted
 
 pytestmark = pytest.mark.anyio
 
 
 async def statement(
-    bank: Bank, account_id: str = EVERYDAY, days: int = 30, cursor: str | None = None
+    bank: Bank,
+    account_id: str = EVERYDAY,
+    days: int = 30,
+    cursor: str | None = None,
+    *,
+    month: str | None = None,
+    at: datetime = NOW,
 ) -> Statement:
-    found = await get_statement(bank, call("statement"), account_id, days=days, cursor=cursor)
+    found = await get_statement(
+        bank, call("statement", at=at), account_id, days=days, month=month, cursor=cursor
+    )
     assert isinstance(found, Statement), found
     return found
 
@@ -29,7 +39,7 @@ async def test_a_statement_is_newest_first_and_adds_up(bank: Bank, path: Locatio
     await posted(bank, "100.00", memo="Something")
     first = await statement(bank)
     assert (first.account_name, first.currency) == ("Everyday Checking", "USD")
-    assert first.since == date(2026, 2, 2)
+    assert (first.period.first, first.period.last) == (date(2026, 2, 2), NOW.date())
     assert len(first.lines) == 50
     newest = first.lines[0]
     assert (newest.description, newest.counter_account_name) == ("Something", "High Yield Savings")
@@ -41,10 +51,12 @@ async def test_a_statement_is_newest_first_and_adds_up(bank: Bank, path: Locatio
     for line, before in pairwise(lines):
         assert line.posted_at >= before.posted_at
         assert line.balance_minor - line.amount_minor == before.balance_minor
-    assert lines[-1].posted_at.date() >= first.since
+    assert lines[-1].posted_at.date() >= first.period.first
     amounts = [line.amount_minor for line in lines]
     came_in, went_out = sum(a for a in amounts if a > 0), -sum(a for a in amounts if a < 0)
-    assert (first.totals, second.totals) == (Totals(came_in, went_out), None)
+    # 100.00 now and 250.00 before went to the customer's own savings; the rent is spent.
+    spent = went_out - 35_000
+    assert (first.totals, second.totals) == (Totals(came_in, went_out, spent), None)
     assert outcomes(path)[-1] == ("statement", "statement", EVERYDAY)
 
 
@@ -75,10 +87,116 @@ async def test_a_page_is_not_disturbed_by_new_entries_or_midnight(bank: Bank) ->
     assert later == expected
 
 
+async def test_a_month_is_its_own_entries_and_totals(bank: Bank, path: Location) -> None:
+    """Whatever came before and after it; on all its pages, and past midnight."""
+    await posted(bank, "100.00")
+    first = await statement(bank, month="last")
+    assert (first.period.first, first.period.last) == (date(2026, 2, 1), date(2026, 2, 28))
+    assert (len(first.lines), first.lines[0].posted_at.date()) == (50, date(2026, 2, 28))
+    second = await statement(bank, month="last month", cursor=first.next_cursor)
+    lines = first.lines + second.lines
+    assert {line.posted_at.month for line in lines} == {2}
+    assert (second.totals, second.next_cursor) == (None, None)
+    went_out = -sum(line.amount_minor for line in lines if line.amount_minor < 0)
+    came_in = sum(line.amount_minor for line in lines if line.amount_minor > 0)
+    assert first.totals == Totals(came_in, went_out, went_out - 25_000)
+    assert first.lines == (await statement(bank, month="February", days=0)).lines
+    # In April, what was last month is the month before the last.
+    april = datetime(2026, 4, 1, tzinfo=UTC)
+    later = await statement(bank, month="last", cursor=first.next_cursor, at=april)
+    assert (later.lines, later.period) == (second.lines, first.period)
+    assert (await statement(bank, month="last", at=april)).lines[0].amount_minor == -10_000
+    assert (await statement(bank, month="this")).lines[0].amount_minor == -10_000
+
+
+def test_the_demo_has_something_in_the_last_month_whatever_the_day() -> None:
+    history = read_demo_data(DATA).history
+    days_ago = {one.days_ago for one in history if one.account_id == EVERYDAY and one.amount < 0}
+    for day in range(366):
+        today = date(2027, 1, 1) + timedelta(days=day)
+        last = today.replace(day=1) - timedelta(days=1)
+        months = [today - timedelta(days=ago) for ago in days_ago]
+        assert any((one.year, one.month) == (last.year, last.month) for one in months), today
+
+
+async def test_what_was_spent_is_not_said_of_too_many_entries(path: Location) -> None:
+    bank = await open_bank(path, rules=Rules(max_entries_told_apart=50))
+    try:
+        february = await statement(bank, month="last")
+        assert february.totals is not None
+        assert february.totals.spent_minor is None
+        assert february.totals.debits_minor > 100_000
+        january = await statement(bank, month="2026-01")
+        assert january.totals is not None
+        assert january.totals.spent_minor is not None
+    finally:
+        await bank.close()
+
+
+MARCH = date(2026, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"),
+    {
+        "this": date(2026, 3, 1),
+        "current month": date(2026, 3, 1),
+        "last": date(2026, 2, 1),
+        " Previous Month ": date(2026, 2, 1),
+        "2026-02": date(2026, 2, 1),
+        "2025-03": date(2025, 3, 1),
+        "February": date(2026, 2, 1),
+        "march": date(2026, 3, 1),
+        "April": date(2025, 4, 1),
+        "Dec. 2025": date(2025, 12, 1),
+        "2025-02": None,
+        "2026-04": None,
+        "April 2026": None,
+        "Februar": date(2026, 2, 1),
+        "fe": None,
+        "xyz": None,
+        "": None,
+        "2026-13": None,
+        "2026-2": None,
+        "0000-00": None,
+        "May 0000": None,
+        "\u0662\u0660\u0662\u0666-02": None,
+        "x" * 1_000_000: None,
+    }.items(),
+    ids=range(23),
+)
+def test_months_as_people_and_models_write_them(asked: str, first: date | None) -> None:
+    account = Account(
+        account_id=EVERYDAY, account_name="E", account_type="checking", currency="USD"
+    )
+    period = check_statement_period(Rules(), account, days=30, month=asked, today=MARCH)
+    if first is None:
+        assert isinstance(period, Refused)
+        assert period.field == Argument.MONTH
+        assert period.message.endswith("write last, this, or one from 2025-03 to 2026-03.")
+        assert len(period.message) < 200
+    else:
+        assert isinstance(period, Period)
+        assert (period.first, period.is_month) == (first, True)
+        assert (period.last + timedelta(days=1)).day == 1
+
+
+@pytest.mark.parametrize(
+    ("account_id", "asked"), [(SAVINGS, "last"), (EVERYDAY, "this"), (EVERYDAY, "2026-02")]
+)
+async def test_a_cursor_of_a_month_is_for_that_month(
+    bank: Bank, account_id: str, asked: str
+) -> None:
+    cursor = (await statement(bank, month="last")).next_cursor
+    outcome = await get_statement(bank, call(), account_id, days=30, month=asked, cursor=cursor)
+    assert isinstance(outcome, Refused)
+    assert outcome.field == Argument.CURSOR
+
+
 async def test_a_period_with_nothing_in_it(bank: Bank) -> None:
     found = await get_statement(bank, call(at=NOW + 400 * DAY), EVERYDAY, days=1, cursor=None)
     assert isinstance(found, Statement)
-    assert (found.lines, found.next_cursor, found.totals) == ((), None, Totals(0, 0))
+    assert (found.lines, found.next_cursor, found.totals) == ((), None, Totals(0, 0, 0))
 
 
 @pytest.mark.parametrize("days", [0, -1, 366, 10**30])
@@ -100,6 +218,8 @@ def forged(text: str) -> str:
         forged(f"{EVERYDAY} 30 2026-02-02 999999999999999999"),
         forged(f"{EVERYDAY} 30 2026-02-02 99999999999999999999"),
         forged(f"{EVERYDAY} 30 2026-13-02 3"),
+        forged(f"{EVERYDAY} 30 9999-12-31 3"),
+        forged(f"{EVERYDAY} last 9999-12-01 3"),
         forged(f"{EVERYDAY} 30 2026-02-02 \ud800"),
         forged(f"{FOREIGN} 30 2026-02-02 3"),
         forged("[" * 5000),

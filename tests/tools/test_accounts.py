@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from banking_server.bank.rules import Rules
+from banking_server.server.settings import Settings
+
 from ..kit.bank import START, Customer, World, code_of, facts, refused, structured, words
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PAYEE, SAVINGS, STATEMENT
 from .cases import named
@@ -158,7 +161,49 @@ async def test_an_empty_statement_says_so(world: World) -> None:
         world.clock.move(days=200)
         result = await customer.call(STATEMENT, accountId=EVERYDAY, days=1)
     assert structured(result)["entries"] == []
-    assert "No entries" in words(result)
+    assert words(result) == (
+        "Everyday Checking (acc_everyday_001), 2026-09-17 to 2026-09-18 (today is 2026-09-18): "
+        "no entries."
+    )
+
+
+async def test_what_was_spent_last_month_needs_no_arithmetic(world: World, mode: str) -> None:
+    async with world.customer(mode=mode) as customer:
+        result = await customer.call(STATEMENT, accountId=EVERYDAY, month="last")
+        content = structured(result)
+        more = await customer.call(
+            STATEMENT, accountId=EVERYDAY, month="last", cursor=content["nextCursor"]
+        )
+        this = await customer.call(STATEMENT, accountId=EVERYDAY, month="this")
+        refused(await customer.call(STATEMENT, accountId=EVERYDAY, month="soon"), "month")
+        refused(await customer.call(STATEMENT, accountId=EVERYDAY, month=10), "month")
+    assert words(result).splitlines()[0] == (
+        "Everyday Checking (acc_everyday_001), February 2026: 1,750.50 USD spent and 250.00 USD "
+        "moved to your own accounts, 2,000.50 USD went out in all; 1,900.00 USD came in."
+    )
+    assert (content["accountId"], content["accountName"]) == (EVERYDAY, "Everyday Checking")
+    assert (content["since"], content["until"]) == ("2026-02-01", "2026-02-28")
+    totals = {name: content[name] for name in ("totalSpent", "totalDebits", "totalCredits")}
+    assert totals == {"totalSpent": 1750.5, "totalDebits": 2000.5, "totalCredits": 1900}
+    assert words(more).splitlines()[0].endswith("February 2026: older entries.")
+    assert "totalSpent" not in structured(more)
+    assert words(this).splitlines()[0] == (
+        "Everyday Checking (acc_everyday_001), March 2026 (today is 2026-03-02): 20.07 USD spent, "
+        "which is all that went out; 0.00 USD came in."
+    )
+
+
+async def test_totals_of_many_entries_say_what_they_are_of(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Settings, "rules", lambda _: Rules(max_entries_told_apart=5))
+    async with world.customer() as customer:
+        result = await customer.call(STATEMENT, accountId=EVERYDAY, month="last")
+    assert "totalSpent" not in structured(result)
+    assert words(result).splitlines()[0] == (
+        "Everyday Checking (acc_everyday_001), February 2026: 2,000.50 USD went out, moved between "
+        "your own accounts included; 1,900.00 USD came in."
+    )
 
 
 def forged(text: str) -> str:

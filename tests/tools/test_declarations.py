@@ -39,7 +39,7 @@ NINE = [ACCOUNTS, BALANCE, STATEMENT, PREPARE, CONFIRM, HANDOFF, CHOICE, APPROVA
 ARGUMENTS = {
     ACCOUNTS: ([], []),
     BALANCE: (["accountId"], ["accountId"]),
-    STATEMENT: (["accountId", "days", "cursor"], ["accountId"]),
+    STATEMENT: (["accountId", "days", "month", "cursor"], ["accountId"]),
     PREPARE: (["fromAccountId", "toAccountId", "amount", "scheduledDate", "memo"], ["amount"]),
     CONFIRM: (["transferId", "action", "confirmationCode"], ["transferId", "action"]),
     HANDOFF: (["reason"], []),
