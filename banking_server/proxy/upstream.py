@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from http import HTTPStatus
@@ -69,6 +69,9 @@ CANCEL_TIMEOUT: Final = 1.0
 
 START_TIMEOUT: Final = 60.0
 """Seconds in which a server starts and answers, if no time-out was chosen for a call."""
+
+AHEAD: Final = 100
+"""Notifications and questions of the server that wait before more of it is read."""
 
 LIST_PAGES: Final = 100
 """Pages of the tool list that are read at most for the headers of one call."""
@@ -164,6 +167,7 @@ class Upstream:
         self._under_way: set[anyio.CancelScope] = set()
         self._one_less = anyio.Event()
         self._news: deque[tuple[str, Json]] = deque()
+        self._questions = 0
         self._noted = self._passed_on = 0
         self._more = anyio.Event()
         self._told = anyio.Event()
@@ -217,10 +221,11 @@ class Upstream:
         """Keep the connection, until the server ends it or `close` is called. Never raises."""
         try:
             async with (
-                _streams(self._server, self._fail) as (read, write),
+                _streams(self._server) as (read, write),
                 anyio.create_task_group() as tasks,
             ):
-                dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(read, write)
+                heard, messages = anyio.create_memory_object_stream[Any](0)
+                dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(messages, write)
                 self._dispatcher = dispatcher
 
                 async def listen() -> None:
@@ -235,6 +240,7 @@ class Upstream:
                             await self._one_less.wait()
                     tasks.cancel_scope.cancel()
 
+                tasks.start_soon(self._hear, read, heard)
                 tasks.start_soon(listen)
                 tasks.start_soon(self._tell)
                 tasks.start_soon(end)
@@ -255,9 +261,6 @@ class Upstream:
             self._ended.set()
             self._connected.set()
             self._told.set()
-
-    def _fail(self, why: str) -> None:
-        self._failure = why
 
     def end(self) -> None:
         """Cancel what is under way, and begin to end the connection, with its process if any."""
@@ -474,12 +477,31 @@ class Upstream:
                 return MCPError(code=INTERNAL_ERROR, message=words)
         return MCPError.from_error_data(malformed.OF_A_SERVER)
 
-    # --- what the server says by itself -----------------------------------------------------------
+    # --- what the server says ---------------------------------------------------------------------
+
+    async def _hear(self, read: Any, heard: MemoryObjectSendStream[Any]) -> None:
+        """Read what the server says, and no faster than what it says by itself is passed on.
+
+        The dispatcher would read without end for a client that does not.
+        """
+        async with heard:
+            async for came in read:
+                if malformed.is_too_large(came):
+                    self._failure = TOO_LARGE
+                    return
+                await heard.send(malformed.readable(came))
+                while len(self._news) + self._questions > AHEAD:
+                    await self._told.wait()
 
     async def _on_request(
         self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
     ) -> Json:
-        return await self._peer.asked(method, dict(params or {}))
+        self._questions += 1
+        try:
+            return await self._peer.asked(method, dict(params or {}))
+        finally:
+            self._questions -= 1
+            self._one_told()
 
     def _note(self, method: str, params: Mapping[str, Any] | None) -> bool:
         """Queue a notification, in the order in which they came."""
@@ -505,8 +527,11 @@ class Upstream:
                     # The client is gone, or what it was told is nonsense: that is no request's.
                     logger.debug("dropped %s", method, exc_info=True)
                 self._passed_on += 1
-                self._told.set()
-                self._told = anyio.Event()
+                self._one_told()
+
+    def _one_told(self) -> None:
+        self._told.set()
+        self._told = anyio.Event()
 
     async def _all_told(self) -> None:
         """Wait until what the server said before now has been passed on."""
@@ -516,7 +541,7 @@ class Upstream:
 
 
 @asynccontextmanager
-async def _streams(server: Server, fail: Callable[[str], None]) -> AsyncIterator[tuple[Any, Any]]:
+async def _streams(server: Server) -> AsyncIterator[tuple[Any, Any]]:
     if isinstance(server, Command):
         command, *arguments = server.argv
         parameters = StdioServerParameters(
@@ -526,11 +551,8 @@ async def _streams(server: Server, fail: Callable[[str], None]) -> AsyncIterator
             encoding=BOUNDED_LINES,
             encoding_error_handler="replace",  # The SDK would hang.
         )
-        async with stdio_client(parameters) as (read, write), anyio.create_task_group() as tasks:
-            readable, messages = anyio.create_memory_object_stream[Any](0)
-            tasks.start_soon(_make_readable, read, readable, fail)
-            yield messages, write
-            tasks.cancel_scope.cancel()
+        async with stdio_client(parameters) as streams:
+            yield streams
     else:
         headers = {"Authorization": server.authorization} if server.authorization else {}
 
@@ -545,16 +567,6 @@ async def _streams(server: Server, fail: Callable[[str], None]) -> AsyncIterator
         )
         async with http, transport as streams:
             yield streams
-
-
-async def _make_readable(
-    read: Any, readable: MemoryObjectSendStream[Any], fail: Callable[[str], None]
-) -> None:
-    async with readable:
-        async for came in read:
-            if malformed.is_too_large(came):
-                return fail(TOO_LARGE)
-            await readable.send(malformed.readable(came))
 
 
 def reason(error: BaseException) -> str:

@@ -9,20 +9,23 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from mcp import Client, MCPError
 from mcp.types import ElicitResult
 
 from banking_server.chaining.message_size import BOUNDED_LINES
-from banking_server.proxy import link
+from banking_server.proxy import link, malformed
 from banking_server.proxy.consent import consent_of
+from banking_server.proxy.eras import Declared
 from banking_server.proxy.options import Address, Command, ProxyOptions, Server
+from banking_server.proxy.upstream import AHEAD, Upstream
 
 from ..kit.command import PATIENCE, environment
 from ..kit.serving import running
 from .pipe import CHAINING, NEW, OLD
 from .proxied_client import proxy
-from .wrong_server import ANOTHER, CAME, MALFORMED, REFUSALS, UNREADABLE, Wrong
+from .wrong_server import ANOTHER, CAME, FLOOD, MALFORMED, REFUSALS, UNASKED, UNREADABLE, Wrong
 
 pytestmark = pytest.mark.anyio
 
@@ -128,6 +131,49 @@ async def test_an_answer_that_is_too_large_is_one_error(wrong: str) -> None:
             assert await refusal(client, kind) == too_large, kind
         assert "compressed" in await refusal(client, "compressed")
         assert not (await client.call_tool("good")).is_error
+
+
+@pytest.mark.parametrize("unasked", UNASKED)
+async def test_a_server_that_is_faster_than_its_client_waits(
+    unasked: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would without the proxy, which does not keep all that it says."""
+    read = passed_on = 0
+    readable = malformed.readable
+
+    def counted(came: Any) -> Any:
+        nonlocal read
+        read += 1
+        return readable(came)
+
+    monkeypatch.setattr(malformed, "readable", counted)
+    reads_on = anyio.Event()
+
+    class Slow:
+        async def asked(self, *_: Any) -> dict[str, Any]:
+            await self.told()
+            return {}
+
+        async def told(self, *_: Any) -> None:
+            nonlocal passed_on
+            await reads_on.wait()
+            passed_on += 1
+
+    upstream = Upstream(over_stdio(OLD), Declared(OLD, {}, None), Slow())
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(upstream.run)
+            await upstream.connected()
+            tasks.start_soon(upstream.request, "tools/call", {"name": unasked})
+            while read <= AHEAD:
+                await anyio.lowlevel.checkpoint()
+            for _ in range(200):
+                await anyio.lowlevel.checkpoint()
+            assert read < 2 * AHEAD
+            reads_on.set()
+            while passed_on < FLOOD:
+                await anyio.lowlevel.checkpoint()
+            await upstream.close()
 
 
 async def test_a_result_of_an_unknown_type_is_none(wrong: str) -> None:

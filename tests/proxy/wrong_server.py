@@ -16,6 +16,13 @@ BY_HEADER = {
 }
 LARGE = "x" * 17 * 1024 * 1024
 
+FLOOD = 500
+UNASKED: dict[str, JSON] = {
+    "notifications": {"method": "notifications/message"},
+    "questions": {"method": "ping", "id": "ping"},
+}
+"""What comes so many times before an answer."""
+
 CAME: list[str] = []
 """What came for the tool whose argument is repeated in a header, over HTTP."""
 
@@ -107,6 +114,9 @@ def answer(message: JSON, revision: str) -> str:
     if kind in ASKS and (kind == "asks for ever" or "requestState" not in message["params"]):
         interim = {"resultType": "input_required", "requestState": "1", "inputRequests": ASKS[kind]}
         return json.dumps({**own, "result": interim})
+    if kind in UNASKED:
+        one = json.dumps({"jsonrpc": "2.0", **UNASKED[kind]})
+        return "\n".join([*[one] * FLOOD, json.dumps({**own, **said("Good.")})])
     result: JSON = {"resultType": kind} if kind.startswith("type") else {"resultType": "complete"}
     line = json.dumps({**own, "result": {**said("Good.")["result"], **result}})
     noise = ["Starting ...", "[]", '{"jsonrpc": "2.0", "id": true}', '{"method": 1}']
@@ -160,5 +170,5 @@ class Wrong(BaseHTTPRequestHandler):
 if __name__ == "__main__":
     sys.stdout.reconfigure(errors="surrogateescape")
     for line in sys.stdin:
-        if "id" in (request := json.loads(line)):
+        if {"id", "method"} <= (request := json.loads(line)).keys():
             print(answer(request, sys.argv[1]), flush=True)
