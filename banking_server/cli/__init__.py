@@ -3,7 +3,8 @@
 One module for each kind of command:
 
 - `serve`: serve MCP, over stdio or HTTP;
-- `client`: be a client of any server: `call`, `chat`, and `demo`, whose story is in `demo`;
+- `client`: be a client of any server: `call`, whose `--arguments` are read in `arguments`; `chat`;
+  and `demo`, whose stories are in `demo`;
 - `compare`: measure the ways to chain tools; `benchmark`: measure the server;
 - `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement;
 - `database`: the database itself;

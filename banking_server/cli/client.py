@@ -7,10 +7,11 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from banking_server.cli.arguments import read_arguments
 from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption
 
@@ -90,15 +91,24 @@ InsecureOption = Annotated[
 ]
 
 
-def demo() -> None:
+def demo(
+    multiplex: Annotated[
+        bool,
+        typer.Option(
+            "--multiplex",
+            help="Play three calls in one request instead, each of which needs what the one before "
+            "it found, and show the request.",
+        ),
+    ] = False,
+) -> None:
     """Play the locked-account story against the real server, and show every step of the chain."""
     import anyio
 
-    from banking_server.cli.demo import play
+    from banking_server.cli.demo import play, play_plan
     from banking_server.host.printing import console
 
     silence_libraries()
-    if not anyio.run(play, console(sys.stdout)):
+    if not anyio.run(play_plan if multiplex else play, console(sys.stdout)):
         raise typer.Exit(1)
 
 
@@ -107,7 +117,12 @@ def call(
     tool: Annotated[str, typer.Argument(help="The tool to call.")],
     command: CommandArgument = None,
     arguments: Annotated[
-        str, typer.Option(metavar="JSON", help="The tool's arguments, as a JSON object.")
+        str,
+        typer.Option(
+            metavar="JSON",
+            help="The tool's arguments, as a JSON object, or a whole tools/call request; @FILE for "
+            "one in a file, - for one on standard input.",
+        ),
     ] = "{}",
     url: UrlOption = None,
     as_json: Annotated[
@@ -148,7 +163,7 @@ def call(
     import anyio
 
     server = _server(ctx, url, command, database, customer)
-    parsed = _json_object(arguments)
+    parsed = read_arguments(arguments, tool)
     silence_libraries()
     raise typer.Exit(
         anyio.run(
@@ -429,16 +444,3 @@ def _secret_settings() -> tuple[str, ...]:
     # A URL may hold a password.
     is_url = "://" in os.environ.get(f"{BANK}DATABASE", "")
     return (*names, f"{BANK}DATABASE") if is_url else names
-
-
-def _json_object(text: str) -> dict[str, Any]:
-    def refuse(constant: str) -> NoReturn:
-        raise ValueError(f"{constant} is not JSON")
-
-    try:
-        value = json.loads(text, parse_constant=refuse)
-    except (ValueError, RecursionError) as error:
-        raise typer.BadParameter(f"--arguments is not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise typer.BadParameter("--arguments must be a JSON object, like '{\"days\": 7}'")
-    return value

@@ -1,8 +1,13 @@
-"""The story of `banking-server demo`: a locked account, the real server, a customer by script."""
+"""The stories of `banking-server demo`, on the real server, with no language model.
 
+A locked account hands itself off, the customer's answers being scripted; and with `--multiplex` one
+request makes three calls, each of which needs what the one before it found.
+"""
+
+import json
 import tempfile
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from mcp import Client
 from mcp.client.context import ClientRequestContext
@@ -27,6 +32,40 @@ _ARGUMENTS: Final = {
 }
 
 
+_EVERYDAY: Final = "[0].structuredContent.accounts[?contains(accountName, 'Everyday')]"
+
+_CALLS: Final[list[tuple[str, dict[str, Any]]]] = [
+    ("list_accounts", {}),
+    (
+        "get_account_statement",
+        {"accountId": {"jmespath": f"{_EVERYDAY}.accountId | [0]"}, "days": 3},
+    ),
+    (
+        "prepare_money_transfer",
+        {
+            "fromAccountId": "acc_savings_001",
+            "toAccountId": {"jmespath": "[1].structuredContent.accountId"},
+            "amount": 25,
+            "memo": {"text": f"{{{_EVERYDAY}.accountName | [0]}}-dup"},
+        },
+    ),
+]
+"""List them; read the one about everyday spending; make a duplicate named `${originalName}-dup`."""
+
+PLAN: Final = {
+    "tools": [
+        {
+            "jsonrpc": "2.0",
+            "id": number,
+            "method": "tools/call",
+            "params": {"name": tool, "arguments": arguments},
+        }
+        for number, (tool, arguments) in enumerate(_CALLS, 1)
+    ]
+}
+"""What `--multiplex` sends: the arguments of `multiplex_tools`."""
+
+
 async def play(out: Console) -> bool:
     """Play the story in a database of its own; return whether the chain completed as it should."""
     with tempfile.TemporaryDirectory(prefix="banking-server-demo-") as folder:
@@ -35,8 +74,41 @@ async def play(out: Console) -> bool:
         say(out, "A real server, started over stdio, on a new database. No language model.")
         async with connected(this_server(database), elicitation=_Customer(out)) as (client, _):
             completed = await _customer(out, client)
-        await _bank(out, database)
+        await _bank(out, database, handoffs=True)
         return completed
+
+
+async def play_plan(out: Console) -> bool:
+    """Play three calls in one request in a database of its own; return whether all were made."""
+    with tempfile.TemporaryDirectory(prefix="banking-server-demo-") as folder:
+        database = Path(folder) / "bank.db"
+        _heading(out, "A customer wants three things done, each by what the last one found")
+        say(out, "A real server, started over stdio, on a new database. No language model.")
+        _heading(out, "One request, to multiplex_tools")
+        # Not wrapped anywhere: it is to be copied.
+        out.print(json.dumps(PLAN, indent=2), soft_wrap=True)
+        out.print()
+        say(
+            out,
+            "In a file, plan.json, it can be sent to any bank of yours: banking-server call "
+            "multiplex_tools --arguments @plan.json",
+        )
+        say(
+            out,
+            'A model finds a value instead where it says, for instance, "PROMPT_ARGUMENT: the id '
+            'of the account for everyday spending".',
+        )
+        _heading(out, "What became of it")
+        async with connected(this_server(database)) as (client, _):
+            result = await client.call_tool("multiplex_tools", dict(PLAN))
+        steps = (result.structured_content or {})["results"]
+        for step in steps:
+            say(out, f"{step['id']}. {step['tool']}: {step['status']}")
+            say(out, step["structuredContent"]["message"], indent=3)
+        memo = steps[-1]["structuredContent"]["memo"]
+        say(out, f"Its memo is {memo!r}.", indent=3)
+        await _bank(out, database, handoffs=False)
+        return not result.is_error
 
 
 async def _customer(out: Console, client: Client) -> bool:
@@ -63,13 +135,14 @@ async def _customer(out: Console, client: Client) -> bool:
     return result.outcome == "completed" and len(result.steps) == 2
 
 
-async def _bank(out: Console, database: Path) -> None:
+async def _bank(out: Console, database: Path, *, handoffs: bool) -> None:
     """Show what the bank knows of it afterwards."""
     # The defaults, whatever the environment of the person who watches says.
     settings = Settings.model_construct(database=database)
     async with open_bank(settings, utc_now()) as bank:
-        _heading(out, "The agent's desk (banking-server handoffs)")
-        show_handoffs(out, await list_open_handoffs(bank))
+        if handoffs:
+            _heading(out, "The agent's desk (banking-server handoffs)")
+            show_handoffs(out, await list_open_handoffs(bank))
         _heading(out, "The audit trail (banking-server audit)")
         show_events(out, await list_events(bank))
 

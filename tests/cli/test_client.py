@@ -62,6 +62,15 @@ def test_everything_as_json(cli: Cli, elsewhere: str) -> None:
     assert "1. count" in called.err
 
 
+def test_a_request_in_a_file(cli: Cli, elsewhere: str, tmp_path: Path) -> None:
+    file = tmp_path / "request.json"
+    params = {"name": "count", "arguments": {"number": 41}, "_meta": {}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    file.write_text(json.dumps(request), encoding="utf-8")
+    called = cli("call", "count", "--arguments", f"@{file}", "--max-calls", "1", "--url", elsewhere)
+    assert "That makes 41." in called.out
+
+
 @pytest.fixture
 def guarded(database: Path) -> Iterator[tuple[str, Tokens]]:
     """The bank over HTTP, in a thread of this process: its URL, and who mints its tokens."""

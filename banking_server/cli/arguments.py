@@ -1,0 +1,70 @@
+"""What `call` calls a tool with: JSON on the command line, in a file, or on standard input."""
+
+import json
+import sys
+from typing import Any, Final, NoReturn
+
+from banking_server.cli.messages import CommandFailed
+from banking_server.host.plain import one_line
+
+MAX_SIZE: Final = 4 * 1024 * 1024
+"""Bytes of a file or of standard input: as much as a message may have."""
+
+
+def read_arguments(given: str, tool: str) -> dict[str, Any]:
+    """Return the arguments for `tool`: `given` itself, `@FILE`, or `-` for standard input.
+
+    A whole `tools/call` request is taken for its arguments. Raises `CommandFailed` if there are
+    none to be had.
+    """
+    source, text = _text(given)
+    try:
+        value = json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise CommandFailed(f"{source} is nested too deeply.") from None
+    except ValueError as error:
+        raise CommandFailed(f"{source} is not JSON: {error}.") from None
+    if isinstance(value, dict) and value.get("method") == "tools/call" and "jsonrpc" in value:
+        source, value = f"The request in {source}", _of_request(source, value, tool)
+    if not isinstance(value, dict):
+        raise CommandFailed(f"{source} must be a JSON object, like '{{\"days\": 7}}'.")
+    return value
+
+
+def _text(given: str) -> tuple[str, str]:
+    """Return how people know the source, and what it has."""
+    if given == "-":
+        source, data = "Standard input", sys.stdin.buffer.read(MAX_SIZE + 1)
+    elif given.startswith("@"):
+        source = one_line(given[1:])
+        try:
+            with open(given[1:], "rb") as file:
+                data = file.read(MAX_SIZE + 1)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise CommandFailed(
+                f"Cannot read {source or 'a file without a name'}: {why}."
+            ) from None
+    else:
+        return "--arguments", given
+    if len(data) > MAX_SIZE:
+        raise CommandFailed(f"{source} has more than {MAX_SIZE:,} bytes.")
+    try:
+        return source, data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise CommandFailed(f"{source} is not UTF-8.") from None
+
+
+def _of_request(source: str, request: dict[str, Any], tool: str) -> Any:
+    """Return the arguments of a `tools/call` request; what else it has is this program's own."""
+    params = request.get("params")
+    name = params.get("name") if isinstance(params, dict) else None
+    if name != tool:
+        raise CommandFailed(
+            f"{source} is a request to call {one_line(json.dumps(name))[:80]}, and not {tool}."
+        )
+    return params.get("arguments", {}) if isinstance(params, dict) else {}
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number")
