@@ -162,6 +162,8 @@ class BankServer(MCPServer[App]):
             return too_fast(seconds)
         if find_tool(self, name) is not None:
             prompt = None if _is_step() else misplaced_prompt(arguments)
+            if prompt is not None and read_provenance(request.meta) is not None:
+                prompt = None  # A directive's arguments are a server's, and nobody's prompt.
 
             async def run() -> CallToolResult | InputRequiredResult:
                 if prompt is not None:

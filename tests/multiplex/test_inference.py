@@ -9,6 +9,7 @@ import pytest
 from mcp import MCPError
 from mcp.types import CreateMessageResult, ErrorData, ImageContent, TextContent
 
+from banking_server.chaining import IDENTIFIER
 from banking_server.tools import TOOLS
 from banking_server.tools.multiplex.inference import (
     MAX_ANSWER,
@@ -208,9 +209,16 @@ async def test_a_call_of_its_own_asks_no_model_and_says_so(world: World, mode: s
                 )
                 assert "make this call a step of multiplex_tools" in words(result)
         mentioned = await me.call(HANDOFF, reason="My memo says PROMPT_ARGUMENT: the name")
+        # As a directive would have it, of whatever stands in the books.
+        followed = await me.call(
+            HANDOFF,
+            reason="PROMPT_ARGUMENT was my memo",
+            meta={IDENTIFIER: {"chainId": "c", "level": 2, "previousTool": PREPARE}},
+        )
     assert not mentioned.is_error
+    assert not followed.is_error
     assert model.received == []
-    assert {outcome for _, outcome in world.outcomes()[:-1]} == {"invalid_arguments"}
+    assert {outcome for _, outcome in world.outcomes()[:-2]} == {"invalid_arguments"}
     assert world.stored()["transfer"] == before["transfer"]
 
 
@@ -233,6 +241,7 @@ FITTING: list[tuple[str, str, Any]] = [
     ("count", "42", 42),
     ("count", " 42\n", 42),
     ("count", "42.0", 42),
+    ("count", "42.", 42),
     ("count", "-1", -1),
     ("count", "null", None),
     ("count", '"42"', 42),

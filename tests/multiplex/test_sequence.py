@@ -155,10 +155,10 @@ async def test_a_request_of_mcps_own_is_a_step_as_it_is(world: World, mode: str)
         "requestState": "x",
         "inputResponses": {},
     }
-    bare = {**request(2, ACCOUNTS), "params": {"name": ACCOUNTS, "_meta": {"progressToken": "a"}}}
+    bare = {**request(2, ACCOUNTS), "params": {"name": ACCOUNTS, "arguments": None, "_meta": {}}}
     async with world.customer(mode=mode) as me:
         (tool,) = [one for one in (await me.client.list_tools()).tools if one.name == MULTIPLEX]
-        assert argument_problem(tool.input_schema, {"tools": [whole, bare]}) is None
+        assert argument_problem(tool.input_schema, {"tools": [whole]}) is None
         assert "_meta" not in json.dumps(tool.input_schema)
         result = await multiplex(me, whole, bare)
     assert statuses(result) == ["done", "done"]
@@ -237,6 +237,10 @@ BAD_LISTS: dict[str, tuple[Any, str]] = {
     "not compared with an object": (
         [GOOD, changed(when={"jmespath": "[0].x", "notEquals": {}})],
         "tools.1.when.notEquals: must be a text",
+    ),
+    "compared with a prompt": (
+        [GOOD, changed(when={"jmespath": "[0].x", "notEquals": "PROMPT_ARGUMENT the name"})],
+        "tools.1.when.notEquals: begins like a prompt, and no model is asked whether",
     ),
     "too many references": (
         [GOOD, request(2, HANDOFF, {"x": [{"jmespath": "[0].x"}] * 101})],

@@ -246,7 +246,7 @@ def converted(answer: str, place: Place) -> Any:
         value = value.casefold()
     if kind != "string":
         try:
-            value = json.loads(value)
+            value = json.loads(value.removesuffix("."))
         except (ValueError, RecursionError):
             raise ArgumentNotFound(_not_of_type(words, kind)) from None
     if not is_json(value):

@@ -11,7 +11,7 @@ from banking_server.bank.rules import excerpt
 from banking_server.chaining.values import is_json
 from banking_server.tools.declaration import WholeNumber, whole_number
 from banking_server.tools.multiplex.expressions import MAX_EXPRESSION
-from banking_server.tools.multiplex.inference import marked, prompt_problem
+from banking_server.tools.multiplex.inference import MAX_PROMPT, marked, prompt_problem
 from banking_server.tools.multiplex.places import name_of
 from banking_server.tools.multiplex.references import (
     Expression,
@@ -20,6 +20,7 @@ from banking_server.tools.multiplex.references import (
     mistyped,
     references,
 )
+from banking_server.tools.prompts import is_nearly_prompt
 from banking_server.tools.results import refuse
 from banking_server.tools.titles import READABLE
 
@@ -90,6 +91,11 @@ class Condition(_Given):
         return None
 
 
+def _object(value: Any) -> Any:
+    """Return no arguments as an empty object, which some clients write as null."""
+    return {} if value is None else value
+
+
 def _open(schema: dict[str, Any]) -> None:
     """Let a whole request through a client's check of its arguments, and show nobody its extras."""
     del schema["additionalProperties"]
@@ -101,10 +107,11 @@ class StepParams(_Given):
     model_config = ConfigDict(json_schema_extra=_open)
 
     name: str = Field(description="The tool's name.")
-    arguments: dict[str, Any] = Field(
+    arguments: Annotated[dict[str, Any], BeforeValidator(_object)] = Field(
         default_factory=dict,
         description="The tool's arguments. A string that begins PROMPT_ARGUMENT: is inferred by a "
-        f'model (at most {MAX_PROMPTS} in a call); {{"jmespath": "[0].structuredContent.…"}} is '
+        f"model (at most {MAX_PROMPTS} in a call, of {MAX_PROMPT} characters); "
+        '{"jmespath": "[0].structuredContent.…"} is '
         'taken from an earlier result, and {"text": "{[0].structuredContent.…}-dup"} is a text '
         "with such values in it.",
     )
@@ -153,7 +160,8 @@ def mistake(steps: Sequence[StepRequest], known: Collection[str]) -> CallToolRes
         if step.params.name not in known:
             return _refused(
                 f"{place}.params.name",
-                f"there is no tool {excerpt(step.params.name)!r}; there are {', '.join(known)}",
+                f"there is no tool {excerpt(step.params.name)!r}; there are "
+                f"{', '.join(name for name in known if name != NAME)}",
             )
         if ids.index(step.id) != index:
             return _refused(f"{place}.id", f"the id {excerpt(str(step.id))!r} is there twice")
@@ -179,6 +187,12 @@ def mistake(steps: Sequence[StepRequest], known: Collection[str]) -> CallToolRes
                 return _refused(
                     f"{place}.when", "takes exactly one of equals, notEquals and exists"
                 )
+            for name, value in (("equals", step.when.equals), ("notEquals", step.when.not_equals)):
+                if isinstance(value, str) and is_nearly_prompt(value):
+                    return _refused(
+                        f"{place}.when.{name}",
+                        "begins like a prompt, and no model is asked whether a step is to run",
+                    )
             looked_at.append(condition)
         looked_up += sum(reference.looks for reference in looked_at)
         if looked_up > MAX_REFERENCES:
