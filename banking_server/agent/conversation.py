@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
+from mcp.types import CallToolResult
 
 from banking_server.agent.endpoint import Endpoint
 from banking_server.agent.loop import Agent
@@ -69,9 +70,12 @@ class Terminal:
     write: Callable[[str], None]
     """Writes a piece of the model's text as it comes, and adds no line break."""
     tell: Tell
-    consents: Callable[[str], Awaitable[bool]] | None
-    """Asks the user whether a tool that may change something is called. None means that nobody can
-    be asked, so that no such tool is called."""
+    consents: Callable[[OfferedTool, dict[str, Any]], Awaitable[bool]] | None
+    """Asks the user whether a call that may change something is made. None means that nobody can
+    be asked, so that no such call is made."""
+    learns: Callable[[str, CallToolResult | str], None]
+    """Takes note of what a server has returned, a result or a resource's text, so that the user can
+    be told by name what a call is about."""
     read: Callable[[str], str] = read_line
 
 
@@ -196,6 +200,7 @@ class _View:
         match entry:
             case Called():
                 self._end_line()
+                self._terminal.learns(entry.server, entry.step.result)
                 self.narrator.told(entry.step)
             case ChainStopped():
                 self._tell(f"(The chain ended: {entry.detail}.)", indent=3)
@@ -223,7 +228,8 @@ class _View:
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
         """Return whether the user consents to a call that may change something, whoever asks."""
-        return self._terminal.consents is not None and await self._terminal.consents(tool.name)
+        consents = self._terminal.consents
+        return consents is not None and await consents(tool, arguments)
 
     def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
         """Show a call that the model asks for, before consent is asked for."""

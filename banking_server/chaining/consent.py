@@ -2,9 +2,15 @@
 
 import inspect
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from mcp_types import Tool
+
+MOVES_MONEY: Final = "com.example/moves-money"
+"""A member of a tool's `_meta`: `true` says that a call may move money, as no hint of MCP's can.
+
+Like the hints, it is the server's own claim. It makes a question clearer, and decides nothing.
+"""
 
 
 @dataclass(frozen=True)

@@ -351,7 +351,7 @@ def chat(
     server = _server(ctx, url, command, database, customer)
     silence_libraries()
     out = console(sys.stdout)
-    person = TerminalQuestions(console(sys.stderr)) if sys.stdin.isatty() else None
+    person, is_here = TerminalQuestions(console(sys.stderr)), sys.stdin.isatty()
     patience = _patience(connect_timeout, call_timeout, questions)
 
     @asynccontextmanager
@@ -362,16 +362,22 @@ def chat(
             token=token,
             token_advice=_token_advice(token),
             insecure=insecure,
-            elicitation=person,
+            elicitation=person if is_here else None,
             patience=patience,
         ) as (client, _):
             named = client.server_info.name if client.server_info else ""
             yield {one_line(named, 60) or "server": client}
 
+    async def consents(tool: agent.OfferedTool, arguments: dict[str, Any]) -> bool:
+        return await person.consents(
+            tool.tool, arguments, trust_hints=tool.trusted, name=tool.name, server=tool.server
+        )
+
     terminal = agent.Terminal(
         write=lambda text: print(printable(text), end="", flush=True),
         tell=lambda text, *, indent=0: say(out, cut(one_line(text)), indent=indent),
-        consents=person.consents if person else None,
+        consents=consents if is_here else None,
+        learns=person.names.learn,
     )
     try:
         settings = agent.load_model_settings()
@@ -379,7 +385,7 @@ def chat(
             settings,
             connect,
             terminal,
-            Narrator(out, questions=person),
+            Narrator(out, questions=None),
             trust_hints=not distrust_hints,
             follow_unadvertised=follow_unadvertised,
             call_timeout=patience.call,

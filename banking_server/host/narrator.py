@@ -42,6 +42,7 @@ class Narrator:
         self._out = out
         self._questions = questions
         self._follow_all = follow_all
+        self._trust_hints = trust_hints
         self._harmless = FollowNonDestructive(trusted=trust_hints)
         self._last: Step | None = None
 
@@ -52,6 +53,8 @@ class Narrator:
     def told(self, step: Step) -> None:
         """Show the result of a step; an `on_step` of the chain."""
         self._last = step
+        if self._questions is not None:
+            self._questions.names.learn("", step.result)
         for line in shown_to_user(step.result):
             self._out.print()
             say(self._out, line, indent=3)
@@ -80,7 +83,9 @@ class Narrator:
         """Return whether a follow-up call may be made; this can ask the person."""
         if self._follow_all or await self._harmless.allows(proposal):
             return True
-        return self._questions is not None and await self._questions.consents(proposal.tool.name)
+        return self._questions is not None and await self._questions.consents(
+            proposal.tool, proposal.arguments, trust_hints=self._trust_hints
+        )
 
     def end(self, result: ChainResult) -> None:
         """Show how the chain ended."""

@@ -7,10 +7,12 @@ from typing import Any
 
 import anyio
 from mcp.client.context import ClientRequestContext
-from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
+from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, Tool
 from rich.console import Console
 
 from banking_server.chaining.arguments import argument_problem
+from banking_server.chaining.consent import MOVES_MONEY
+from banking_server.host.names import Names
 from banking_server.host.plain import LINE, cut, one_line, printable, quoted
 from banking_server.host.printing import compact, say
 
@@ -27,12 +29,29 @@ class TerminalQuestions:
     def __init__(self, out: Console) -> None:
         self._out = out
         self._one_at_a_time = anyio.Lock()
+        self.names = Names()
+        """What servers have called the ids that calls are made with."""
 
-    async def consents(self, tool: str) -> bool:
-        """Ask whether a call that may change or destroy something is to be made."""
+    async def consents(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        *,
+        trust_hints: bool,
+        name: str | None = None,
+        server: str = "",
+    ) -> bool:
+        """Ask whether a call that may change something is to be made, naming what it is about.
+
+        `name` is what the person knows the tool by, if that is not the server's own name for it,
+        and `server` the one whose names are shown.
+        """
         async with self._one_at_a_time:
             self._begin()
-            question = f"The tool {quoted(tool)} may change or destroy something. Call it? [y/N] "
+            for line in self.names.shown(server, arguments):
+                say(self._out, line, indent=3)
+            may = what_it_may_do(tool, trust_hints=trust_hints)
+            question = f"The tool {quoted(name or tool.name)} {may}. Call it? [y/N] "
             answer = await self._read(question)
             return answer is not None and answer.lower() in ("y", "yes")
 
@@ -123,6 +142,16 @@ class TerminalQuestions:
             await anyio.wait_readable(sys.stdin)
         line = sys.stdin.readline()
         return line.strip() if line else None
+
+
+def what_it_may_do(tool: Tool, *, trust_hints: bool) -> str:
+    """Say what a call of a tool may do, as far as its server is believed."""
+    if trust_hints and (tool.meta or {}).get(MOVES_MONEY) is True:
+        return "may move money"
+    hints = tool.annotations if trust_hints else None
+    if hints is not None and (hints.read_only_hint is True or hints.destructive_hint is False):
+        return "may change something"
+    return "may change or destroy something"
 
 
 class _Declined(Exception):

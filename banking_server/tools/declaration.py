@@ -15,6 +15,7 @@ from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 from pydantic_core import ErrorDetails
 
 from banking_server.bank.rules import excerpt
+from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.tools.results import published, refuse, temporarily_unavailable
 from banking_server.tools.scopes import Scope, check_scope
 from banking_server.tools.sdk import ExactTool, ToolError, UnexpectedToolError, question_keys
@@ -189,6 +190,7 @@ def bank_tool(
     read_only: bool = False,
     destructive: bool = False,
     idempotent: bool = True,
+    moves_money: bool = False,
     before_refusal: BeforeRefusal | None = None,
     nothing_to_ask: NothingToAsk | None = None,
 ) -> Callable[[Callable[..., Any]], BankTool]:
@@ -196,7 +198,7 @@ def bank_tool(
 
     `scope` is the OAuth scope that a call of the tool needs. The hints are MCP's `readOnlyHint`,
     `destructiveHint` and `idempotentHint`; no tool of the bank reaches beyond it, so
-    `openWorldHint` is false.
+    `openWorldHint` is false. `moves_money` says in the tool's `_meta` that a call may move money.
     """
 
     def declare(fn: Callable[..., Any]) -> BankTool:
@@ -212,6 +214,7 @@ def bank_tool(
                 open_world_hint=False,
             ),
             output_schema=published,
+            meta={MOVES_MONEY: True} if moves_money else None,
             scope=scope,
             before_refusal=before_refusal,
             nothing_to_ask=nothing_to_ask,

@@ -94,6 +94,7 @@ class ExactTool(Tool):
         title: str,
         description: str,
         annotations: ToolAnnotations,
+        meta: dict[str, Any] | None,
         output_schema: Callable[[dict[str, Any]], dict[str, Any]],
         **own: Any,
     ) -> Self:
@@ -101,7 +102,9 @@ class ExactTool(Tool):
 
         `output_schema` is given the schema of what `fn` returns, and returns the one to publish.
         """
-        tool = Tool.from_function(fn, title=title, description=description, annotations=annotations)
+        tool = Tool.from_function(
+            fn, title=title, description=description, annotations=annotations, meta=meta
+        )
         metadata = tool.fn_metadata
         exact: type[ArgModelBase] = type(
             metadata.arg_model.__name__,

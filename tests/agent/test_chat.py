@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from mcp import Client
 from mcp.server.mcpserver import MCPServer
+from mcp.types import CallToolResult
 
-from banking_server.agent import Terminal, chat
+from banking_server.agent import OfferedTool, Terminal, chat
 from banking_server.chaining import CLIENT_EXTENSION, Proposal, Step
 
 from ..kit.model import Script, ScriptedModel, call, error, scripted_model
@@ -25,6 +26,7 @@ class User:
         self._lines = iter(lines)
         self._refuses = refuses
         self.screen = ""
+        self.learnt: list[tuple[str, CallToolResult | str]] = []
 
     def read(self, prompt: str) -> str:
         line = next(self._lines, EOFError)
@@ -40,12 +42,15 @@ class User:
         assert self.screen.endswith(("\n", "> ")) or not self.screen, "a line was broken into"
         self.screen += f"{' ' * indent}{text}\n"
 
-    async def consents(self, tool: str) -> bool:
-        self.screen += f"Call {tool}?\n"
-        return tool not in self._refuses
+    async def consents(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+        self.screen += f"Call {tool.name}?\n"
+        return tool.name not in self._refuses
+
+    def learns(self, server: str, said: CallToolResult | str) -> None:
+        self.learnt.append((server, said))
 
     def terminal(self) -> Terminal:
-        return Terminal(self.write, self.tell, self.consents, self.read)
+        return Terminal(self.write, self.tell, self.consents, self.learns, self.read)
 
     def told(self, step: Step) -> None:
         for block in step.result.content:

@@ -20,6 +20,7 @@ from banking_server.chaining import Proposal, Step
 from banking_server.host.narrator import Narrator, shown_to_user
 from banking_server.host.plain import SHOWN
 from banking_server.host.printing import console
+from banking_server.host.questions import TerminalQuestions
 
 
 def text(words: str, *audience: Any) -> TextContent:
@@ -82,6 +83,14 @@ def test_a_follow_up_is_shown_with_the_directive_that_asks_for_it() -> None:
         '{"tool": "order", "arguments": {"door": "oak"}}\n'
         '   the server says: "Order one\\nfrom the \\u001bmaker"\n'
     )
+
+
+def test_what_a_step_names_is_remembered_for_the_question_about_the_next() -> None:
+    questions = TerminalQuestions(console(io.StringIO()))
+    narrator = Narrator(console(io.StringIO()), questions=questions)
+    result = CallToolResult(content=[], structured_content={"id": "door_1", "name": "Oak"})
+    narrator.told(Step(1, "reserve", {}, result))
+    assert questions.names.shown("", {"doorId": "door_1"}) == ["door: Oak (door_1)"]
 
 
 def test_what_is_long_is_cut_and_says_so() -> None:

@@ -8,10 +8,17 @@ from typing import Any, cast
 import anyio
 import pytest
 from mcp.client.context import ClientRequestContext
-from mcp.types import ElicitRequestFormParams, ElicitRequestURLParams
+from mcp.types import (
+    CallToolResult,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    Tool,
+    ToolAnnotations,
+)
 
+from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.host.printing import console
-from banking_server.host.questions import TerminalQuestions, choices, parse
+from banking_server.host.questions import TerminalQuestions, choices, parse, what_it_may_do
 
 TITLED = {
     "type": "string",
@@ -178,5 +185,37 @@ async def test_consent_takes_a_yes(
     terminal("y\n" if not consents else "n\n")
     with anyio.fail_after(30):
         shown = Shown(terminal, keys)
-        assert await TerminalQuestions(console(shown)).consents("burn") is consents
-    assert 'The tool "burn" may change or destroy something. Call it? [y/N]' in shown.getvalue()
+        questions = TerminalQuestions(console(shown))
+        questions.names.learn("", CallToolResult(content=[], structured_content=OAK))
+        arguments = {"doorId": "door_1", "lockId": "lock_1"}
+        assert await questions.consents(BURN, arguments, trust_hints=True) is consents
+    assert shown.getvalue().endswith(
+        "\n   door: Oak door (door_1)\n"
+        "   lock: lock_1, which this server has not named\n"
+        'The tool "burn" may change or destroy something. Call it? [y/N] '
+    )
+
+
+OAK = {"doors": [{"doorId": "door_1", "doorName": "Oak door"}]}
+BURN = Tool(name="burn", input_schema={})
+
+
+@pytest.mark.parametrize(
+    ("hints", "meta", "trusted", "may"),
+    [
+        (None, None, True, "may change or destroy something"),
+        ({"destructive_hint": True}, None, True, "may change or destroy something"),
+        ({"destructive_hint": False}, None, True, "may change something"),
+        ({"read_only_hint": True}, None, True, "may change something"),
+        ({"destructive_hint": False}, None, False, "may change or destroy something"),
+        ({"destructive_hint": True}, {MOVES_MONEY: True}, True, "may move money"),
+        ({"destructive_hint": False}, {MOVES_MONEY: "no"}, True, "may change something"),
+        (None, {MOVES_MONEY: True}, False, "may change or destroy something"),
+    ],
+)
+def test_what_a_tool_may_do_is_said_as_far_as_the_server_is_believed(
+    hints: dict[str, bool] | None, meta: dict[str, Any] | None, trusted: bool, may: str
+) -> None:
+    annotations = None if hints is None else ToolAnnotations(**hints)
+    tool = Tool(name="x", input_schema={}, annotations=annotations, _meta=meta)
+    assert what_it_may_do(tool, trust_hints=trusted) == may

@@ -10,6 +10,7 @@ from mcp.types import CallToolResult, Tool
 from pydantic import ValidationError
 from referencing import Registry
 
+from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.tools import TOOLS, required_scope
 from banking_server.tools.declaration import bank_tool
 
@@ -134,6 +135,11 @@ def test_an_amount_is_a_number_of_at_least_a_cent(tools: dict[str, Tool]) -> Non
 def test_each_tool_needs_the_scope_that_it_should(name: str) -> None:
     reading = {ACCOUNTS, BALANCE, STATEMENT, HANDOFF, CHOICE}
     assert required_scope(name) == ("bank:read" if name in reading else "bank:transfer")
+
+
+def test_the_tools_that_may_move_money_say_so_and_no_others(tools: dict[str, Tool]) -> None:
+    saying = {name for name, tool in tools.items() if (tool.meta or {}).get(MOVES_MONEY) is True}
+    assert saying == {CONFIRM, "multiplex_tools"}
 
 
 def test_a_made_up_tool_has_no_scope() -> None:

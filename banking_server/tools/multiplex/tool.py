@@ -13,7 +13,9 @@ from banking_server.tools.multiplex.sequence import MultiplexOut, Steps
 from banking_server.tools.scopes import READ_SCOPE
 
 
-@bank_tool(title="Multiplex Tools", scope=READ_SCOPE, destructive=True, idempotent=False)
+@bank_tool(
+    title="Multiplex Tools", scope=READ_SCOPE, destructive=True, idempotent=False, moves_money=True
+)
 async def multiplex_tools(
     tools: Annotated[
         list[StepRequest],

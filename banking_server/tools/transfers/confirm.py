@@ -86,6 +86,7 @@ def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[s
     title="Confirm or Cancel Money Transfer",
     scope=TRANSFER_SCOPE,
     destructive=True,
+    moves_money=True,
     nothing_to_ask=not_to_be_asked,
 )
 @describing(wrong_codes=Rules().max_wrong_codes)
