@@ -35,8 +35,8 @@ def canonical(value: Any) -> str:
         return f"[{','.join(map(canonical, value))}]"
     if isinstance(value, dict) and all(isinstance(name, str) for name in value):
         # The order is that of UTF-16 code units, in which U+1F512 comes before U+FFFD.
-        names = sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
-        return f"{{{','.join(f'{_text(name)}:{canonical(value[name])}' for name in names)}}}"
+        names = sorted(value, key=_in_utf_16) if len(value) > 1 else value
+        return f"{{{','.join([f'{_text(name)}:{canonical(value[name])}' for name in names])}}}"
     raise ValueError(f"{type(value).__name__} is not a JSON value")
 
 
@@ -53,6 +53,10 @@ def keeps_its_value(value: Any) -> bool:
     return (
         not isinstance(value, int) or isinstance(value, bool) or Decimal(canonical(value)) == value
     )
+
+
+def _in_utf_16(name: str) -> bytes:
+    return name.encode("utf-16-be", "surrogatepass")
 
 
 def _text(value: str) -> str:

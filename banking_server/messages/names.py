@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -29,15 +28,15 @@ class KnownNames:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
-        refusal = self._refusal(Headers(scope=scope)) if scope["type"] == "http" else None
+        refusal = self._refusal(scope["headers"]) if scope["type"] == "http" else None
         await (refusal or self._app)(scope, receive, send)
 
-    def _refusal(self, headers: Headers) -> Response | None:
-        hosts = headers.getlist("host")
+    def _refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> Response | None:
+        hosts = [value.decode("latin-1") for name, value in headers if name == b"host"]
         if not hosts or not all(_is_known(host, self._hosts) for host in hosts):
             logger.warning("Refused a request for the host %.200s", ascii(hosts))
             return Response("Invalid Host header", status_code=421)
-        origins = headers.getlist("origin")
+        origins = [value.decode("latin-1") for name, value in headers if name == b"origin"]
         if not all(_is_known(origin, self._origins) for origin in origins):
             logger.warning("Refused a request from the origin %.200s", ascii(origins))
             return Response("Invalid Origin header", status_code=403)

@@ -62,7 +62,7 @@ def read(sent: bytes) -> dict[str, Any] | Refusal:
         # Python reads no integer of more than 4,300 digits, unless it is told to.
         words = "The message has an integer of more digits than are read."
         return _outline(text).refusal(INVALID_PARAMS, words)
-    if _HALF_A_CHARACTER.search(text) and not _is_text(message):
+    if "\\u" in text and _HALF_A_CHARACTER.search(text) and not _is_text(message):
         words = "A text in the message is not Unicode: it has half of a surrogate pair."
         return _outline(text).refusal(INVALID_REQUEST, words)
     return _misshapen(message) or message

@@ -3,7 +3,6 @@
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.server.auth.middleware.auth_context import get_access_token
-from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -48,13 +47,14 @@ class OneGoodToken:
         if scope["type"] != "http" or scope["path"] != PATH:
             await self._app(scope, receive, send)
             return
-        sent = Headers(scope=scope).getlist("authorization")
+        sent = [value for name, value in scope["headers"] if name == b"authorization"]
         status, words, error = 0, "", None
-        if len(sent) + ("access_token" in parse_qs(scope["query_string"].decode("latin-1"))) > 1:
+        query = scope["query_string"].decode("latin-1")
+        if len(sent) + bool(query and "access_token" in parse_qs(query)) > 1:
             status, words, error = 400, "More than one token", "invalid_request"
         elif get_access_token() is None:
             status, words = 401, "Authentication required"
-            if sent and sent[0].lower().split(" ")[0] == "bearer":
+            if sent and sent[0].lower().split(b" ")[0] == b"bearer":
                 error = "invalid_token"
         refusal = challenge(status, None, self._metadata_url, words, error) if status else None
         await (refusal or self._app)(scope, receive, send)

@@ -63,7 +63,8 @@ class BankTool(ExactTool):
         Raises `ScopeMissing` if the caller's token lacks the tool's scope.
         """
         check_scope(self.scope, self.name)
-        if self.resolver_plans and not question_keys(self) >= set(context.input_responses or ()):
+        answers = context.input_responses
+        if answers and self.resolver_plans and not question_keys(self) >= answers.keys():
             return _odd_answer()
         tool = self
         known = None if self.nothing_to_ask is None else self.nothing_to_ask(arguments, context)

@@ -86,10 +86,15 @@ def _telling(shape: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+_FOR: Final[dict[Audience | None, Annotations]] = {
+    "user": Annotations(audience=["user"]),
+    "assistant": Annotations(audience=["assistant"]),
+}
+
+
 def text(words: str, audience: Audience | None = None) -> TextContent:
     """Return a text item, for everybody or for one audience."""
-    annotations = Annotations(audience=[audience]) if audience else None
-    return TextContent(type="text", text=words, annotations=annotations)
+    return TextContent(type="text", text=words, annotations=_FOR.get(audience))
 
 
 def telling(message: str, structured: Structured) -> dict[str, Any]:
