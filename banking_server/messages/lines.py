@@ -77,12 +77,12 @@ async def _read_lines(
                 hear(found)
                 await incoming.send(SessionMessage(_message(found)))
             elif found.is_answer:
-                await incoming.send(SessionMessage(error_of(found)))
+                await incoming.send(SessionMessage(_error_of(found)))
             elif found.owed:
-                await outgoing.send(SessionMessage(error_of(found)))
+                await outgoing.send(SessionMessage(_error_of(found)))
 
 
-def error_of(refusal: Refusal) -> JSONRPCError:
+def _error_of(refusal: Refusal) -> JSONRPCError:
     """Return the error that answers what was sent, or that takes an answer's place."""
     refused = ErrorData(code=refusal.code, message=refusal.message)
     return JSONRPCError(jsonrpc="2.0", id=refusal.request_id, error=refused)
@@ -97,4 +97,4 @@ def _message(found: dict[str, Any]) -> Any:
     except ValidationError:
         # Dropped, it would leave the question open, and the call that asked it.
         words = "The answer to a question was none."
-        return error_of(Refusal(INVALID_REQUEST, words, id_of(found)))
+        return _error_of(Refusal(INVALID_REQUEST, words, id_of(found)))

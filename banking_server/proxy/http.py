@@ -20,15 +20,14 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
-from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from banking_server.connections import BACKLOG, Http, Limits, most_connections
 from banking_server.log import log_to_standard_error
-from banking_server.messages.lines import error_of
 from banking_server.messages.names import KnownNames
 from banking_server.messages.reading import Refusal, read
+from banking_server.messages.replies import reply
 from banking_server.messages.sdk import once_more, with_body
 from banking_server.proxy import TOKEN_VARIABLE
 from banking_server.proxy.callers import CALLER, REFUSAL, Callers
@@ -210,12 +209,11 @@ class _Door:
         found = read(body)
         if not isinstance(found, Refusal):
             return await self._serve_to_the_end(found, scope, receive, send)
-        error = error_of(found).model_dump_json(exclude_unset=True).encode()
+        refusal = reply(400, found.request_id, found.code, found.message)
         if found.is_answer:
             # Whoever asked the question would wait for another answer, which never comes.
-            instead = once_more({"type": "http.request", "body": error}, receive)
+            instead = once_more({"type": "http.request", "body": refusal.body}, receive)
             return await self._serve(scope, instead, send)
-        refusal = Response(error, status_code=400, media_type="application/json")
         await refusal(scope, receive, send)
 
     async def _serve_to_the_end(
@@ -236,9 +234,8 @@ class _Door:
                 raise
         if self._callers.ending and not begun:
             words = f"{ENDING} Whether the request took effect is not known."
-            problem = {"code": CONNECTION_CLOSED, "message": words}
-            body = {"jsonrpc": "2.0", "id": message.get("id"), "error": problem}
-            await JSONResponse(body, status_code=503)(scope, receive, send)
+            refusal = reply(503, message.get("id"), CONNECTION_CLOSED, words)
+            await refusal(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "POST":
@@ -257,9 +254,8 @@ class _Door:
                 send = self._gives_its_place(session, send)
             return await self._app(scope, receive, send)
         if not self._callers.has_room(anonymous=not authorization):
-            problem = {"code": INTERNAL_ERROR, "message": self._callers.full}
-            body = {"jsonrpc": "2.0", "id": None, "error": problem}
-            return await JSONResponse(body, status_code=503)(scope, receive, send)
+            refusal = reply(503, None, INTERNAL_ERROR, self._callers.full)
+            return await refusal(scope, receive, send)
         return await self._begin_session(scope, receive, send)
 
     def _gives_its_place(self, session: str, send: Send) -> Send:
@@ -363,12 +359,7 @@ def _or_refusal(scope: Scope, receive: Receive, send: Send) -> Send:
         elif held is not None and REFUSAL in scope["state"]:
             refused, held = True, None
             number, refusal = scope["state"][REFUSAL]
-            body = {
-                "jsonrpc": "2.0",
-                "id": number,
-                "error": refusal.error.model_dump(exclude_none=True),
-            }
-            answer = JSONResponse(body, status_code=refusal.status)
+            answer = reply(refusal.status, number, refusal.code, refusal.message)
             answer.raw_headers += [(b"www-authenticate", one) for one in refusal.challenges]
             await answer(scope, receive, send)
         elif not refused:

@@ -7,9 +7,9 @@ from mcp.server.auth.middleware.auth_context import get_access_token
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from banking_server.messages.reading import Refusal, read
+from banking_server.messages.replies import reply
 from banking_server.messages.sdk import once_more, with_body
 from banking_server.server.answers import drop_odd_yes
-from banking_server.server.replies import reply
 from banking_server.server.scopes import MAX_REQUEST_BYTES, PATH
 
 _MESSAGE: Final = "banking_server.message"

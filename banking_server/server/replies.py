@@ -1,35 +1,20 @@
 """What the server says before a request gets as far as MCP: HTTP statuses with JSON-RPC errors."""
 
 import math
-from collections.abc import Mapping
 from typing import Final
 
 from mcp.types import INTERNAL_ERROR, INVALID_REQUEST
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from banking_server.bank.storage import BankBusy
+from banking_server.messages.replies import RequestId, reply
 from banking_server.server.tokens import CustomersUnknown, KeysUnavailable
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE
 from banking_server.tools.results import BUSY, incident_words, log_incident
 
 RETRY_SECONDS: Final = 1
 """When to come back to a bank that is busy."""
-
-RequestId = str | int | None
-
-
-def reply(
-    status: int,
-    request_id: RequestId,
-    code: int,
-    message: str,
-    headers: Mapping[str, str] | None = None,
-) -> Response:
-    """Return an error response to one request; the id is None where the request was not read."""
-    error = {"code": code, "message": message}
-    body = {"jsonrpc": "2.0", "id": request_id, "error": error}
-    return JSONResponse(body, status_code=status, headers=headers)
 
 
 def challenge(

@@ -9,8 +9,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from banking_server.messages.reading import MAX_BYTES, id_of
+from banking_server.messages.replies import RequestId
 from banking_server.messages.sdk import with_body
-from banking_server.server.replies import RequestId, challenge, failed
+from banking_server.server.replies import challenge, failed
 from banking_server.server.running import Running
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
 from banking_server.tools.calling import UNKNOWN_TOOL, record_scope_missing

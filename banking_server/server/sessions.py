@@ -27,8 +27,9 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from banking_server.chaining.negotiation import has_declared
+from banking_server.messages.replies import reply
 from banking_server.server.bodies import message_of
-from banking_server.server.replies import RETRY_SECONDS, reply
+from banking_server.server.replies import RETRY_SECONDS
 from banking_server.server.running import Running
 from banking_server.server.scopes import PATH
 from banking_server.server.sdk import (
