@@ -10,6 +10,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+"""The names of this computer that everybody has."""
+
 _PORT: Final = re.compile(r":[0-9]{1,5}\Z")
 
 

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from banking_server.connections import BACKLOG, Http, Limits, most_connections
 from banking_server.log import log_to_standard_error
-from banking_server.messages.names import KnownNames
+from banking_server.messages.names import LOOPBACK, KnownNames
 from banking_server.messages.reading import Refusal, read
 from banking_server.messages.replies import reply
 from banking_server.messages.sdk import once_more, with_body
@@ -53,7 +53,6 @@ _CALLERS: Final = "callers"
 _CONNECTION: Final = "connection"
 _DESCRIPTORS_OF_CALLER: Final = 6
 """A server of one caller's own is a process, with pipes."""
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
 class CannotServe(Exception):
@@ -157,12 +156,12 @@ def _check(options: ProxyOptions, chosen: HttpOptions) -> None:
 
 
 def _is_loopback(host: str) -> bool:
-    return f"[{host}]" in _LOOPBACK or host in _LOOPBACK or host.startswith("127.")
+    return f"[{host}]" in LOOPBACK or host in LOOPBACK or host.startswith("127.")
 
 
 def _names_let_in(chosen: HttpOptions) -> tuple[list[str], list[str]]:
     """Return which `Host` and `Origin` headers are let in."""
-    own = [*_LOOPBACK, chosen.host] if _is_loopback(chosen.host) else [*_LOOPBACK]
+    own = [*LOOPBACK, chosen.host] if _is_loopback(chosen.host) else [*LOOPBACK]
     names = [*chosen.allow_hosts, *own]
     pages = [f"http://{name}" for name in own]
     return (

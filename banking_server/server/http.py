@@ -10,14 +10,13 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from multiprocessing.process import BaseProcess
-from typing import Final
 from urllib.parse import urlsplit
 
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
-from banking_server.messages.names import KnownNames
+from banking_server.messages.names import LOOPBACK, KnownNames
 from banking_server.server.bearer import OneGoodToken, metadata_route
 from banking_server.server.bodies import Bodies
 from banking_server.server.build import build_server, configure_logging, utc_now
@@ -29,8 +28,6 @@ from banking_server.server.scopes import MAX_REQUEST_BYTES, PATH, ToolScopes
 from banking_server.server.sdk import add_behind_authentication, resource_metadata_url
 from banking_server.server.sessions import Sessions
 from banking_server.server.settings import Settings, load_settings
-
-_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
 def http_app(
@@ -128,6 +125,6 @@ def _names_let_in(settings: Settings) -> tuple[list[str], list[str]]:
     hosts = [resource.netloc, *settings.allowed_hosts]
     origins = [f"{resource.scheme}://{resource.netloc}", *settings.allowed_origins]
     if settings.on_loopback:
-        hosts += [f"{name}:*" for name in _LOOPBACK]
-        origins += [f"http://{name}:*" for name in _LOOPBACK]
+        hosts += [f"{name}:*" for name in LOOPBACK]
+        origins += [f"http://{name}:*" for name in LOOPBACK]
     return hosts, origins
