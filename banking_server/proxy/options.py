@@ -1,9 +1,9 @@
 """What whoever starts the proxy can choose."""
 
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, DEFAULT_LIMIT, DEFAULT_TOTAL_TIMEOUT
+from banking_server.chaining.bearer import without_user
 from banking_server.proxy.consent import MakePolicy, consent_of
 
 
@@ -36,8 +36,7 @@ class Address:
     @property
     def name(self) -> str:
         """The server's name in messages for people: nothing in it can be a secret."""
-        parts = urlsplit(self.url)
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        return without_user(self.url)
 
 
 Server = Command | Address
