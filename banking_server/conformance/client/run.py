@@ -103,10 +103,6 @@ def run_client(
     return run
 
 
-Planned = tuple[ClientScript, Case, Sequence[ScriptCheck]]
-"""A case that is judged, with its checks."""
-
-
 def name_of(script: ClientScript, case: Case) -> str:
     """Return the name of a case among all: its scenario's, and its own."""
     return f"{script.scenario}/{case.name}"
