@@ -158,7 +158,7 @@ def proxy(
         DEFAULT_TOTAL_TIMEOUT,
     )
     from banking_server.proxy.consent import ConsentUnreadable, consent_of
-    from banking_server.proxy.options import HttpOptions, ProxyOptions
+    from banking_server.proxy.options import START_TIMEOUT, HttpOptions, ProxyOptions
     from banking_server.proxy.stdio import serve_stdio
 
     try:
@@ -170,7 +170,7 @@ def proxy(
         consent=policy,
         limit=DEFAULT_LIMIT if limit is None else limit,
         call_timeout=DEFAULT_CALL_TIMEOUT if call_timeout is None else call_timeout,
-        start_timeout=call_timeout,
+        start_timeout=START_TIMEOUT if call_timeout is None else call_timeout,
         time_limit=DEFAULT_TOTAL_TIMEOUT if time_limit is None else time_limit,
         parked_for=wait_for_user,
         follow_unadvertised=follow_unadvertised,

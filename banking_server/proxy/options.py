@@ -1,10 +1,14 @@
 """What whoever starts the proxy can choose."""
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, DEFAULT_LIMIT, DEFAULT_TOTAL_TIMEOUT
 from banking_server.chaining.bearer import without_user
 from banking_server.proxy.consent import MakePolicy, consent_of
+
+START_TIMEOUT: Final = 60.0
+"""Seconds in which a server starts and answers, if no time-out was chosen for a call."""
 
 
 def may_be_a_header(value: str) -> bool:
@@ -53,8 +57,8 @@ class ProxyOptions:
     """Calls in one chain, the first one included."""
     call_timeout: float | None = DEFAULT_CALL_TIMEOUT
     """Seconds that one call may take, not counting the time in which a user is asked."""
-    start_timeout: float | None = None
-    """Seconds in which the server starts and answers for the first time; None is a minute."""
+    start_timeout: float = START_TIMEOUT
+    """Seconds in which the server starts and answers for the first time."""
     time_limit: float | None = DEFAULT_TOTAL_TIMEOUT
     """Seconds that a whole chain may take, questions included."""
     follow_unadvertised: bool = False

@@ -46,7 +46,7 @@ from banking_server.chaining.message_size import (
 )
 from banking_server.proxy import malformed
 from banking_server.proxy.eras import Declared, Json, server_info
-from banking_server.proxy.options import Command, Server
+from banking_server.proxy.options import START_TIMEOUT, Command, Server
 from banking_server.proxy.sdk import (
     MCP_METHOD_HEADER,
     MCP_NAME_HEADER,
@@ -66,9 +66,6 @@ DISCOVER_TIMEOUT: Final = 10.0
 
 CANCEL_TIMEOUT: Final = 1.0
 """Seconds in which the server is told, at the end, to give up what is under way."""
-
-START_TIMEOUT: Final = 60.0
-"""Seconds in which a server starts and answers, if no time-out was chosen for a call."""
 
 AHEAD: Final = 100
 """Notifications and questions of the server that wait before more of it is read."""
@@ -156,10 +153,10 @@ class Upstream:
     """A connection in one client's name: with its capabilities, in its revision if possible."""
 
     def __init__(
-        self, server: Server, declared: Declared, peer: Peer, *, patience: float | None = None
+        self, server: Server, declared: Declared, peer: Peer, *, patience: float = START_TIMEOUT
     ) -> None:
         self._server = server
-        self._patience = patience or START_TIMEOUT
+        self._patience = patience
         self._declared = declared
         self._peer = peer
         self._dispatcher: JSONRPCDispatcher[Any] | None = None
