@@ -76,6 +76,7 @@ ONLY_IN: dict[str, set[str]] = {
     "uvicorn": {"benchmark", "cli", "connections", "proxy"},
     "openai": {"agent"},
     "jinja2": {"conformance"},
+    "scipy": {"comparison"},
     "rich": {"host", "cli", "conformance"},
     "typer": {"cli", "conformance", "proxy"},
 }

@@ -4,8 +4,13 @@ Each run gets a new server over stdio and a new database, and is judged by what 
 afterwards, never by what was said. Every figure comes from a run that was made; the model is
 whatever endpoint is configured. Read in this order:
 
-- `tasks`: what is to be achieved, in the customer's words, and when it is;
+- `tasks`: what is to be achieved; `wordings`: each in twenty customers' words;
+- `person`: the customer, by script, who agrees to what they asked for and to nothing else;
+- `distractor`: the second server, whose tool is never right;
 - `ways`: the ways to chain tools;
-- `run`: one run of a task in one of the ways, and all runs of a comparison;
-- `table`: all runs as JSON, Markdown and a chart.
+- `model_calls`: what the model was asked, and what that cost;
+- `judge`: what the database says of a run; `failures`: why one did not end as asked;
+- `record`: a run as it is kept, and the file of runs;
+- `run`: one run, and the runs of a whole comparison;
+- `figures`: all runs together; `table` and `chart`: what is published of them.
 """

@@ -1,96 +1,179 @@
-"""All runs together: counts and medians, as JSON, as a Markdown table and as a chart."""
+"""A comparison in Markdown: the table, the pairs, why runs failed, and how to read it."""
 
-import json
-import platform
-import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from typing import Final
 
-from banking_server import __version__
-from banking_server.agent import Endpoint
-from banking_server.comparison.run import Measured
-from banking_server.comparison.tasks import Task
-from banking_server.comparison.ways import Way
+from banking_server.comparison.failures import Failure
+from banking_server.comparison.figures import Pair, Prices, Summary, failures, pairs, summarize
+from banking_server.comparison.record import Measured, latest
+from banking_server.comparison.tasks import POSTED, Task
+from banking_server.comparison.ways import Way, why_not
+
+_NOTES: Final[dict[Way, str]] = {
+    Way.NEXT_TOOL: "the calls that the words ask for are given by hand; only what follows is found",
+    Way.REFERENCED: "the plan is given by hand, with the accounts' names and the amount; where it "
+    "ends in a directive, the client follows that",
+    Way.AGENT: "directives are followed; a distracting second server stands beside the bank",
+    Way.TEXT_ONLY: "the same without directives: the model reads the server's words for models, "
+    "which name the next call, so this tests copying more than judgement",
+    Way.USER_TEXT_ONLY: "the same, and the model reads only what the user is told",
+    Way.INFERRED: "the plan is given by hand, so that no tool can distract, but the customer's "
+    "other accounts can; the model finds the arguments in the words; where it ends in a directive, "
+    "the client follows that",
+}
+
+_READING: Final = (
+    "Each run is of a wording of its own, with a new server and a new database, and is judged by "
+    "the database alone; to a question, the answer must hold the right figure too.",
+    "*95 %* is Wilson's interval. *Wrong action*: runs in which money was moved or prepared "
+    "otherwise than asked, or a handoff or an approval was made that nobody asked for. *Refused*: "
+    "runs in which the customer, a script, was asked to agree to something else than they wanted, "
+    "and did not.",
+    "*Calls* are those that the bank was asked for, `multiplex_tools` and each of its steps "
+    "included. Calls, tokens and seconds are medians, a price is a mean.",
+)
+
+_CONFIRMING: Final = (
+    "No rule of the bank says that a transfer must be confirmed, so no directive does: under "
+    "nextTool that call is given too."
+)
 
 
-@dataclass(frozen=True)
-class Summary:
-    """All runs of one task in one way: counts, and medians of what a run cost."""
-
-    task: Task
-    way: Way
-    runs: int
-    correct: int
-    model_calls: float
-    prompt_tokens: float
-    completion_tokens: float
-    seconds: float
-
-
-def summarize(measured: Iterable[Measured]) -> list[Summary]:
-    """Return one line for each task and way, in the order in which they were run."""
-    groups: dict[tuple[Task, Way], list[Measured]] = {}
-    for run in measured:
-        groups.setdefault((run.task, run.way), []).append(run)
-    return [
-        Summary(
-            task=task,
-            way=way,
-            runs=len(group),
-            correct=sum(run.correct for run in group),
-            model_calls=statistics.median(run.model_calls for run in group),
-            prompt_tokens=statistics.median(run.prompt_tokens for run in group),
-            completion_tokens=statistics.median(run.completion_tokens for run in group),
-            seconds=round(statistics.median(run.seconds for run in group), 2),
-        )
-        for (task, way), group in groups.items()
+def as_markdown(runs: Iterable[Measured], prices: Prices | None = None) -> str:
+    """Return everything that is published of a comparison, but the chart."""
+    made = latest(runs)
+    parts = [
+        _table(summarize(made, prices)),
+        "**Pairs**, on the same wordings (McNemar's exact test):",
+        _pairs(pairs(made)),
+        "**Why runs failed**, the first cause that fits of each:",
+        _failures(made),
+        _notes(made),
     ]
+    return "\n\n".join(part for part in _with_content(parts))
 
 
-def as_json(measured: Sequence[Measured], endpoint: Endpoint | None) -> str:
-    """Return every run and the summary as JSON, with what they were measured on."""
-    report = {
-        "measuredAt": datetime.now(UTC).isoformat(timespec="seconds"),
-        "version": __version__,
-        "python": platform.python_version(),
-        "machine": platform.machine(),
-        "model": None if endpoint is None else endpoint.model,
-        "temperature": None if endpoint is None else endpoint.settings.temperature,
-        "summary": [asdict(line) for line in summarize(measured)],
-        "runs": [asdict(run) for run in measured],
-    }
-    return json.dumps(report, indent=2)
+def _with_content(parts: Sequence[str]) -> Iterable[str]:
+    """Leave out what is empty, and its heading."""
+    for part, following in zip(parts, [*parts[1:], "end"], strict=True):
+        if part and (following or not part.startswith("**")):
+            yield part
 
 
-def as_markdown(measured: Sequence[Measured]) -> str:
-    """Return the summary as a Markdown table, and correct runs as a Mermaid chart."""
-    lines = [
-        "| task | way | correct | model calls | prompt tokens | completion tokens | seconds |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: |",
+def _rows(header: Sequence[str], rows: Iterable[Sequence[str]], texts: int) -> str:
+    """Return a table whose first `texts` columns are words, and the others figures."""
+    lines = [header, ["---"] * texts + ["---:"] * (len(header) - texts), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _table(summaries: Sequence[Summary]) -> str:
+    priced = any(line.price is not None for line in summaries)
+    header = [
+        *("task", "way", "right", "95 %", "wrong action", "refused", "answered"),
+        *("calls", "model calls", "tokens in", "of them new", "tokens out"),
+        *(["price"] if priced else []),
+        "seconds",
     ]
-    summaries = summarize(measured)
-    lines += [
-        f"| {line.task} | {line.way} | {line.correct} of {line.runs} | {line.model_calls:g} | "
-        f"{line.prompt_tokens:g} | {line.completion_tokens:g} | {line.seconds:g} |"
+    rows = [
+        [
+            line.task,
+            line.way,
+            f"{line.right} of {line.runs}",
+            percents(line),
+            str(line.wrong),
+            str(line.refused),
+            "" if line.answered is None else str(line.answered),
+            f"{line.calls:g}",
+            f"{line.model_calls:g}",
+            f"{line.prompt_tokens:,g}",
+            f"{line.new_tokens:,g}",
+            f"{line.completion_tokens:,g}",
+            *([] if line.price is None else [f"{line.price:.3g}"]),
+            f"{line.seconds:.3g}",
+        ]
         for line in summaries
     ]
-    ways = [way for way in Way if any(line.way is way for line in summaries)]
-    shares = []
-    for way in ways:
-        group = [line for line in summaries if line.way is way]
-        shares.append(100 * sum(line.correct for line in group) / sum(line.runs for line in group))
-    names = ", ".join(f'"{way}"' for way in ways)
-    return "\n".join(
+    return _rows(header, rows, 2)
+
+
+def percents(line: Summary) -> str:
+    """Return the interval of a summary for people: 70 to 97 %."""
+    low, high = (round(100 * share) for share in line.interval)
+    return f"{low}\N{EN DASH}{high} %"
+
+
+def _pairs(found: Sequence[Pair]) -> str:
+    rows = [
         [
-            *lines,
-            "",
-            "```mermaid",
-            "xychart-beta",
-            '    title "Runs that ended as asked, all tasks"',
-            f"    x-axis [{names}]",
-            '    y-axis "percent" 0 --> 100',
-            f"    bar [{', '.join(f'{share:.0f}' for share in shares)}]",
-            "```",
+            f"{pair.first} / {pair.second}",
+            pair.task or "all",
+            *(str(n) for n in (pair.both, pair.only_first, pair.only_second, pair.neither)),
+            f"{pair.p:.2g}",
         ]
-    )
+        for pair in found
+    ]
+    header = ["ways", "task", "both right", "only the first", "only the second", "neither", "p"]
+    return _rows(header, rows, 2) if rows else ""
+
+
+def _failures(runs: Iterable[Measured]) -> str:
+    found = failures(runs)
+    classes = [one for one in Failure if any(one in counts for counts in found.values())]
+    rows = [[way, *(str(counts[one]) for one in classes)] for way, counts in found.items()]
+    return _rows(["way", *classes], rows, 1) if rows else ""
+
+
+def _notes(runs: Sequence[Measured]) -> str:
+    tasks = [task for task in Task if any(run.task is task for run in runs)]
+    ways = [way for way in Way if any(run.way is way for run in runs)]
+    lines = [
+        *_READING,
+        *_of_the_model(runs),
+        *(f"{way}: {_NOTES[way]}." for way in ways),
+        *_left_out(tasks, ways),
+        *_of_the_endpoint(runs),
+    ]
+    if Way.NEXT_TOOL in ways and any(task in POSTED for task in tasks):
+        lines.append(_CONFIRMING)
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def _of_the_model(runs: Sequence[Measured]) -> list[str]:
+    """Say under what the runs were made, and how what is new of a prompt was found."""
+    lines = []
+    made = {run.conditions.model_dump_json(): run.conditions for run in runs}.values()
+    for one in made:
+        if one.model is not None:
+            settings = ", ".join(f"{name} {value}" for name, value in one.model.items())
+            lines.append(
+                f"Model: {settings}; banking-server {one.version}, Python {one.python}, "
+                f"{one.machine}."
+            )
+    calls = [call for run in runs for call in run.model_calls]
+    if any(call.cached_by_endpoint for call in calls):
+        lines.append("*New* tokens are those that the endpoint says it did not have in its cache.")
+    elif calls:
+        lines.append(
+            "*New* tokens are computed, since the endpoint does not say: those after what a prompt "
+            "has in common with the one before it, as an endpoint reads that keeps the last one."
+        )
+    if any(call.estimated for call in calls):
+        lines.append("The endpoint does not count all tokens; some are estimates from the length.")
+    return lines
+
+
+def _left_out(tasks: Sequence[Task], ways: Sequence[Way]) -> list[str]:
+    reasons: dict[str, list[str]] = {}
+    for way in ways:
+        for task in tasks:
+            reason = why_not(way, task)
+            if reason is not None:
+                reasons.setdefault(reason, []).append(f"{way} in {task}")
+    return [f"Left out: {'; '.join(what)}: {reason}." for reason, what in reasons.items()]
+
+
+def _of_the_endpoint(runs: Sequence[Measured]) -> list[str]:
+    failed = sum(run.unavailable is not None for run in runs)
+    if not failed:
+        return []
+    return [f"In {failed} of {len(runs)} runs the endpoint failed; they are counted nowhere above."]

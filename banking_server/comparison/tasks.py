@@ -1,103 +1,107 @@
-"""What is to be achieved, in the customer's words, and when it is."""
+"""What is to be achieved: the tasks, and what the customer of each wording means and agrees to."""
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Literal
 
-from banking_server.bank.end_state import EndState
+from banking_server.comparison import wordings
+from banking_server.comparison.wordings import Wording
 
 
 class Task(StrEnum):
     """What is to be achieved."""
 
     LOCKED = "locked account to recorded handoff"
+    """The accounts' ids are given; the bank directs to an agent."""
     TRANSFER = "list, choose, transfer"
+    """The accounts' names are given; the transfer is to be posted. The bank directs nothing."""
     THRESHOLD = "threshold exceeded"
+    """The ids are given; the bank directs to a manager, and out of hours to an agent."""
+    BALANCE = "balance of savings"
+    """A question."""
+    MOVE = "move and confirm"
+    """An everyday request: names, and short ones; otherwise like `TRANSFER`."""
+    LOCKED_BY_NAME = "pay from a locked account"
+    """An everyday request: like `LOCKED`, with names."""
+    PAY = "pay a payee, with report"
+    """A payment to be posted; the bank then directs to a compliance report."""
+    SPENT = "spent last month"
+    """A question that needs the sum of a calendar month."""
 
 
-CHECKING, SAVINGS, EVERYDAY = "acc_checking_001", "acc_savings_001", "acc_everyday_001"
-NAMES: Final = {
-    CHECKING: "Primary Checking",
-    SAVINGS: "High Yield Savings",
-    EVERYDAY: "Everyday Checking",
+CHAINS: Final = (Task.LOCKED, Task.TRANSFER, Task.THRESHOLD)
+"""The tasks that are run unless others are named."""
+
+EVERYDAY: Final = (Task.BALANCE, Task.MOVE, Task.LOCKED_BY_NAME, Task.PAY, Task.SPENT)
+
+QUESTIONS: Final = (Task.BALANCE, Task.SPENT)
+"""Nothing may be changed, and the answer must hold the right figure."""
+
+DIRECTED: Final = (Task.LOCKED, Task.THRESHOLD, Task.LOCKED_BY_NAME, Task.PAY)
+"""The bank names a step that follows."""
+
+POSTED: Final = (Task.TRANSFER, Task.MOVE, Task.PAY)
+"""The money is to have moved."""
+
+TO_AN_AGENT: Final = (Task.LOCKED, Task.LOCKED_BY_NAME)
+
+USUAL_SOURCE: Final = wordings.SAVINGS
+"""Where the customer takes money from if the words leave it open."""
+
+_WORDINGS: Final[dict[Task, tuple[Wording, ...]]] = {
+    Task.LOCKED: wordings.LOCKED,
+    Task.TRANSFER: wordings.TRANSFER,
+    Task.THRESHOLD: wordings.THRESHOLD,
+    Task.BALANCE: wordings.BALANCE,
+    Task.MOVE: wordings.MOVE,
+    Task.LOCKED_BY_NAME: wordings.LOCKED_BY_NAME,
+    Task.PAY: wordings.PAY,
+    Task.SPENT: wordings.SPENT,
 }
-"""The accounts of the demo data that the tasks use. Primary Checking is locked."""
+
+WORDINGS: Final = min(len(each) for each in _WORDINGS.values())
+"""Wordings of each task."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One variant of a task, in the customer's words."""
+    """One wording of a task, and what the customer means by it."""
 
     task: Task
+    number: int
+    """Of the wording, from 1."""
     words: str
+    minor: int
+    """The amount, in minor units; 0 for a question."""
     source: str
-    """The id of the account to take the money from."""
+    """The id of the account to take the money from; empty for a question."""
     target: str
-    """The id of the account to send it to."""
-    amount: float
+    """The id of the account or payee to send it to; empty for a question."""
+    source_said: bool
+    """Whether the words say which account to take it from."""
+
+    @property
+    def amount(self) -> float:
+        """The amount as JSON has it."""
+        return self.minor / 100
+
+    @property
+    def connection(self) -> Literal["callback", "realtime"]:
+        """How the customer wants to be connected with an agent: by turns the one and the other."""
+        return "callback" if self.number % 2 else "realtime"
 
 
 def cases(task: Task) -> list[Case]:
-    """Return the variants of a task: other words and amounts, not other seeds of one prompt.
-
-    If choosing the accounts is part of the task, the words give their names only; otherwise they
-    give their ids too.
-    """
-
-    def named(account: str) -> str:
-        return NAMES[account] if task is Task.TRANSFER else f"{NAMES[account]} ({account})"
-
-    source, targets, amounts = {
-        Task.LOCKED: (CHECKING, (SAVINGS, EVERYDAY), (250, 19.99, 75.5, 1200, 40)),
-        Task.TRANSFER: (SAVINGS, (EVERYDAY,), (25.5, 310, 42.42, 99.99, 1500)),
-        Task.THRESHOLD: (SAVINGS, (EVERYDAY,), (12000, 10000.01, 15500, 20000, 11111.11)),
-    }[task]
-    wordings = (
-        "Please transfer {amount} USD from my {source} account to my {target} account.",
-        "Move {amount} dollars from {source} to {target}.",
-        "I need {amount} USD in {target}; take it from {source}.",
-        "Can you send {amount} from {source} over to {target} for me?",
-        "Transfer {amount} to {target}. The money should come from {source}.",
-    )
+    """Return the wordings of a task, always in the same order."""
     return [
         Case(
             task,
-            wording.format(amount=amount, source=named(source), target=named(target)),
-            source,
-            target,
-            amount,
+            number,
+            wording.words,
+            wording.minor,
+            wording.source or (USUAL_SOURCE if wording.minor else ""),
+            wording.target,
+            bool(wording.source),
         )
-        for index, (wording, amount) in enumerate(zip(wordings, amounts, strict=True))
-        for target in [targets[index % len(targets)]]
+        for number, wording in enumerate(_WORDINGS[task], 1)
     ]
-
-
-def is_achieved(case: Case, end: EndState, *, branch_open: bool) -> bool:
-    """Whether the bank holds what the task asks for, and nothing else.
-
-    `branch_open` says whether the branch was open: if not, a transfer above the threshold is
-    handed to an agent too.
-    """
-    if case.task is Task.LOCKED:
-        return (
-            len(end.handoffs) == 1
-            and case.source in end.handoffs[0].reason
-            and end.handoffs[0].choice == "callback"
-            and not end.transfers
-        )
-    if len(end.transfers) != 1:
-        return False
-    transfer = end.transfers[0]
-    as_asked = (transfer.from_account_id, transfer.to_account_id, transfer.amount_minor) == (
-        case.source,
-        case.target,
-        round(case.amount * 100),
-    )
-    if case.task is Task.TRANSFER:
-        return as_asked and transfer.status == "posted" and not end.handoffs
-    return (
-        as_asked
-        and transfer.status == "pending"
-        and [approval.status for approval in end.approvals] == ["requested"]
-        and len(end.handoffs) == (0 if branch_open else 1)
-    )

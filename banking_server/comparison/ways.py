@@ -1,154 +1,116 @@
-"""The ways to chain tools, and the customer who takes part in each, by script."""
+"""The ways to chain tools."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
 from mcp import Client
-from mcp.client.context import ClientRequestContext
-from mcp.types import CallToolResult, ElicitRequestFormParams, ElicitRequestParams, ElicitResult
+from mcp.types import CallToolResult, ContentBlock
 
-from banking_server.agent import Agent, Endpoint, OfferedTool, Toolbox, Usage
-from banking_server.chaining import META_KEY, Proposal, call_tool_with_chaining
-from banking_server.comparison.tasks import NAMES, Case, Task
-from banking_server.tools.transfers import FROM_QUESTION
+from banking_server.agent import Agent, Endpoint, Run, Toolbox
+from banking_server.chaining import META_KEY, ChainFailed, ChainResult, call_tool_with_chaining
+from banking_server.chaining.content import for_user, on_the_wire, without_next_step
+from banking_server.comparison.distractor import DISTRACTOR
+from banking_server.comparison.person import BANK, FollowUps, Person
+from banking_server.comparison.tasks import DIRECTED, POSTED, QUESTIONS, Case, Task
+from banking_server.comparison.wordings import NAMES
 
 
 class Way(StrEnum):
     """How the next tool is found."""
 
     NEXT_TOOL = "nextTool"
-    """The first call is given; the chaining client follows directives. No model."""
-    TEXT_ONLY = "text only"
-    """The agent on a client that ignores directives: the model finds each step in the text."""
+    """The calls that the customer's words ask for are given; the chaining client follows
+    directives. No model."""
+    REFERENCED = "multiplex, references"
+    """One `multiplex_tools` call; arguments are found in earlier results. No model."""
     AGENT = "agent"
     """The recursive agent on the chaining client: the model's steps, and directives followed."""
+    TEXT_ONLY = "text only"
+    """The agent on a client that ignores directives: the model reads what the server says of the
+    next step to models."""
+    USER_TEXT_ONLY = "user's text only"
+    """The same, without the server's words for models: the model reads what the user is told."""
     INFERRED = "multiplex, inferred"
-    """One `multiplex_tools` call; a model infers the arguments."""
-    REFERENCED = "multiplex, references"
-    """One `multiplex_tools` call; arguments refer to earlier results. No model."""
+    """One `multiplex_tools` call; a model infers the arguments from the customer's words."""
 
 
-WITH_MODEL: Final = (Way.TEXT_ONLY, Way.AGENT, Way.INFERRED)
+WITH_AGENT: Final = (Way.AGENT, Way.TEXT_ONLY, Way.USER_TEXT_ONLY)
+WITH_MODEL: Final = (*WITH_AGENT, Way.INFERRED)
 
 
-@dataclass
-class Spent:
-    """What a run has cost so far."""
-
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    estimated: bool = False
-
-    def add(self, usage: Usage, calls: int = 1) -> None:
-        """Add what some replies of the model cost."""
-        self.calls += calls
-        self.prompt_tokens += usage.prompt_tokens
-        self.completion_tokens += usage.completion_tokens
-        self.estimated |= usage.estimated
-
-
-class Customer:
-    """Answers the bank's questions as the case has it: picks its accounts, and agrees."""
-
-    def __init__(self, case: Case) -> None:
-        self._case = case
-
-    async def __call__(
-        self, context: ClientRequestContext, params: ElicitRequestParams
-    ) -> ElicitResult:
-        """Answer one question."""
-        assert isinstance(params, ElicitRequestFormParams)  # noqa: S101 - all that is declared
-        answers: dict[str, Any] = {}
-        for name, schema in params.requested_schema["properties"].items():
-            options = [option["const"] for option in schema.get("oneOf", ())]
-            wanted = ("callback", *self._accounts(params.message))
-            answers[name] = next((option for option in wanted if option in options), True)
-        return ElicitResult(action="accept", content=answers)
-
-    def _accounts(self, question: str) -> tuple[str, str]:
-        case = self._case
-        asks_from = FROM_QUESTION in question
-        return (case.source, case.target) if asks_from else (case.target, case.source)
-
-
-class ConsentToAll:
-    """The customer's host agrees to every call, so that consent is not what is compared."""
-
-    async def allows(
-        self, what: Proposal | OfferedTool, arguments: dict[str, Any] | None = None
-    ) -> bool:
-        """Agree, to a directive's call as to a model's."""
-        return True
+def why_not(way: Way, task: Task) -> str | None:
+    """Return why a way makes no sense for a task, in a sentence; None if it does."""
+    if task in QUESTIONS and way is not Way.AGENT:
+        return "a question takes an answer in words, and the bank directs nothing: only the agent"
+    if way is Way.NEXT_TOOL and task not in DIRECTED:
+        return "the bank names no next step here, so there is no directive to follow"
+    return None
 
 
 class ClientIgnoringDirectives(Client):
-    """A client as if it had never heard of the extension."""
+    """A client as if it had never heard of the extension, nor of audiences: it shows the model all.
 
-    async def call_tool(self, *args: Any, **kwargs: Any) -> CallToolResult:
-        """Call the tool, and lose the directive, and the mark of the words about it."""
-        result = await super().call_tool(*args, **kwargs)
-        content = [block.model_copy(update={"meta": None}) for block in result.content]
-        kept = {key: value for key, value in (result.meta or {}).items() if key != META_KEY}
-        return result.model_copy(update={"content": content, "meta": kept or None})
-
-
-async def through_next_tool(client: Client, case: Case) -> str:
-    """Follow directives from a given first call; return how the last chain ended."""
-    arguments = {"fromAccountId": case.source, "toAccountId": case.target, "amount": case.amount}
-    chain = await call_tool_with_chaining(
-        client, "prepare_money_transfer", arguments, consent=ConsentToAll()
-    )
-    if case.task is Task.TRANSFER:
-        # No rule of the bank says that a transfer must be confirmed, so no directive leads there.
-        transfer = (chain.steps[0].result.structured_content or {})["transferId"]
-        chain = await call_tool_with_chaining(
-            client,
-            "confirm_or_cancel_money_transfer",
-            {"transferId": transfer, "action": "confirm"},
-            consent=ConsentToAll(),
-        )
-    return chain.outcome
-
-
-async def through_agent(client: Client, case: Case, endpoint: Endpoint, spent: Spent) -> str:
-    """Let the agent do it, by the customer's words; return how its run ended."""
-    toolbox = await Toolbox.gather({"bank": client})
-    agent = Agent(endpoint, toolbox, consent=ConsentToAll())
-    run = await agent.ask(case.words)
-    spent.add(run.usage, run.model_calls)
-    return run.outcome
-
-
-async def through_multiplex(client: Client, case: Case, way: Way, places: Sequence[str]) -> str:
-    """Send one plan to `multiplex_tools`; return how the chain ended.
-
-    `places` are the account ids in the order of `list_accounts`, for the way with references.
+    With `for_user_only`, what the server says to models is lost too, and only what the user is told
+    is left.
     """
 
-    def account(account_id: str) -> Any:
-        if way is Way.INFERRED:
-            return f"PROMPT_ARGUMENT: the accountId of the account {NAMES[account_id]!r}"
-        place = places.index(account_id)
-        return {"jmespath": f"[0].structuredContent.accounts[{place}].accountId"}
+    for_user_only = False
 
-    prepare = {
-        "fromAccountId": account(case.source),
-        "toAccountId": account(case.target),
-        "amount": case.amount,
-    }
-    steps: list[tuple[str, dict[str, Any]]] = [
-        ("list_accounts", {}),
-        ("prepare_money_transfer", prepare),
-    ]
-    if case.task is Task.TRANSFER:
-        transfer: Any = {"jmespath": "[1].structuredContent.transferId"}
-        if way is Way.INFERRED:
-            transfer = "PROMPT_ARGUMENT: the transferId of the transfer that was prepared"
-        confirm = {"transferId": transfer, "action": "confirm"}
-        steps.append(("confirm_or_cancel_money_transfer", confirm))
+    async def call_tool(self, *args: Any, **kwargs: Any) -> CallToolResult:
+        """Call the tool, and lose the directive, and all marks of the content."""
+        result = await super().call_tool(*args, **kwargs)
+        kept = {key: value for key, value in (result.meta or {}).items() if key != META_KEY}
+        structured = result.structured_content
+        return result.model_copy(
+            update={
+                "content": [
+                    block.model_copy(update={"meta": None, "annotations": None})
+                    for block in result.content
+                    if not self.for_user_only or _is_for_user(block)
+                ],
+                "structured_content": without_next_step(structured)
+                if self.for_user_only
+                else structured,
+                "meta": kept or None,
+            }
+        )
+
+
+class ClientShowingUserText(ClientIgnoringDirectives):
+    """The same, for the way `user's text only`."""
+
+    for_user_only = True
+
+
+def _is_for_user(block: ContentBlock) -> bool:
+    return for_user(on_the_wire(block))
+
+
+async def through_agent(
+    client: Client, distractor: Client, person: Person, endpoint: Endpoint
+) -> Run:
+    """Let the agent do it, by the customer's words."""
+    toolbox = await Toolbox.gather({BANK: client, DISTRACTOR: distractor})
+    return await Agent(endpoint, toolbox, consent=person).ask(person.case.words)
+
+
+async def through_next_tool(client: Client, person: Person) -> list[ChainResult]:
+    """Make the calls that the words ask for, and follow the directives that come."""
+    case = person.case
+    arguments = {"fromAccountId": case.source, "toAccountId": case.target, "amount": case.amount}
+    chains = [await _chain(client, person, "prepare_money_transfer", arguments)]
+    if case.task in POSTED:
+        # No rule of the bank says that a transfer must be confirmed, so no directive leads there.
+        prepared = chains[0].steps[0].result.structured_content or {}
+        confirm = {"transferId": prepared["transferId"], "action": "confirm"}
+        chains.append(await _chain(client, person, "confirm_or_cancel_money_transfer", confirm))
+    return chains
+
+
+async def through_multiplex(client: Client, person: Person, way: Way) -> list[ChainResult]:
+    """Send one plan to `multiplex_tools`, and follow the directive that it may end in."""
+    plan = _with_prompts(person.case) if way is Way.INFERRED else _with_references(person.case)
     requests = [
         {
             "jsonrpc": "2.0",
@@ -156,9 +118,64 @@ async def through_multiplex(client: Client, case: Case, way: Way, places: Sequen
             "method": "tools/call",
             "params": {"name": name, "arguments": arguments},
         }
-        for number, (name, arguments) in enumerate(steps, 1)
+        for number, (name, arguments) in enumerate(plan, 1)
     ]
-    chain = await call_tool_with_chaining(
-        client, "multiplex_tools", {"tools": requests}, consent=ConsentToAll()
+    return [await _chain(client, person, "multiplex_tools", {"tools": requests})]
+
+
+async def _chain(
+    client: Client, person: Person, tool: str, arguments: dict[str, Any]
+) -> ChainResult:
+    try:
+        return await call_tool_with_chaining(client, tool, arguments, consent=FollowUps(person))
+    except ChainFailed as failed:
+        return failed.result
+
+
+def _with_references(case: Case) -> Sequence[tuple[str, dict[str, Any]]]:
+    """The plan whose author knows the accounts' names and the amount."""
+
+    def account(account_id: str) -> dict[str, str]:
+        name = NAMES[account_id]
+        found = f"[0].structuredContent.accounts[?accountName=='{name}'].accountId | [0]"
+        return {"jmespath": found}
+
+    return _plan(
+        case,
+        {
+            "fromAccountId": account(case.source),
+            "toAccountId": account(case.target),
+            "amount": case.amount,
+        },
+        {"jmespath": "[1].structuredContent.transferId"},
     )
-    return chain.outcome
+
+
+def _with_prompts(case: Case) -> Sequence[tuple[str, dict[str, Any]]]:
+    """The plan for any transfer: the model finds what is to be moved in the customer's words."""
+
+    def inferred(what: str) -> str:
+        return f"PROMPT_ARGUMENT: {what}. The customer says: {case.words}"
+
+    prepare = {
+        "fromAccountId": inferred("the accountId of the account to take the money from"),
+        "toAccountId": inferred("the accountId of the account to send the money to"),
+        "amount": inferred("the amount to transfer, as a number"),
+    }
+    if not case.source_said:
+        del prepare["fromAccountId"]  # The bank asks for it.
+    transfer = "PROMPT_ARGUMENT: the transferId of the transfer that was prepared"
+    return _plan(case, prepare, transfer)
+
+
+def _plan(
+    case: Case, prepare: dict[str, Any], transfer: object
+) -> Sequence[tuple[str, dict[str, Any]]]:
+    confirm = {"transferId": transfer, "action": "confirm"}
+    steps: list[tuple[str, dict[str, Any]]] = [
+        ("list_accounts", {}),
+        ("prepare_money_transfer", prepare),
+    ]
+    if case.task in POSTED:
+        steps.append(("confirm_or_cancel_money_transfer", confirm))
+    return steps
