@@ -3,14 +3,31 @@
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from banking_server.comparison.record import FileUnusable, Measured, RunsFile, read_runs
 from banking_server.comparison.tasks import Task
 from banking_server.comparison.ways import WITH_MODEL, Way
 
+from ..comparison.support import made
 from ..kit.command import Cli
+from ..kit.model import error, scripted_model
 from .support import one_line
+
+THRESHOLD = ("--task", Task.THRESHOLD)
+WITHOUT_MODEL = ("--way", Way.NEXT_TOOL, "--way", Way.REFERENCED)
+
+
+@pytest.fixture
+def _no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make up the runs of a comparison, so that none costs a server."""
+
+    async def measure(case: Any, way: Way, endpoint: object) -> Measured:
+        return made(way, case.number, case.task)
+
+    monkeypatch.setattr("banking_server.comparison.run.measure", measure)
 
 
 @pytest.mark.parametrize(
@@ -24,36 +41,148 @@ def test_the_ways_without_a_model_end_as_asked_and_cost_no_tokens(
     cli: Cli, named: tuple[Way, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)  # As without the extra `model`.
-    output = tmp_path / "comparison.json"
+    output, table, chart = (tmp_path / name for name in ("runs.jsonl", "table.md", "chart.svg"))
     compared = cli(
-        *("compare", "--runs", "1", "--output", str(output)),
+        *("compare", "--task", "all", "--wordings", "1", "--output", str(output)),
+        *("--table", str(table), "--chart", str(chart)),
         *(part for way in named for part in ("--way", way)),
     )
     assert compared.code == 0, compared.err
-    runs = json.loads(output.read_text(encoding="utf-8"))["runs"]
-    assert {(run["task"], run["way"]) for run in runs} == {
-        (task, way) for task in Task for way in named or Way if way not in WITH_MODEL
-    }
+    runs = read_runs(output)
+    assert {run.way for run in runs} == {way for way in named or Way if way not in WITH_MODEL}
+    assert {run.task for run in runs} >= {Task.LOCKED, Task.THRESHOLD, Task.PAY}
     for run in runs:
-        assert run["correct"], run
-        assert (run["model_calls"], run["prompt_tokens"], run["completion_tokens"]) == (0, 0, 0)
+        assert run.right, run
+        assert run.model_calls == ()
     assert compared.out.count("| 1 of 1 |") == len(runs)
+    assert compared.out == table.read_text(encoding="utf-8")
+    assert chart.read_text(encoding="utf-8").startswith("<svg")
     no_model, *told = compared.err.splitlines()
     assert no_model.startswith("No model is configured (BANKING_MODEL_URL)")
-    assert len(told) == len(runs)
-    assert told[0].startswith(f"{Task.LOCKED}, {Way.NEXT_TOOL}: correct after ")
+    left_out = [line for line in told if line.startswith("Left out: nextTool, ")]
+    assert len(left_out) == 4
+    assert f"{len(runs)} of {len(runs)}, 0 s left: " in told[-1]
+
+    again = cli("compare", "--from", str(output))
+    assert again.out == compared.out
 
 
-def test_a_way_that_does_not_exist(cli: Cli) -> None:
-    refused = cli("compare", "--way", "nix")
-    assert refused.code == 2
-    assert "nix" in refused.err
+@pytest.mark.usefixtures("_no_runs")
+def test_a_file_is_gone_on_with_where_it_ends(cli: Cli, tmp_path: Path) -> None:
+    output = tmp_path / "runs.jsonl"
+    first = ("compare", *THRESHOLD, *WITHOUT_MODEL, "--output", str(output), "--wordings")
+    assert cli(*first, "2").code == 0
+    assert "holds runs already" in one_line(cli(*first, "3"))
+    more = cli(*first, "3", "--resume")
+    assert more.code == 0, more.err
+    assert [line.split(",")[0] for line in more.err.splitlines()] == ["5 of 6", "6 of 6"]
+    assert "| 3 of 3 |" in more.out
+    assert cli(*first, "3", "--resume").err == ""
+    lines = output.read_text(encoding="utf-8").splitlines()
+    other = [json.loads(line) for line in lines]
+    other[0]["conditions"]["version"] = "0"
+    output.write_text("".join(json.dumps(line) + "\n" for line in other), encoding="utf-8")
+    refused = one_line(cli(*first, "3", "--resume"))
+    assert 'was made under other conditions: version was "0", and is ' in refused
+
+
+@pytest.mark.usefixtures("_no_runs")
+@pytest.mark.parametrize(
+    ("stop", "code", "words"),
+    [
+        (KeyboardInterrupt(), 130, "Interrupted; these are the runs so far."),
+        (FileUnusable("The disk is full."), 2, "banking-server: The disk is full."),
+        (
+            ExceptionGroup("one", [OSError("no server")]),
+            2,
+            "banking-server: A run could not be made: no server",
+        ),
+    ],
+    ids=["ctrl-c", "file", "server"],
+)
+def test_whatever_ends_it_the_runs_so_far_are_printed(
+    cli: Cli,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    stop: BaseException,
+    code: int,
+    words: str,
+) -> None:
+    appended: list[Measured] = []
+
+    def append(_: RunsFile, run: Measured) -> None:
+        appended.append(run)
+        if len(appended) == 3:
+            raise stop
+
+    monkeypatch.setattr(RunsFile, "append", append)
+    output = str(tmp_path / "runs.jsonl")
+    ended = cli("compare", *THRESHOLD, *WITHOUT_MODEL, "--output", output)
+    assert ended.code == code
+    assert "| 1 of 1 |" in ended.out
+    assert ended.err.splitlines()[-1] == words
+
+
+def test_an_endpoint_that_failed_is_told_by_the_exit_code_and_asked_again(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    output = tmp_path / "runs.jsonl"
+    compare = ("compare", *THRESHOLD, "--way", Way.AGENT, "--wordings", "1", "--output", output)
+    replies: list[Any] = [error(500)]
+    with scripted_model(lambda _: replies[0]) as model:
+        for name, value in {
+            "URL": model.url,
+            "NAME": "m",
+            "TOOLS": "prompt",
+            "RETRIES": "0",
+        }.items():
+            monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
+        failed = cli(*map(str, compare))
+        assert (failed.code, failed.out) == (3, "")
+        assert "There is no run to report on." in failed.err
+        assert "HTTP 500" in failed.err
+        replies[0] = "I cannot do that."
+        again = cli(*map(str, compare), "--resume")
+    assert again.code == 0, again.err
+    assert "| agent | 0 of 1 |" in again.out
+    assert [run.unavailable is None for run in read_runs(output)] == [False, True]
+
+
+@pytest.mark.parametrize("option", ["--output", "--table", "--chart"])
+def test_what_cannot_be_written_is_found_before_the_first_run(
+    cli: Cli, tmp_path: Path, option: str
+) -> None:
+    refused = cli("compare", option, str(tmp_path / "nowhere" / "x"))
+    assert refused.out == ""
+    assert "cannot be written: No such file or directory" in one_line(refused)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--way", "nix"), "nix"),
+        (("--task", "nix"), "nix"),
+        (("--wordings", "21"), "there are 20 of each task"),
+        (("--resume",), "goes on with the file of --output"),
+        (("--from", "x", "--output", "y"), "makes no runs"),
+        (("--price-in", "1"), "--price-in and --price-out"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(cli: Cli, arguments: tuple[str, ...], words: str) -> None:
+    refused = cli("compare", *arguments)
+    assert (refused.code, refused.out) == (2, "")
+    assert words in refused.err
 
 
 def test_a_way_without_its_model(cli: Cli) -> None:
     refused = cli("compare", "--way", "agent")
     assert (refused.code, refused.out) == (2, "")
     assert "need a model" in refused.err
+
+
+def test_without_scipy_it_says_what_to_install(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy", None)
+    assert "pip install 'banking-server[comparison]'" in one_line(cli("compare"))
 
 
 @pytest.mark.parametrize("half", ["URL", "NAME"])

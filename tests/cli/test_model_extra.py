@@ -35,11 +35,10 @@ def test_a_comparison_without_a_model_does_not_ask_for_one(
 ) -> None:
     made: list[object] = []
 
-    async def compare_ways(endpoint: object, **_: object) -> list[object]:
+    async def make(runs: object, endpoint: object, on_run: object) -> None:
         made.append(endpoint)
-        return []
 
-    monkeypatch.setattr("banking_server.comparison.run.compare_ways", compare_ways)
+    monkeypatch.setattr("banking_server.comparison.run.make", make)
     for name, value in CONFIGURED.items():
         monkeypatch.setenv(name, value)
     cli("compare", "--way", "nextTool")

@@ -7,12 +7,15 @@ from typing import Any
 
 import pytest
 
-from banking_server.agent import Endpoint, ModelSettings
-from banking_server.comparison.run import Measured, measure
+from banking_server.agent import ModelSettings
+from banking_server.comparison.failures import Failure
+from banking_server.comparison.model_calls import CountingEndpoint
+from banking_server.comparison.record import Measured
+from banking_server.comparison.run import IN_A_ROW, make, measure, plan, seconds_left
 from banking_server.comparison.tasks import Case, Task, cases
-from banking_server.comparison.ways import Way
+from banking_server.comparison.ways import WITH_AGENT, Way
 
-from ..kit.model import ScriptedModel, call, scripted_model
+from ..kit.model import Raw, ScriptedModel, call, error, scripted_model
 
 pytestmark = pytest.mark.anyio
 
@@ -23,8 +26,8 @@ async def with_model(
     case: Case, way: Way, script: Callable[[dict[str, Any]], Any]
 ) -> tuple[Measured, ScriptedModel]:
     with scripted_model(script) as model:
-        settings = ModelSettings(url=model.url, name="scripted", tools="prompt")
-        async with Endpoint(settings) as endpoint:
+        settings = ModelSettings(url=model.url, name="scripted", tools="prompt", retries=0)
+        async with CountingEndpoint(settings) as endpoint:
             return await measure(case, way, endpoint), model
 
 
@@ -32,80 +35,162 @@ def told(request: dict[str, Any]) -> str:
     return str(request["messages"][-1]["content"])
 
 
-def prepare(case: Case) -> str:
-    return call(
-        "prepare_money_transfer",
-        fromAccountId=case.source,
-        toAccountId=case.target,
-        amount=case.amount,
-    )
+def prepare(case: Case, **other: Any) -> str:
+    asked = {"fromAccountId": case.source, "toAccountId": case.target, "amount": case.amount}
+    return call("prepare_money_transfer", **{**asked, **other})
+
+
+def in_order(*replies: str) -> Callable[[dict[str, Any]], str]:
+    """Reply with these, one after the other, and then with the last again."""
+    return lambda request: replies[min(len(request["messages"]) // 2 - 1, len(replies) - 1)]
 
 
 async def test_the_agent_needs_no_model_for_the_step_that_a_directive_names() -> None:
-    def script(request: dict[str, Any]) -> str:
-        return prepare(LOCKED) if len(request["messages"]) == 2 else "An agent will call you back."
-
+    script = in_order(prepare(LOCKED), "An agent will call you back.")
     run, model = await with_model(LOCKED, Way.AGENT, script)
-    assert run.correct
-    assert run.model_calls == len(model.requests) == 2
+    assert (run.right, run.wrong, run.refused, run.failure) == (True, (), (), None)
+    assert run.answer == "An agent will call you back."
+    assert (run.calls, len(run.model_calls), len(model.requests)) == (2, 2, 2)
     assert (run.prompt_tokens, run.completion_tokens) == (200, 20)
+    # The second prompt begins as the first did.
+    first, second = run.model_calls
+    assert (first.cached_tokens, first.cached_by_endpoint) == (0, False)
+    assert 80 < second.cached_tokens < 100
+    assert "contact_support" in model.told
+    assert [entry["entry"] for entry in run.transcript].count("Called") == 2
+    assert Measured.model_validate_json(run.model_dump_json(exclude_defaults=True)) == run
 
 
-async def test_without_directives_the_model_has_to_find_the_step_in_the_text() -> None:
+async def test_without_directives_the_model_reads_the_words_for_models() -> None:
     def script(request: dict[str, Any]) -> str:
-        words = told(request)
-        if len(request["messages"]) == 2:
-            return prepare(LOCKED)
-        step = re.search(r"exactly these arguments: (\{.*?\})", words.replace('\\"', '"'))
+        step = re.search(r"exactly these arguments: (\{.*?\})", told(request).replace('\\"', '"'))
         if step:
             return call("request_agent_handoff", **json.loads(step[1]))
-        return "An agent will call you back."
+        first = len(request["messages"]) == 2
+        return prepare(LOCKED) if first else "An agent will call you back."
 
     run, model = await with_model(LOCKED, Way.TEXT_ONLY, script)
-    assert run.correct
-    assert run.model_calls == 3
+    assert run.right, run
+    assert len(run.model_calls) == 3
+    assert "currently locked" in model.told
     assert re.search(r"nextTool\W+tool", model.told) is None
+
+
+async def test_with_the_users_text_alone_nothing_names_the_next_step() -> None:
+    run, model = await with_model(
+        LOCKED, Way.USER_TEXT_ONLY, in_order(prepare(LOCKED), "It is locked: ask an agent.")
+    )
+    assert (run.right, run.wrong, run.failure) == (False, (), Failure.STOPPED_EARLY)
+    last = model.last_message()
+    assert "You'll need to speak with a customer service agent" in last
+    assert "request_agent_handoff" not in last
 
 
 async def test_a_model_that_only_says_that_it_is_done_is_not_believed() -> None:
     run, _ = await with_model(LOCKED, Way.AGENT, lambda _: "Done: everything is as you asked.")
-    assert run.ended == "answered"
-    assert not run.correct
+    assert (run.ended, run.right, run.failure) == ("answered", False, Failure.STOPPED_EARLY)
 
 
-async def test_a_transfer_of_another_amount_is_not_what_was_asked() -> None:
-    def script(request: dict[str, Any]) -> str:
-        words = told(request)
-        transfer = re.search(r"tr_[0-9a-f]+", words)
-        if len(request["messages"]) == 2:
-            return call(
-                "prepare_money_transfer",
-                fromAccountId=TRANSFER.source,
-                toAccountId=TRANSFER.target,
-                amount=TRANSFER.amount + amiss,
-            )
-        if len(request["messages"]) == 4 and transfer:
-            return call(
-                "confirm_or_cancel_money_transfer", transferId=transfer[0], action="confirm"
-            )
-        return "Done."
-
-    amiss = 0.0
+async def test_the_customer_refuses_another_amount_and_the_distractor() -> None:
+    script = in_order(
+        prepare(TRANSFER, amount=TRANSFER.amount + 1),
+        call("contact_support", message="It does not work."),
+        "I could not do it.",
+    )
     run, _ = await with_model(TRANSFER, Way.AGENT, script)
-    assert run.correct
-    amiss = 1.0
-    run, _ = await with_model(TRANSFER, Way.AGENT, script)
-    assert not run.correct
+    assert (run.right, run.wrong, run.failure) == (False, (), Failure.WRONG_TOOL)
+    assert [words.split()[0] for words in run.refused] == [
+        "prepare_money_transfer",
+        "contact_support",
+    ]
 
 
-async def test_inferred_arguments_are_counted_through_the_clients_own_model() -> None:
+async def test_inferred_arguments_are_found_in_the_customers_words() -> None:
     def script(request: dict[str, Any]) -> str:
         words = told(request)
         wanted = words.rsplit("What is wanted:", 1)[1]
         if "transferId" in wanted:
             return re.findall(r"tr_[0-9a-f]+", words)[-1]
-        return TRANSFER.source if "High Yield Savings" in wanted else TRANSFER.target
+        if "the amount" in wanted:
+            return "25.50"
+        return TRANSFER.source if "take the money from" in wanted else TRANSFER.target
 
     run, model = await with_model(TRANSFER, Way.INFERRED, script)
-    assert run.correct, run
-    assert run.model_calls == len(model.requests) == 3
+    assert run.right, run
+    assert TRANSFER.words in model.told
+    assert (len(run.model_calls), run.calls, run.answer) == (4, 4, None)
+
+
+async def test_an_inferred_id_that_there_is_not_is_why_it_failed() -> None:
+    run, _ = await with_model(TRANSFER, Way.INFERRED, lambda _: "acc_nowhere_001")
+    assert (run.right, run.failure) == (False, Failure.INVENTED_ID)
+
+
+@pytest.mark.parametrize("way", [Way.AGENT, Way.INFERRED])
+async def test_a_failure_of_the_endpoint_is_none_of_the_way(way: Way) -> None:
+    run, _ = await with_model(TRANSFER, way, lambda _: error(500))
+    assert (run.right, run.failure) == (False, None)
+    assert run.unavailable is not None
+    assert "HTTP 500" in run.unavailable
+
+
+async def test_a_run_that_breaks_off_is_judged_all_the_same() -> None:
+    # Nobody has as much, so that no transfer comes that could be confirmed.
+    case = Case(Task.PAY, 1, "", 10**10, "acc_savings_001", "acc_payee_001", True)
+    run = await measure(case, Way.NEXT_TOOL, None)
+    assert (run.right, run.ended) == (False, "failed: 'transferId'")
+
+
+def body(cached: object) -> Raw:
+    usage = {
+        "prompt_tokens": 100,
+        "completion_tokens": 10,
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }
+    message = {"role": "assistant", "content": "Done."}
+    choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
+    return Raw(json.dumps({"choices": choices, "usage": usage}))
+
+
+@pytest.mark.parametrize(
+    ("cached", "said"), [(60, True), (0, True), (101, False), (-1, False), (None, False)]
+)
+async def test_what_was_cached_is_the_endpoints_to_say(cached: object, said: bool) -> None:
+    with scripted_model(lambda _: body(cached)) as model:
+        async with CountingEndpoint(ModelSettings(url=model.url, name="scripted")) as endpoint:
+            await endpoint.complete([{"role": "user", "content": "Hello"}])
+            (counted,) = endpoint.calls
+    assert counted.cached_by_endpoint == said
+    assert counted.cached_tokens == (cached if said else 0)
+
+
+# --- all runs
+
+
+def test_a_way_that_makes_no_sense_for_a_task_is_left_out_and_named() -> None:
+    planned = plan([Task.TRANSFER, Task.BALANCE], list(Way), 1)
+    assert {(case.task, way) for case, way in planned.runs} == {
+        *((Task.TRANSFER, way) for way in Way if way is not Way.NEXT_TOOL),
+        (Task.BALANCE, Way.AGENT),
+    }
+    assert len(planned.left_out) == 1 + len(Way) - 1
+    assert planned.left_out[0].startswith(f"{Way.NEXT_TOOL}, {Task.TRANSFER}: ")
+
+
+def test_runs_are_taken_in_rounds_and_agents_one_after_the_other() -> None:
+    planned = plan([Task.LOCKED, Task.THRESHOLD], list(Way), 2)
+    assert [case.number for case, _ in planned.runs] == [1] * 12 + [2] * 12
+    first = [way in WITH_AGENT for _, way in planned.runs[:12]]
+    assert first == sorted(first)
+
+
+async def test_no_more_runs_are_made_of_an_endpoint_that_is_gone() -> None:
+    made: list[Measured] = []
+    runs = [(TRANSFER, Way.AGENT)] * (IN_A_ROW + 1)
+    with scripted_model(lambda _: error(500)) as model:
+        settings = ModelSettings(url=model.url, name="scripted", retries=0)
+        async with CountingEndpoint(settings) as endpoint:
+            await make(runs, endpoint, made.append)
+    assert len(made) == IN_A_ROW
+    assert seconds_left(made, runs) > 0
+    assert seconds_left([], runs) == 0

@@ -1,0 +1,43 @@
+"""Runs, made up."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from banking_server.agent import ModelSettings
+from banking_server.comparison.model_calls import ModelCall
+from banking_server.comparison.record import Measured, conditions
+from banking_server.comparison.tasks import Task, cases
+from banking_server.comparison.ways import WITH_MODEL, Way
+
+SETTINGS = ModelSettings(url="https://u:secret@models.example/v1", name="tiny", temperature=0)
+CALL = ModelCall(
+    prompt_tokens=1000,
+    completion_tokens=10,
+    estimated=False,
+    cached_tokens=400,
+    cached_by_endpoint=False,
+    seconds=1,
+    reply="x",
+)
+
+
+def made(
+    way: Way, number: int = 1, task: Task = Task.LOCKED, *, right: bool = True, **other: Any
+) -> Measured:
+    """Return a run of a wording, by its number from 1."""
+    case = cases(task)[number - 1]
+    calls = (CALL,) * number if way in WITH_MODEL else ()
+    given: dict[str, Any] = {
+        "task": task,
+        "way": way,
+        "number": number,
+        "words": case.words,
+        "at": datetime(2026, 11, 22, tzinfo=UTC),
+        "right": right,
+        "ended": "answered",
+        "calls": number,
+        "seconds": float(number),
+        "model_calls": calls,
+        "conditions": conditions(way, SETTINGS),
+    }
+    return Measured(**{**given, **other})
