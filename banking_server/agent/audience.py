@@ -1,6 +1,7 @@
 """Whom the content of a result is for: what the model is told, and what it never sees."""
 
 import json
+import re
 from typing import Any, Final
 
 from mcp.types import CallToolResult, TextContent
@@ -13,6 +14,16 @@ MAX_RESULT: Final = 100_000
 
 WITHHELD = "[shown to the user, and not to you]"
 """Stands in place of what the model must not see."""
+
+
+_LATER: Final = re.compile(r"\b(?:re)?try\b.{0,20}\b(?:again|later)\b|\bretry\b", re.IGNORECASE)
+
+
+def may_be_repeated(result: CallToolResult) -> bool:
+    """Return whether an error says that the same call may succeed later."""
+    return any(
+        isinstance(block, TextContent) and _LATER.search(block.text) for block in result.content
+    )
 
 
 def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:

@@ -10,11 +10,11 @@ is used: it is slow to import, and there only if the extra `model` is installed.
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 import httpx2
@@ -37,6 +37,12 @@ MAX_COUNT: Final = 10**12
 
 CHARACTERS_PER_TOKEN: Final = 4
 """For an estimate where the endpoint does not count."""
+
+PROBED: Final = 500
+"""Characters after which a reply that is to show how replies are constrained is cut off."""
+
+Format = Literal["json_schema", "json_object", "none"]
+"""How an endpoint is asked to hold a reply to a JSON schema."""
 
 READY: Final[dict[str, Any]] = {
     "type": "function",
@@ -96,6 +102,14 @@ class Completion:
     """The reply ended at a length limit, not where the model wanted to."""
 
 
+_RESPONSE_FORMAT: Final[dict[str | None, Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
+    "json_schema": lambda schema: {
+        "type": "json_schema",
+        "json_schema": {"name": "reply", "schema": schema},
+    },
+    "json_object": lambda schema: {"type": "json_object", "schema": schema},
+}
+
 _NONSENSE: Final = (ValueError, TypeError, AttributeError, RuntimeError)
 """What an answer that is no chat completion does to the client."""
 
@@ -113,6 +127,10 @@ class Endpoint:
 
         self.settings = settings
         self.model = settings.name
+        self.native: bool | None = None if settings.tools == "auto" else settings.tools == "native"
+        """Whether tools are given by its own tool calling; None as long as nobody knows."""
+        self.format: Format | None = None if settings.format == "auto" else settings.format
+        """How replies are constrained; None as long as nobody knows."""
         key = settings.key.get_secret_value() if settings.key else ""
         self._key = key
         self._client = openai.AsyncOpenAI(
@@ -144,14 +162,18 @@ class Endpoint:
         messages: Sequence[Message],
         *,
         functions: Sequence[dict[str, Any]] = (),
+        schema: Mapping[str, Any] | None = None,
         on_text: OnText | None = None,
+        limit: int | None = None,
     ) -> Completion:
         """Ask for the next message of a conversation.
 
         Args:
             messages: The conversation so far.
             functions: Tools for the endpoint's own tool calling; none for the prompt form.
+            schema: What the reply is held to, if `format` says that the endpoint can.
             on_text: Told of each piece of text as it comes; without it nothing is streamed.
+            limit: Characters after which a streamed reply is cut off; by default `MAX_REPLY`.
 
         Raises:
             ModelUnavailable: There is no reply that can be used.
@@ -162,6 +184,8 @@ class Endpoint:
         request: dict[str, Any] = {"model": self.model, "messages": list(messages)}
         if functions:
             request["tools"] = list(functions)
+        if schema is not None and self.format in _RESPONSE_FORMAT:
+            request["response_format"] = _RESPONSE_FORMAT[self.format](schema)
         if self.settings.temperature is not None:
             request["temperature"] = self.settings.temperature
         try:
@@ -169,7 +193,7 @@ class Endpoint:
             if on_text is None:
                 reply = await self._at_once(request)
             else:
-                reply = await self._streamed(request, on_text)
+                reply = await self._streamed(request, on_text, limit)
         except (openai.OpenAIError, httpx2.SSEError, *_NONSENSE) as e:
             raise self._unavailable(e) from e
         return Completion(
@@ -180,18 +204,48 @@ class Endpoint:
             cut_off=reply.finish_reason == "length",
         )
 
-    async def probe(self) -> tuple[bool, Completion | None]:
+    async def find_native(self) -> Completion | None:
         """Find out whether the model calls tools natively, by asking it to call one.
 
-        Returns the finding with the reply, which is None where the endpoint rejects requests with
-        tools. Raises ModelUnavailable where it cannot be reached at all.
+        Sets `native`. Returns the reply, or None where the endpoint rejects requests with tools.
+        Raises ModelUnavailable where it cannot be reached at all.
         """
         message = {"role": "user", "content": "Call the tool `ready` now."}
         try:
             completion = await self.complete([message], functions=[READY])
         except RequestRejected:
-            return False, None
-        return any(call.name == "ready" for call in completion.calls), completion
+            self.native = False
+            return None
+        self.native = any(call.name == "ready" for call in completion.calls)
+        return completion
+
+    async def find_format(
+        self, schema: Mapping[str, Any], fits: Callable[[str], bool]
+    ) -> list[Completion]:
+        """Find out how the endpoint holds replies to `schema`: by what comes back, if anything.
+
+        The model is asked for a word that does not fit. Some endpoints reject a format, some take
+        no notice of it, and some make any JSON of a schema that they do not understand; so a format
+        is good if the reply `fits`. Sets `format`, and returns the replies. Raises ModelUnavailable
+        where the endpoint cannot be reached at all.
+        """
+        message = {"role": "user", "content": "Reply with the word hello, and nothing else."}
+        came: list[Completion] = []
+        for self.format in ("json_schema", "json_object"):
+            try:
+                completion = await self.complete(
+                    [message], schema=schema, on_text=lambda _: None, limit=PROBED
+                )
+            except RequestRejected:
+                continue
+            except ModelUnavailable:
+                self.format = None
+                raise
+            came.append(completion)
+            if fits(completion.text):
+                return came
+        self.format = "none"
+        return came
 
     async def _at_once(self, request: dict[str, Any]) -> "_Reply":
         reply = _Reply()
@@ -200,8 +254,10 @@ class Endpoint:
             raise _NoCompletion("the answer holds no message")
         return reply
 
-    async def _streamed(self, request: dict[str, Any], on_text: OnText) -> "_Reply":
-        reply = _Reply()
+    async def _streamed(
+        self, request: dict[str, Any], on_text: OnText, limit: int | None
+    ) -> "_Reply":
+        reply = _Reply(limit)
         stream = await self._client.chat.completions.create(
             **request, stream=True, stream_options={"include_usage": True}
         )
@@ -328,7 +384,8 @@ class _Body(BaseModel):
 class _Reply:
     """A reply that is put together from one body, or from many."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int | None = None) -> None:
+        self.limit = MAX_REPLY if limit is None else limit
         self.pieces: list[str] = []
         self.size = self.parts = 0
         self.calls: list[_ToolCall] = []
@@ -343,7 +400,7 @@ class _Reply:
     def full(self) -> bool:
         """Whether no more of it is read."""
         # A stream of nothing has many parts.
-        return max(self.size, self.parts) > MAX_REPLY or len(self.calls) > MAX_CALLS
+        return max(self.size, self.parts) > self.limit or len(self.calls) > MAX_CALLS
 
     def add(self, body: _Body) -> str:
         """Add what a body holds; return its text."""
@@ -360,7 +417,7 @@ class _Reply:
         message = choice.message or choice.delta or _Message()
         for call in islice(message.tool_calls or (), MAX_CALLS + 1):
             self._add_call(call)
-        text = (message.content or "")[: MAX_REPLY + 1 - self.size]
+        text = (message.content or "")[: self.limit + 1 - self.size]
         self.pieces.append(text)
         self.size += len(text)
         self.parts += 1

@@ -12,14 +12,15 @@ model. The transcript says who decided on each call.
 import asyncio
 import inspect
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
 import anyio
 import anyio.lowlevel
 
-from banking_server.agent.audience import chain_for_model
+from banking_server.agent.audience import chain_for_model, may_be_repeated
+from banking_server.agent.constrained import ANSWER, fits, reply_schema
 from banking_server.agent.endpoint import (
     Completion,
     Endpoint,
@@ -28,14 +29,16 @@ from banking_server.agent.endpoint import (
     OnText,
 )
 from banking_server.agent.policy import AllowReadOnly, CallPolicy, Consent, call_key
-from banking_server.agent.prompt import instructions
+from banking_server.agent.prompt import ANSWER_NOW, instructions, reminder
 from banking_server.agent.reply import (
     CallRequest,
     ForUser,
+    Meaning,
     Unreadable,
     certain_text,
     read_arguments,
     read_reply,
+    without_thoughts,
 )
 from banking_server.agent.toolbox import OfferedTool, Toolbox, legal_name
 from banking_server.agent.transcript import (
@@ -135,11 +138,7 @@ class Agent:
         self._on_proposal = on_proposal
         self._on_entry = on_entry
         self._on_text = on_text
-        self._form: Literal["native", "prompt"] | None = None
-        if not toolbox.tools:
-            self._form = "prompt"
-        elif settings.tools != "auto":
-            self._form = settings.tools
+        self._schema = reply_schema(toolbox.tools)
         self._under_way: _Work | None = None
         self.messages: list[Message] = []
         """The conversation so far, without the system message."""
@@ -151,8 +150,9 @@ class Agent:
         happened by then. Requests to one agent are made one after the other.
         """
         began = time.monotonic()
-        self.messages.append({"role": "user", "content": request})
-        work = self._under_way = _Work()
+        asked = {"role": "user", "content": request}
+        self.messages.append(asked)
+        work = self._under_way = _Work(asked)
         timer = asyncio.get_running_loop().call_later(
             self._bounds.seconds, work.halt, RunOutcome.TIME_LIMIT
         )
@@ -184,7 +184,7 @@ class Agent:
 
     async def _work(self, work: "_Work") -> tuple[RunOutcome, str, str | None]:
         bounds = self._bounds
-        form = self._form or await self._find_form(work)
+        form = await self._find_form(work)
         for _ in range(bounds.turns):
             if work.tokens >= bounds.tokens:
                 return (
@@ -192,23 +192,20 @@ class Agent:
                     f"This request has used {work.tokens} tokens, and may use {bounds.tokens}.",
                     None,
                 )
-            streamed = _StreamedText(self._on_text)
-            completion = await self._complete(work, form, streamed)
+            streamed = self._stream(form)
+            completion = await self._complete(work, form, streamed, self.messages)
             if completion.calls:
                 fit = await self._make_native(work, completion, streamed)
             else:
                 reading = read_reply(completion.text, cut_off=completion.cut_off)
-                reply = {"role": "assistant", "content": completion.text or "(nothing)"}
-                self.messages.append(reply)
+                self.messages.append(_kept(completion.text, reading))
                 if isinstance(reading, ForUser):
-                    streamed.finish(reading.text)
-                    detail = "The model answered."
-                    if completion.cut_off:
-                        detail = "The model answered, and was cut off at its length limit."
-                    return RunOutcome.ANSWERED, detail, reading.text
+                    return self._answered(completion, reading, streamed)
                 words, fit = await self._make(work, reading, streamed)
                 self.messages.append({"role": "user", "content": words})
                 await work.go_on()
+            if work.repeated:
+                return await self._answer_now(work, form)
             work.corrections = 0 if fit else work.corrections + 1
             if work.corrections > bounds.corrections:
                 return (
@@ -219,26 +216,82 @@ class Agent:
                 )
         return RunOutcome.TURN_LIMIT, f"The model has replied {bounds.turns} times.", None
 
+    def _answered(
+        self, completion: Completion, reading: ForUser, streamed: "_StreamedText"
+    ) -> tuple[RunOutcome, str, str]:
+        streamed.finish(reading.text)
+        detail = "The model answered."
+        if completion.cut_off:
+            detail = "The model answered, and was cut off at its length limit."
+        return RunOutcome.ANSWERED, detail, reading.text
+
+    async def _answer_now(
+        self, work: "_Work", form: Literal["native", "prompt"]
+    ) -> tuple[RunOutcome, str, str | None]:
+        """Ask the model for an answer, once and without tools: it has begun to repeat itself."""
+        streamed = self._stream(form)
+        asked = [*self.messages, {"role": "user", "content": ANSWER_NOW}]
+        completion = await self._complete(work, form, streamed, asked, answer=True)
+        reading = read_reply(completion.text, cut_off=completion.cut_off)
+        if completion.calls or not isinstance(reading, ForUser):
+            return (
+                RunOutcome.CORRECTION_LIMIT,
+                "The model asked again for a call that was made before, and then gave no answer.",
+                None,
+            )
+        self.messages.append(_kept(completion.text, reading))
+        return self._answered(completion, reading, streamed)
+
     # --- the model
 
     async def _find_form(self, work: "_Work") -> Literal["native", "prompt"]:
-        native, completion = await self._endpoint.probe()
-        self._form = "native" if native else "prompt"
-        if completion is not None:
-            await self._note_reply(work, "probe", self._form, completion)
-        return self._form
+        """Return how the model is given tools; find out what the endpoint can, the first time."""
+        endpoint = self._endpoint
+        if endpoint.native is None and self._toolbox.tools:
+            completion = await endpoint.find_native()
+            if completion is not None:
+                form: Literal["native", "prompt"] = "native" if endpoint.native else "prompt"
+                await self._note_reply(work, "probe", form, completion)
+        if endpoint.native and self._toolbox.tools:
+            return "native"
+        if endpoint.format is None and self._toolbox.tools:
+            for completion in await endpoint.find_format(self._schema, fits(self._schema)):
+                await self._note_reply(work, "probe", "prompt", completion)
+        return "prompt"
 
     async def _complete(
-        self, work: "_Work", form: Literal["native", "prompt"], streamed: "_StreamedText"
+        self,
+        work: "_Work",
+        form: Literal["native", "prompt"],
+        streamed: "_StreamedText",
+        messages: Sequence[Message],
+        *,
+        answer: bool = False,
     ) -> Completion:
+        """Ask the model for its next reply; if `answer` is set, for one that makes no call."""
         system = {"role": "system", "content": instructions(self._toolbox, form)}
+        if form == "prompt" and messages[-1] is not work.asked and not answer:
+            # Not kept: it is for the end of the conversation alone.
+            last = messages[-1]
+            words = f"{last['content']}{reminder(work.asked['content'])}"
+            messages = [*messages[:-1], {**last, "content": words}]
         completion = await self._endpoint.complete(
-            [system, *self.messages],
-            functions=self._toolbox.functions() if form == "native" else (),
+            [system, *messages],
+            functions=self._toolbox.functions() if form == "native" and not answer else (),
+            schema=self._held_to(form, answer),
             on_text=streamed.show if self._on_text is not None else None,
         )
         await self._note_reply(work, "turn", form, completion)
         return completion
+
+    def _held_to(self, form: Literal["native", "prompt"], answer: bool) -> Mapping[str, Any] | None:
+        if form == "native" or not self._toolbox.tools:
+            return None
+        return ANSWER if answer else self._schema
+
+    def _stream(self, form: Literal["native", "prompt"]) -> "_StreamedText":
+        constrained = form == "prompt" and self._endpoint.format in ("json_schema", "json_object")
+        return _StreamedText(self._on_text, constrained=constrained)
 
     async def _note_reply(
         self,
@@ -316,11 +369,18 @@ class Agent:
         problem = argument_problem(tool.tool.input_schema, arguments)
         if problem is not None:
             return await self._correct(work, f"{tool.name}: {problem}")
-        if call_key(tool, arguments) in work.just_made:
+        key = call_key(tool, arguments)
+        if key in work.made:
+            work.repeated = True
             return await self._correct(
                 work,
-                f"{tool.name} was called with these arguments just now, and its result stands "
-                "above; if the task is done, answer the user",
+                f"{tool.name} was called with these arguments before, and its result stands above",
+            )
+        if key in work.failed:
+            work.repeated = True
+            return await self._correct(
+                work,
+                f"{tool.name} was called with these arguments before, and failed as is said above",
             )
         if request.said:
             streamed.finish(request.said)
@@ -333,14 +393,15 @@ class Agent:
                 f"the server was asked for this call of {tool.name} before, and its answer was "
                 "lost, so it may have taken effect: it is not made twice",
             )
-        if call_key(tool, arguments) in work.refused:
+        if key in work.refused:
+            work.repeated = True
             return await self._correct(
                 work,
                 f"the user has refused this call of {tool.name}, and is not asked again; do not "
                 "ask for it again in this request",
             )
-        if not await self._consent.to_call(tool, arguments):
-            work.refused.add(call_key(tool, arguments))
+        if key not in work.agreed and not await self._consent.to_call(tool, arguments):
+            work.refused.add(key)
             await self._note(work, Declined(tool, arguments))
             return f"The user declined the call of {tool.name}: do not make it again.", True
         return await self._call(work, tool, arguments), True
@@ -361,7 +422,6 @@ class Agent:
             for offered in self._toolbox.tools
             if offered.client is tool.client
         }
-        work.just_made.clear()
         following = _Following(self, work, same_server)
         stop = work.chain = ChainStop()
         try:
@@ -380,6 +440,9 @@ class Agent:
             )
         except ChainFailed as failed:
             chain = failed.result
+            if not chain.steps:
+                # What may have taken effect is not made twice, unless that does no harm.
+                (work.agreed if tool.repeatable else work.failed).add(call_key(tool, arguments))
         finally:
             work.chain = None
         if chain.outcome is not Outcome.COMPLETED:
@@ -404,11 +467,22 @@ class Agent:
 class _Work:
     """One request under way."""
 
+    asked: Message
+    """The user's words."""
     transcript: list[Entry] = field(default_factory=list[Entry])
     tokens: int = 0
     corrections: int = 0
-    just_made: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-    """The calls of the last chain. A model that does not know when to stop repeats one of them."""
+    made: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """The calls that would bring nothing new. A model that does not know when to stop repeats one:
+    paying twice is not what was asked, and reading twice is in vain as long as nothing changed."""
+    read: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """Those that changed nothing."""
+    failed: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """The calls that failed for good: they would only fail again."""
+    agreed: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    """The calls that failed for now: made again, they need no second consent."""
+    repeated: bool = False
+    """The model has asked again for a call that brings nothing new."""
     refused: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """The calls that the host did not consent to, whoever asked: it is not asked again."""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
@@ -466,9 +540,18 @@ class _Following:
         if self.begun is not None:
             self.agent._consent.answered(*self.begun)
             self.begun = None
-        # A call that failed may be made again: the cause may be gone by then.
+        key = call_key(tool, step.arguments)
         if not step.result.is_error:
-            self.work.just_made.add(call_key(tool, step.arguments))
+            if not tool.says_read_only:
+                # What was read before may be otherwise now.
+                self.work.made -= self.work.read
+            else:
+                self.work.read.add(key)
+            self.work.made.add(key)
+        elif may_be_repeated(step.result):
+            self.work.agreed.add(key)
+        else:
+            self.work.failed.add(key)
         by: Literal["model", "directive"] = "model" if step.level == 1 else "directive"
         await self.agent._note(self.work, Called(by, tool.server, step))
 
@@ -478,18 +561,26 @@ class _Following:
             self.agent._consent.answered(*self.begun)
 
 
+def _kept(text: str, reading: Meaning) -> Message:
+    """Return a reply as it is kept: without what the model thought aloud."""
+    if "<think" in text.lower() or "</think" in text.lower():
+        text = reading.text if isinstance(reading, ForUser) else without_thoughts(text)
+    return {"role": "assistant", "content": text or "(nothing)"}
+
+
 class _StreamedText:
     """Passes on what the model says to the user, but nothing that may turn out to be a call."""
 
-    def __init__(self, on_text: OnText | None) -> None:
+    def __init__(self, on_text: OnText | None, *, constrained: bool) -> None:
         self._on_text = on_text
+        self._constrained = constrained
         self._came = ""
         self._shown = 0
 
     def show(self, piece: str) -> None:
         """Take the next piece of a reply."""
         self._came += piece
-        self._pass_on(certain_text(self._came))
+        self._pass_on(certain_text(self._came, constrained=self._constrained))
 
     def finish(self, text: str) -> None:
         """Pass on the rest of what turned out to be the text for the user."""

@@ -28,6 +28,18 @@ OBJECTS_LOOKED_AT: Final = 50
 NESTING: Final = 100
 """Levels of nesting at which a JSON object is still accepted."""
 
+REPLY_TO_USER: Final = "reply_to_user"
+"""The tool that is none: calling it is the prompt form's way to say that the task is done."""
+
+MESSAGE: Final = "message"
+"""Its one argument: the text for the user."""
+
+_THOUGHTS = re.compile(r"<(think(?:ing)?)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_REST_OF_THOUGHTS = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_BEGINS_AS_ANSWER = re.compile(
+    rf'\A\s*\{{\s*"tool"\s*:\s*"{REPLY_TO_USER}"\s*,\s*"arguments"\s*:\s*\{{\s*"{MESSAGE}"\s*:\s*"'
+    r'((?:[^"\\]|\\(?:[^u]|u[0-9a-fA-F]{4}))*)'
+)
 _FENCE_BEFORE = re.compile(r"```[\w-]*\s*\Z")
 _FENCE_AFTER = re.compile(r"\A\s*```")
 _LIKE_A_CALL = re.compile(r"""\{\s*["'“]?(?:tool|mcp|response|arguments)["'”]?\s*:""")
@@ -64,9 +76,19 @@ Meaning = ForUser | CallRequest | Unreadable
 """What a reply means."""
 
 
+def without_thoughts(text: str) -> str:
+    """Return a reply without what a model thinks aloud, in `<think>` blocks, closed or not.
+
+    Some chat templates open the block themselves, so that a reply has only its end.
+    """
+    if text.lstrip().startswith("{"):
+        return text  # A tag in it stands in an argument.
+    return _REST_OF_THOUGHTS.sub("", _THOUGHTS.sub("", text)).strip()
+
+
 def read_reply(text: str, *, cut_off: bool = False) -> Meaning:
     """Read the text of a reply; never raises. `cut_off` says that it ended at a length limit."""
-    text = text.strip()
+    text = without_thoughts(text).strip()
     if not text:
         return Unreadable("the reply was empty")
     at = -1
@@ -92,7 +114,7 @@ def read_reply(text: str, *, cut_off: bool = False) -> Meaning:
                 )
             return _call(value, before)
         if not before and not rest and isinstance(value.get("response"), str):
-            return ForUser(value["response"])
+            return ForUser(without_thoughts(value["response"]))
         at = end - 1
     return ForUser(text)
 
@@ -110,9 +132,22 @@ def read_arguments(text: str) -> dict[str, Any] | Unreadable:
     return value
 
 
-def certain_text(text: str) -> str:
-    """Return the start of an unfinished reply that is for the user, whatever follows it."""
-    return re.split(r"\{|```|`{1,2}\Z", text.lstrip(), maxsplit=1)[0]
+def certain_text(text: str, *, constrained: bool = False) -> str:
+    """Return the start of an unfinished reply that is for the user, whatever follows it.
+
+    `constrained` says that the endpoint lets nothing come after a JSON object.
+    """
+    answer = _BEGINS_AS_ANSWER.match(text) if constrained else None
+    if answer is not None:
+        # A half character at the end waits for its other half.
+        text = re.sub("[\ud800-\udbff]\\Z", "", json.loads(f'"{answer[1]}"', strict=False))
+        return _certain(without_thoughts(text))
+    return re.split(r"\{|```|`{1,2}\Z", _certain(without_thoughts(text)), maxsplit=1)[0].rstrip()
+
+
+def _certain(text: str) -> str:
+    """Return a text without an end that may become a tag, or go away as white space."""
+    return re.sub(r"<\w{0,8}\Z", "", text).strip()
 
 
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int, str]:
@@ -162,6 +197,12 @@ def _call(value: dict[str, Any], before: str) -> Meaning:
     arguments = value.get("arguments", {})
     if not isinstance(arguments, dict):
         return Unreadable('"arguments" must be a JSON object')
+    if name == REPLY_TO_USER:
+        message = arguments.get(MESSAGE)
+        message = without_thoughts(message).strip() if isinstance(message, str) else ""
+        if not message:
+            return Unreadable(f'"{MESSAGE}" of {REPLY_TO_USER} must be the text for the user')
+        return ForUser(f"{before}\n{message}" if before else message)
     return CallRequest((name,), arguments, before)
 
 

@@ -41,6 +41,12 @@ class ModelSettings(BaseSettings):
         description="How the model is given tools: by the endpoint's own tool calling, or in the "
         "prompt. `auto` asks the model once to call a harmless tool, and goes by whether it does.",
     )
+    format: Literal["auto", "json_schema", "json_object", "none"] = Field(
+        default="auto",
+        description="How the endpoint is asked to hold replies in the prompt form to the JSON of a "
+        "call or an answer: `response_format` of that type, or `none`. `auto` tries them, and goes "
+        "by what comes back.",
+    )
     temperature: float | None = Field(
         default=None, ge=0, le=2, description="Passed on if given. By default the endpoint's own."
     )

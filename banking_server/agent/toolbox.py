@@ -3,15 +3,17 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
 import anyio
 from mcp import Client, MCPError
-from mcp.types import Tool
+from mcp.types import Resource, Tool
 
+from banking_server.agent.reply import REPLY_TO_USER
+from banking_server.agent.resources import Known, MayRead, read_resources, within_bounds
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, ToolCatalog, hidden_from_model
 from banking_server.chaining.values import follow, pointer_parts
 
@@ -65,6 +67,11 @@ class OfferedTool:
         """Whether a server that the host trusts says that a second equal call changes nothing."""
         return self.read_only or self._hint("idempotent_hint")
 
+    @property
+    def says_read_only(self) -> bool:
+        """Whether its server says so, trusted or not: for what only repetitions hang on."""
+        return getattr(self.tool.annotations, "read_only_hint", None) is True
+
     def _hint(self, name: str) -> bool:
         return self.trusted and getattr(self.tool.annotations, name, None) is True
 
@@ -100,10 +107,17 @@ class Toolbox:
     still clash or are too long are numbered. Names are settled once and do not change.
     """
 
-    def __init__(self, tools: list[OfferedTool], instructions: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        tools: list[OfferedTool],
+        instructions: Mapping[str, str],
+        known: Sequence[Known] = (),
+    ) -> None:
         self.tools = tools
         self.instructions = instructions
         """The instructions of the servers that have any, by the server's name."""
+        self.known = list(known)
+        """What the servers offer to know: their resources."""
         self._by_name = {offered.name: offered for offered in tools}
         own: dict[str, list[OfferedTool]] = {}
         for offered in tools:
@@ -117,6 +131,7 @@ class Toolbox:
         *,
         distrusted: Collection[str] = (),
         call_timeout: float | None = DEFAULT_CALL_TIMEOUT,
+        may_read: MayRead | None = None,
     ) -> "Toolbox":
         """List the tools of connected servers, all pages of each.
 
@@ -161,7 +176,11 @@ class Toolbox:
             for server, client in clients.items()
             if client.instructions
         }
-        return cls(offered, instructions)
+        known: list[Known] = []
+        for server, client in clients.items():
+            asked = may_read or _nothing if server in distrusted else _everything
+            known += await read_resources(client, server, asked)
+        return cls(offered, instructions, within_bounds(known))
 
     def find(self, *names: str) -> OfferedTool | None:
         """Return the first tool that one of these names stands for, or None."""
@@ -180,6 +199,14 @@ class Toolbox:
         return [offered.as_function() for offered in self.tools]
 
 
+async def _everything(server: str, resource: Resource) -> bool:
+    return True
+
+
+async def _nothing(server: str, resource: Resource) -> bool:
+    return False
+
+
 def legal_name(name: str) -> str:
     """Return `name` in a form that the tool calling of endpoints allows."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:NAME_LENGTH] or "_"
@@ -188,7 +215,7 @@ def legal_name(name: str) -> str:
 def _names(tools: list[tuple[str, str]]) -> list[str]:
     wanted = Counter(legal_name(name) for _, name in tools)
     names: list[str] = []
-    taken: set[str] = set()
+    taken = {REPLY_TO_USER}
     numbers: dict[str, int] = {}
     for server, own in tools:
         name = legal_name(own)
@@ -214,13 +241,13 @@ def _properties(
     required = part.get("required")
     required = required if isinstance(required, list) else []
     for name, given in properties.items():
-        schema = _resolved(given, root)
+        schema = resolved(given, root)
         notes = [_type(schema, root), "required" if name in required else "optional"]
         if "default" in schema and schema["default"] is not None:
             notes.append(f"default {_json(schema['default'])}")
         about = _one_line(str(schema.get("description") or schema.get("title") or "no description"))
         yield f"{indent}- {name} ({', '.join(notes)}): {about}"
-        items = _resolved(schema.get("items"), root)
+        items = resolved(schema.get("items"), root)
         for nested in (schema, items):
             yield from _properties(nested, root, indent + "  ")
 
@@ -234,13 +261,13 @@ def _type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) ->
     options = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(options, list) and depth < 2:
         listed = options[:MAX_CHOICES]
-        words = [_type(_resolved(option, root), root, depth + 1) for option in listed]
+        words = [_type(resolved(option, root), root, depth + 1) for option in listed]
         return " or ".join(dict.fromkeys(words))
     kind = schema.get("type", "any value")
     if isinstance(kind, list):
         return " or ".join(map(str, kind))
     if kind == "array" and depth < DEPTH:
-        return f"list of {_type(_resolved(schema.get('items'), root), root, depth + 1)}"
+        return f"list of {_type(resolved(schema.get('items'), root), root, depth + 1)}"
     bounds = [
         f"{words} {schema[rule]}"
         for rule, words in (("minimum", "at least"), ("maximum", "at most"), ("format", "as"))
@@ -249,7 +276,7 @@ def _type(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int = 0) ->
     return ", ".join([str(kind), *bounds])
 
 
-def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
+def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     """Follow references within the schema; a reference that leads nowhere adds nothing."""
     beside: dict[str, Any] = {}
     for _ in range(DEPTH):

@@ -151,7 +151,31 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         """Fail, the first time."""
         first = ("unlucky", {}) not in log.calls
         log.note("unlucky")
-        return CallToolResult(content=[text("no luck" if first else "luck")], is_error=first)
+        return CallToolResult(
+            content=[text("no luck: try again later" if first else "luck")], is_error=first
+        )
+
+    @mcp.tool(annotations=HARMLESS)
+    async def sell_off() -> CallToolResult:
+        """Fail, always."""
+        log.note("sell_off")
+        return CallToolResult(content=[text("There is nobody who buys.")], is_error=True)
+
+    @mcp.tool(annotations=HARMLESS)
+    async def busy() -> CallToolResult:
+        """Fail, the first time."""
+        first = ("busy", {}) not in log.calls
+        log.note("busy")
+        return CallToolResult(content=[text("Busy: please retry.")], is_error=first)
+
+    @mcp.resource("shop://store", description="What is in store.", mime_type="application/json")
+    def store() -> str:
+        doors = [{"name": "oak", "pieces": 3}, {"name": "elm", "pieces": 0}]
+        return json.dumps({"doors": doors, "open": True})
+
+    @mcp.resource("shop://code", annotations=FOR_USER)
+    def code_for_user() -> str:
+        return SECRET
 
     @mcp.tool(annotations=READ_ONLY)
     async def crash() -> str:

@@ -23,7 +23,9 @@ from .shop_server import Log, fresh_shop
 
 
 def settings(url: str, **more: Any) -> ModelSettings:
-    return ModelSettings(**{"url": url, "name": "scripted", "retries": 0, "tools": "prompt"} | more)
+    return ModelSettings(
+        **{"url": url, "name": "scripted", "retries": 0, "tools": "prompt", "format": "none"} | more
+    )
 
 
 class Consent:
@@ -85,7 +87,7 @@ async def scene(
             offered = [tool for tool in toolbox.tools if tool.name not in kept_back]
             agent = Agent(
                 endpoint,
-                Toolbox(offered, toolbox.instructions),
+                Toolbox(offered, toolbox.instructions, toolbox.known),
                 bounds=Bounds(**bounds) if bounds else None,
                 consent=consent or Consent(True),
                 follow_consent=follow_consent,

@@ -152,7 +152,7 @@ def test_what_the_user_refused_is_not_asked_for_again(first: list[str]) -> None:
     assert screen.count("Call order?") == 1
     assert "order" not in [tool for tool, _ in log.calls]
     assert "the user has refused this call of order" in model.told
-    assert "times in a row for a call that cannot be made" in screen
+    assert "asked again for a call that was made before, and then gave no answer" in screen
     # Another request is the user's own.
     again, _, _ = converse([order, "No."] * 2, ["Do.", "Do it."], ["order"])
     assert again.count("Call order?") == 2

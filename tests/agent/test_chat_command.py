@@ -36,6 +36,7 @@ def settings(model: ScriptedModel | None, folder: Path) -> dict[str, str]:
             "BANKING_MODEL_URL": model.url,
             "BANKING_MODEL_NAME": "scripted",
             "BANKING_MODEL_TOOLS": "prompt",
+            "BANKING_MODEL_FORMAT": "none",
         }
     return chosen
 

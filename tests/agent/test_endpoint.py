@@ -305,9 +305,9 @@ async def test_a_request_can_be_cancelled() -> None:
 )
 async def test_the_probe(action: Action, native_calling: bool, counted: bool) -> None:
     with scripted_model([action]) as model:
-        async with Endpoint(settings(model.url)) as endpoint:
-            native_found, completion = await endpoint.probe()
-    assert native_found is native_calling
+        async with Endpoint(settings(model.url, tools="auto")) as endpoint:
+            completion = await endpoint.find_native()
+            assert endpoint.native is native_calling
     assert (completion is not None) is counted
 
 
@@ -316,7 +316,7 @@ async def test_the_probe_hides_no_failure(action: Action) -> None:
     with scripted_model([action]) as model:
         async with Endpoint(settings(model.url)) as endpoint:
             with pytest.raises(ModelUnavailable):
-                await endpoint.probe()
+                await endpoint.find_native()
 
 
 # --- settings -------------------------------------------------------------------------------------

@@ -91,6 +91,7 @@ def test_whatever_the_models_endpoint_says_steers_no_terminal_and_ends_no_conver
             "URL": model.url,
             "NAME": "scripted",
             "TOOLS": "prompt",
+            "FORMAT": "none",
             "RETRIES": "0",
             "KEY": KEY,
         }.items():

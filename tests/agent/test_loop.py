@@ -25,6 +25,8 @@ from banking_server.agent import (
     Said,
     Toolbox,
 )
+from banking_server.agent.constrained import ANSWER
+from banking_server.agent.prompt import ANSWER_NOW, reminder
 from banking_server.chaining import CLIENT_EXTENSION, Outcome, Proposal
 
 from ..kit.model import (
@@ -95,7 +97,10 @@ async def test_a_call_is_made_and_its_result_handed_back(reply: str) -> None:
     assert s.model.requests[1]["messages"][1:] == [
         {"role": "user", "content": "What are two oak doors?"},
         {"role": "assistant", "content": reply},
-        {"role": "user", "content": "Result of price:\noak costs 160 EUR"},
+        {
+            "role": "user",
+            "content": "Result of price:\noak costs 160 EUR" + reminder("What are two oak doors?"),
+        },
     ]
     kinds = [type(entry) for entry in run.transcript if not isinstance(entry, Said)]
     assert kinds == [ModelReplied, Calling, Called, ModelReplied]
@@ -286,7 +291,8 @@ async def test_a_follow_up_is_not_made_again_by_the_model() -> None:
     async with scene([call("reserve", door="oak"), again, "It is ordered."]) as s:
         run = await s.agent.ask("Reserve oak.")
     assert s.called == ["reserve", "order"]
-    assert "just now" in s.model.last_message()
+    assert s.model.last_message() == ANSWER_NOW
+    assert [type(entry) for entry in run.transcript].count(Corrected) == 1
     assert run.answer == "It is ordered."
 
 
@@ -571,7 +577,10 @@ async def test_what_is_no_text_is_described() -> None:
 async def test_a_tools_error_goes_back_to_the_model_and_it_may_try_again() -> None:
     async with scene([call("unlucky"), call("unlucky"), "Luck at last."]) as s:
         run = await s.agent.ask("Try.")
-    assert s.model.requests[1]["messages"][-1]["content"] == "unlucky failed:\nno luck"
+    assert (
+        "unlucky failed:\nno luck: try again later"
+        in s.model.requests[1]["messages"][-1]["content"]
+    )
     assert s.called == ["unlucky", "unlucky"]
     assert run.answer == "Luck at last."
     assert "unlucky (by the model), which failed; unlucky (by the model)" in run.report()
@@ -738,9 +747,9 @@ async def test_nothing_that_may_be_a_call_is_streamed() -> None:
     ]
     async with scene([*script], stream=True) as s:
         run = await s.agent.ask("Buy oak.")
-    assert "".join(s.shown) == "Let me look.\nIn {braces}, "
+    assert "".join(s.shown) == "Let me look.In {braces},"
     assert len(s.shown) > 2
-    assert run.answer == "In {braces}, "
+    assert run.answer == "In {braces},"
 
 
 @pytest.mark.parametrize("answer", ["Sets are {1, 2} `here` ```there``` {", "  Plain. \n"])
@@ -772,3 +781,98 @@ async def test_the_user_is_asked_in_the_middle_of_a_call(mode: str) -> None:
             await Agent(endpoint, await Toolbox.gather({"shop": client})).ask("Ask me.")
     assert log.calls == [("survey", {"answer": "accept"})]
     assert "the customer said accept" in model.last_message()
+
+
+# --- what would bring nothing new -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["prompt", "native"])
+async def test_a_repetition_ends_in_an_answer_without_tools(form: str) -> None:
+    once = call("buy", door="oak") if form == "prompt" else native("buy", door="oak")
+    other = call("price", door="elm") if form == "prompt" else native("price", door="elm")
+    async with scene([once, other, once, "Bought once."], tools=form) as s:
+        run = await s.agent.ask("Buy oak.")
+        assert (run.outcome, run.answer) == (RunOutcome.ANSWERED, "Bought once.")
+        assert s.called == ["buy", "price"]
+        last = s.model.requests[-1]
+        assert "tools" not in last
+        assert last["messages"][-1]["content"] == ANSWER_NOW
+        s.model._script = iter(["Yes."])
+        await s.agent.ask("Sure?")
+    # What asked for the answer is not kept.
+    assert ANSWER_NOW not in str(s.model.requests[-1])
+
+
+async def test_an_answer_is_held_to_be_one() -> None:
+    script = [call("buy", door="oak")] * 2 + [call("reply_to_user", message="Bought.")]
+    async with scene(script, format="json_schema") as s:
+        assert (await s.agent.ask("Buy oak.")).answer == "Bought."
+    assert s.model.requests[-1]["response_format"]["json_schema"]["schema"] == ANSWER
+
+
+async def test_what_was_read_may_be_read_again_when_something_changed() -> None:
+    price, buy = call("price", door="oak"), call("buy", door="oak")
+    async with scene([price, buy, price, price, "80."]) as s:
+        run = await s.agent.ask("Price, buy, price.")
+    assert run.answer == "80."
+    assert s.called == ["price", "buy", "price"]
+
+
+@pytest.mark.parametrize("between", [[], [call("price", door="oak")]])
+async def test_a_call_that_failed_is_not_made_again(between: list[str]) -> None:
+    consent = Consent(True)
+    script = [call("sell_off"), *between, call("sell_off"), "I cannot."]
+    async with scene(script, consent=consent) as s:
+        run = await s.agent.ask("Sell.")
+    assert run.answer == "I cannot."
+    assert s.called.count("sell_off") == 1
+    assert [tool for tool, _ in consent.calls] == ["sell_off"]
+    assert sum(isinstance(entry, Corrected) for entry in run.transcript) == 1
+
+
+async def test_what_failed_for_now_is_made_again_without_asking_again() -> None:
+    consent = Consent(True)
+    async with scene([call("busy"), call("busy"), "Done."], consent=consent) as s:
+        assert (await s.agent.ask("Go.")).answer == "Done."
+    assert s.called == ["busy", "busy"]
+    assert [tool for tool, _ in consent.calls] == ["busy"]
+
+
+@pytest.mark.parametrize(("tool", "again"), [("buy", False), ("price", True)])
+async def test_a_lost_answer_allows_what_does_no_harm_twice(tool: str, again: bool) -> None:
+    with scripted_model([call(tool, door="oak"), call(tool, door="oak"), "Closed."]) as model:
+        async with Endpoint(settings(model.url)) as endpoint:
+            async with Client(fresh_shop()[0]) as client:
+                toolbox = await Toolbox.gather({"shop": client})
+            run = await Agent(endpoint, toolbox, consent=Consent(True)).ask("What is oak?")
+    assert run.answer == "Closed."
+    assert sum(isinstance(entry, Calling) for entry in run.transcript) == (2 if again else 1)
+
+
+# --- what servers offer to know -------------------------------------------------------------------
+
+
+async def test_what_the_server_offers_to_know_is_told_at_the_start() -> None:
+    async with scene(["Hello."]) as s:
+        await s.agent.ask("Hi")
+    system = s.model.requests[0]["messages"][0]["content"]
+    assert system.endswith(
+        "The server 'shop' lets you know: What is in store. (shop://store):\n"
+        "doors:\n- name: oak, pieces: 3\n- name: elm, pieces: 0\nopen: true"
+    )
+    assert SECRET not in system
+
+
+async def test_distrusted_servers_are_read_only_with_the_hosts_consent() -> None:
+    asked: list[tuple[str, str]] = []
+
+    async def may_read(server: str, resource: Any) -> bool:
+        asked.append((server, str(resource.uri)))
+        return True
+
+    async with Client(fresh_shop()[0]) as client:
+        clients = {"shop": client}
+        assert (await Toolbox.gather(clients, distrusted=["shop"])).known == []
+        toolbox = await Toolbox.gather(clients, distrusted=["shop"], may_read=may_read)
+    assert [known.uri for known in toolbox.known] == ["shop://store"]
+    assert ("shop", "shop://store") in asked

@@ -102,7 +102,7 @@ async def test_the_model_is_shown_such_names_and_calls_by_them(form: str) -> Non
     assert run.answer == "Found."
     assert [(called.server, called.step.tool) for called in run.calls] == [("shop", "find")]
     assert "bank__find" in str(model.requests[0])
-    assert model.last_message() == "Result of shop__find:\nfind of shop"
+    assert model.last_message().startswith("Result of shop__find:\nfind of shop")
 
 
 async def test_the_seeds_shape_tells_servers_apart() -> None:

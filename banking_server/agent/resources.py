@@ -1,0 +1,127 @@
+"""What servers offer to know at the start: their resources, read once for the model, and bounded.
+
+A resource read is like a call that changes nothing: a server that the host trusts is asked without
+more ado, and for any other the host decides. What is for the user alone is not read. A resource
+that cannot be read is left out: the tools are there, and say why.
+"""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import anyio
+from mcp import Client, MCPError
+from mcp.types import Resource, TextResourceContents
+
+from banking_server.chaining.content import for_user_alone, on_the_wire
+
+MAX_RESOURCES: Final = 20
+"""Resources of one server that are read."""
+
+MAX_RESOURCE: Final = 8_000
+"""Characters of one resource that a model is told."""
+
+MAX_KNOWN: Final = 16_000
+"""Characters of all resources of all servers that a model is told."""
+
+READ_TIME: Final = 10.0
+"""Seconds that each server may take for its resources."""
+
+MayRead = Callable[[str, Resource], Awaitable[bool]]
+"""Says for the host whether a resource of a server, by the host's name for it, is read."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A resource, as a model is told of it."""
+
+    server: str
+    uri: str
+    about: str
+    text: str
+
+    def in_words(self) -> str:
+        """Return it as text for the model."""
+        return f"{self.about} ({self.uri}):\n{self.text}"
+
+
+async def read_resources(client: Client, server: str, may_read: MayRead) -> list[Known]:
+    """Read what a server offers to know; never raises for what the server does.
+
+    `server` is the host's name for it. `may_read` is asked before each resource is read.
+    """
+    known: list[Known] = []
+    capabilities = client.server_capabilities
+    if capabilities is None or capabilities.resources is None:
+        return known
+    failures = (MCPError, OSError, RuntimeError, ValueError)
+    try:
+        with anyio.fail_after(READ_TIME):
+            listed = (await client.list_resources()).resources
+    except failures:
+        return known
+    for resource in listed[:MAX_RESOURCES]:
+        if for_user_alone(on_the_wire(resource)) or not await may_read(server, resource):
+            continue
+        try:
+            with anyio.fail_after(READ_TIME):
+                contents = (await client.read_resource(str(resource.uri))).contents
+        except failures:
+            continue
+        texts = [compact(item.text) for item in contents if isinstance(item, TextResourceContents)]
+        if texts:
+            words = resource.description or resource.title or resource.name
+            about = _cut(" ".join(words.split()), MAX_RESOURCE)
+            text = _cut("\n".join(texts), MAX_RESOURCE)
+            known.append(Known(server, str(resource.uri), about, text))
+    return known
+
+
+def within_bounds(known: Sequence[Known]) -> list[Known]:
+    """Return the first of these that are together not too much for a model."""
+    kept: list[Known] = []
+    left = MAX_KNOWN
+    for one in known:
+        left -= len(one.in_words())
+        if left >= 0:
+            kept.append(one)
+    return kept
+
+
+def compact(text: str) -> str:
+    """Return JSON in fewer characters, an object with plain members on a line; other text as it is.
+
+    Names are kept beside their values, so that a small model does not lose which is which.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return "\n".join(_lines(value))
+
+
+def _lines(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [f"- {_on_a_line(item)}" for item in value]
+    if not isinstance(value, dict):
+        return [_on_a_line(value)]
+    lines: list[str] = []
+    for name, item in value.items():
+        if isinstance(item, list) and any(isinstance(one, dict) for one in item):
+            lines += [f"{name}:", *_lines(item)]
+        else:
+            lines.append(f"{name}: {_on_a_line(item)}")
+    return lines
+
+
+def _on_a_line(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {_on_a_line(item)}" for name, item in value.items())
+    if isinstance(value, str):
+        return " ".join(value.split())
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]}\u2026"
