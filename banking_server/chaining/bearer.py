@@ -8,8 +8,15 @@ _SECRET: Final = 8
 """Characters of a token from which on it is hidden."""
 
 
-class TokenInTheClear(Exception):
-    """A token would go over the network unencrypted; the message is one line for people."""
+def is_loopback(host: str) -> bool:
+    """Return whether a host's name or address can only be this computer."""
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def stays_private(url: str) -> bool:
@@ -18,13 +25,7 @@ def stays_private(url: str) -> bool:
     That is over TLS, and on this computer.
     """
     parts = urlsplit(url)
-    host = (parts.hostname or "").rstrip(".")
-    if parts.scheme == "https" or host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return parts.scheme == "https" or is_loopback(parts.hostname or "")
 
 
 def without_user(url: str) -> str:

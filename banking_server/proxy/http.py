@@ -23,6 +23,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from banking_server.chaining.bearer import is_loopback
 from banking_server.connections import BACKLOG, Http, Limits, most_connections
 from banking_server.log import log_to_standard_error
 from banking_server.messages.names import LOOPBACK, KnownNames
@@ -131,7 +132,7 @@ def http_app(options: ProxyOptions, chosen: HttpOptions) -> Starlette:
 
 
 def _check(options: ProxyOptions, chosen: HttpOptions) -> None:
-    if not (chosen.allow_hosts or _is_loopback(chosen.host)):
+    if not (chosen.allow_hosts or is_loopback(chosen.host)):
         raise CannotServe(
             f"--host {chosen.host} is open to others: --allow-host says by which name they come."
         )
@@ -155,13 +156,9 @@ def _check(options: ProxyOptions, chosen: HttpOptions) -> None:
         )
 
 
-def _is_loopback(host: str) -> bool:
-    return f"[{host}]" in LOOPBACK or host in LOOPBACK or host.startswith("127.")
-
-
 def _names_let_in(chosen: HttpOptions) -> tuple[list[str], list[str]]:
     """Return which `Host` and `Origin` headers are let in."""
-    own = [*LOOPBACK, chosen.host] if _is_loopback(chosen.host) else [*LOOPBACK]
+    own = [*LOOPBACK, chosen.host] if is_loopback(chosen.host) else [*LOOPBACK]
     names = [*chosen.allow_hosts, *own]
     pages = [f"http://{name}" for name in own]
     return (

@@ -25,6 +25,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from banking_server.bank.location import Location, in_full, read_location
 from banking_server.bank.money import to_decimal, to_minor
 from banking_server.bank.rules import Codes, Rules
+from banking_server.chaining.bearer import is_loopback
 
 PREFIX: Final = "BANKING_"
 
@@ -41,15 +42,6 @@ def secrets_in(lines: bytes) -> list[bytes]:
     """Return the secrets of the lines, the one to use first; none if one of them is too short."""
     found = list(dict.fromkeys(line.strip() for line in lines.strip().split(b"\n")))
     return found if all(len(secret) >= MIN_SECRET_LENGTH for secret in found) else []
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class SettingsError(Exception):
@@ -270,7 +262,7 @@ class Settings(BaseSettings):
         if "@" in parts.netloc:
             raise ValueError("must be a URL without a user or password")
         # Tokens, and the keys that they are checked with, cross no network in clear.
-        if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
+        if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
             raise ValueError("must be an https URL beyond loopback")
         return value
 
@@ -288,7 +280,7 @@ class Settings(BaseSettings):
         if self.issuer is not None and self.jwks_url is None:
             raise ValueError("JWKS_URL: must say where BANKING_ISSUER publishes its keys")
         if self.issuer is None and not (
-            self.on_loopback and _is_loopback(urlsplit(self.resource).hostname or "")
+            self.on_loopback and is_loopback(urlsplit(self.resource).hostname or "")
         ):
             raise ValueError(
                 "ISSUER: must name the authorization server whose tokens this server takes, with "
@@ -300,7 +292,7 @@ class Settings(BaseSettings):
     @property
     def on_loopback(self) -> bool:
         """Whether the HTTP server can be reached from this computer only."""
-        return _is_loopback(self.host)
+        return is_loopback(self.host)
 
     @property
     def resource(self) -> str:

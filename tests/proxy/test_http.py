@@ -636,6 +636,7 @@ async def test_who_is_cut_off_at_the_end_is_told_so() -> None:
     ("arguments", "says"),
     [
         (("--http", "--host", "0.0.0.0"), "--allow-host"),
+        (("--http", "--host", "127.bank.example"), "--allow-host"),
         (("--http", "--forward-authorization"), "--url"),
         (("--port", "9000"), "--http"),
         (("--allow-origin", "https://app.example"), "--http"),
