@@ -291,7 +291,10 @@ def _check_date(rules: Rules, text: str | None, today: date) -> Refused | date |
             raise ValueError
         day = date.fromisoformat(text)
     except ValueError:
-        return Refused(Argument.SCHEDULED_DATE, f"{shown} is not a date: write it like 2026-01-31.")
+        return Refused(
+            Argument.SCHEDULED_DATE,
+            f"{shown} is not a date: write it like 2026-01-31. Today is {today}.",
+        )
     if day < today:
         return Refused(Argument.SCHEDULED_DATE, f"{shown} is in the past: today is {today}.")
     if day > today + timedelta(days=rules.max_days_ahead):

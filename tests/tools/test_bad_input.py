@@ -339,6 +339,11 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         PREPARE,
+        {"amount": 5, "fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "scheduledDate": "now"},
+        'scheduledDate: "now" is not a date: write it like 2026-01-31. Today is 2026-03-02.',
+    ),
+    (
+        PREPARE,
         {"amount": 25, "fromAccountId": "acc_x"},
         "fromAccountId: you have nothing with the id 'acc_x'. list_accounts gives the ids: "
         "acc_checking_001 (Primary Checking), acc_euro_001 (Euro Account), "
