@@ -181,6 +181,9 @@ class _View:
 
     def begin(self, endpoint: Endpoint, toolbox: Toolbox) -> None:
         """Say which model is talking, and which tools it has."""
+        for known in toolbox.known:
+            for said in known.said:
+                self._terminal.learns(known.server, said)
         tools = ", ".join(offered.name for offered in toolbox.tools[:_NAMED]) or "none"
         if len(toolbox.tools) > _NAMED:
             tools += f" and {len(toolbox.tools) - _NAMED} more"

@@ -40,6 +40,8 @@ class Known:
     uri: str
     about: str
     text: str
+    said: tuple[str, ...]
+    """The texts as the server gave them."""
 
     def in_words(self) -> str:
         """Return it as text for the model."""
@@ -69,12 +71,12 @@ async def read_resources(client: Client, server: str, may_read: MayRead) -> list
                 contents = (await client.read_resource(str(resource.uri))).contents
         except failures:
             continue
-        texts = [compact(item.text) for item in contents if isinstance(item, TextResourceContents)]
-        if texts:
+        said = tuple(item.text for item in contents if isinstance(item, TextResourceContents))
+        if said:
             words = resource.description or resource.title or resource.name
             about = _cut(" ".join(words.split()), MAX_RESOURCE)
-            text = _cut("\n".join(texts), MAX_RESOURCE)
-            known.append(Known(server, str(resource.uri), about, text))
+            text = _cut("\n".join(map(compact, said)), MAX_RESOURCE)
+            known.append(Known(server, str(resource.uri), about, text, said))
     return known
 
 

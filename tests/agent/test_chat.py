@@ -1,5 +1,6 @@
 """A conversation at the terminal: what is shown, asked, and stopped."""
 
+import json
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -67,9 +68,10 @@ def converse(
     trust_hints: bool = True,
     follow_unadvertised: bool = False,
     server: MCPServer[Any] | None = None,
+    user: User | None = None,
     **more: Any,
 ) -> tuple[str, ScriptedModel, Log]:
-    (shop, log), user = fresh_shop(), User(lines, refuses)
+    (shop, log), user = fresh_shop(), user or User(lines, refuses)
 
     @asynccontextmanager
     async def connect() -> AsyncIterator[Mapping[str, Client]]:
@@ -86,6 +88,18 @@ def converse(
             follow_unadvertised=follow_unadvertised,
         )
     return user.screen, model, log
+
+
+def test_what_the_server_returned_is_noted_for_the_questions() -> None:
+    """Its resources, as they came, and each result; all under the host's name for it."""
+    user = User(["Reserve oak."])
+    converse([call("price", door="oak"), "So be it."], [], user=user)
+    (server, store), (same, price) = user.learnt
+    assert server == same == "shop"
+    assert isinstance(store, str)
+    assert json.loads(store)["open"] is True
+    assert isinstance(price, CallToolResult)
+    assert price.structured_content == {"result": "oak costs 80 EUR"}
 
 
 def test_an_answer_is_streamed_and_its_cost_shown() -> None:

@@ -195,7 +195,6 @@ def test_a_conversation_in_the_terminal(
 def test_the_banks_own_server_and_its_directive(tmp_path: Path, terminals: list[Terminal]) -> None:
     """The bank's own server: one call by the model, and the directive does the rest."""
     script = [
-        call("list_accounts"),
         call(
             "prepare_money_transfer",
             fromAccountId="acc_checking_001",
@@ -210,6 +209,7 @@ def test_the_banks_own_server_and_its_directive(tmp_path: Path, terminals: list[
         terminal.wait_for("you> ")
         terminal.press("Move 100 from checking to savings.\n")
         terminal.wait_for("prepare_money_transfer")
+        # Of the accounts' resource, which was read at the beginning.
         terminal.wait_for("from account: Primary Checking (acc_checking_001)")
         terminal.wait_for("to account: High Yield Savings (acc_savings_001)")
         terminal.wait_for('"prepare_money_transfer" may change something. Call it? [y/N] ')
@@ -222,13 +222,13 @@ def test_the_banks_own_server_and_its_directive(tmp_path: Path, terminals: list[
         terminal.wait_for("1-2")
         terminal.press("2\n")
         terminal.wait_for("An agent will call you.\n")
-        terminal.wait_for("[2 calls by the model, 1 call by directive; 3 replies")
+        terminal.wait_for("[1 call by the model, 1 call by directive; 2 replies")
         terminal.wait_for("you> ")
         terminal.press("/quit\n")
         assert terminal.finish() == 0
     assert "I'm sorry" in terminal.screen
     assert "I'm sorry" not in model.told
-    assert len(model.requests) == 3
+    assert len(model.requests) == 2
     assert "A customer service agent will call you back." in model.last_message()
 
 
