@@ -130,7 +130,7 @@ def _run(
     from banking_server.comparison.model_calls import CountingEndpoint
     from banking_server.comparison.record import FileUnusable, differing, key_of, latest
     from banking_server.comparison.run import make, plan, seconds_left
-    from banking_server.comparison.ways import WITH_MODEL
+    from banking_server.comparison.ways import WITH_MODEL, left_out
 
     settings = _model_settings(ways)
     can_be_made = [way for way in ways if settings is not None or way not in WITH_MODEL]
@@ -142,14 +142,14 @@ def _run(
         )
     done = {run.key for run in latest(made) if run.unavailable is None}
     planned = plan(tasks, can_be_made, wordings)
-    left = [one for one in planned.runs if key_of(*one) not in done]
-    for words in planned.left_out:
-        note(f"Left out: {words}")
-    if not planned.runs:
+    left = [one for one in planned if key_of(*one) not in done]
+    for words in left_out(tasks, can_be_made):
+        note(f"Left out: {words}.")
+    if not planned:
         raise CommandFailed(
             "Nothing was run: the ways that you named need a model, or other tasks."
         )
-    total = len(planned.runs)
+    total = len(planned)
     count = total - len(left)
 
     def tell(run: "Measured") -> None:

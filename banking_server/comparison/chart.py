@@ -18,6 +18,7 @@ _WORDS: Final = _BARS + _LENGTH + 16
 _ROW: Final = 26
 _BAR: Final = 14
 _TOP: Final = 112
+_PERCENTS: Final = (0, 25, 50, 75, 100)
 
 _STYLE: Final = """
   :root { color-scheme: light dark }
@@ -47,18 +48,22 @@ def as_svg(runs: Iterable[Measured]) -> str:
         y += 14
         body.append(_text(24, y, task, "text task"))
         y += 10
-        for line in summaries:
-            if line.task is task:
-                body += _bar(line, y)
-                y += _ROW
+        lines = [line for line in summaries if line.task is task]
+        for percent in _PERCENTS:
+            x = _BARS + _LENGTH * percent // 100
+            body.append(
+                f'<line class="grid" x1="{x}" y1="{y}" x2="{x}" y2="{y + _ROW * len(lines)}"/>'
+            )
+        for line in lines:
+            body += _bar(line, y)
+            y += _ROW
         y += 8
     height = y + 14
-    grid = [
-        f'<line class="grid" x1="{x}" y1="{_TOP - 6}" x2="{x}" y2="{height - 18}"/>'
-        f'<text class="quiet" x="{x}" y="{_TOP - 12}" text-anchor="middle">{percent} %</text>'
-        for percent in (0, 25, 50, 75, 100)
-        for x in [_BARS + _LENGTH * percent / 100]
+    scale = [
+        _text(_BARS + _LENGTH * percent / 100, _TOP - 12, f"{percent} %", "quiet", "middle")
+        for percent in _PERCENTS
     ]
+    scale.append(_text(_WIDTH - 24, _TOP - 12, "tokens, median", "quiet", "end"))
     title = "How often each way of chaining tools did what was asked"
     return "\n".join(
         [
@@ -71,7 +76,7 @@ def as_svg(runs: Iterable[Measured]) -> str:
             _text(24, 34, title, "text heading"),
             _text(24, 56, f"{subtitle} Judged by the bank's database.", "quiet"),
             *_legend(),
-            *grid,
+            *scale,
             *body,
             "</svg>\n",
         ]

@@ -200,25 +200,17 @@ def _ids(end: EndState) -> set[str]:
     }
 
 
-@dataclass(frozen=True)
-class Planned:
-    """The runs of a comparison, in order; and what was left out, each in a sentence."""
+def plan(tasks: Sequence[Task], ways: Sequence[Way], wordings: int) -> list[tuple[Case, Way]]:
+    """Return the runs of the first `wordings` of each task in each way that makes sense for it.
 
-    runs: Sequence[tuple[Case, Way]]
-    left_out: Sequence[str]
-
-
-def plan(tasks: Sequence[Task], ways: Sequence[Way], wordings: int) -> Planned:
-    """Return the runs of the first `wordings` of each task in each way.
-
-    They are taken in rounds, one wording of
-    each task in each, so that whatever else the machine does meanwhile falls on all ways alike.
-    In a round the ways with an agent come one after the other, over all tasks: their prompts begin
-    alike, and an endpoint that has the last one in its cache reads that only once.
+    They are taken in rounds, one wording of each task in each, so that whatever else the machine
+    does meanwhile falls on all ways alike. In a round the ways with an agent come one after the
+    other, over all tasks: their prompts begin alike, and an endpoint that has the last one in its
+    cache reads that only once.
     """
     blocks: list[list[Way]] = [[way] for way in ways if way not in WITH_AGENT]
     blocks.append([way for way in ways if way in WITH_AGENT])
-    runs = [
+    return [
         (case, way)
         for number in range(wordings)
         for block in blocks
@@ -226,13 +218,6 @@ def plan(tasks: Sequence[Task], ways: Sequence[Way], wordings: int) -> Planned:
         for way in block
         if why_not(way, case.task) is None
     ]
-    left_out = [
-        f"{way}, {task}: {reason}"
-        for task in tasks
-        for way in ways
-        if (reason := why_not(way, task)) is not None
-    ]
-    return Planned(runs, left_out)
 
 
 async def make(

@@ -7,7 +7,7 @@ from banking_server.comparison.failures import Failure
 from banking_server.comparison.figures import Pair, Prices, Summary, failures, pairs, summarize
 from banking_server.comparison.record import Measured, latest
 from banking_server.comparison.tasks import POSTED, Task
-from banking_server.comparison.ways import Way, why_not
+from banking_server.comparison.ways import Way, left_out
 
 _NOTES: Final[dict[Way, str]] = {
     Way.NEXT_TOOL: "the calls that the words ask for are given by hand; only what follows is found",
@@ -130,7 +130,7 @@ def _notes(runs: Sequence[Measured]) -> str:
         *_READING,
         *_of_the_model(runs),
         *(f"{way}: {_NOTES[way]}." for way in ways),
-        *_left_out(tasks, ways),
+        *(f"Left out: {words}." for words in left_out(tasks, ways)),
         *_of_the_endpoint(runs),
     ]
     if Way.NEXT_TOOL in ways and any(task in POSTED for task in tasks):
@@ -160,16 +160,6 @@ def _of_the_model(runs: Sequence[Measured]) -> list[str]:
     if any(call.estimated for call in calls):
         lines.append("The endpoint does not count all tokens; some are estimates from the length.")
     return lines
-
-
-def _left_out(tasks: Sequence[Task], ways: Sequence[Way]) -> list[str]:
-    reasons: dict[str, list[str]] = {}
-    for way in ways:
-        for task in tasks:
-            reason = why_not(way, task)
-            if reason is not None:
-                reasons.setdefault(reason, []).append(f"{way} in {task}")
-    return [f"Left out: {'; '.join(what)}: {reason}." for reason, what in reasons.items()]
 
 
 def _of_the_endpoint(runs: Sequence[Measured]) -> list[str]:

@@ -48,6 +48,17 @@ def why_not(way: Way, task: Task) -> str | None:
     return None
 
 
+def left_out(tasks: Sequence[Task], ways: Sequence[Way]) -> list[str]:
+    """Return which of these ways are left out in which of these tasks, by their reasons."""
+    reasons: dict[str, list[str]] = {}
+    for task in tasks:
+        for way in ways:
+            reason = why_not(way, task)
+            if reason is not None:
+                reasons.setdefault(reason, []).append(f"{way} ({task})")
+    return [f"{', '.join(what)}: {reason}" for reason, what in reasons.items()]
+
+
 class ClientIgnoringDirectives(Client):
     """A client as if it had never heard of the extension, nor of audiences: it shows the model all.
 

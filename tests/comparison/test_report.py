@@ -67,7 +67,7 @@ def test_the_tables_say_what_they_count_and_what_they_do_not() -> None:
     assert "In 1 of 43 runs the endpoint failed" in text
     assert "host models.example, name tiny" in text
     assert "*New* tokens are computed" in text
-    assert f"Left out: {Way.NEXT_TOOL} in {Task.TRANSFER}: the bank names no next step" in text
+    assert f"Left out: {Way.NEXT_TOOL} ({Task.TRANSFER}): the bank names no next step" in text
     for before, after in pairwise(text.split("\n")):
         assert not (before.startswith("|") and after.startswith("-"))
 

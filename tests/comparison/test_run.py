@@ -3,9 +3,11 @@
 import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.server import MCPServer
 
 from banking_server.agent import ModelSettings
 from banking_server.comparison.failures import Failure
@@ -13,13 +15,25 @@ from banking_server.comparison.model_calls import CountingEndpoint
 from banking_server.comparison.record import Measured
 from banking_server.comparison.run import IN_A_ROW, make, measure, plan, seconds_left
 from banking_server.comparison.tasks import Case, Task, cases
-from banking_server.comparison.ways import WITH_AGENT, Way
+from banking_server.comparison.ways import WITH_AGENT, Way, left_out
+from banking_server.server.build import build_server
+from banking_server.server.settings import Settings
 
 from ..kit.model import Raw, ScriptedModel, call, error, scripted_model
 
 pytestmark = pytest.mark.anyio
 
 LOCKED, TRANSFER = cases(Task.LOCKED)[0], cases(Task.TRANSFER)[0]
+
+
+@pytest.fixture(autouse=True)
+def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spare each run the start of a process; `tests/cli/test_compare.py` has some with one."""
+
+    def server(database: Path) -> MCPServer[Any]:
+        return build_server(Settings.model_construct(database=database), customer="CUST001")
+
+    monkeypatch.setattr("banking_server.comparison.run.this_server", server)
 
 
 async def with_model(
@@ -169,18 +183,19 @@ async def test_what_was_cached_is_the_endpoints_to_say(cached: object, said: boo
 
 def test_a_way_that_makes_no_sense_for_a_task_is_left_out_and_named() -> None:
     planned = plan([Task.TRANSFER, Task.BALANCE], list(Way), 1)
-    assert {(case.task, way) for case, way in planned.runs} == {
+    assert {(case.task, way) for case, way in planned} == {
         *((Task.TRANSFER, way) for way in Way if way is not Way.NEXT_TOOL),
         (Task.BALANCE, Way.AGENT),
     }
-    assert len(planned.left_out) == 1 + len(Way) - 1
-    assert planned.left_out[0].startswith(f"{Way.NEXT_TOOL}, {Task.TRANSFER}: ")
+    no_directive, question = left_out([Task.TRANSFER, Task.BALANCE], list(Way))
+    assert no_directive.startswith(f"{Way.NEXT_TOOL} ({Task.TRANSFER}): the bank names no ")
+    assert question.count(Task.BALANCE) == len(Way) - 1
 
 
 def test_runs_are_taken_in_rounds_and_agents_one_after_the_other() -> None:
     planned = plan([Task.LOCKED, Task.THRESHOLD], list(Way), 2)
-    assert [case.number for case, _ in planned.runs] == [1] * 12 + [2] * 12
-    first = [way in WITH_AGENT for _, way in planned.runs[:12]]
+    assert [case.number for case, _ in planned] == [1] * 12 + [2] * 12
+    first = [way in WITH_AGENT for _, way in planned[:12]]
     assert first == sorted(first)
 
 
