@@ -56,8 +56,8 @@ def why(
     if refused:
         return Failure.DECLINED
     calls = [canonical([entry["tool"]["name"], entry["arguments"]]) for entry in asked]
-    replies = [entry["text"] for entry in transcript if entry["entry"] == "ModelReplied"]
-    if _has_equal(calls) or _has_equal([reply for reply in replies if reply]):
+    turns = [entry for entry in transcript if entry.get("purpose") == "turn"]
+    if _has_equal(calls) or _has_equal([turn["text"] for turn in turns if turn["text"]]):
         return Failure.REPEATED
     if problems or any(_failed(entry) for entry in transcript):
         return Failure.UNFIT

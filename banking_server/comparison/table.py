@@ -29,8 +29,9 @@ _READING: Final = (
     "otherwise than asked, or a handoff or an approval was made that nobody asked for. *Refused*: "
     "runs in which the customer, a script, was asked to agree to something else than they wanted, "
     "and did not.",
-    "*Calls* are those that the bank was asked for, `multiplex_tools` and each of its steps "
-    "included. Calls, tokens and seconds are medians, a price is a mean.",
+    "*Calls* are those that the bank was asked for, `multiplex_tools`, each of its steps, and the "
+    "accounts that an agent reads at the beginning included. Calls, tokens and seconds are "
+    "medians, a price is a mean.",
 )
 
 _CONFIRMING: Final = (

@@ -1,13 +1,19 @@
 """Runs, made up."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+
+import pytest
+from mcp.server import MCPServer
 
 from banking_server.agent import ModelSettings
 from banking_server.comparison.model_calls import ModelCall
 from banking_server.comparison.record import Measured, conditions
 from banking_server.comparison.tasks import Task, cases
 from banking_server.comparison.ways import WITH_MODEL, Way
+from banking_server.server.build import build_server
+from banking_server.server.settings import Settings
 
 SETTINGS = ModelSettings(url="https://u:secret@models.example/v1", name="tiny", temperature=0)
 CALL = ModelCall(
@@ -41,3 +47,13 @@ def made(
         "conditions": conditions(way, SETTINGS),
     }
     return Measured(**{**given, **other})
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spare each run the start of a process; `tests/cli/test_compare.py` has some with one."""
+
+    def server(database: Path) -> MCPServer[Any]:
+        return build_server(Settings.model_construct(database=database), customer="CUST001")
+
+    monkeypatch.setattr("banking_server.comparison.run.this_server", server)

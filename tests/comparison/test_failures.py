@@ -21,7 +21,7 @@ def called(*, is_error: bool = False, **structured: Any) -> dict[str, Any]:
 
 
 def replied(text: str) -> dict[str, Any]:
-    return {"entry": "ModelReplied", "text": text}
+    return {"entry": "ModelReplied", "purpose": "turn", "text": text}
 
 
 CORRECTED = {"entry": "Corrected", "problem": "amount must be a number"}
@@ -41,6 +41,7 @@ MADE_UP = calling("get_account_balance", accountId="acc_savings_999")
         ([replied("a"), replied("a"), CORRECTED], Failure.REPEATED),
         ([LOOKED, called(), LOOKED], Failure.REPEATED),
         ([replied(""), replied(""), CORRECTED], Failure.UNFIT),
+        ([{**replied("a"), "purpose": "probe"}, replied("a"), CORRECTED], Failure.UNFIT),
         ([LOOKED, called(is_error=True)], Failure.UNFIT),
         ([called(results=[{"status": "done"}, {"status": "failed"}])], Failure.UNFIT),
         ([{"entry": "Inferred", "reply": "25"}, called()], Failure.STOPPED_EARLY),

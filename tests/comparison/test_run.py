@@ -3,11 +3,9 @@
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp.server import MCPServer
 
 from banking_server.agent import ModelSettings
 from banking_server.comparison.failures import Failure
@@ -16,31 +14,22 @@ from banking_server.comparison.record import Measured
 from banking_server.comparison.run import IN_A_ROW, make, measure, plan, seconds_left
 from banking_server.comparison.tasks import Case, Task, cases
 from banking_server.comparison.ways import WITH_AGENT, Way, left_out
-from banking_server.server.build import build_server
-from banking_server.server.settings import Settings
 
 from ..kit.model import Raw, ScriptedModel, call, error, scripted_model
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("in_this_process")]
 
 LOCKED, TRANSFER = cases(Task.LOCKED)[0], cases(Task.TRANSFER)[0]
 
 
-@pytest.fixture(autouse=True)
-def _in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spare each run the start of a process; `tests/cli/test_compare.py` has some with one."""
-
-    def server(database: Path) -> MCPServer[Any]:
-        return build_server(Settings.model_construct(database=database), customer="CUST001")
-
-    monkeypatch.setattr("banking_server.comparison.run.this_server", server)
+SCRIPTED: dict[str, Any] = {"name": "scripted", "tools": "prompt", "format": "none", "retries": 0}
 
 
 async def with_model(
     case: Case, way: Way, script: Callable[[dict[str, Any]], Any]
 ) -> tuple[Measured, ScriptedModel]:
     with scripted_model(script) as model:
-        settings = ModelSettings(url=model.url, name="scripted", tools="prompt", retries=0)
+        settings = ModelSettings(url=model.url, **SCRIPTED)
         async with CountingEndpoint(settings) as endpoint:
             return await measure(case, way, endpoint), model
 
@@ -64,7 +53,7 @@ async def test_the_agent_needs_no_model_for_the_step_that_a_directive_names() ->
     run, model = await with_model(LOCKED, Way.AGENT, script)
     assert (run.right, run.wrong, run.refused, run.failure) == (True, (), (), None)
     assert run.answer == "An agent will call you back."
-    assert (run.calls, len(run.model_calls), len(model.requests)) == (2, 2, 2)
+    assert (run.calls, len(run.model_calls), len(model.requests)) == (3, 2, 2)
     assert (run.prompt_tokens, run.completion_tokens) == (200, 20)
     # The second prompt begins as the first did.
     first, second = run.model_calls
@@ -203,7 +192,7 @@ async def test_no_more_runs_are_made_of_an_endpoint_that_is_gone() -> None:
     made: list[Measured] = []
     runs = [(TRANSFER, Way.AGENT)] * (IN_A_ROW + 1)
     with scripted_model(lambda _: error(500)) as model:
-        settings = ModelSettings(url=model.url, name="scripted", retries=0)
+        settings = ModelSettings(url=model.url, **SCRIPTED)
         async with CountingEndpoint(settings) as endpoint:
             await make(runs, endpoint, made.append)
     assert len(made) == IN_A_ROW
