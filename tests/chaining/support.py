@@ -1,7 +1,6 @@
 """Reach the test servers over every transport, and stand-ins for a client and its lists."""
 
 import json
-import os
 import socket
 import sys
 import threading
@@ -19,6 +18,7 @@ from mcp.server import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult, ElicitResult, ListToolsResult, TextContent, Tool
 
+from ..kit.command import environment
 from . import chain_server
 
 PROPERTY = settings(max_examples=50, deadline=None)
@@ -36,7 +36,7 @@ def stdio_server(kind: str) -> StdioServerParameters:
     return StdioServerParameters(
         command=sys.executable,
         args=[str(Path(chain_server.__file__)), kind],
-        env={"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+        env={"PYTHONPATH": environment()["PYTHONPATH"]},
     )
 
 

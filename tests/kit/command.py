@@ -11,6 +11,9 @@ from pathlib import Path
 ANY_SERVER = Path(__file__).with_name("any_server.py")
 """An MCP server that is not the bank."""
 
+START = str(Path(__file__).with_name("start"))
+"""What Python finds here when it starts, it runs first."""
+
 PATIENCE = 60
 """Seconds after which something hangs, on however busy a machine."""
 
@@ -24,7 +27,7 @@ def environment(**variables: str) -> dict[str, str]:
     # Set by pytest-xdist, they would overrule the width of the terminal that a test opens.
     for name in ("COLUMNS", "LINES"):
         kept.pop(name, None)
-    kept["PYTHONPATH"] = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    kept["PYTHONPATH"] = os.pathsep.join([START, *(path or os.getcwd() for path in sys.path)])
     return {**kept, "BANKING_CALLS_PER_SECOND": "0", **variables}
 
 
