@@ -180,9 +180,10 @@ def _run(
     failed = [run.unavailable for run in latest(made) if run.unavailable is not None]
     if not failed:
         return made, None
+    others = "" if count == total else f", so {total - count} others were not made"
     note(
-        f"The model's endpoint failed in {len(failed)} runs, which --resume makes again. "
-        f"The last time: {failed[-1]}"
+        f"The model's endpoint failed in {len(failed)} of the runs{others}; --resume makes them "
+        f"again. The last time: {failed[-1]}"
     )
     return made, typer.Exit(ENDPOINT_FAILED)
 

@@ -8,7 +8,7 @@ from mcp import Client
 from mcp.types import CallToolResult, ContentBlock
 
 from banking_server.agent import Agent, Endpoint, Run, Toolbox
-from banking_server.chaining import META_KEY, ChainFailed, ChainResult, call_tool_with_chaining
+from banking_server.chaining import META_KEY, ChainResult, call_tool_with_chaining
 from banking_server.chaining.content import for_user, on_the_wire, without_next_step
 from banking_server.comparison.distractor import DISTRACTOR
 from banking_server.comparison.person import BANK, FollowUps, Person
@@ -137,10 +137,7 @@ async def through_multiplex(client: Client, person: Person, way: Way) -> list[Ch
 async def _chain(
     client: Client, person: Person, tool: str, arguments: dict[str, Any]
 ) -> ChainResult:
-    try:
-        return await call_tool_with_chaining(client, tool, arguments, consent=FollowUps(person))
-    except ChainFailed as failed:
-        return failed.result
+    return await call_tool_with_chaining(client, tool, arguments, consent=FollowUps(person))
 
 
 def _with_references(case: Case) -> Sequence[tuple[str, dict[str, Any]]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from banking_server.comparison.failures import Failure
 from banking_server.comparison.record import FileUnusable, Measured, RunsFile, read_runs
 from banking_server.comparison.tasks import Task
 from banking_server.comparison.ways import WITH_MODEL, Way
@@ -128,6 +129,32 @@ def test_whatever_ends_it_the_runs_so_far_are_printed(
     assert ended.code == code
     assert "| 1 of 1 |" in ended.out
     assert ended.err.splitlines()[-1] == words
+
+
+def test_progress_says_what_was_wrong_and_how_long_it_will_take(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def measure(case: Any, way: Way, _: object) -> Measured:
+        harm = {"right": False, "failure": Failure.DECLINED}
+        wrong = ("moved 1.00 from a to b",) if case.number == 1 else ()
+        return made(way, case.number, case.task, wrong=wrong, seconds=3000, **harm)
+
+    monkeypatch.setattr("banking_server.comparison.run.measure", measure)
+    told = cli("compare", *THRESHOLD, "--way", Way.NEXT_TOOL, "--wordings", "3").err.splitlines()
+    first = "1 of 3, 1 h 40 min left: threshold exceeded 1, nextTool: WRONG: moved 1.00 from a to b"
+    assert told[0].startswith(first)
+    assert told[1].startswith("2 of 3, 50 min left: threshold exceeded 2, nextTool: not right, dec")
+
+
+def test_a_price_is_told_where_there_are_prices(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    with RunsFile(path, resume=False) as file:
+        file.append(made(Way.AGENT))
+    # 1,000 prompt tokens, of which 400 were cached, and 10 of the reply.
+    prices = ("--price-in", "10", "--price-out", "100")
+    assert "| 0.011 | 1 |" in cli("compare", "--from", str(path), *prices).out
+    cached = cli("compare", "--from", str(path), *prices, "--price-cached", "0")
+    assert "| 0.007 | 1 |" in cached.out
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -6,8 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from mcp import Client
+from mcp.types import TextContent
 
 from banking_server.agent import ModelSettings
+from banking_server.comparison.distractor import distracting_server
 from banking_server.comparison.failures import Failure
 from banking_server.comparison.model_calls import CountingEndpoint
 from banking_server.comparison.record import Measured
@@ -19,6 +22,7 @@ from ..kit.model import Raw, ScriptedModel, call, error, scripted_model
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("in_this_process")]
 
+SENT = "Your message has been sent to the budget app's support team."
 LOCKED, TRANSFER = cases(Task.LOCKED)[0], cases(Task.TRANSFER)[0]
 
 
@@ -122,6 +126,33 @@ async def test_inferred_arguments_are_found_in_the_customers_words() -> None:
     assert run.right, run
     assert TRANSFER.words in model.told
     assert (len(run.model_calls), run.calls, run.answer) == (4, 4, None)
+
+
+async def test_what_the_words_leave_open_the_bank_asks_for() -> None:
+    rent = cases(Task.PAY)[0]
+
+    def script(request: dict[str, Any]) -> str:
+        words = told(request)
+        wanted = words.rsplit("What is wanted:", 1)[1]
+        if "transferId" in wanted:
+            return re.findall(r"tr_[0-9a-f]+", words)[-1]
+        return "3500" if "the amount" in wanted else rent.target
+
+    run, model = await with_model(rent, Way.INFERRED, script)
+    assert run.right, run
+    assert "take the money from" not in model.told
+
+
+@pytest.mark.parametrize("task", [Task.TRANSFER, Task.LOCKED_BY_NAME])
+async def test_a_plan_finds_accounts_by_their_names(task: Task) -> None:
+    run = await measure(cases(task)[0], Way.REFERENCED, None)
+    assert (run.right, run.calls, run.model_calls) == (True, 4, ())
+
+
+async def test_the_distractor_does_nothing_of_use() -> None:
+    async with Client(distracting_server()) as client:
+        result = await client.call_tool("contact_support", {"message": "It is locked."})
+    assert result.content == [TextContent(type="text", text=SENT)]
 
 
 async def test_an_inferred_id_that_there_is_not_is_why_it_failed() -> None:
