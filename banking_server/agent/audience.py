@@ -36,7 +36,7 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
     `names` maps the server's own name of a tool to the name that the model knows it by.
     """
     results = [
-        _result_for_model(names.get(step.tool, step.tool), step.without_words())
+        result_for_model(names.get(step.tool, step.tool), step.without_words())
         for step in chain.steps
     ]
     if not results:
@@ -51,7 +51,8 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
     return "\n".join(parts)
 
 
-def _result_for_model(name: str, result: CallToolResult) -> str:
+def result_for_model(name: str, result: CallToolResult) -> str:
+    """Return one result as text for the model, under the name by which it knows the tool."""
     texts = [
         WITHHELD if for_user_alone(item) else in_text(item, note=": not shown to you")
         for item in map(on_the_wire, result.content)

@@ -28,6 +28,7 @@ from banking_server.agent.endpoint import (
     ModelUnavailable,
     OnText,
 )
+from banking_server.agent.history import Account, Earlier, account, shorten, size
 from banking_server.agent.policy import AllowReadOnly, CallPolicy, Consent, call_key
 from banking_server.agent.prompt import ANSWER_NOW, instructions, reminder
 from banking_server.agent.reply import (
@@ -99,6 +100,7 @@ class Agent:
         follow_consent: Asked in the place of `consent` before each call that a directive asks for,
             if the two are to differ. Neither is asked about a tool that is not in the toolbox: the
             model could not call it, so a directive cannot either.
+        system_prompt: What the model is told first, beside what the tools need it to know.
         follow_unadvertised: Follow directives on revision 2026-07-28 even if the server did not
             advertise the extension.
         call_timeout: Seconds that each call may take, as `call_tool_with_chaining` has it.
@@ -118,6 +120,7 @@ class Agent:
         bounds: Bounds | None = None,
         consent: CallPolicy | None = None,
         follow_consent: ConsentPolicy | None = None,
+        system_prompt: str = "",
         follow_unadvertised: bool = False,
         call_timeout: float | None = DEFAULT_CALL_TIMEOUT,
         on_call: OnCall | None = None,
@@ -138,10 +141,17 @@ class Agent:
         self._on_proposal = on_proposal
         self._on_entry = on_entry
         self._on_text = on_text
+        self._system_prompt = system_prompt
         self._schema = reply_schema(toolbox.tools)
         self._under_way: _Work | None = None
         self.messages: list[Message] = []
-        """The conversation so far, without the system message."""
+        """The conversation so far, without the system message and what is told there in short."""
+        self._past: list[tuple[int, Account]] = []
+        """The requests in `messages`: how many messages each has, and the account of it."""
+        self._earlier = Earlier()
+        """The requests that are no longer in `messages`."""
+        self._changed = False
+        """A call may have changed what the servers offer to know."""
 
     async def ask(self, request: str) -> Run:
         """Work on a request until the model answers, a bound is reached, or `stop` is called.
@@ -150,9 +160,12 @@ class Agent:
         happened by then. Requests to one agent are made one after the other.
         """
         began = time.monotonic()
+        if self._changed:
+            await self._toolbox.read_again()
+            self._changed = False
         asked = {"role": "user", "content": request}
+        work = self._under_way = _Work(asked, len(self.messages))
         self.messages.append(asked)
-        work = self._under_way = _Work(asked)
         timer = asyncio.get_running_loop().call_later(
             self._bounds.seconds, work.halt, RunOutcome.TIME_LIMIT
         )
@@ -170,6 +183,10 @@ class Agent:
             self._under_way = None
             if answer is None:
                 self._close(f"[No answer: {outcome}. {what_happened(work.transcript)}]")
+            ended = answer or str(self.messages[-1]["content"])
+            self._past.append(
+                (len(self.messages) - work.begins, account(request, work.transcript, ended))
+            )
         transcript = tuple(work.transcript)
         return Run(outcome, detail, answer, transcript, time.monotonic() - began)
 
@@ -193,7 +210,8 @@ class Agent:
                     None,
                 )
             streamed = self._stream(form)
-            completion = await self._complete(work, form, streamed, self.messages)
+            self._trim(work)
+            completion = await self._complete(work, form, streamed)
             if completion.calls:
                 fit = await self._make_native(work, completion, streamed)
             else:
@@ -230,8 +248,7 @@ class Agent:
     ) -> tuple[RunOutcome, str, str | None]:
         """Ask the model for an answer, once and without tools: it has begun to repeat itself."""
         streamed = self._stream(form)
-        asked = [*self.messages, {"role": "user", "content": ANSWER_NOW}]
-        completion = await self._complete(work, form, streamed, asked, answer=True)
+        completion = await self._complete(work, form, streamed, answer=True)
         reading = read_reply(completion.text, cut_off=completion.cut_off)
         if completion.calls or not isinstance(reading, ForUser):
             return (
@@ -264,12 +281,15 @@ class Agent:
         work: "_Work",
         form: Literal["native", "prompt"],
         streamed: "_StreamedText",
-        messages: Sequence[Message],
         *,
         answer: bool = False,
     ) -> Completion:
         """Ask the model for its next reply; if `answer` is set, for one that makes no call."""
-        system = {"role": "system", "content": instructions(self._toolbox, form)}
+        messages = [*self.messages]
+        if answer:
+            messages.append({"role": "user", "content": ANSWER_NOW})
+        words = instructions(self._toolbox, form, self._system_prompt, self._earlier.in_words())
+        system = {"role": "system", "content": words}
         if form == "prompt" and messages[-1] is not work.asked and not answer:
             # Not kept: it is for the end of the conversation alone.
             last = messages[-1]
@@ -450,6 +470,21 @@ class Agent:
         names = {own: offered.name for own, offered in same_server.items()}
         return chain_for_model(chain, names)
 
+    def _trim(self, work: "_Work") -> None:
+        """Hold the conversation to its bound, the oldest first."""
+        if work.corrections > 1 and _same_corrections(self.messages[-4:]):
+            # Once is enough.
+            del self.messages[-4:-2]
+        bound = self._endpoint.settings.history
+        while self._past and size(self.messages) > bound:
+            length, in_short = self._past.pop(0)
+            del self.messages[:length]
+            work.begins -= length
+            self._earlier.add(in_short, bound // 2)
+        under_way = self.messages[work.begins :]
+        shorten(under_way, bound)
+        self.messages[work.begins :] = under_way
+
     def _close(self, words: str) -> None:
         """End a run that has no answer, so that the conversation can go on from here."""
         answered = {message.get("tool_call_id") for message in self.messages}
@@ -469,6 +504,8 @@ class _Work:
 
     asked: Message
     """The user's words."""
+    begins: int
+    """The place of these words in the conversation."""
     transcript: list[Entry] = field(default_factory=list[Entry])
     tokens: int = 0
     corrections: int = 0
@@ -543,6 +580,7 @@ class _Following:
         key = call_key(tool, step.arguments)
         if not step.result.is_error:
             if not tool.says_read_only:
+                self.agent._changed = True
                 # What was read before may be otherwise now.
                 self.work.made -= self.work.read
             else:
@@ -559,6 +597,13 @@ class _Following:
         """Take note of how the chain ended: a call that was allowed may not have been started."""
         if self.begun is not None and (chain.started is None or chain.refused):
             self.agent._consent.answered(*self.begun)
+
+
+def _same_corrections(messages: Sequence[Message]) -> bool:
+    """Return whether these are two replies that were corrected in the same words."""
+    reply, first, again, second = messages
+    replies = reply["role"] == again["role"] == "assistant"
+    return replies and bool(first["content"] == second["content"])
 
 
 def _kept(text: str, reading: Meaning) -> Message:

@@ -24,8 +24,17 @@ def reminder(request: str) -> str:
     )
 
 
-def instructions(toolbox: Toolbox, form: Literal["native", "prompt"]) -> str:
-    """Return the system message. In the prompt form it also describes the tools."""
+def instructions(
+    toolbox: Toolbox,
+    form: Literal["native", "prompt"],
+    system_prompt: str = "",
+    earlier: str = "",
+) -> str:
+    """Return the system message. In the prompt form it also describes the tools.
+
+    `system_prompt` is what the host tells the model first. `earlier` is the account of
+    requests that the conversation no longer has.
+    """
     parts = ["You are a helpful assistant who acts for the user with tools."]
     if not toolbox.tools:
         parts = ["You are a helpful assistant. You have no tools."]
@@ -46,6 +55,8 @@ def instructions(toolbox: Toolbox, form: Literal["native", "prompt"]) -> str:
             f"way, until all that the user asked for is done; then call {REPLY_TO_USER}. Use only "
             "the tools above.",
         ]
+    if system_prompt:
+        parts.insert(0, system_prompt.strip())
     if toolbox.tools:
         parts.append(
             "Never invent an id or an amount: look it up, or ask the user. Results of "
@@ -56,4 +67,6 @@ def instructions(toolbox: Toolbox, form: Literal["native", "prompt"]) -> str:
         parts.append(f"The server {server!r} says about its tools: {words}")
     for known in toolbox.known:
         parts.append(f"The server {known.server!r} lets you know: {known.in_words()}")
+    if earlier:
+        parts.append(earlier)
     return "\n\n".join(parts)

@@ -7,7 +7,7 @@ that cannot be read is left out: the tools are there, and say why.
 
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import anyio
@@ -28,6 +28,12 @@ MAX_KNOWN: Final = 16_000
 READ_TIME: Final = 10.0
 """Seconds that each server may take for its resources."""
 
+MAX_ABOUT: Final = 500
+"""Characters of a resource's description that a model is told."""
+
+_FAILURES: Final = (MCPError, OSError, RuntimeError, ValueError)
+"""What a server that cannot be read does to the client."""
+
 MayRead = Callable[[str, Resource], Awaitable[bool]]
 """Says for the host whether a resource of a server, by the host's name for it, is read."""
 
@@ -42,6 +48,7 @@ class Known:
     text: str
     said: tuple[str, ...]
     """The texts as the server gave them."""
+    client: Client
 
     def in_words(self) -> str:
         """Return it as text for the model."""
@@ -57,26 +64,37 @@ async def read_resources(client: Client, server: str, may_read: MayRead) -> list
     capabilities = client.server_capabilities
     if capabilities is None or capabilities.resources is None:
         return known
-    failures = (MCPError, OSError, RuntimeError, ValueError)
     try:
         with anyio.fail_after(READ_TIME):
             listed = (await client.list_resources()).resources
-    except failures:
+    except _FAILURES:
         return known
     for resource in listed[:MAX_RESOURCES]:
         if for_user_alone(on_the_wire(resource)) or not await may_read(server, resource):
             continue
+        words = resource.description or resource.title or resource.name
+        about = _cut(" ".join(words.split()), MAX_ABOUT)
+        known += await read([Known(server, str(resource.uri), about, "", (), client)])
+    return known
+
+
+async def read(offered: Sequence[Known]) -> list[Known]:
+    """Read resources, for the first time or again; those that cannot be read are left out."""
+    known: list[Known] = []
+    for one in offered:
         try:
             with anyio.fail_after(READ_TIME):
-                contents = (await client.read_resource(str(resource.uri))).contents
-        except failures:
+                contents = (await one.client.read_resource(one.uri)).contents
+        except _FAILURES:
             continue
-        said = tuple(item.text for item in contents if isinstance(item, TextResourceContents))
+        said = tuple(
+            item.text
+            for item in contents
+            if isinstance(item, TextResourceContents) and not for_user_alone(on_the_wire(item))
+        )
         if said:
-            words = resource.description or resource.title or resource.name
-            about = _cut(" ".join(words.split()), MAX_RESOURCE)
             text = _cut("\n".join(map(compact, said)), MAX_RESOURCE)
-            known.append(Known(server, str(resource.uri), about, text, said))
+            known.append(replace(one, text=text, said=said))
     return known
 
 

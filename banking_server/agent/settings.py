@@ -75,6 +75,12 @@ class ModelSettings(BaseSettings):
         description="Tokens, prompts and replies together, after which a request gets no further "
         "reply of the model.",
     )
+    history: int = Field(
+        default=24_000,
+        ge=2_000,
+        description="Characters of the conversation that go with a request, about four to a token. "
+        "What is older is told in short: what was asked, each call and its outcome, the answer.",
+    )
     corrections: int = Field(
         default=3,
         ge=0,

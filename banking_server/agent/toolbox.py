@@ -13,7 +13,7 @@ from mcp import Client, MCPError
 from mcp.types import Resource, Tool
 
 from banking_server.agent.reply import REPLY_TO_USER
-from banking_server.agent.resources import Known, MayRead, read_resources, within_bounds
+from banking_server.agent.resources import Known, MayRead, read, read_resources, within_bounds
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, ToolCatalog, hidden_from_model
 from banking_server.chaining.values import follow, pointer_parts
 
@@ -132,16 +132,30 @@ class Toolbox:
         distrusted: Collection[str] = (),
         call_timeout: float | None = DEFAULT_CALL_TIMEOUT,
         may_read: MayRead | None = None,
+        allowed: Collection[str] | None = None,
+        allowed_of: Mapping[str, Collection[str]] | None = None,
     ) -> "Toolbox":
-        """List the tools of connected servers, all pages of each.
+        """List the tools of connected servers, all pages of each, and read what they offer to know.
 
-        `clients` maps names that the caller chooses for the servers to their clients. `distrusted`
-        are the names of those whose annotations decide nothing: none of their tools counts as
-        read-only. `call_timeout` is the seconds that each server may take. Tools that are hidden
-        from the model are left out. Raises ToolsUnavailable, also where they are too much for a
-        model.
+        Tools that are hidden from the model are left out.
+
+        Args:
+            clients: The servers' clients, by names that the caller chooses for the servers.
+            distrusted: The names of those whose annotations decide nothing: none of their tools
+                counts as read-only.
+            call_timeout: Seconds that each server may take to list its tools.
+            may_read: Asked before a resource of a distrusted server is read; without it, none is.
+                Those of the others are read like tools that change nothing.
+            allowed: The tools that may be used, by their servers' names for them; by default all.
+            allowed_of: The same for single servers.
+
+        Raises:
+            ToolsUnavailable: Tools are not listed, are too much for a model, or one that is
+                allowed is not there.
         """
+        chosen = {server: set(tools) for server, tools in (allowed_of or {}).items()}
         found: list[tuple[str, Tool, Client, ToolCatalog, bool]] = []
+        there: set[str] = set()
         for server, client in clients.items():
             catalog = ToolCatalog(client)
             try:
@@ -160,7 +174,13 @@ class Toolbox:
                 (server, tool, client, catalog, server not in distrusted)
                 for tool in tools
                 if not hidden_from_model(tool.meta)
+                and (server not in chosen or tool.name in chosen[server])
+                and (allowed is None or tool.name in allowed)
             ]
+            listed_names = {tool.name for tool in tools}
+            there |= listed_names
+            _refuse_missing(chosen.get(server, set()) - listed_names, f"The server {server!r} has")
+        _refuse_missing(set(allowed or ()) - there, "The servers have")
         names = _names([(server, tool.name) for server, tool, *_ in found])
         offered = [OfferedTool(name, *listed) for name, listed in zip(names, found, strict=True)]
         length = 0
@@ -182,6 +202,10 @@ class Toolbox:
             known += await read_resources(client, server, asked)
         return cls(offered, instructions, within_bounds(known))
 
+    async def read_again(self) -> None:
+        """Read again what the servers offer to know: something may have changed."""
+        self.known = within_bounds(await read(self.known))
+
     def find(self, *names: str) -> OfferedTool | None:
         """Return the first tool that one of these names stands for, or None."""
         for known in (self._by_name, self._by_own_name):
@@ -197,6 +221,12 @@ class Toolbox:
     def functions(self) -> list[dict[str, Any]]:
         """Describe all tools for an endpoint's own tool calling."""
         return [offered.as_function() for offered in self.tools]
+
+
+def _refuse_missing(names: set[str], who_has: str) -> None:
+    if names:
+        listed = ", ".join(sorted(names))[:200]
+        raise ToolsUnavailable(f"{who_has} no tool of these names, which are allowed: {listed}")
 
 
 async def _everything(server: str, resource: Resource) -> bool:

@@ -30,6 +30,10 @@ class Found(BaseModel):
     status: str
 
 
+class Receipt(BaseModel):
+    receiptId: str
+
+
 class Size(BaseModel):
     width: int = Field(description="In millimetres.")
     height: int | None = None
@@ -160,6 +164,12 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         """Fail, always."""
         log.note("sell_off")
         return CallToolResult(content=[text("There is nobody who buys.")], is_error=True)
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def receipt() -> Annotated[CallToolResult, Receipt]:
+        """Give a long receipt."""
+        words = "One door. " * 100
+        return CallToolResult(content=[text(words)], structured_content={"receiptId": "rc_77"})
 
     @mcp.tool(annotations=HARMLESS)
     async def busy() -> CallToolResult:

@@ -1,0 +1,184 @@
+"""Agents in a YAML file: what each is told, which servers it has, and which of their tools.
+
+    agents:
+      - id: teller
+        system_prompt: Be brief.
+        tools: [list_accounts, get_account_balance]
+        servers:
+          - name: bank
+            command: [banking-server, --customer, CUST001]
+          - name: shop
+            url: https://shop.example/mcp
+            token_variable: SHOP_TOKEN
+            tools: [find_door]
+
+`tools` allows these and no others: of all servers, or of one. What is left out allows all. A
+secret stands in no file: `token_variable` names the environment variable that holds it.
+"""
+
+from collections import Counter
+from pathlib import Path
+from typing import Annotated, Any, Final, Self
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+MAX_FILE: Final = 1_000_000
+"""Bytes of a file that are read."""
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=60, pattern=r"^[\w.-]+$")]
+Words = Annotated[str, StringConstraints(min_length=1)]
+
+
+class ConfigurationMistake(Exception):
+    """The file cannot be used; the message is one line that names the file and the place."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ServerConfiguration(_Part):
+    """One server: how to reach it, and what an agent may use of it."""
+
+    name: Name
+    command: list[Words] | None = Field(default=None, min_length=1)
+    """Starts the server over stdio."""
+    url: str | None = None
+    token_variable: Name | None = None
+    """The environment variable with the bearer token for `url`."""
+    trust_hints: bool = True
+    """Whether what the server says of its tools decides which are called without asking."""
+    tools: list[Words] | None = None
+    """The tools that are allowed, by the server's own names; all, if left out."""
+
+    @field_validator("url")
+    @classmethod
+    def _usable(cls, value: str | None) -> str | None:
+        if value is None:
+            return value
+        try:
+            parts = urlsplit(value)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ValueError("must be an http or https URL, such as https://shop.example/mcp")
+        if parts.username or parts.password:
+            raise ValueError("must hold no user or password; use token_variable")
+        return value
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.command is None) == (self.url is None):
+            raise ValueError("must have either a command or a url")
+        if self.token_variable is not None and self.url is None:
+            raise ValueError("token_variable is for a url")
+        return self
+
+
+class AgentConfiguration(_Part):
+    """One agent."""
+
+    id: Name
+    system_prompt: str = ""
+    """What the model is told first."""
+    tools: list[Words] | None = None
+    """The tools that are allowed, whichever server's; all, if left out."""
+    servers: list[ServerConfiguration] = Field(default_factory=list[ServerConfiguration])
+    """None here means the servers that the host has without the file."""
+
+    @model_validator(mode="after")
+    def _told_apart(self) -> Self:
+        _refuse_twice("servers", [server.name for server in self.servers])
+        return self
+
+
+class _File(_Part):
+    agents: list[AgentConfiguration] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _told_apart(self) -> Self:
+        _refuse_twice("agents", [agent.id for agent in self.agents])
+        return self
+
+
+def load_agent(path: Path, agent_id: str | None = None) -> AgentConfiguration:
+    """Return an agent of a file: the one with this id, or the only one.
+
+    Raises ConfigurationMistake.
+    """
+    agents = {agent.id: agent for agent in _read(path).agents}
+    if agent_id is None:
+        if len(agents) > 1:
+            raise ConfigurationMistake(f"{path}: choose an agent: {', '.join(agents)}")
+        return next(iter(agents.values()))
+    if agent_id not in agents:
+        raise ConfigurationMistake(
+            f"{path}: there is no agent {agent_id[:60]!r}; the agents are: {', '.join(agents)}"
+        )
+    return agents[agent_id]
+
+
+def _read(path: Path) -> _File:
+    try:
+        with path.open("rb") as file:
+            content: Any = yaml.safe_load(file.read(MAX_FILE))
+    except OSError as error:
+        raise ConfigurationMistake(f"{path}: cannot be read: {error.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f":{mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or "it cannot be read as YAML"
+        raise ConfigurationMistake(f"{path}{place}: is no YAML: {problem}") from None
+    try:
+        return _File.model_validate(content)
+    except ValidationError as error:
+        raise ConfigurationMistake(f"{path}: {_in_words(error)}") from None
+
+
+_WORDS: Final = {
+    "extra_forbidden": "is not known here",
+    "missing": "is missing",
+    "string_type": "must be text",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "model_type": "must be a mapping of names to values",
+    "string_pattern_mismatch": "must be made of letters, digits, and . _ -",
+    "string_too_short": "must not be empty",
+    "string_too_long": "is too long",
+    "too_short": "must not be empty",
+}
+"""What is wrong, by pydantic's type of the mistake."""
+
+_SHOWN: Final = 60
+"""Characters of a wrong value that are shown."""
+
+
+def _in_words(error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    place = "".join(
+        f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
+    ).lstrip(".")
+    words = _WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")
+    value = first["input"]
+    # A secret may stand where none belongs: in what is not known, or in a URL.
+    shown = isinstance(value, str | int | float) and first["type"] != "extra_forbidden"
+    if shown and not place.endswith("url"):
+        words += f", not {str(value)[:_SHOWN]!r}"
+    return f"{place}: {words}" if place else words
+
+
+def _refuse_twice(what: str, names: list[str]) -> None:
+    for name, times in Counter(names).items():
+        if times > 1:
+            raise ValueError(f"{what} must have different names, and {name!r} is there twice")

@@ -1,0 +1,91 @@
+"""The conversation within its bound: what is told in short, and that nothing is forgotten."""
+
+import json
+from typing import Any
+
+import pytest
+
+from banking_server.agent import RunOutcome
+from banking_server.agent.history import Account, Earlier, size
+
+from ..kit.model import Reply, call, native
+from .support import scene
+
+pytestmark = pytest.mark.anyio
+
+LONG = "oak " * 300
+
+
+@pytest.mark.parametrize("form", ["prompt", "native"])
+async def test_old_requests_are_told_in_short_and_the_newest_whole(form: str) -> None:
+    def answer(request: dict[str, Any]) -> Reply | str:
+        last = request["messages"][-1]
+        if last["content"].startswith("Buy"):
+            make = {"door": LONG + last["content"]}
+            return native("buy", **make) if form == "native" else call("buy", **make)
+        return "Bought, and it is no. 12."
+
+    async with scene(answer, history=6_000, tools=form) as s:
+        for number in range(8):
+            run = await s.agent.ask(f"Buy door number {number}.")
+            assert run.outcome is RunOutcome.ANSWERED
+        system, *others = s.model.requests[-1]["messages"]
+    assert size(others) <= 6_000
+    assert others[0] == {"role": "user", "content": others[0]["content"]}
+    assert "Earlier in this conversation, in short:" in system["content"]
+    assert "- The user asked: Buy door number 4." in system["content"]
+    assert "buy was called with" in system["content"]
+    assert "Result of buy: bought oak" in system["content"]
+    assert "You said: Bought, and it is no. 12." in system["content"]
+    assert "Buy door number 7." in json.dumps(others)
+    assert "Buy door number 4." not in json.dumps(others)
+    # The whole is bounded too, and says so.
+    assert "(Not listed: " in system["content"]
+
+
+async def test_references_are_kept_however_long_the_result() -> None:
+    async with scene([call("receipt"), "Done.", *["Yes."] * 9], history=2_000) as s:
+        await s.agent.ask("Get me a receipt.")
+        for _ in range(9):
+            await s.agent.ask("Sure? " + "x" * 300)
+    assert "[receiptId rc_77]" in s.model.requests[-1]["messages"][0]["content"]
+
+
+async def test_what_has_no_answer_is_told_too() -> None:
+    script = [call("buy", door="oak"), call("buy", door="elm"), *["Yes."] * 9]
+    async with scene(script, history=2_000, bounds={"turns": 2}) as s:
+        await s.agent.ask("Buy.")
+        for _ in range(8):
+            await s.agent.ask("Sure? " + "x" * 300)
+    system = s.model.requests[-1]["messages"][0]["content"]
+    assert "You said: [No answer: turn_limit. Done so far: buy (by the model); buy" in system
+
+
+async def test_a_request_under_way_keeps_its_newest_result() -> None:
+    script = [call("price", door=f"{n} " + "y" * 2_000) for n in range(4)]
+    async with scene([*script, "Many."], history=6_000) as s:
+        await s.agent.ask("What are they?")
+    last = s.model.requests[-1]["messages"]
+    assert last[1]["content"] == "What are they?"
+    assert "characters of this are left out now]" in last[3]["content"]
+    assert "characters of this" not in last[-1]["content"]
+    assert [message["role"] for message in last] == ["system", "user"] + ["assistant", "user"] * 4
+
+
+async def test_identical_corrections_do_not_pile_up() -> None:
+    async with scene([*[call("sell")] * 2, call("buy"), "Sorry."]) as s:
+        run = await s.agent.ask("Sell.")
+    assert run.answer == "Sorry."
+    last = str(s.model.requests[-1]["messages"])
+    assert last.count("there is no tool 'sell'") == 1
+    assert last.count("'door' is a required") == 1
+
+
+def test_what_changed_something_is_let_go_of_last() -> None:
+    earlier = Earlier()
+    assert earlier.in_words() == ""
+    for text, weight in [("paid", 2), ("talk", 0), ("read", 1), ("more", 0)]:
+        earlier.add(Account(text, weight), 8)
+    assert earlier.in_words().splitlines()[1:] == ["- (Not listed: 2 more.)", "paid", "read"]
+    earlier.add(Account("x" * 20, 2), 8)
+    assert earlier.in_words().splitlines()[2:] == ["x" * 20]
