@@ -172,13 +172,17 @@ async def get_account_balance(
 @bank_tool(title="Get Account Statement", scope=READ_SCOPE, read_only=True)
 async def get_account_statement(
     accountId: AccountId,
-    days: Annotated[
-        WholeNumber, Field(description="How many days back the statement goes: 1 to 365.")
-    ] = 30,
     month: Annotated[
         str | None,
-        Field(description="A calendar month, in place of days: last, this, or one like 2026-10."),
+        Field(
+            description="A calendar month, in place of days: last (the month before this one), "
+            "this, or one like 2026-10."
+        ),
     ] = None,
+    days: Annotated[
+        WholeNumber,
+        Field(description="Without a month, how many days back the statement goes: 1 to 365."),
+    ] = 30,
     cursor: Annotated[
         str | None,
         Field(
@@ -225,7 +229,12 @@ async def get_account_statement(
         for line in outcome.lines
     ]
     if outcome.next_cursor is not None:
-        words.append("There are older entries: call again with nextCursor as cursor.")
+        words.append(
+            "What is said above counts older entries too, which are not listed here. To list them, "
+            f"call again with cursor {outcome.next_cursor}."
+            if outcome.totals is not None
+            else f"There are older entries: call again with cursor {outcome.next_cursor}."
+        )
     return result("\n".join(words), structured, then=next_step(outcome))
 
 
