@@ -15,7 +15,10 @@ from banking_server.bank.models import Handoff, Transfer
 from banking_server.bank.money import to_decimal
 from banking_server.bank.rules import Rules, is_branch_open
 from banking_server.comparison.tasks import POSTED, QUESTIONS, TO_AN_AGENT, Case, Task
-from banking_server.comparison.wordings import EVERYDAY, NAMES, SAVINGS
+from banking_server.comparison.wordings import EVERYDAY, NAMES, PAYEE, SAVINGS
+
+_OTHERS: Final = {*NAMES} - {EVERYDAY, PAYEE}
+"""The customer's own, besides the one that the question is about."""
 
 _NUMBER: Final = re.compile(r"[0-9][0-9,]*(?:\.[0-9]+)?")
 
@@ -107,16 +110,20 @@ def _is_about(handoff: Handoff, case: Case) -> bool:
 def figure(case: Case, end: EndState, now: datetime) -> Decimal:
     """Return the right answer to a question: what the account holds, or what left it last month.
 
-    The month is the calendar month before that of `now`, UTC.
+    The month is the calendar month before that of `now`, UTC. What was moved to the customer's own
+    accounts was spent only where the words ask for all that went out.
     """
     if case.task is Task.BALANCE:
         return to_decimal(sum(entry.amount_minor for entry in end.entries_of(SAVINGS)))
     last = now.date().replace(day=1) - timedelta(days=1)
     first = last.replace(day=1)
+    kept = {entry.posting_id for entry in end.entries if entry.account_id in _OTHERS}
     spent = [
         entry.amount_minor
         for entry in end.entries_of(EVERYDAY)
-        if entry.amount_minor < 0 and first <= entry.posted_at.date() <= last
+        if entry.amount_minor < 0
+        and first <= entry.posted_at.date() <= last
+        and (case.all_debits or entry.posting_id not in kept)
     ]
     return to_decimal(-sum(spent))
 

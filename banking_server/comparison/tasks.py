@@ -79,6 +79,8 @@ class Case:
     """The id of the account or payee to send it to; empty for a question."""
     source_said: bool
     """Whether the words say which account to take it from."""
+    all_debits: bool = False
+    """Of what was spent: whether what was moved to accounts of the customer's own counts too."""
 
     @property
     def amount(self) -> float:
@@ -102,6 +104,7 @@ def cases(task: Task) -> list[Case]:
             wording.source or (USUAL_SOURCE if wording.minor else ""),
             wording.target,
             bool(wording.source),
+            wording.all_debits,
         )
         for number, wording in enumerate(_WORDINGS[task], 1)
     ]

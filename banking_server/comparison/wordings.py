@@ -30,6 +30,8 @@ class Wording(NamedTuple):
     """The id of the account to take it from; empty where the words leave it open."""
     target: str = ""
     """The id of the account or payee to send it to."""
+    all_debits: bool = False
+    """Of what was spent: whether what was moved to accounts of the customer's own counts too."""
 
 
 LOCKED: Final = (
@@ -834,28 +836,33 @@ PAY: Final = (
 )
 
 SPENT: Final = tuple(
-    Wording(words)
-    for words in (
-        "What did I spend last month from Everyday?",
-        "How much did I spend from Everyday Checking last month?",
-        "Please add up what went out of my Everyday Checking in the last calendar month.",
-        "Tell me the total of last month's spending on Everyday Checking.",
-        "How many dollars left my everyday account last month in all?",
-        "I'd like to know what I paid out of Everyday Checking during the past calendar month.",
-        "Last month, Everyday Checking: what was the sum of all debits?",
-        "Could you work out my total outgoings from Everyday Checking for last month?",
-        "What were my expenses on the everyday account last month, altogether?",
-        "Did I spend a lot last month? Give me the total for Everyday Checking.",
-        "Sum up the money that I took out of Everyday Checking last month, please.",
-        "Everyday Checking, previous month, total spent?",
-        "For my budget I need one number: everything spent from Everyday Checking last month.",
-        "How much money went out of Everyday Checking between the first and the last of last "
-        "month?",
-        "Can you say what last month cost me, going by my Everyday Checking?",
-        "Look at last month on Everyday Checking and tell me what I spent in total.",
-        "What's the amount that I spent out of my everyday account in the month before this one?",
-        "I am curious what all payments from Everyday Checking came to last month.",
-        "Give me last month's total debits for Everyday Checking.",
-        "My spending last month from Everyday Checking: how much was it overall?",
+    Wording(words, all_debits=all_debits)
+    for words, all_debits in (
+        ("What did I spend last month from Everyday?", False),
+        ("How much did I spend from Everyday Checking last month?", False),
+        ("Please add up what went out of my Everyday Checking in the last calendar month.", True),
+        ("Tell me the total of last month's spending on Everyday Checking.", False),
+        ("How many dollars left my everyday account last month in all?", True),
+        (
+            "I'd like to know what I spent out of Everyday Checking in the past calendar month.",
+            False,
+        ),
+        ("Last month, Everyday Checking: what was the sum of all debits?", True),
+        ("Could you work out my total outgoings from Everyday Checking for last month?", True),
+        ("What were my expenses on the everyday account last month, altogether?", False),
+        ("Did I spend a lot last month? Give me the total for Everyday Checking.", False),
+        ("Sum up all the money that left Everyday Checking last month, please.", True),
+        ("Everyday Checking, previous month, total spent?", False),
+        ("For my budget: one number, everything spent from Everyday Checking last month.", False),
+        (
+            "How much went out of Everyday Checking between the first and the last of last month?",
+            True,
+        ),
+        ("Can you say what last month cost me, going by my Everyday Checking?", False),
+        ("Look at last month on Everyday Checking and tell me what I spent in total.", False),
+        ("How much did I spend out of my everyday account in the month before this one?", False),
+        ("I am curious what my spending from Everyday Checking came to last month.", False),
+        ("Give me last month's total debits for Everyday Checking.", True),
+        ("My spending last month from Everyday Checking: how much was it overall?", False),
     )
 )

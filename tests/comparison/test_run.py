@@ -15,7 +15,7 @@ from banking_server.comparison.failures import Failure
 from banking_server.comparison.model_calls import CountingEndpoint
 from banking_server.comparison.record import Measured
 from banking_server.comparison.run import IN_A_ROW, make, measure, plan, seconds_left
-from banking_server.comparison.tasks import Case, Task, cases
+from banking_server.comparison.tasks import QUESTIONS, Case, Task, cases
 from banking_server.comparison.ways import WITH_AGENT, Way, left_out
 
 from ..kit.model import Raw, ScriptedModel, call, error, scripted_model
@@ -96,6 +96,22 @@ async def test_with_the_users_text_alone_nothing_names_the_next_step() -> None:
 async def test_a_model_that_only_says_that_it_is_done_is_not_believed() -> None:
     run, _ = await with_model(LOCKED, Way.AGENT, lambda _: "Done: everything is as you asked.")
     assert (run.ended, run.right, run.failure) == ("answered", False, Failure.STOPPED_EARLY)
+
+
+@pytest.mark.parametrize("task", QUESTIONS)
+async def test_what_the_bank_says_is_the_right_answer_to_a_question(task: Task) -> None:
+    look = {
+        Task.BALANCE: call("get_account_balance", accountId="acc_savings_001"),
+        Task.SPENT: call("get_account_statement", accountId="acc_everyday_001", month="last"),
+    }[task]
+
+    def script(request: dict[str, Any]) -> str:
+        # The first line of the result says it all; the others are entries.
+        first = len(request["messages"]) == 2
+        return look if first else told(request).splitlines()[1]
+
+    run, _ = await with_model(cases(task)[0], Way.AGENT, script)
+    assert run.right, run.answer
 
 
 async def test_the_customer_refuses_another_amount_and_the_distractor() -> None:

@@ -77,15 +77,18 @@ def handoff(case: Case, reason: str | None = None, choice: str | None = None) ->
 
 
 ENTRIES = [
-    Entry.model_construct(account_id=account, amount_minor=minor, posted_at=at)
-    for account, minor, at in (
-        ("acc_savings_001", 2_500_000, datetime(2026, 9, 1, tzinfo=UTC)),
-        ("acc_everyday_001", 190_000, datetime(2026, 10, 2, tzinfo=UTC)),
-        ("acc_everyday_001", -70_000, datetime(2026, 10, 1, tzinfo=UTC)),
-        ("acc_everyday_001", -1_234, datetime(2026, 10, 31, 23, 59, tzinfo=UTC)),
-        ("acc_everyday_001", -99, datetime(2026, 9, 30, 23, 59, tzinfo=UTC)),
-        ("acc_everyday_001", -99, datetime(2026, 11, 1, tzinfo=UTC)),
-        ("acc_checking_001", -99, datetime(2026, 10, 5, tzinfo=UTC)),
+    Entry.model_construct(posting_id=posting, account_id=account, amount_minor=minor, posted_at=at)
+    for posting, account, minor, at in (
+        (1, "acc_savings_001", 2_475_000, datetime(2026, 9, 1, tzinfo=UTC)),
+        (2, "acc_everyday_001", 190_000, datetime(2026, 10, 2, tzinfo=UTC)),
+        (3, "acc_everyday_001", -70_000, datetime(2026, 10, 1, tzinfo=UTC)),
+        (3, "acc_payee_001", 70_000, datetime(2026, 10, 1, tzinfo=UTC)),
+        (4, "acc_everyday_001", -1_234, datetime(2026, 10, 31, 23, 59, tzinfo=UTC)),
+        (5, "acc_everyday_001", -25_000, datetime(2026, 10, 5, tzinfo=UTC)),
+        (5, "acc_savings_001", 25_000, datetime(2026, 10, 5, tzinfo=UTC)),
+        (6, "acc_everyday_001", -99, datetime(2026, 9, 30, 23, 59, tzinfo=UTC)),
+        (7, "acc_everyday_001", -99, datetime(2026, 11, 1, tzinfo=UTC)),
+        (8, "acc_checking_001", -99, datetime(2026, 10, 5, tzinfo=UTC)),
     )
 ]
 NOTHING = EndState(entries=ENTRIES)
@@ -177,6 +180,16 @@ def test_a_handoff_of_another_account_or_kind_is_not_what_was_asked(
 @pytest.mark.parametrize("answer", [None, "I cannot say.", "71234", "2,500 or 712.3 USD"])
 def test_a_question_takes_the_right_figure(task: Task, answer: str | None) -> None:
     assert not judge(FIRST[task], NOTHING, answer, OPEN).right
+
+
+def test_what_moved_to_an_own_account_was_not_spent_but_went_out() -> None:
+    spent, out = (
+        next(case for case in cases(Task.SPENT) if case.all_debits is every)
+        for every in (False, True)
+    )
+    assert judge(spent, NOTHING, "712.34", OPEN).right
+    assert judge(out, NOTHING, "962.34", OPEN).right
+    assert not judge(out, NOTHING, "712.34", OPEN).right
 
 
 def test_figures_are_read_however_they_are_written() -> None:
