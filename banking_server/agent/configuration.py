@@ -182,3 +182,7 @@ def _refuse_twice(what: str, names: list[str]) -> None:
     for name, times in Counter(names).items():
         if times > 1:
             raise ValueError(f"{what} must have different names, and {name!r} is there twice")
+
+
+ANY: Final = AgentConfiguration(id="any")
+"""An agent that may use whatever the servers have."""

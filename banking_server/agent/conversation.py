@@ -16,8 +16,10 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
 from mcp.types import CallToolResult
 
+from banking_server.agent.configuration import ANY, AgentConfiguration
 from banking_server.agent.endpoint import Endpoint
 from banking_server.agent.loop import Agent
+from banking_server.agent.resources import MayRead
 from banking_server.agent.settings import ModelSettings
 from banking_server.agent.toolbox import OfferedTool, Toolbox
 from banking_server.agent.transcript import (
@@ -77,6 +79,8 @@ class Terminal:
     """Takes note of what a server has returned, a result or a resource's text, so that the user can
     be told by name what a call is about."""
     read: Callable[[str], str] = read_line
+    shares: MayRead | None = None
+    """Asks the user whether the model is told what a distrusted server offers to know; None: no."""
 
 
 class ChainNarrator(Protocol):
@@ -101,12 +105,14 @@ def chat(
     terminal: Terminal,
     narrator: ChainNarrator,
     *,
+    configuration: AgentConfiguration = ANY,
     trust_hints: bool = True,
     follow_unadvertised: bool = False,
     call_timeout: float = DEFAULT_CALL_TIMEOUT,
 ) -> None:
     """Hold a conversation until the user ends it with `/quit` or the end of the input.
 
+    `configuration` is what the agent is told, and what it may use of the servers of those names.
     `trust_hints` says whether a tool that its server calls read-only is called without asking, and
     `follow_unadvertised` whether directives are followed on revision 2026-07-28 of a server that
     did not advertise the extension. `call_timeout` is in seconds, as of `Agent`.
@@ -119,7 +125,15 @@ def chat(
     with (
         start_blocking_portal() as portal,
         portal.wrap_async_context_manager(
-            _agent(settings, connect, view, trust_hints, follow_unadvertised, call_timeout)
+            _agent(
+                settings,
+                connect,
+                view,
+                configuration,
+                trust_hints,
+                follow_unadvertised,
+                call_timeout,
+            )
         ) as agent,
     ):
         while True:
@@ -150,18 +164,31 @@ async def _agent(
     settings: ModelSettings,
     connect: Connect,
     view: "_View",
+    configuration: AgentConfiguration,
     trust_hints: bool,
     follow_unadvertised: bool,
     call_timeout: float,
 ) -> AsyncIterator[Agent]:
     async with Endpoint(settings) as endpoint, connect() as clients:
-        distrusted = () if trust_hints else clients
-        toolbox = await Toolbox.gather(clients, distrusted=distrusted, call_timeout=call_timeout)
+        of = {server.name: server for server in configuration.servers}
+        toolbox = await Toolbox.gather(
+            clients,
+            distrusted=[
+                name
+                for name in clients
+                if not (trust_hints and (name not in of or of[name].trust_hints))
+            ],
+            call_timeout=call_timeout,
+            may_read=view.shares,
+            allowed=configuration.tools,
+            allowed_of={name: one.tools for name, one in of.items() if one.tools is not None},
+        )
         view.begin(endpoint, toolbox)
         yield Agent(
             endpoint,
             toolbox,
             consent=view,
+            system_prompt=configuration.system_prompt,
             follow_unadvertised=follow_unadvertised,
             call_timeout=call_timeout,
             on_call=view.announce,
@@ -177,6 +204,7 @@ class _View:
     def __init__(self, terminal: Terminal, narrator: ChainNarrator) -> None:
         self._terminal = terminal
         self.narrator = narrator
+        self.shares = terminal.shares
         self._mid_line = False
 
     def begin(self, endpoint: Endpoint, toolbox: Toolbox) -> None:

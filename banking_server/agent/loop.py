@@ -30,7 +30,7 @@ from banking_server.agent.endpoint import (
 )
 from banking_server.agent.history import Account, Earlier, account, shorten, size
 from banking_server.agent.policy import AllowReadOnly, CallPolicy, Consent, call_key
-from banking_server.agent.prompt import ANSWER_NOW, instructions, reminder
+from banking_server.agent.prompt import answer_now, instructions, reminder
 from banking_server.agent.reply import (
     CallRequest,
     ForUser,
@@ -247,6 +247,9 @@ class Agent:
         self, work: "_Work", form: Literal["native", "prompt"]
     ) -> tuple[RunOutcome, str, str | None]:
         """Ask the model for an answer, once and without tools: it has begun to repeat itself."""
+        if form == "prompt":
+            # The repetition tells it nothing, and would stand between it and what it asked for.
+            del self.messages[-2:]
         streamed = self._stream(form)
         completion = await self._complete(work, form, streamed, answer=True)
         reading = read_reply(completion.text, cut_off=completion.cut_off)
@@ -287,7 +290,7 @@ class Agent:
         """Ask the model for its next reply; if `answer` is set, for one that makes no call."""
         messages = [*self.messages]
         if answer:
-            messages.append({"role": "user", "content": ANSWER_NOW})
+            messages.append({"role": "user", "content": answer_now(work.asked["content"])})
         words = instructions(self._toolbox, form, self._system_prompt, self._earlier.in_words())
         system = {"role": "system", "content": words}
         if form == "prompt" and messages[-1] is not work.asked and not answer:

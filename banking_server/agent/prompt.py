@@ -4,16 +4,18 @@ What is the same in each conversation comes first and what servers offer to know
 endpoints keep what they have read of a prompt up to the first difference.
 """
 
-from typing import Final, Literal
+from typing import Literal
 
 from banking_server.agent.reply import MESSAGE, REPLY_TO_USER
 from banking_server.agent.toolbox import Toolbox
 
-ANSWER_NOW: Final = (
-    "The calls for this request are over. Answer the user's request now, from the results above: "
-    "say what was done and what was not. Make no call."
-)
-"""Asks the model for an answer when its calls lead no further."""
+
+def answer_now(request: str) -> str:
+    """Return what asks the model for an answer when its calls lead no further."""
+    return (
+        f"The calls for this request are over. The request was: {request}\nAnswer it now, from the "
+        "results above: say what they say about it, what was done and what was not. Make no call."
+    )
 
 
 def reminder(request: str) -> str:

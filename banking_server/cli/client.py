@@ -4,9 +4,10 @@ import json
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -16,7 +17,6 @@ from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption
 
 if TYPE_CHECKING:
-    from mcp import Client
     from mcp.client.stdio import StdioServerParameters
 
     from banking_server.chaining import ChainResult
@@ -37,6 +37,29 @@ CommandArgument = Annotated[
 UrlOption = Annotated[
     str | None,
     typer.Option("--url", help=f"Call the server at this URL, with the token in {TOKEN_VARIABLE}."),
+]
+UrlsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--url",
+        help=f"A server at this URL, with the token in {TOKEN_VARIABLE}. May be repeated.",
+    ),
+]
+CommandsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--server",
+        metavar="COMMAND",
+        help="A server that this command starts, in one word for the shell: 'npx -y shop'. May be "
+        "repeated.",
+    ),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Agents in a YAML file: prompt, servers, allowed tools."),
+]
+AgentOption = Annotated[
+    str | None, typer.Option("--agent", metavar="ID", help="The agent in the file, if not one.")
 ]
 UnadvertisedOption = Annotated[
     bool,
@@ -229,7 +252,7 @@ async def _call(
     async with connected(
         server,
         token=token,
-        token_advice=_token_advice(token),
+        token_advice=advice_for(token),
         insecure=insecure,
         elicitation=questions,
         patience=patience,
@@ -270,10 +293,11 @@ def _patience(connect: float | None, call: float | None, questions: int | None) 
     return Patience(**{name: value for name, value in given.items() if value is not None})
 
 
-def _token_advice(token: str | None) -> str:
+def advice_for(token: str | None, variable: str | None = None) -> str:
     """Say what to do where a server refuses a token, or wants one."""
     if token:
-        return f"The token in {TOKEN_VARIABLE} is not accepted, or no longer: set it to a new one"
+        name = variable or TOKEN_VARIABLE
+        return f"The token in {name} is not accepted, or no longer: set it to a new one"
     return (
         f"Set {TOKEN_VARIABLE} to a token for that server (for a bank of your own: banking-server "
         "token)"
@@ -325,7 +349,10 @@ def _as_json(result: "ChainResult") -> dict[str, Any]:
 def chat(
     ctx: typer.Context,
     command: CommandArgument = None,
-    url: UrlOption = None,
+    urls: UrlsOption = None,
+    commands: CommandsOption = None,
+    config: ConfigOption = None,
+    agent_id: AgentOption = None,
     follow_unadvertised: UnadvertisedOption = False,
     distrust_hints: DistrustOption = False,
     call_timeout: CallTimeOption = None,
@@ -335,38 +362,26 @@ def chat(
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
-    """Talk to a language model that has the tools of any MCP server, and follows its chains.
+    """Talk to a language model that has the tools of any MCP servers, and follows their chains.
 
     BANKING_MODEL_URL and BANKING_MODEL_NAME say which. A tool that is not read-only is called only
     with your consent, whether the model or a directive asks for it. Ctrl-C stops a request, /quit
     or Ctrl-D ends the conversation.
     """
     from banking_server import agent
-    from banking_server.host.connect import connected
+    from banking_server.agent.configuration import ANY, ConfigurationMistake, load_agent
+    from banking_server.cli.servers import connect_all, from_configuration, from_options
     from banking_server.host.narrator import Narrator
     from banking_server.host.plain import cut, one_line, printable
     from banking_server.host.printing import console, say
     from banking_server.host.questions import TerminalQuestions
 
-    server = _server(ctx, url, command, database, customer)
+    if agent_id and not config:
+        raise typer.BadParameter("--agent chooses one of the agents in the file of --config")
     silence_libraries()
     out = console(sys.stdout)
     person, is_here = TerminalQuestions(console(sys.stderr)), sys.stdin.isatty()
     patience = _patience(connect_timeout, call_timeout, questions)
-
-    @asynccontextmanager
-    async def connect() -> "AsyncIterator[dict[str, Client]]":
-        token = os.environ.get(TOKEN_VARIABLE)
-        async with connected(
-            server,
-            token=token,
-            token_advice=_token_advice(token),
-            insecure=insecure,
-            elicitation=person if is_here else None,
-            patience=patience,
-        ) as (client, _):
-            named = client.server_info.name if client.server_info else ""
-            yield {one_line(named, 60) or "server": client}
 
     async def consents(tool: agent.OfferedTool, arguments: dict[str, Any]) -> bool:
         return await person.consents(
@@ -377,20 +392,39 @@ def chat(
         write=lambda text: print(printable(text), end="", flush=True),
         tell=lambda text, *, indent=0: say(out, cut(one_line(text)), indent=indent),
         consents=consents if is_here else None,
+        shares=person.shares if is_here else None,
         learns=person.names.learn,
     )
     try:
+        configuration = load_agent(config, agent_id) if config else ANY
+        if configuration.servers and (command or urls or commands or database or customer):
+            raise typer.BadParameter("the servers stand in the file: give none beside it")
+        if configuration.servers:
+            wanted = from_configuration(configuration)
+        elif urls or commands or command:
+            if database or customer:
+                raise typer.BadParameter("--database and --customer are for this server only")
+            wanted = from_options(urls or [], [*(commands or []), *([command] if command else [])])
+        else:
+            wanted = [("", _server(ctx, None, None, database, customer), None)]
         settings = agent.load_model_settings()
         agent.chat(
             settings,
-            connect,
+            partial(
+                connect_all,
+                wanted,
+                insecure=insecure,
+                person=person if is_here else None,
+                patience=patience,
+            ),
             terminal,
             Narrator(out, questions=None),
+            configuration=configuration,
             trust_hints=not distrust_hints,
             follow_unadvertised=follow_unadvertised,
             call_timeout=patience.call,
         )
-    except (agent.ModelNotConfigured, agent.ToolsUnavailable) as error:
+    except (agent.ModelNotConfigured, agent.ToolsUnavailable, ConfigurationMistake) as error:
         raise CommandFailed(str(error)) from None
 
 
@@ -416,28 +450,30 @@ def _server(
     if url:
         return url
     if command:
-        return _started_by(command, secrets=())
+        return started_by(command, secrets=())
     from banking_server.server.settings import PREFIX as BANK
 
     given = {"database": database, "customer": customer}
     chosen = {name: value or ctx.find_root().obj[name] for name, value in given.items()}
-    server = _started_by([sys.executable, "-m", "banking_server"], secrets=_secret_settings())
+    server = started_by([sys.executable, "-m", "banking_server"], secrets=_secret_settings())
     # Not as options: a command line is for everybody on this computer to read.
     told = {f"{BANK}{name.upper()}": value for name, value in chosen.items() if value}
     server.env = {**(server.env or {}), **told}
     return server
 
 
-def _started_by(command: list[str], *, secrets: tuple[str, ...]) -> "StdioServerParameters":
+def started_by(
+    command: list[str], *, secrets: Collection[str] = (), kept_back: Collection[str] = ()
+) -> "StdioServerParameters":
     """Return how to start a server: in this environment, as the shell would start it.
 
     Only this program's own server is told its secrets: no server gets the bearer token, and of
-    the secret settings each gets the ones that are named.
+    the secret settings each gets the ones that are named; nor what is `kept_back`.
     """
     from mcp.client.stdio import StdioServerParameters
 
-    kept_back = {TOKEN_VARIABLE, *_secret_settings()} - set(secrets)
-    environment = {name: value for name, value in os.environ.items() if name not in kept_back}
+    hidden = {TOKEN_VARIABLE, *_secret_settings(), *kept_back} - set(secrets)
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
     return StdioServerParameters(command=command[0], args=command[1:], env=environment)
 
 

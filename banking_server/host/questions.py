@@ -3,11 +3,13 @@
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import anyio
 from mcp.client.context import ClientRequestContext
-from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, Tool
+from mcp.client.session import ElicitationFnT
+from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, Resource, Tool
 from rich.console import Console
 
 from banking_server.chaining.arguments import argument_problem
@@ -55,18 +57,35 @@ class TerminalQuestions:
             answer = await self._read(question)
             return answer is not None and answer.lower() in ("y", "yes")
 
+    async def shares(self, server: str, resource: Resource) -> bool:
+        """Ask whether a language model is told what a server offers to know."""
+        async with self._one_at_a_time:
+            self._begin()
+            what = quoted(resource.title or resource.name)
+            question = f"Let the model know {what} of the server {quoted(server)}? [y/N] "
+            answer = await self._read(question)
+            return answer is not None and answer.lower() in ("y", "yes")
+
+    def asked_by(self, server: str) -> ElicitationFnT:
+        """Return the same questions, with the name of the server that asks them."""
+        return partial(self.__call__, who=f"The server {quoted(server)}")
+
     async def __call__(
-        self, context: ClientRequestContext, params: ElicitRequestParams
+        self,
+        context: ClientRequestContext,
+        params: ElicitRequestParams,
+        *,
+        who: str = "The server",
     ) -> ElicitResult:
         """Answer a server's question; an `elicitation_callback` of the client."""
         if not isinstance(params, ElicitRequestFormParams):
             asked = cut(compact(params.message), LINE)
-            say(self._out, f"The server asks you to open a web page, and was told no: {asked}.")
+            say(self._out, f"{who} asks you to open a web page, and was told no: {asked}.")
             say(self._out, "Only questions that are answered here are put to you.")
             return ElicitResult(action="decline")
         async with self._one_at_a_time:
             self._begin()
-            say(self._out, "The server asks:")
+            say(self._out, f"{who} asks:")
             say(self._out, params.message, indent=3, style="bold")
             content: dict[str, Answer] = {}
             required = params.requested_schema.get("required", [])

@@ -165,7 +165,8 @@ def test_what_the_user_refused_is_not_asked_for_again(first: list[str]) -> None:
     screen, model, log = converse([*first, *[order] * 3], ["Order."], ["order"], corrections=1)
     assert screen.count("Call order?") == 1
     assert "order" not in [tool for tool, _ in log.calls]
-    assert "the user has refused this call of order" in model.told
+    assert "the user has refused this call of order" in screen
+    assert "declined" in model.told or first
     assert "asked again for a call that was made before, and then gave no answer" in screen
     # Another request is the user's own.
     again, _, _ = converse([order, "No."] * 2, ["Do.", "Do it."], ["order"])

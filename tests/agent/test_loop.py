@@ -26,7 +26,7 @@ from banking_server.agent import (
     Toolbox,
 )
 from banking_server.agent.constrained import ANSWER
-from banking_server.agent.prompt import ANSWER_NOW, reminder
+from banking_server.agent.prompt import answer_now, reminder
 from banking_server.chaining import CLIENT_EXTENSION, Outcome, Proposal
 
 from ..kit.model import (
@@ -291,7 +291,7 @@ async def test_a_follow_up_is_not_made_again_by_the_model() -> None:
     async with scene([call("reserve", door="oak"), again, "It is ordered."]) as s:
         run = await s.agent.ask("Reserve oak.")
     assert s.called == ["reserve", "order"]
-    assert s.model.last_message() == ANSWER_NOW
+    assert s.model.last_message() == answer_now("Reserve oak.")
     assert [type(entry) for entry in run.transcript].count(Corrected) == 1
     assert run.answer == "It is ordered."
 
@@ -796,11 +796,11 @@ async def test_a_repetition_ends_in_an_answer_without_tools(form: str) -> None:
         assert s.called == ["buy", "price"]
         last = s.model.requests[-1]
         assert "tools" not in last
-        assert last["messages"][-1]["content"] == ANSWER_NOW
+        assert last["messages"][-1]["content"] == answer_now("Buy oak.")
         s.model._script = iter(["Yes."])
         await s.agent.ask("Sure?")
     # What asked for the answer is not kept.
-    assert ANSWER_NOW not in str(s.model.requests[-1])
+    assert answer_now("Buy oak.") not in str(s.model.requests[-1])
 
 
 async def test_an_answer_is_held_to_be_one() -> None:

@@ -104,12 +104,12 @@ def test_the_programs_own_client_reaches_it(cli: Cli, url: URL) -> None:
 
 
 def test_another_server_is_not_told_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
-    from banking_server.cli.client import _started_by
+    from banking_server.cli.client import started_by
 
     monkeypatch.setenv("BANKING_DATABASE", NOWHERE)
-    assert "BANKING_DATABASE" not in (_started_by(["x"], secrets=()).env or {})
+    assert "BANKING_DATABASE" not in (started_by(["x"], secrets=()).env or {})
     monkeypatch.setenv("BANKING_DATABASE", "bank.db")
-    assert (_started_by(["x"], secrets=()).env or {})["BANKING_DATABASE"] == "bank.db"
+    assert (started_by(["x"], secrets=()).env or {})["BANKING_DATABASE"] == "bank.db"
 
 
 def test_a_server_that_is_not_there_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,115 @@
+"""Agents in a file: what is read, and what each mistake is told in one line."""
+
+from pathlib import Path
+
+import pytest
+from mcp import Client
+
+from banking_server.agent import Agent, Endpoint, Toolbox, ToolsUnavailable
+from banking_server.agent.configuration import ConfigurationMistake, load_agent
+
+from ..kit.model import call, scripted_model
+from .shop_server import fresh_shop
+from .support import Consent, settings
+
+pytestmark = pytest.mark.anyio
+
+GOOD = """
+agents:
+  - id: teller
+    system_prompt: Be brief.
+    tools: [price, buy]
+    servers:
+      - name: shop
+        command: [shop]
+        tools: [price]
+      - name: other
+        url: https://other.example/mcp
+        token_variable: OTHER_TOKEN
+        trust_hints: false
+  - id: plain
+"""
+
+
+def test_agents_are_read_by_their_ids(tmp_path: Path) -> None:
+    file = tmp_path / "agents.yaml"
+    file.write_text(GOOD)
+    teller = load_agent(file, "teller")
+    assert (teller.system_prompt, teller.tools) == ("Be brief.", ["price", "buy"])
+    shop, other = teller.servers
+    assert (shop.command, shop.tools, shop.trust_hints) == (["shop"], ["price"], True)
+    assert (other.url, other.token_variable) == ("https://other.example/mcp", "OTHER_TOKEN")
+    plain = load_agent(file, "plain")
+    assert (plain.tools, plain.servers) == (None, [])
+    file.write_text("agents: [{id: only}]")
+    assert load_agent(file).id == "only"
+
+
+def one(server: str) -> str:
+    return f"agents: [{{id: a, servers: [{{name: s, {server}}}]}}]"
+
+
+MISTAKES = {
+    "agents: [": ":1: is no YAML: ",
+    "\x00": "is no YAML",
+    "[]": "must be a mapping of names to values",
+    "agents: []": "agents: must not be empty",
+    "agents: [{}]": "agents[0].id: is missing",
+    "agents: [{id: 5}]": "agents[0].id: must be text, not '5'",
+    "agents: [{id: a b}]": "agents[0].id: must be made of letters, digits, and . _ -, not 'a b'",
+    "agents: [{id: a, tools: price}]": "agents[0].tools: must be a list, not 'price'",
+    "agents: [{id: a}, {id: a}]": "agents must have different names, and 'a' is there twice",
+    "agents: [{id: a}, {id: b}]": "choose an agent: a, b",
+    one("command: []"): "agents[0].servers[0].command: must not be empty",
+    one("command: [x], token: secret"): "agents[0].servers[0].token: is not known here",
+    one("url: 'ftp://x'"): "agents[0].servers[0].url: must be an http or https URL",
+    one("url: 'http://[x'"): "agents[0].servers[0].url: must be an http or https URL",
+    one("url: 'http://u:secret@x'"): "must hold no user or password; use token_variable",
+    one("url: 'http://x', command: [x]"): "must have either a command or a url",
+    one("command: [x], token_variable: T"): "token_variable is for a url",
+    one("url: 'http://x', trust_hints: 'no'"): "trust_hints: must be true or false, not 'no'",
+}
+
+
+@pytest.mark.parametrize(("text", "told"), MISTAKES.items(), ids=str)
+def test_a_mistake_is_one_line_with_file_and_place(text: str, told: str, tmp_path: Path) -> None:
+    file = tmp_path / "agents.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigurationMistake) as mistake:
+        load_agent(file)
+    line = str(mistake.value)
+    assert line.startswith(str(file))
+    assert told in line
+    assert "\n" not in line
+    assert "secret" not in line
+
+
+def test_an_agent_or_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationMistake, match="cannot be read: No such file"):
+        load_agent(tmp_path / "none.yaml")
+    file = tmp_path / "agents.yaml"
+    file.write_text(GOOD)
+    with pytest.raises(ConfigurationMistake, match=r"no agent 'x'; the agents are: teller, plain"):
+        load_agent(file, "x")
+
+
+async def test_an_agent_has_the_tools_that_are_allowed_and_its_prompt() -> None:
+    shop, log = fresh_shop()
+    script = [call("buy", door="oak"), call("price", door="oak"), "80."]
+    with scripted_model(script) as model:
+        async with Endpoint(settings(model.url)) as endpoint, Client(shop) as client:
+            toolbox = await Toolbox.gather(
+                {"shop": client}, allowed=["price", "buy"], allowed_of={"shop": ["price", "order"]}
+            )
+            agent = Agent(endpoint, toolbox, consent=Consent(True), system_prompt="Be brief.")
+            assert (await agent.ask("Buy oak.")).answer == "80."
+            with pytest.raises(
+                ToolsUnavailable, match=r"'shop' has no tool of these names.*: none"
+            ):
+                await Toolbox.gather({"shop": client}, allowed_of={"shop": ["price", "none"]})
+            with pytest.raises(ToolsUnavailable, match="The servers have no tool of these names"):
+                await Toolbox.gather({"shop": client}, allowed=["none"])
+    assert [tool for tool, _ in log.calls] == ["price"]
+    system = model.requests[0]["messages"][0]["content"]
+    assert system.startswith("Be brief.\n\n")
+    assert "Tool: buy" not in system
