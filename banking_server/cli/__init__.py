@@ -3,8 +3,9 @@
 One module for each kind of command:
 
 - `serve`: serve MCP, over stdio or HTTP;
-- `client`: be a client of any server: `call`, whose `--arguments` are read in `arguments`; `chat`;
+- `client`: be a client of any server: `call`, whose `--arguments` are read in `arguments`;
   and `demo`, whose stories are in `demo`;
+- `chat`: talk to a model that has the tools of servers, which `servers` connects to;
 - `compare`: measure the ways to chain tools; `benchmark`: measure the server;
 - `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement;
 - `database`: the database itself;
@@ -20,7 +21,8 @@ import typer
 
 from banking_server import __version__
 from banking_server.cli.benchmark import benchmark
-from banking_server.cli.client import call, chat, demo
+from banking_server.cli.chat import chat
+from banking_server.cli.client import call, demo
 from banking_server.cli.compare import compare
 from banking_server.cli.database import database_app
 from banking_server.cli.desks import approvals_app, audit_app, codes, handoffs_app, settle
