@@ -5,13 +5,18 @@ model decides on each call. Both work together, since the agent makes its calls 
 client. It works with any MCP servers and any OpenAI-compatible endpoint. Read in this order:
 
 - `settings`: which model, and the bounds;
+- `configuration`: agents in a file: what each is told, and what it may use;
 - `endpoint`: ask the model, and what can go wrong;
+- `shortened`: text within a bound;
+- `resources`: what the servers offer to know;
 - `toolbox`: the servers' tools, as the model is told of them;
 - `prompt`: the system message;
 - `reply`: is a reply for the user, or does it ask for a call?
+- `constrained`: the JSON schema that an endpoint can hold a reply to;
 - `policy`: does the host allow a call, whether the model or a directive asks for it?
 - `audience`: what the model is told of a result, and what it never sees;
 - `transcript`: what happened in a request, and who decided on it;
+- `history`: the conversation within its bound;
 - `loop`: the agent;
 - `conversation`: talking with it at the terminal.
 
@@ -23,6 +28,13 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from banking_server.agent.configuration import (
+        ANY_AGENT,
+        AgentConfiguration,
+        ConfigurationMistake,
+        ServerConfiguration,
+        load_agent,
+    )
     from banking_server.agent.conversation import Terminal, chat
     from banking_server.agent.endpoint import (
         Completion,
@@ -34,6 +46,7 @@ if TYPE_CHECKING:
     )
     from banking_server.agent.loop import Agent, Bounds
     from banking_server.agent.policy import AllowReadOnly, CallPolicy
+    from banking_server.agent.resources import Known, MayRead
     from banking_server.agent.settings import ModelNotConfigured, ModelSettings, load_model_settings
     from banking_server.agent.toolbox import OfferedTool, Toolbox, ToolsUnavailable
     from banking_server.agent.transcript import (
@@ -51,7 +64,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ANY_AGENT",
     "Agent",
+    "AgentConfiguration",
     "AllowReadOnly",
     "Bounds",
     "CallPolicy",
@@ -59,10 +74,13 @@ __all__ = [
     "Calling",
     "ChainStopped",
     "Completion",
+    "ConfigurationMistake",
     "Corrected",
     "Declined",
     "Endpoint",
     "Entry",
+    "Known",
+    "MayRead",
     "Message",
     "ModelNotConfigured",
     "ModelReplied",
@@ -73,17 +91,21 @@ __all__ = [
     "Run",
     "RunOutcome",
     "Said",
+    "ServerConfiguration",
     "Terminal",
     "Toolbox",
     "ToolsUnavailable",
     "Usage",
     "chat",
+    "load_agent",
     "load_model_settings",
     "what_happened",
 ]
 
 _MODULE_OF: Final = {
+    "ANY_AGENT": "configuration",
     "Agent": "loop",
+    "AgentConfiguration": "configuration",
     "AllowReadOnly": "policy",
     "Bounds": "loop",
     "CallPolicy": "policy",
@@ -91,10 +113,13 @@ _MODULE_OF: Final = {
     "Calling": "transcript",
     "ChainStopped": "transcript",
     "Completion": "endpoint",
+    "ConfigurationMistake": "configuration",
     "Corrected": "transcript",
     "Declined": "transcript",
     "Endpoint": "endpoint",
     "Entry": "transcript",
+    "Known": "resources",
+    "MayRead": "resources",
     "Message": "endpoint",
     "ModelNotConfigured": "settings",
     "ModelReplied": "transcript",
@@ -105,11 +130,13 @@ _MODULE_OF: Final = {
     "Run": "transcript",
     "RunOutcome": "transcript",
     "Said": "transcript",
+    "ServerConfiguration": "configuration",
     "Terminal": "conversation",
     "Toolbox": "toolbox",
     "ToolsUnavailable": "toolbox",
     "Usage": "endpoint",
     "chat": "conversation",
+    "load_agent": "configuration",
     "load_model_settings": "settings",
     "what_happened": "transcript",
 }

@@ -19,7 +19,6 @@ secret stands in no file: `token_variable` names the environment variable that h
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
-from urllib.parse import urlsplit
 
 import yaml
 from pydantic import (
@@ -32,8 +31,10 @@ from pydantic import (
     model_validator,
 )
 
+from banking_server.agent.settings import http_url
+
 MAX_FILE: Final = 1_000_000
-"""Bytes of a file that are read."""
+"""Bytes that a file may have."""
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=60, pattern=r"^[\w.-]+$")]
 Words = Annotated[str, StringConstraints(min_length=1)]
@@ -66,13 +67,7 @@ class ServerConfiguration(_Part):
     def _usable(cls, value: str | None) -> str | None:
         if value is None:
             return value
-        try:
-            parts = urlsplit(value)
-            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            usable = False
-        if not usable:
-            raise ValueError("must be an http or https URL, such as https://shop.example/mcp")
+        parts = http_url(value, "https://shop.example/mcp")
         if parts.username or parts.password:
             raise ValueError("must hold no user or password; use token_variable")
         return value
@@ -132,7 +127,10 @@ def load_agent(path: Path, agent_id: str | None = None) -> AgentConfiguration:
 def _read(path: Path) -> _File:
     try:
         with path.open("rb") as file:
-            content: Any = yaml.safe_load(file.read(MAX_FILE))
+            text = file.read(MAX_FILE + 1)
+        if len(text) > MAX_FILE:
+            raise ConfigurationMistake(f"{path}: is too long: more than {MAX_FILE:,} bytes")
+        content: Any = yaml.safe_load(text)
     except OSError as error:
         raise ConfigurationMistake(f"{path}: cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
@@ -171,9 +169,10 @@ def _in_words(error: ValidationError) -> str:
     ).lstrip(".")
     words = _WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")
     value = first["input"]
-    # A secret may stand where none belongs: in what is not known, or in a URL.
+    # A secret may stand where none belongs: in what is not known, in a URL, or where only
+    # the name of its variable does.
     shown = isinstance(value, str | int | float) and first["type"] != "extra_forbidden"
-    if shown and not place.endswith("url"):
+    if shown and not place.endswith(("url", "token_variable")):
         words += f", not {str(value)[:_SHOWN]!r}"
     return f"{place}: {words}" if place else words
 
@@ -184,5 +183,5 @@ def _refuse_twice(what: str, names: list[str]) -> None:
             raise ValueError(f"{what} must have different names, and {name!r} is there twice")
 
 
-ANY: Final = AgentConfiguration(id="any")
+ANY_AGENT: Final = AgentConfiguration(id="any")
 """An agent that may use whatever the servers have."""

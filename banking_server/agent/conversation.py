@@ -16,7 +16,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp import Client
 from mcp.types import CallToolResult
 
-from banking_server.agent.configuration import ANY, AgentConfiguration
+from banking_server.agent.configuration import ANY_AGENT, AgentConfiguration
 from banking_server.agent.endpoint import Endpoint
 from banking_server.agent.loop import Agent
 from banking_server.agent.resources import MayRead
@@ -105,7 +105,7 @@ def chat(
     terminal: Terminal,
     narrator: ChainNarrator,
     *,
-    configuration: AgentConfiguration = ANY,
+    configuration: AgentConfiguration = ANY_AGENT,
     trust_hints: bool = True,
     follow_unadvertised: bool = False,
     call_timeout: float = DEFAULT_CALL_TIMEOUT,

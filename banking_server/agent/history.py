@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from banking_server.agent.audience import result_for_model
 from banking_server.agent.endpoint import Message
+from banking_server.agent.shortened import one_line
 from banking_server.agent.transcript import Called, Calling, Entry
 
 ASKED: Final = 200
@@ -35,7 +36,7 @@ class Account:
 
 def account(request: str, transcript: Sequence[Entry], ended: str) -> Account:
     """Return the account of a request; `ended` is its answer, or why it has none."""
-    lines = [f"- The user asked: {_in_short(request, ASKED)}"]
+    lines = [f"- The user asked: {one_line(request, ASKED)}"]
     weight = 0
     for entry in transcript:
         if isinstance(entry, Calling):
@@ -45,10 +46,10 @@ def account(request: str, transcript: Sequence[Entry], ended: str) -> Account:
             arguments = json.dumps(step.arguments, ensure_ascii=False)
             words = result_for_model(step.tool, step.without_words())
             lines.append(
-                f"  {step.tool} was called with {_in_short(arguments, CALLED)}. "
-                f"{_in_short(words, CALLED)}{_references(step.result.structured_content)}"
+                f"  {step.tool} was called with {one_line(arguments, CALLED)}. "
+                f"{one_line(words, CALLED)}{_references(step.result.structured_content)}"
             )
-    lines.append(f"  You said: {_in_short(ended, ASKED)}")
+    lines.append(f"  You said: {one_line(ended, ASKED)}")
     return Account("\n".join(lines), weight)
 
 
@@ -109,8 +110,3 @@ def _references(structured: Any) -> str:
         if isinstance(value, str | int) and name.lower().endswith(("id", "reference"))
     ]
     return f" [{', '.join(found)[:CALLED]}]" if found else ""
-
-
-def _in_short(text: str, length: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= length else f"{line[:length]}\u2026"

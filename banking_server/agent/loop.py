@@ -160,9 +160,6 @@ class Agent:
         happened by then. Requests to one agent are made one after the other.
         """
         began = time.monotonic()
-        if self._changed:
-            await self._toolbox.read_again()
-            self._changed = False
         asked = {"role": "user", "content": request}
         work = self._under_way = _Work(asked, len(self.messages))
         self.messages.append(asked)
@@ -201,6 +198,9 @@ class Agent:
 
     async def _work(self, work: "_Work") -> tuple[RunOutcome, str, str | None]:
         bounds = self._bounds
+        if self._changed:
+            await self._toolbox.read_again()
+            self._changed = False
         form = await self._find_form(work)
         for _ in range(bounds.turns):
             if work.tokens >= bounds.tokens:
@@ -267,14 +267,16 @@ class Agent:
     async def _find_form(self, work: "_Work") -> Literal["native", "prompt"]:
         """Return how the model is given tools; find out what the endpoint can, the first time."""
         endpoint = self._endpoint
-        if endpoint.native is None and self._toolbox.tools:
-            completion = await endpoint.find_native()
-            if completion is not None:
+        if not self._toolbox.tools:
+            return "prompt"
+        if endpoint.native is None:
+            probed = await endpoint.find_native()
+            if probed is not None:
                 form: Literal["native", "prompt"] = "native" if endpoint.native else "prompt"
-                await self._note_reply(work, "probe", form, completion)
-        if endpoint.native and self._toolbox.tools:
+                await self._note_reply(work, "probe", form, probed)
+        if endpoint.native:
             return "native"
-        if endpoint.format is None and self._toolbox.tools:
+        if endpoint.format is None:
             for completion in await endpoint.find_format(self._schema, fits(self._schema)):
                 await self._note_reply(work, "probe", "prompt", completion)
         return "prompt"
@@ -393,17 +395,11 @@ class Agent:
         if problem is not None:
             return await self._correct(work, f"{tool.name}: {problem}")
         key = call_key(tool, arguments)
-        if key in work.made:
+        if key in work.made or key in work.failed:
             work.repeated = True
+            came = "its result stands above" if key in work.made else "failed as is said above"
             return await self._correct(
-                work,
-                f"{tool.name} was called with these arguments before, and its result stands above",
-            )
-        if key in work.failed:
-            work.repeated = True
-            return await self._correct(
-                work,
-                f"{tool.name} was called with these arguments before, and failed as is said above",
+                work, f"{tool.name} was called with these arguments before, and {came}"
             )
         if request.said:
             streamed.finish(request.said)

@@ -8,12 +8,15 @@ that cannot be read is left out: the tools are there, and say why.
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final
 
 import anyio
 from mcp import Client, MCPError
 from mcp.types import Resource, TextResourceContents
 
+from banking_server.agent.shortened import cut, one_line
 from banking_server.chaining.content import for_user_alone, on_the_wire
 
 MAX_RESOURCES: Final = 20
@@ -26,7 +29,7 @@ MAX_KNOWN: Final = 16_000
 """Characters of all resources of all servers that a model is told."""
 
 READ_TIME: Final = 10.0
-"""Seconds that each server may take for its resources."""
+"""Seconds that each server may take to list its resources, and again to read them."""
 
 MAX_ABOUT: Final = 500
 """Characters of a resource's description that a model is told."""
@@ -60,42 +63,47 @@ async def read_resources(client: Client, server: str, may_read: MayRead) -> list
 
     `server` is the host's name for it. `may_read` is asked before each resource is read.
     """
-    known: list[Known] = []
     capabilities = client.server_capabilities
     if capabilities is None or capabilities.resources is None:
-        return known
+        return []
     try:
         with anyio.fail_after(READ_TIME):
             listed = (await client.list_resources()).resources
     except _FAILURES:
-        return known
+        return []
+    wanted: list[Known] = []
     for resource in listed[:MAX_RESOURCES]:
         if for_user_alone(on_the_wire(resource)) or not await may_read(server, resource):
             continue
         words = resource.description or resource.title or resource.name
-        about = _cut(" ".join(words.split()), MAX_ABOUT)
-        known += await read([Known(server, str(resource.uri), about, "", (), client)])
-    return known
+        about = one_line(words, MAX_ABOUT)
+        wanted.append(Known(server, str(resource.uri), about, "", (), client))
+    return await read(wanted)
 
 
 async def read(offered: Sequence[Known]) -> list[Known]:
     """Read resources, for the first time or again; those that cannot be read are left out."""
     known: list[Known] = []
-    for one in offered:
-        try:
-            with anyio.fail_after(READ_TIME):
-                contents = (await one.client.read_resource(one.uri)).contents
-        except _FAILURES:
-            continue
-        said = tuple(
-            item.text
-            for item in contents
-            if isinstance(item, TextResourceContents) and not for_user_alone(on_the_wire(item))
-        )
-        if said:
-            text = _cut("\n".join(map(compact, said)), MAX_RESOURCE)
-            known.append(replace(one, text=text, said=said))
+    for _, of_server in groupby(offered, key=attrgetter("server")):
+        with anyio.move_on_after(READ_TIME):
+            for one in of_server:
+                said = await _texts(one)
+                if any(said):
+                    text = cut("\n".join(map(compact, said)), MAX_RESOURCE)
+                    known.append(replace(one, text=text, said=said))
     return known
+
+
+async def _texts(one: Known) -> tuple[str, ...]:
+    try:
+        contents = (await one.client.read_resource(one.uri)).contents
+    except _FAILURES:
+        return ()
+    return tuple(
+        item.text
+        for item in contents
+        if isinstance(item, TextResourceContents) and not for_user_alone(on_the_wire(item))
+    )
 
 
 def within_bounds(known: Sequence[Known]) -> list[Known]:
@@ -141,7 +149,3 @@ def _on_a_line(value: Any) -> str:
     if isinstance(value, str):
         return " ".join(value.split())
     return json.dumps(value, ensure_ascii=False)
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[:length]}\u2026"

@@ -7,7 +7,7 @@ client that asks it comes with the extra `model` of this package.
 import importlib.util
 import os
 from typing import Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -19,6 +19,18 @@ PREFIX: Final = "BANKING_MODEL_"
 
 class ModelNotConfigured(Exception):
     """No model can be asked; the message names the variable, or the extra to install."""
+
+
+def http_url(value: str, example: str) -> SplitResult:
+    """Return the parts of a URL that requests can go to; raises ValueError with an example."""
+    try:
+        parts = urlsplit(value)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not value.isascii() or not value.isprintable():
+        raise ValueError(f"must be an http or https URL, such as {example}")
+    return parts
 
 
 class ModelSettings(BaseSettings):
@@ -97,13 +109,7 @@ class ModelSettings(BaseSettings):
     @field_validator("url")
     @classmethod
     def _http_url(cls, value: str) -> str:
-        try:
-            parts = urlsplit(value)
-            usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        except ValueError:
-            usable = False
-        if not usable or not value.isascii() or not value.isprintable():
-            raise ValueError("must be an http or https URL, such as http://localhost:11434/v1")
+        http_url(value, "http://localhost:11434/v1")
         return value
 
     @field_validator("insecure")

@@ -14,6 +14,7 @@ from mcp.types import Resource, Tool
 
 from banking_server.agent.reply import REPLY_TO_USER
 from banking_server.agent.resources import Known, MayRead, read, read_resources, within_bounds
+from banking_server.agent.shortened import cut, one_line
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, ToolCatalog, hidden_from_model
 from banking_server.chaining.values import follow, pointer_parts
 
@@ -80,8 +81,8 @@ class OfferedTool:
         lines = [f"Tool: {self.name}"]
         title = self.tool.title or (self.tool.annotations and self.tool.annotations.title)
         if title:
-            lines.append(f"Title: {_one_line(title)}")
-        lines.append(f"Description: {_one_line(self.tool.description or 'none')}")
+            lines.append(f"Title: {one_line(title, MAX_DESCRIPTION)}")
+        lines.append("Description: " + one_line(self.tool.description or "none", MAX_DESCRIPTION))
         described = _properties(self.tool.input_schema, self.tool.input_schema)
         arguments = list(islice(described, MAX_LINES))
         lines.append("Arguments:" if arguments else "Arguments: none")
@@ -116,7 +117,7 @@ class Toolbox:
         self.tools = tools
         self.instructions = instructions
         """The instructions of the servers that have any, by the server's name."""
-        self.known = list(known)
+        self.known = self._offered = list(known)
         """What the servers offer to know: their resources."""
         self._by_name = {offered.name: offered for offered in tools}
         own: dict[str, list[OfferedTool]] = {}
@@ -158,18 +159,7 @@ class Toolbox:
         there: set[str] = set()
         for server, client in clients.items():
             catalog = ToolCatalog(client)
-            try:
-                with anyio.fail_after(call_timeout):
-                    tools = await catalog.list()
-            except (MCPError, OSError, RuntimeError, ValueError) as error:
-                late = isinstance(error, TimeoutError)
-                words = (
-                    f"not within {call_timeout:g} s" if late else " ".join(str(error).split())[:200]
-                )
-                reason = words or type(error).__name__
-                raise ToolsUnavailable(
-                    f"The server {server!r} does not list its tools: {reason}"
-                ) from error
+            tools = await _listed(server, catalog, call_timeout)
             found += [
                 (server, tool, client, catalog, server not in distrusted)
                 for tool in tools
@@ -177,12 +167,12 @@ class Toolbox:
                 and (server not in chosen or tool.name in chosen[server])
                 and (allowed is None or tool.name in allowed)
             ]
-            listed_names = {tool.name for tool in tools}
-            there |= listed_names
-            _refuse_missing(chosen.get(server, set()) - listed_names, f"The server {server!r} has")
+            names = {tool.name for tool in tools}
+            _refuse_missing(chosen.get(server, set()) - names, f"The server {server!r} has")
+            there |= names
         _refuse_missing(set(allowed or ()) - there, "The servers have")
-        names = _names([(server, tool.name) for server, tool, *_ in found])
-        offered = [OfferedTool(name, *listed) for name, listed in zip(names, found, strict=True)]
+        told_apart = _names([(server, tool.name) for server, tool, *_ in found])
+        offered = [OfferedTool(name, *one) for name, one in zip(told_apart, found, strict=True)]
         length = 0
         for one in offered:
             length += max(len(one.in_words()), len(json.dumps(one.as_function())))
@@ -192,7 +182,7 @@ class Toolbox:
                     f"{MAX_WORDS:,} characters."
                 )
         instructions = {
-            server: _cut(client.instructions, MAX_INSTRUCTIONS)
+            server: cut(client.instructions, MAX_INSTRUCTIONS)
             for server, client in clients.items()
             if client.instructions
         }
@@ -204,7 +194,8 @@ class Toolbox:
 
     async def read_again(self) -> None:
         """Read again what the servers offer to know: something may have changed."""
-        self.known = within_bounds(await read(self.known))
+        # Of what was there at first: what cannot be read now may be again later.
+        self.known = within_bounds(await read(self._offered))
 
     def find(self, *names: str) -> OfferedTool | None:
         """Return the first tool that one of these names stands for, or None."""
@@ -221,6 +212,17 @@ class Toolbox:
     def functions(self) -> list[dict[str, Any]]:
         """Describe all tools for an endpoint's own tool calling."""
         return [offered.as_function() for offered in self.tools]
+
+
+async def _listed(server: str, catalog: ToolCatalog, seconds: float | None) -> list[Tool]:
+    try:
+        with anyio.fail_after(seconds):
+            return await catalog.list()
+    except TimeoutError:
+        reason = f"not within {seconds:g} s"
+    except (MCPError, OSError, RuntimeError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+    raise ToolsUnavailable(f"The server {server!r} does not list its tools: {reason}")
 
 
 def _refuse_missing(names: set[str], who_has: str) -> None:
@@ -275,8 +277,8 @@ def _properties(
         notes = [_type(schema, root), "required" if name in required else "optional"]
         if "default" in schema and schema["default"] is not None:
             notes.append(f"default {_json(schema['default'])}")
-        about = _one_line(str(schema.get("description") or schema.get("title") or "no description"))
-        yield f"{indent}- {name} ({', '.join(notes)}): {about}"
+        about = str(schema.get("description") or schema.get("title") or "no description")
+        yield f"{indent}- {name} ({', '.join(notes)}): {one_line(about, MAX_DESCRIPTION)}"
         items = resolved(schema.get("items"), root)
         for nested in (schema, items):
             yield from _properties(nested, root, indent + "  ")
@@ -322,12 +324,4 @@ def resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _json(value: Any) -> str:
-    return _cut(json.dumps(value, ensure_ascii=False), MAX_DESCRIPTION)
-
-
-def _one_line(text: str) -> str:
-    return _cut(" ".join(text.split()), MAX_DESCRIPTION)
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[:length]}\u2026"
+    return cut(json.dumps(value, ensure_ascii=False), MAX_DESCRIPTION)

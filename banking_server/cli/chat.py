@@ -71,7 +71,6 @@ def chat(
     or Ctrl-D ends the conversation.
     """
     from banking_server import agent
-    from banking_server.agent.configuration import ANY, ConfigurationMistake, load_agent
     from banking_server.cli.servers import connect_all, from_configuration, from_options
     from banking_server.host.narrator import Narrator
     from banking_server.host.plain import cut, one_line, printable
@@ -98,7 +97,7 @@ def chat(
         learns=person.names.learn,
     )
     try:
-        configuration = load_agent(config, agent_id) if config else ANY
+        configuration = agent.load_agent(config, agent_id) if config else agent.ANY_AGENT
         if configuration.servers and (command or urls or commands or database or customer):
             raise typer.BadParameter("the servers stand in the file: give none beside it")
         if configuration.servers:
@@ -126,5 +125,5 @@ def chat(
             follow_unadvertised=follow_unadvertised,
             call_timeout=patience.call,
         )
-    except (agent.ModelNotConfigured, agent.ToolsUnavailable, ConfigurationMistake) as error:
+    except (agent.ModelNotConfigured, agent.ToolsUnavailable, agent.ConfigurationMistake) as error:
         raise CommandFailed(str(error)) from None

@@ -6,7 +6,7 @@ import pytest
 from mcp import Client
 
 from banking_server.agent import Agent, Endpoint, Toolbox, ToolsUnavailable
-from banking_server.agent.configuration import ConfigurationMistake, load_agent
+from banking_server.agent.configuration import MAX_FILE, ConfigurationMistake, load_agent
 
 from ..kit.model import call, scripted_model
 from .shop_server import fresh_shop
@@ -67,11 +67,13 @@ MISTAKES = {
     one("url: 'http://u:secret@x'"): "must hold no user or password; use token_variable",
     one("url: 'http://x', command: [x]"): "must have either a command or a url",
     one("command: [x], token_variable: T"): "token_variable is for a url",
+    one("url: 'http://x', token_variable: secret t"): "must be made of letters, digits, and . _ -",
+    "#" * (MAX_FILE + 1): "is too long: more than 1,000,000 bytes",
     one("url: 'http://x', trust_hints: 'no'"): "trust_hints: must be true or false, not 'no'",
 }
 
 
-@pytest.mark.parametrize(("text", "told"), MISTAKES.items(), ids=str)
+@pytest.mark.parametrize(("text", "told"), MISTAKES.items(), ids=range(len(MISTAKES)))
 def test_a_mistake_is_one_line_with_file_and_place(text: str, told: str, tmp_path: Path) -> None:
     file = tmp_path / "agents.yaml"
     file.write_text(text)
