@@ -22,6 +22,7 @@ agents:
     servers:
       - name: shop
         command: [shop]
+        url:
         tools: [price]
       - name: other
         url: https://other.example/mcp
