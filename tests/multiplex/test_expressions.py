@@ -238,13 +238,15 @@ def test_a_text_has_values_in_it(text: str, value: str, needed: set[int]) -> Non
     assert Text(text).needed(3) == needed
 
 
+UNCLOSED = "{'\\'"
+
 BAD_TEXTS: list[tuple[str, str]] = [
     ("no place", "has no place like"),
     ("{{[0].status}}", "has no place like"),
     ("", "has no place like"),
     ("{[0].status", "has a brace too many"),
     ("[0].status}", "has a brace too many"),
-    ("{[0].{a: status}}", "has a brace too many"),
+    ("{[0].{a: status}.a}", "without an object like {a: b} in it"),
     ("{'}", "has a brace too many"),
     ("{}", "is no JMESPath expression: it is empty"),
     ("{[0]..status}", "is no JMESPath expression"),
@@ -253,7 +255,14 @@ BAD_TEXTS: list[tuple[str, str]] = [
     ("PROMPT_ARGUMENT: the id of {[0].status}", "cannot be a prompt"),
     ("{[0].status}" + "x" * MAX_TEXT, f"has more than {MAX_TEXT} characters"),
     ("{[0].status}" * 101, "at most 100 references"),
+    # A search for its pieces would take hours: each one ends at the very end.
+    (UNCLOSED * 250_000, f"has more than {MAX_TEXT} characters"),
 ]
+
+
+def test_a_text_is_read_once_from_left_to_right() -> None:
+    """A search that began again at each brace would take days for this one."""
+    assert Text(UNCLOSED * 250_000).needed(1) == set()
 
 
 async def test_a_text_that_cannot_work_is_refused_before_anything_runs(
@@ -266,6 +275,9 @@ async def test_a_text_that_cannot_work_is_refused_before_anything_runs(
             )
             assert said in words(result), text
             assert words(result).endswith("Nothing was run."), text
+        many = [{"text": (UNCLOSED * MAX_TEXT)[:MAX_TEXT]}] * 1_500
+        result = await multiplex(me, request(1, ACCOUNTS), request(2, PREPARE, {"memo": many}))
+        assert "has a brace too many" in words(result)
         failing = await multiplex(
             me,
             request(1, ACCOUNTS),
@@ -277,6 +289,7 @@ async def test_a_text_that_cannot_work_is_refused_before_anything_runs(
     assert nothing["message"] == "arguments.memo: '[0].nothing' gives nothing."
     assert [tool for tool, _ in world.outcomes()] == [
         *[MULTIPLEX] * len(BAD_TEXTS),
+        MULTIPLEX,
         ACCOUNTS,
         MULTIPLEX,
     ]

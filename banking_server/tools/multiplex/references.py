@@ -77,8 +77,8 @@ class Expression:
 
 _PIECE: Final = re.compile(
     r"""(?P<brace>\{\{|\}\})
-      | \{(?P<place>(?:[^{}'"`]|'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`(?:\\.|[^`\\])*`)*)\}
-      | (?P<plain>[^{}]+)""",
+      | \{(?P<place>(?:[^{}'"`]|'(?:\\.|[^'\\])*+'|"(?:\\.|[^"\\])*+"|`(?:\\.|[^`\\])*+`)*+)\}
+      | (?P<plain>[^{}]++)""",
     re.VERBOSE | re.DOTALL,
 )
 
@@ -95,19 +95,24 @@ class Text:
         return len(self._places())
 
     def problem(self, index: int) -> str | None:
-        """Say why it cannot work in the step of this index; None if it can."""
+        """Say why it cannot work in the step of this index; None if it can.
+
+        Nothing reads a text that is too long.
+        """
         if len(self.text) > MAX_TEXT:
             return f"{_shown(self.text)} has more than {MAX_TEXT} characters"
-        if sum(len(piece[0]) for piece in _PIECE.finditer(self.text)) != len(self.text):
+        if self._pieces() is None:
             return (
                 f"{_shown(self.text)} has a brace too many: a place is "
-                '"{[0].structuredContent.…}", and a brace of the text is written twice'
+                '"{[0].structuredContent.…}", without an object like {a: b} in it, and a brace of '
+                "the text is written twice"
             )
-        if not self._places():
+        places = self._places()
+        if not places:
             return f'{_shown(self.text)} has no place like "{{[0].structuredContent.…}}" in it'
         if is_nearly_prompt(self.text):
             return f"{_shown(self.text)} is made without a model, and so cannot be a prompt"
-        return next(filter(None, (place.problem(index) for place in self._places())), None)
+        return next(filter(None, (place.problem(index) for place in places)), None)
 
     def needed(self, index: int) -> set[int]:
         """Return the numbers of the results without which the step of this index has no value."""
@@ -119,20 +124,33 @@ class Text:
         A number is written as JSON has it, exactly. Raises `ArgumentNotFound` if a place gives
         nothing, or what is no text, number or truth value.
         """
-        pieces = []
-        for piece in self._pieces():
-            pieces.append(piece if isinstance(piece, str) else _in_text(piece, results))
-        return "".join(pieces)
+        return "".join(
+            piece if isinstance(piece, str) else _in_text(piece, results)
+            for piece in self._pieces() or ()
+        )
 
     def _places(self) -> list[Expression]:
-        return [piece for piece in self._pieces() if isinstance(piece, Expression)]
+        return [piece for piece in self._pieces() or () if isinstance(piece, Expression)]
 
-    def _pieces(self) -> Iterator[str | Expression]:
-        for piece in _PIECE.finditer(self.text):
-            if piece["place"] is not None:
-                yield Expression(piece["place"])
+    def _pieces(self) -> list[str | Expression] | None:
+        """Return what it is made of; None if its braces cannot be read.
+
+        It is read once from left to right, and no further than to the first mistake: a search
+        would begin again behind each brace, and take the square of the time.
+        """
+        pieces: list[str | Expression] = []
+        at = 0
+        while at < len(self.text):
+            piece = _PIECE.match(self.text, at)
+            if piece is None:
+                return None
+            place = piece["place"]
+            if place is not None:
+                pieces.append(Expression(place))
             else:
-                yield piece["plain"] or piece["brace"][0]
+                pieces.append(piece["plain"] or piece["brace"][0])
+            at = piece.end()
+        return pieces
 
 
 def _in_text(place: Expression, results: Sequence[Any]) -> str:

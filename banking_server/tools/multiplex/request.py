@@ -194,13 +194,16 @@ def mistake(steps: Sequence[StepRequest], known: Collection[str]) -> CallToolRes
                         "begins like a prompt, and no model is asked whether a step is to run",
                     )
             looked_at.append(condition)
-        looked_up += sum(reference.looks for reference in looked_at)
-        if looked_up > MAX_REFERENCES:
-            return _refused("tools", f"at most {MAX_REFERENCES} references are looked up in a call")
         for reference in looked_at:
+            # Each in turn, its length first, so that no more is read than a call may have.
             problem = reference.problem(index)
             if problem is not None:
                 return _refused(place, problem)
+            looked_up += reference.looks
+            if looked_up > MAX_REFERENCES:
+                return _refused(
+                    "tools", f"at most {MAX_REFERENCES} references are looked up in a call"
+                )
     if asked > MAX_PROMPTS:
         return _refused("tools", f"at most {MAX_PROMPTS} arguments can be inferred in one call")
     return None
