@@ -170,16 +170,23 @@ async def test_tools_that_are_too_much_for_a_model_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("does", "told"),
+    ("does", "limits", "told"),
     [
-        ("listless", "The server 'hostile' does not list its tools: not within 1 s"),
-        ("pages", "does not list its tools: the server lists more than 5,000 tools"),
+        (
+            "listless",
+            ["--call-timeout", "1"],
+            "The server 'hostile' does not list its tools: not within 1 s",
+        ),
+        ("pages", [], "does not list its tools: the server lists more than 5,000 tools"),
     ],
 )
 def test_a_server_that_does_not_list_its_tools_ends_a_chat_in_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], does: str, told: str
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    does: str,
+    limits: list[str],
+    told: str,
 ) -> None:
-    limits = ["--call-timeout", "1"]
     with scripted_model([]) as model, hostile_server() as origin:
         monkeypatch.setattr(
             sys, "argv", ["banking-server", "chat", "--url", f"{origin}/{does}", *limits]
