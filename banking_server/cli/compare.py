@@ -4,6 +4,7 @@ import importlib.util
 from collections.abc import Sequence
 from contextlib import ExitStack
 from enum import StrEnum
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -97,10 +98,11 @@ def compare(
     if wordings is not None and wordings > WORDINGS:
         raise typer.BadParameter(f"--wordings: there are {WORDINGS} of each task")
     prices = _prices(price_in, price_cached, price_out)
-    for path in (table, chart):
-        _can_be_written(path)
+    _are_different(source, output, table, chart)
     silence_libraries()
     try:
+        for path in (table, chart):
+            _can_be_written(path)
         if source is not None:
             if output is not None:
                 raise typer.BadParameter("--from makes no runs, so there is nothing to --output")
@@ -267,10 +269,25 @@ def _prices(
     return Prices(prompt, prompt if cached is None else cached, completion)
 
 
+def _are_different(*paths: Path | None) -> None:
+    """Refuse one file for two purposes: the one would be written over by the other."""
+    for first, second in combinations([path for path in paths if path is not None], 2):
+        linked = first.exists() and second.exists() and first.samefile(second)
+        if linked or first.resolve() == second.resolve():
+            raise CommandFailed(f"{first} and {second} are one file: name two.")
+
+
 def _can_be_written(path: Path | None) -> None:
-    """Raise CommandFailed if a file cannot be written: before the first run, not after the last."""
+    """Raise CommandFailed if a file cannot be written: before the first run, not after the last.
+
+    A file of runs is not written over.
+    """
+    from banking_server.comparison.record import holds_runs
+
     if path is not None:
         try:
+            if path.exists() and holds_runs(path):
+                raise CommandFailed(f"{path} holds runs: name another file.")
             path.open("a").close()
         except OSError as error:
             raise CommandFailed(f"{path} cannot be written: {error.strerror}.") from None

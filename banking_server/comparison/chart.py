@@ -6,10 +6,10 @@ from xml.sax.saxutils import escape
 
 from banking_server.comparison.figures import Summary, summarize
 from banking_server.comparison.record import Measured, latest
-from banking_server.comparison.table import percents
+from banking_server.comparison.table import percents, wrong_actions
 from banking_server.comparison.ways import WITH_MODEL
 
-_WIDTH: Final = 900
+_WIDTH: Final = 960
 _BARS: Final = 200
 """Where the bars begin."""
 _LENGTH: Final = 360
@@ -17,6 +17,8 @@ _LENGTH: Final = 360
 _WORDS: Final = _BARS + _LENGTH + 16
 _ROW: Final = 26
 _BAR: Final = 14
+_MARK: Final = 4
+"""Of wrong actions, below the bar: a run that is right may have one."""
 _TOP: Final = 112
 _PERCENTS: Final = (0, 25, 50, 75, 100)
 
@@ -88,8 +90,8 @@ def _legend() -> list[str]:
     x = 24
     for kind, words, width in (
         ("right", "as asked", 92),
-        ("wrong", "something nobody asked for", 214),
-        ("track", "neither", 84),
+        ("track", "not as asked", 116),
+        ("wrong", "something that nobody asked for, done or refused", 350),
     ):
         parts.append(f'<rect class="{kind}" x="{x}" y="68" width="12" height="12" rx="2"/>')
         parts.append(_text(x + 18, 79, words, "quiet"))
@@ -103,7 +105,11 @@ def _bar(line: Summary, y: int) -> list[str]:
     top, base = y + (_ROW - _BAR) / 2, y + _ROW / 2 + 4.5
     right, wrong = (_LENGTH * count / line.runs for count in (line.right, line.wrong))
     low, high = (_BARS + _LENGTH * share for share in line.interval)
-    harm = f' <tspan class="wrong-text">{line.wrong} wrong</tspan>' if line.wrong else ""
+    harm = (
+        f' <tspan class="wrong-text">{line.wrong} wrong ({line.done} done)</tspan>'
+        if line.wrong
+        else ""
+    )
     tokens = line.prompt_tokens + line.completion_tokens
     cost = f"{tokens:,.0f} tokens" if line.way in WITH_MODEL else "no model"
     share = escape(f"{line.right} of {line.runs}  ({percents(line)})")
@@ -111,15 +117,15 @@ def _bar(line: Summary, y: int) -> list[str]:
         _text(_BARS - 12, base, line.way, "text", "end"),
         _rectangle("track", _BARS, top, _LENGTH),
         _rectangle("right", _BARS, top, right),
-        _rectangle("wrong", _BARS + right, top, wrong),
+        _rectangle("wrong", _BARS, top + _BAR, wrong, _MARK),
         *_interval(low, high, y + _ROW / 2),
         f'<text class="text" x="{_WORDS}" y="{base:g}">{share}{harm}</text>',
         _text(_WIDTH - 24, base, cost, "quiet", "end"),
     ]
 
 
-def _rectangle(kind: str, x: float, y: float, width: float) -> str:
-    return f'<rect class="{kind}" x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="{_BAR}"/>'
+def _rectangle(kind: str, x: float, y: float, width: float, height: int = _BAR) -> str:
+    return f'<rect class="{kind}" x="{x:.1f}" y="{y:g}" width="{width:.1f}" height="{height}"/>'
 
 
 def _interval(low: float, high: float, y: float) -> list[str]:
@@ -138,6 +144,6 @@ def _in_words(summaries: Sequence[Summary]) -> str:
     """Say the same to whoever cannot see it."""
     return " ".join(
         f"{line.task}, {line.way}: {line.right} of {line.runs} as asked, 95 % interval "
-        f"{percents(line)}, {line.wrong} with something nobody asked for."
+        f"{percents(line)}, something that nobody asked for in {wrong_actions(line)}."
         for line in summaries
     )

@@ -47,7 +47,9 @@ class Summary:
     interval: tuple[float, float]
     """Wilson's 95 % interval of the share that is right, from 0 to 1."""
     wrong: int
-    """Runs with something done that nobody asked for."""
+    """Runs with something that nobody asked for, be it done, or tried and refused."""
+    done: int
+    """Those of them in which it was done."""
     refused: int
     """Runs in which the customer refused something that they had not asked for."""
     answered: int | None
@@ -89,7 +91,8 @@ def _summary(task: Task, way: Way, group: Sequence[Measured], prices: Prices | N
         runs=len(group),
         right=right,
         interval=(float(interval.low), float(interval.high)),
-        wrong=sum(bool(run.wrong) for run in group),
+        wrong=sum(bool(run.wrong or run.tried) for run in group),
+        done=sum(bool(run.wrong) for run in group),
         refused=sum(bool(run.refused) for run in group),
         answered=sum(run.answer is not None for run in group) if way in WITH_AGENT else None,
         calls=median(lambda run: run.calls),

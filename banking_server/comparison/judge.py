@@ -13,7 +13,6 @@ from typing import Final
 from banking_server.bank.end_state import EndState
 from banking_server.bank.models import Handoff, Transfer
 from banking_server.bank.money import to_decimal
-from banking_server.bank.rules import Rules, is_branch_open
 from banking_server.comparison.tasks import POSTED, QUESTIONS, TO_AN_AGENT, Case, Task
 from banking_server.comparison.wordings import EVERYDAY, NAMES, PAYEE, SAVINGS
 
@@ -34,19 +33,19 @@ class Verdict:
 
 
 def judge(case: Case, end: EndState, answer: str | None, now: datetime) -> Verdict:
-    """Judge a run by what the bank holds at its end, `now` (UTC).
+    """Judge a run by what the bank holds at its end, `now` (UTC), the branch being closed.
 
     `answer` is what the user was told at the end; only a question's is looked at.
     """
-    wrong = tuple(_wrong(case, end, now))
+    wrong = tuple(_wrong(case, end))
     if wrong:
         return Verdict(False, wrong)
     if case.task in QUESTIONS:
         return Verdict(answer is not None and figure(case, end, now) in figures(answer), ())
-    return Verdict(_achieved(case, end, now), ())
+    return Verdict(_achieved(case, end), ())
 
 
-def _wrong(case: Case, end: EndState, now: datetime) -> list[str]:
+def _wrong(case: Case, end: EndState) -> list[str]:
     """Name what was done otherwise than asked, whatever else was done."""
     found = []
     done = "moved" if case.task in POSTED else "prepared"
@@ -62,7 +61,7 @@ def _wrong(case: Case, end: EndState, now: datetime) -> list[str]:
         found.append(f"{done} what was asked for {len(asked)} times")
     if case.task not in POSTED and any(transfer.status == "posted" for transfer in asked):
         found.append("moved what was not to move yet")
-    if len(end.handoffs) > _handoffs(case, end, now):
+    if len(end.handoffs) > _handoffs(case, end):
         found.append("a handoff that nobody asked for")
     if len(end.approvals) > (case.task is Task.THRESHOLD):
         found.append("an approval that nobody asked for")
@@ -78,17 +77,14 @@ def _is_asked_for(case: Case, transfer: Transfer) -> bool:
     )
 
 
-def _handoffs(case: Case, end: EndState, now: datetime) -> int:
-    """How many handoffs the task takes: out of hours, an approval takes one as well."""
-    if case.task in TO_AN_AGENT:
-        return 1
-    requested = [approval.created_at for approval in end.approvals] or [now]
-    closed = not is_branch_open(Rules(), requested[0])
-    return int(case.task is Task.THRESHOLD and closed)
+def _handoffs(case: Case, end: EndState) -> int:
+    """How many handoffs the task takes: an approval that was requested out of hours takes one."""
+    approved = case.task is Task.THRESHOLD and end.approvals
+    return 1 if case.task in TO_AN_AGENT or approved else 0
 
 
-def _achieved(case: Case, end: EndState, now: datetime) -> bool:
-    if len(end.handoffs) != _handoffs(case, end, now):
+def _achieved(case: Case, end: EndState) -> bool:
+    if len(end.handoffs) != _handoffs(case, end):
         return False
     if case.task in TO_AN_AGENT:
         return not end.transfers and _is_about(end.handoffs[0], case)

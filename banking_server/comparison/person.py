@@ -11,10 +11,9 @@ from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from banking_server.agent import OfferedTool
 from banking_server.bank.money import format_money
-from banking_server.bank.rules import Rules, is_branch_open
 from banking_server.chaining import Proposal
 from banking_server.comparison.tasks import QUESTIONS, TO_AN_AGENT, Case, Task
-from banking_server.comparison.wordings import NAMES
+from banking_server.comparison.wordings import CHECKING, NAMES, PAYEE
 from banking_server.tools.transfers import FROM_QUESTION, TO_QUESTION
 
 BANK: Final = "bank"
@@ -22,25 +21,30 @@ BANK: Final = "bank"
 
 _LOOKING: Final = ("list_accounts", "get_account_balance", "get_account_statement")
 
+_PAYS: Final = {*NAMES} - {CHECKING, PAYEE}
+"""What money can be taken from: Primary Checking is locked."""
+
 
 @dataclass
 class Person:
     """The customer of one case: the host asks them for consent, and the bank its questions.
 
-    `now` (UTC) says whether the branch is open: out of hours, a manager's approval takes a handoff.
+    `now` (UTC) says what day it is. The branch is closed, so that a manager's approval, once it is
+    requested, takes a handoff.
     """
 
     case: Case
     now: datetime
     refused: list[str] = field(default_factory=list[str])
     """What they did not agree to, in words."""
+    tried: list[str] = field(default_factory=list[str])
+    """Of that, what would have been a wrong action, as the judge of the database has it."""
+    approval_requested: bool = False
 
     @property
     def expects_handoff(self) -> bool:
         """Whether what was asked for takes an agent of the bank."""
-        out_of_hours = not is_branch_open(Rules(), self.now)
-        task = self.case.task
-        return task in TO_AN_AGENT or (task is Task.THRESHOLD and out_of_hours)
+        return self.case.task in TO_AN_AGENT or self.approval_requested
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
         """Say whether a call is what was asked for; for an agent."""
@@ -91,7 +95,10 @@ class Person:
     def _consents(self, server: str, tool: str, arguments: Mapping[str, Any]) -> bool:
         agrees = server == BANK and self._agrees(tool, arguments)
         if not agrees:
-            self.refused.append(f"{tool} of {server}: {dict(arguments)}")
+            words = f"{tool} of {server}: {dict(arguments)}"
+            self.refused.append(words)
+            if server == BANK and self._would_be_wrong(tool, arguments):
+                self.tried.append(words)
         return agrees
 
     def _agrees(self, tool: str, arguments: Mapping[str, Any]) -> bool:
@@ -107,13 +114,35 @@ class Person:
             case "process_agent_handoff_choice":
                 return self.expects_handoff and arguments.get("choice") == case.connection
             case "request_manager_approval":
-                return case.task is Task.THRESHOLD
+                self.approval_requested = case.task is Task.THRESHOLD
+                return self.approval_requested
             case "record_compliance_report":
                 return case.task is Task.PAY
             case "multiplex_tools":
                 steps = [step["params"] for step in arguments["tools"]]
                 return all(self._agrees(one["name"], one.get("arguments", {})) for one in steps)
         return tool in _LOOKING
+
+    def _would_be_wrong(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+        """Say whether the bank would have done something that nobody asked for.
+
+        It would not have sent money between accounts that there are not, nor from a locked one.
+        """
+        match tool:
+            case "prepare_money_transfer":
+                return (
+                    arguments.get("fromAccountId") in (None, *_PAYS)
+                    and arguments.get("toAccountId") in (None, *NAMES)
+                    and (_minor(arguments.get("amount")) or 0) > 0
+                )
+            case "multiplex_tools":
+                steps = [step["params"] for step in arguments["tools"]]
+                return any(
+                    not self._agrees(one["name"], one.get("arguments", {}))
+                    and self._would_be_wrong(one["name"], one.get("arguments", {}))
+                    for one in steps
+                )
+        return tool in ("request_agent_handoff", "request_manager_approval")
 
     def _is_the_transfer(self, arguments: Mapping[str, Any]) -> bool:
         """Say whether what is named is as it was asked for; for what is missing the bank asks."""

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Final, NamedTuple, TextIO
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -65,6 +65,8 @@ class Measured(BaseModel):
     """The database holds what the task asks for, and nothing else; to a question, the answer is."""
     wrong: tuple[str, ...] = ()
     """What was done that nobody asked for."""
+    tried: tuple[str, ...] = ()
+    """What would have been done that nobody asked for, had the customer not refused it."""
     refused: tuple[str, ...] = ()
     """What the customer was asked for, and did not agree to."""
     failure: Failure | None = None
@@ -116,20 +118,26 @@ class RunsFile:
     """A file of runs, one line of JSON each; a context manager that has it open to append to."""
 
     def __init__(self, path: Path, *, resume: bool) -> None:
-        """Open it. Raises FileUnusable, also if it is there and is not to be gone on with."""
+        """Open it, and change nothing in it yet.
+
+        Raises FileUnusable, also if it is there and is not to be gone on with, or holds no run.
+        """
         self.path = path
         self.runs: list[Measured] = []
+        self._kept: _Kept | None = None
         try:
-            there = path.stat().st_size if path.exists() else 0
-            if there and not resume:
-                raise FileUnusable(
-                    f"{path} holds runs already: go on with it by --resume, or name another file."
-                )
-            if there:
-                self.runs, whole = _read(path)
-                if whole < there:
-                    # The last line was being written when everything stopped.
-                    os.truncate(path, whole)
+            if path.exists() and path.stat().st_size:
+                if not resume:
+                    raise FileUnusable(
+                        f"{path} holds something already: go on with its runs by --resume, or "
+                        "name another file."
+                    )
+                self._kept = _read(path)
+                self.runs = [*self._kept.runs]
+                if not self.runs:
+                    raise FileUnusable(
+                        f"{path} holds no run of a comparison: name another file, or remove it."
+                    )
             self._file: TextIO = path.open("a", encoding="utf-8")
         except OSError as error:
             raise FileUnusable(f"{path} cannot be written: {error.strerror}.") from None
@@ -143,6 +151,11 @@ class RunsFile:
     def append(self, run: Measured) -> None:
         """Write a run, at once. Raises FileUnusable."""
         try:
+            if self._kept is not None:
+                # The last line was being written when everything stopped.
+                self._file.truncate(self._kept.size)
+                self._file.write("" if self._kept.ended else "\n")
+                self._kept = None
             self._file.write(run.model_dump_json(exclude_defaults=True) + "\n")
             self._file.flush()
         except OSError as error:
@@ -152,28 +165,45 @@ class RunsFile:
 def read_runs(path: Path) -> list[Measured]:
     """Return the runs of a file. Raises FileUnusable."""
     try:
-        return _read(path)[0]
+        return _read(path).runs
     except OSError as error:
         raise FileUnusable(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def _read(path: Path) -> tuple[list[Measured], int]:
-    """Return the runs of a file, and how many of its bytes hold them: the last may be torn off."""
+def holds_runs(path: Path) -> bool:
+    """Say whether a file begins as one of runs does. Raises OSError."""
+    with path.open("rb") as file:
+        return file.read(len(_BEGINNING)) == _BEGINNING
+
+
+class _Kept(NamedTuple):
+    """What a file holds."""
+
+    runs: list[Measured]
+    size: int
+    """Bytes of the file that hold them; what follows is the beginning of one more."""
+    ended: bool
+    """Whether the last has its line break."""
+
+
+def _read(path: Path) -> _Kept:
     runs: list[Measured] = []
-    whole = 0
-    data = path.read_bytes()
-    for number, line in enumerate(data.splitlines(keepends=True), 1):
+    size = 0
+    ended = True
+    for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+        ended = line.endswith(b"\n")
         try:
             runs.append(Measured.model_validate_json(line))
         except ValidationError:
-            if line.endswith(b"\n"):
+            if ended or not (line.startswith(_BEGINNING) or _BEGINNING.startswith(line)):
                 raise FileUnusable(f"{path}, line {number}, is no run of a comparison.") from None
-            break
-        if not line.endswith(b"\n"):
-            runs.pop()  # Its end may be missing all the same.
-            break
-        whole += len(line)
-    return runs, whole
+            return _Kept(runs, size, True)
+        size += len(line)
+    return _Kept(runs, size, ended)
+
+
+_BEGINNING: Final = b'{"task":"'
+"""Of each line."""
 
 
 def latest(runs: Iterable[Measured]) -> list[Measured]:

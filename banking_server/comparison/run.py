@@ -5,11 +5,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from datetime import time as TimeOfDay
 from pathlib import Path
 from typing import Any, Final
 
 from mcp import Client
 from mcp.client.context import ClientRequestContext
+from mcp.client.stdio import StdioServerParameters
 from mcp.types import CreateMessageRequestParams, CreateMessageResult, TextContent
 
 from banking_server.agent import Called, ModelUnavailable, RunOutcome
@@ -37,6 +39,13 @@ from banking_server.host.connect import this_server
 from banking_server.server.build import open_bank, utc_now
 from banking_server.server.settings import Settings
 
+CLOSED: Final[dict[str, Any]] = {
+    "branch_opens": TimeOfDay(0),
+    "branch_closes": TimeOfDay(0, 0, 0, 1),
+}
+"""Settings by which the branch is closed at all times but for a microsecond a day, so that no
+result depends on the hour of its run: no setting closes it altogether."""
+
 IN_A_ROW: Final = 3
 """Runs in a row in which the endpoint failed, after which no more are made."""
 
@@ -58,6 +67,13 @@ class _Story:
     transcript: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
 
+def bank_server(database: Path) -> StdioServerParameters:
+    """Return how to start the bank of one run, on `database`, with its branch closed."""
+    hours = {f"BANKING_{name.upper()}": str(value) for name, value in CLOSED.items()}
+    server = this_server(database)
+    return server.model_copy(update={"env": {**(server.env or {}), **hours}})
+
+
 async def measure(case: Case, way: Way, endpoint: CountingEndpoint | None) -> Measured:
     """Make one run. `endpoint` is the model, for the ways that need one.
 
@@ -71,7 +87,7 @@ async def measure(case: Case, way: Way, endpoint: CountingEndpoint | None) -> Me
         database = Path(folder) / "bank.db"
         async with AsyncExitStack() as stack:
             client = _CLIENTS.get(way, Client)(
-                this_server(database),
+                bank_server(database),
                 elicitation_callback=person,
                 sampling_callback=_Sampling(endpoint) if way is Way.INFERRED else None,
                 extensions=None if way in _CLIENTS else [CLIENT_EXTENSION],
@@ -98,6 +114,7 @@ async def measure(case: Case, way: Way, endpoint: CountingEndpoint | None) -> Me
         at=at,
         right=verdict.right,
         wrong=verdict.wrong,
+        tried=tuple(person.tried),
         refused=tuple(person.refused),
         failure=None
         if excused
@@ -186,8 +203,9 @@ class _Sampling:
 
 
 async def _end_state(database: Path) -> EndState:
-    # The defaults, as the server had them: the environment of this process did not reach it.
-    async with open_bank(Settings.model_construct(database=database), utc_now()) as bank:
+    # As the server had them: the environment of this process did not reach it.
+    settings = Settings.model_construct(database=database, **CLOSED)
+    async with open_bank(settings, utc_now()) as bank:
         return await read_end_state(bank)
 
 

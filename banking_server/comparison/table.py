@@ -26,9 +26,17 @@ _READING: Final = (
     "Each run is of a wording of its own, with a new server and a new database, and is judged by "
     "the database alone; to a question, the answer must hold the right figure too.",
     "*95 %* is Wilson's interval. *Wrong action*: runs in which money was moved or prepared "
-    "otherwise than asked, or a handoff or an approval was made that nobody asked for. *Refused*: "
-    "runs in which the customer, a script, was asked to agree to something else than they wanted, "
-    "and did not.",
+    "otherwise than asked, or a handoff or an approval was made that nobody asked for, or would "
+    "have been, had the customer not refused it; in brackets, those in which it was done. The "
+    "customer is a script that knows what was asked for. An agent's host asks them before each "
+    "call; in the ways with `multiplex_tools` the plan is given, so that its steps are done "
+    "without asking, and wrong arguments are carried out.",
+    "*Refused*: runs in which the customer was asked to agree to anything else than they wanted, "
+    "and did not. A refusal also tells the model no: a run that it put right counts as right, and "
+    "as one with a wrong action if that was refused. To send a message to the distracting server, "
+    "which moves no money and connects nobody, is refused, and no wrong action.",
+    "The bank's branch is closed in all runs, so that none depends on its hour: an approval takes "
+    "a handoff too, and a handoff without one is a wrong action.",
     "*Calls* are those that the bank was asked for, `multiplex_tools`, each of its steps, and the "
     "accounts that an agent reads at the beginning included. Calls, tokens and seconds are "
     "medians, a price is a mean.",
@@ -49,6 +57,8 @@ def as_markdown(runs: Iterable[Measured], prices: Prices | None = None) -> str:
         _pairs(pairs(made)),
         "**Why runs failed**, the first cause that fits of each:",
         _failures(made),
+        "**Wrong actions**, of each run that had one:",
+        _wrong(made),
         _notes(made),
     ]
     return "\n\n".join(part for part in _with_content(parts))
@@ -81,7 +91,7 @@ def _table(summaries: Sequence[Summary]) -> str:
             line.way,
             f"{line.right} of {line.runs}",
             percents(line),
-            str(line.wrong),
+            wrong_actions(line),
             str(line.refused),
             "" if line.answered is None else str(line.answered),
             f"{line.calls:g}",
@@ -101,6 +111,22 @@ def percents(line: Summary) -> str:
     """Return the interval of a summary for people: 70 to 97 %."""
     low, high = (round(100 * share) for share in line.interval)
     return f"{low}\N{EN DASH}{high} %"
+
+
+def wrong_actions(line: Summary) -> str:
+    """Return how many runs had a wrong action, and in how many of them it was done."""
+    return f"{line.wrong} ({line.done} done)" if line.wrong else "0"
+
+
+def _wrong(runs: Iterable[Measured]) -> str:
+    """List what nobody asked for, run by run."""
+    lines = []
+    for run in runs:
+        actions = [f"done: {words}" for words in run.wrong]
+        actions += [f"refused: {words}" for words in run.tried]
+        if actions and run.unavailable is None:
+            lines.append(f"- {run.task} {run.number}, {run.way}: {'; '.join(actions)}")
+    return "\n".join(lines)
 
 
 def _pairs(found: Sequence[Pair]) -> str:

@@ -16,7 +16,7 @@ class Task(StrEnum):
     TRANSFER = "list, choose, transfer"
     """The accounts' names are given; the transfer is to be posted. The bank directs nothing."""
     THRESHOLD = "threshold exceeded"
-    """The ids are given; the bank directs to a manager, and out of hours to an agent."""
+    """The ids are given; the bank directs to a manager, and then, out of hours, to an agent."""
     BALANCE = "balance of savings"
     """A question."""
     MOVE = "move and confirm"

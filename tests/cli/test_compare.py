@@ -80,7 +80,7 @@ def test_a_file_is_gone_on_with_where_it_ends(cli: Cli, tmp_path: Path) -> None:
     output = tmp_path / "runs.jsonl"
     first = ("compare", *THRESHOLD, *WITHOUT_MODEL, "--output", str(output), "--wordings")
     assert cli(*first, "2").code == 0
-    assert "holds runs already" in one_line(cli(*first, "3"))
+    assert "holds something already" in one_line(cli(*first, "3"))
     more = cli(*first, "3", "--resume")
     assert more.code == 0, more.err
     assert [line.split(",")[0] for line in more.err.splitlines()] == ["5 of 6", "6 of 6"]
@@ -176,6 +176,25 @@ def test_an_endpoint_that_failed_is_told_by_the_exit_code_and_asked_again(
     assert again.code == 0, again.err
     assert "| agent | 0 of 1 |" in again.out
     assert [run.unavailable is None for run in read_runs(output)] == [False, True]
+
+
+def test_no_file_is_written_over_by_another(cli: Cli, tmp_path: Path) -> None:
+    runs, link = tmp_path / "runs.jsonl", tmp_path / "link"
+    with RunsFile(runs, resume=False) as file:
+        file.append(made(Way.AGENT))
+    before = runs.read_bytes()
+    link.hardlink_to(runs)
+    other = tmp_path / "x" / ".." / "new"
+    for arguments in (
+        ("--from", runs, "--table", runs),
+        ("--from", runs, "--chart", link),
+        ("--output", runs, "--resume", "--table", runs),
+        ("--output", tmp_path / "new", "--table", other),
+    ):
+        assert "are one file: name two." in one_line(cli("compare", *map(str, arguments)))
+    refused = cli("compare", *THRESHOLD, *WITHOUT_MODEL, "--table", str(runs))
+    assert f"{runs} holds runs: name another file." in one_line(refused)
+    assert runs.read_bytes() == before
 
 
 @pytest.mark.parametrize("option", ["--output", "--table", "--chart"])

@@ -10,6 +10,7 @@ from mcp.server import MCPServer
 from banking_server.agent import ModelSettings
 from banking_server.comparison.model_calls import ModelCall
 from banking_server.comparison.record import Measured, conditions
+from banking_server.comparison.run import CLOSED
 from banking_server.comparison.tasks import Task, cases
 from banking_server.comparison.ways import WITH_MODEL, Way
 from banking_server.server.build import build_server
@@ -54,6 +55,8 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spare each run the start of a process; `tests/cli/test_compare.py` has some with one."""
 
     def server(database: Path) -> MCPServer[Any]:
-        return build_server(Settings.model_construct(database=database), customer="CUST001")
+        return build_server(
+            Settings.model_construct(database=database, **CLOSED), customer="CUST001"
+        )
 
-    monkeypatch.setattr("banking_server.comparison.run.this_server", server)
+    monkeypatch.setattr("banking_server.comparison.run.bank_server", server)

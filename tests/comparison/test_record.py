@@ -42,7 +42,9 @@ def test_a_run_is_kept_whole_and_without_secrets(tmp_path: Path) -> None:
 
 def test_a_file_is_not_written_over(tmp_path: Path) -> None:
     path = written(tmp_path / "runs.jsonl", FIRST)
-    with pytest.raises(FileUnusable, match="holds runs already: go on with it by --resume"):
+    with pytest.raises(
+        FileUnusable, match="holds something already: go on with its runs by --resume"
+    ):
         RunsFile(path, resume=False)
     with RunsFile(path, resume=True) as file:
         assert file.runs == [FIRST]
@@ -50,14 +52,38 @@ def test_a_file_is_not_written_over(tmp_path: Path) -> None:
     assert read_runs(path) == [FIRST, SECOND]
 
 
-@pytest.mark.parametrize("cut", [1, 40])
-def test_a_torn_last_line_is_taken_off(tmp_path: Path, cut: int) -> None:
-    path = written(tmp_path / "runs.jsonl", FIRST, SECOND)
-    path.write_bytes(path.read_bytes()[:-cut])
+@pytest.mark.parametrize("torn", ['{"ta', '{"task":"pay a', None])
+def test_a_torn_last_line_is_taken_off_as_one_more_is_written(
+    tmp_path: Path, torn: str | None
+) -> None:
+    path = written(tmp_path / "runs.jsonl", FIRST)
+    whole = path.read_bytes()
+    # Only the line break may be missing too.
+    path.write_bytes(whole[:-1] if torn is None else whole + torn.encode())
+    before = path.read_bytes()
     assert read_runs(path) == [FIRST]
     with RunsFile(path, resume=True) as file:
+        assert path.read_bytes() == before
         file.append(SECOND)
-    assert read_runs(path) == [FIRST, SECOND]
+        file.append(SECOND)
+    assert path.read_bytes().startswith(whole)
+    assert read_runs(path) == [FIRST, SECOND, SECOND]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ('[{"a": 1}]', "line 1, is no run of a comparison"),
+        ("words\nwords", "line 1, is no run of a comparison"),
+        ('{"task":"torn', "holds no run of a comparison: name another file, or remove it"),
+    ],
+)
+def test_a_file_of_others_is_not_touched(tmp_path: Path, content: str, words: str) -> None:
+    path = tmp_path / "foreign.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(FileUnusable, match=words):
+        RunsFile(path, resume=True)
+    assert path.read_text(encoding="utf-8") == content
 
 
 def test_what_is_no_run_is_named_by_its_line(tmp_path: Path) -> None:

@@ -15,7 +15,8 @@ from .support import CALL, made
 
 WRONG = {"right": False, "failure": Failure.INVENTED_ID, "wrong": ("moved 1",), "refused": ("x",)}
 RUNS = [
-    *(made(Way.AGENT, number, answer="Done.") for number in range(1, 19)),
+    *(made(Way.AGENT, number, answer="Done.") for number in range(1, 18)),
+    made(Way.AGENT, 18, answer="Done.", tried=("moving 2",), refused=("moving 2",)),
     made(Way.AGENT, 19, right=False, failure=Failure.STOPPED_EARLY),
     made(Way.AGENT, 20, **WRONG),
     *(made(Way.USER_TEXT_ONLY, number, right=number > 17) for number in range(1, 20)),
@@ -29,7 +30,7 @@ RUNS = [
 def test_the_summary_counts_and_leaves_out_what_the_endpoint_did() -> None:
     direct, agent, text, *_ = summarize(RUNS, Prices(1, 0.1, 2))
     assert (direct.way, direct.runs, direct.right, direct.answered) == (Way.NEXT_TOOL, 1, 1, None)
-    assert (agent.runs, agent.right, agent.wrong, agent.refused) == (20, 18, 1, 1)
+    assert (agent.runs, agent.right, agent.wrong, agent.done, agent.refused) == (20, 18, 2, 1, 2)
     assert agent.answered == 18
     # Wilson's interval, as books have it for 18 of 20.
     assert [round(end, 3) for end in agent.interval] == [0.699, 0.972]
@@ -58,11 +59,14 @@ def test_pairs_are_of_the_same_wordings() -> None:
 def test_the_tables_say_what_they_count_and_what_they_do_not() -> None:
     text = as_markdown(RUNS, Prices(1, 0.1, 2))
     row = (
-        "| agent | 18 of 20 | 70\N{EN DASH}97 % | 1 | 1 | 18 | 10.5 | 10.5 | 10,500 | 6,300 | 105 |"
+        "| agent | 18 of 20 | 70\N{EN DASH}97 % | 2 (1 done) | 2 | 18 | 10.5 | 10.5 | 10,500 "
+        "| 6,300 | 105 |"
     )
     assert row in text
     assert "| agent / user's text only | all | 1 | 18 | 1 | 0 |" in text
     assert "| agent | 1 | 1 |" in text
+    assert f"- {Task.LOCKED} 20, agent: done: moved 1\n" in text
+    assert f"- {Task.LOCKED} 18, agent: refused: moving 2\n" in text
     assert failures(RUNS) == {Way.AGENT: {Failure.INVENTED_ID: 1, Failure.STOPPED_EARLY: 1}}
     assert "In 1 of 43 runs the endpoint failed" in text
     assert "host models.example, name tiny" in text
@@ -92,12 +96,13 @@ def test_the_chart_shows_shares_intervals_and_wrong_actions() -> None:
     assert title.startswith("How often each way")
     assert f"{Task.LOCKED}, agent: 18 of 20 as asked" in desc
     words = ["".join(text.itertext()) for text in root.iterfind("text", space)]
-    assert any(re.fullmatch(r"18 of 20 .*1 wrong", text) for text in words)
+    assert any(re.fullmatch(r"18 of 20 .*2 wrong \(1 done\)", text) for text in words)
     assert {"no model", "Model: tiny. Judged by the bank's database."} <= {*words}
     assert "prefers-color-scheme: dark" in svg
     assert "<script" not in svg
-    bars = [rect for rect in root.iterfind("rect", space) if rect.get("height") == "14"]
-    track, right, wrong = bars[3:6]
+    track, right, wrong = [
+        rect for rect in root.iterfind("rect", space) if rect.get("height") in ("14", "4")
+    ][3:6]
     whole = float(track.get("width", ""))
-    assert [float(part.get("width", "")) / whole for part in (right, wrong)] == [0.9, 0.05]
+    assert [float(part.get("width", "")) / whole for part in (right, wrong)] == [0.9, 0.1]
     assert "Ways without a model only." in as_svg([made(Way.NEXT_TOOL)])

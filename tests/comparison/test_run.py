@@ -122,6 +122,7 @@ async def test_the_customer_refuses_another_amount_and_the_distractor() -> None:
     )
     run, _ = await with_model(TRANSFER, Way.AGENT, script)
     assert (run.right, run.wrong, run.failure) == (False, (), Failure.WRONG_TOOL)
+    assert run.tried == run.refused[:1]
     assert [words.split()[0] for words in run.refused] == [
         "prepare_money_transfer",
         "contact_support",

@@ -28,7 +28,6 @@ from banking_server.comparison.tasks import (
 from banking_server.comparison.wordings import NAMES
 
 OPEN = datetime(2026, 11, 18, 12, tzinfo=UTC)
-CLOSED = datetime(2026, 11, 22, 12, tzinfo=UTC)
 FIRST = {task: cases(task)[0] for task in Task}
 
 
@@ -96,7 +95,7 @@ ANSWERS = {Task.BALANCE: "You have $25,000 in savings.", Task.SPENT: "712.34 USD
 
 
 def as_asked(case: Case) -> EndState:
-    """The end state of the task, while the branch is open."""
+    """The end state of the task, the branch being closed."""
     if case.task in QUESTIONS:
         return NOTHING
     if case.task in TO_AN_AGENT:
@@ -104,12 +103,16 @@ def as_asked(case: Case) -> EndState:
     if case.task in POSTED:
         reports = [ComplianceReport.model_construct()] if case.task is Task.PAY else []
         return replace(NOTHING, transfers=[transfer(case, "posted")], reports=reports)
-    approvals = [Approval.model_construct(status="requested", created_at=OPEN)]
-    return replace(NOTHING, transfers=[transfer(case, "pending")], approvals=approvals)
+    return replace(
+        NOTHING,
+        transfers=[transfer(case, "pending")],
+        approvals=[Approval.model_construct(status="requested")],
+        handoffs=[handoff(case)],
+    )
 
 
-def verdict(case: Case, end: EndState, now: datetime = OPEN) -> tuple[bool, tuple[str, ...]]:
-    given = judge(case, end, ANSWERS.get(case.task), now)
+def verdict(case: Case, end: EndState) -> tuple[bool, tuple[str, ...]]:
+    given = judge(case, end, ANSWERS.get(case.task), OPEN)
     return given.right, given.wrong
 
 
@@ -122,7 +125,7 @@ def test_what_was_asked_is_right_and_anything_more_is_a_wrong_action(task: Task)
         assert verdict(case, NOTHING) == (False, ())
     more = replace(end, handoffs=[*end.handoffs, handoff(case, "more")])
     assert verdict(case, more) == (False, ("a handoff that nobody asked for",))
-    asked = Approval.model_construct(status="requested", created_at=OPEN)
+    asked = Approval.model_construct(status="requested")
     approved = replace(end, approvals=[*end.approvals, asked])
     assert verdict(case, approved) == (False, ("an approval that nobody asked for",))
     other = transfer(case, "posted", amount_minor=1, from_account_id="a", to_account_id="b")
@@ -157,12 +160,12 @@ def test_a_large_transfer_must_not_move_before_it_is_approved() -> None:
     assert verdict(case, end) == (False, ("moved what was not to move yet",))
 
 
-def test_out_of_hours_an_approval_takes_a_handoff_too() -> None:
+def test_an_approval_takes_a_handoff_too_and_a_handoff_an_approval() -> None:
     case = FIRST[Task.THRESHOLD]
-    approvals = [Approval.model_construct(status="requested", created_at=CLOSED)]
-    end = replace(as_asked(case), approvals=approvals)
-    assert verdict(case, end, CLOSED) == (False, ())
-    assert verdict(case, replace(end, handoffs=[handoff(case)]), CLOSED) == (True, ())
+    end = as_asked(case)
+    assert verdict(case, replace(end, handoffs=[])) == (False, ())
+    alone = replace(end, approvals=[])
+    assert verdict(case, alone) == (False, ("a handoff that nobody asked for",))
 
 
 @pytest.mark.parametrize(("reason", "choice"), [("acc_euro_001", None), (None, "realtime")])
@@ -212,9 +215,9 @@ def offered(name: str, server: str = BANK) -> OfferedTool:
 CALLS: dict[str, dict[str, Any]] = {
     "prepare_money_transfer": {},
     "confirm_or_cancel_money_transfer": {"transferId": "tr_1", "action": "confirm"},
+    "request_manager_approval": {"transferId": "tr_1", "reason": "why"},
     "request_agent_handoff": {"reason": "why"},
     "process_agent_handoff_choice": {"handoffId": "ho_1", "choice": "callback"},
-    "request_manager_approval": {"transferId": "tr_1", "reason": "why"},
     "record_compliance_report": {"transferId": "tr_1", "rule": "r"},
     "get_account_balance": {"accountId": "acc_savings_001"},
 }
@@ -223,7 +226,7 @@ HANDOFF = {"request_agent_handoff", "process_agent_handoff_choice"}
 AGREES = {
     Task.LOCKED: MONEY | HANDOFF,
     Task.TRANSFER: MONEY,
-    Task.THRESHOLD: MONEY | {"request_manager_approval"},
+    Task.THRESHOLD: MONEY | {"request_manager_approval", *HANDOFF},
     Task.BALANCE: {"get_account_balance"},
     Task.MOVE: MONEY,
     Task.LOCKED_BY_NAME: MONEY | HANDOFF,
@@ -252,7 +255,6 @@ async def test_the_customer_agrees_to_what_they_asked_for_and_nothing_else(task:
         allowed = await person.allows(offered("multiplex_tools"), {"tools": [step]})
         assert allowed == (step["params"]["name"] in agreed)
     assert not await person.allows(offered("multiplex_tools"), {"tools": nested})
-    assert await Person(FIRST[Task.THRESHOLD], CLOSED).allows(offered("request_agent_handoff"), {})
 
 
 @pytest.mark.anyio
@@ -277,6 +279,32 @@ async def test_the_customer_looks_at_the_transfer(other: dict[str, Any]) -> None
     assert await Person(case, OPEN).allows(tool, left_open)
     cancel = {"transferId": "tr_1", "action": "cancel"}
     assert not await Person(case, OPEN).allows(offered("confirm_or_cancel_money_transfer"), cancel)
+
+
+@pytest.mark.anyio
+async def test_what_was_refused_is_a_wrong_action_if_the_bank_would_have_done_it() -> None:
+    case = FIRST[Task.THRESHOLD]
+    person = Person(case, OPEN)
+    step = {"params": {"name": "prepare_money_transfer", "arguments": prepare(case, amount=1)}}
+    look = {"params": {"name": "list_accounts"}}
+    wrong = {
+        "prepare_money_transfer": prepare(case, amount=1),
+        "request_agent_handoff": {"reason": "before an approval"},
+        "multiplex_tools": {"tools": [look, step]},
+    }
+    for tool, arguments in wrong.items():
+        assert not await person.allows(offered(tool), arguments)
+    assert [words.split()[0] for words in person.tried] == [*wrong]
+    assert not await person.allows(offered("contact_support", DISTRACTOR), {})
+    confirmed = {"transferId": "tr_1", "action": "cancel"}
+    assert not await person.allows(offered("confirm_or_cancel_money_transfer"), confirmed)
+    for given in ({"amount": "1"}, {"amount": -1}, {"fromAccountId": "acc_x"}, {"toAccountId": ""}):
+        assert not await person.allows(offered("prepare_money_transfer"), prepare(case, **given))
+    assert person.tried == person.refused[:3]
+    stranger = Person(FIRST[Task.MOVE], OPEN)
+    approval = {"transferId": "tr_1", "reason": "why"}
+    assert not await stranger.allows(offered("request_manager_approval"), approval)
+    assert len(stranger.tried) == 1
 
 
 async def answered(case: Case, question: str, *options: str) -> Any:
