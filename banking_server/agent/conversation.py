@@ -239,8 +239,10 @@ class _View:
                 self._tell(f"(Not called: {entry.tool.name}. The model has been told.)", indent=3)
             case Corrected():
                 self._tell(f"(No call was made: {entry.problem}. The model has been told.)")
-            case ModelReplied() | Said() | Calling():
+            case Said() | Calling():
                 self._end_line()
+            case ModelReplied():
+                pass  # The rest of its text may follow.
 
     def end(self, run: Run) -> None:
         """Show how a request ended."""

@@ -619,7 +619,7 @@ class _StreamedText:
         self._on_text = on_text
         self._constrained = constrained
         self._came = ""
-        self._shown = 0
+        self._shown = ""
 
     def show(self, piece: str) -> None:
         """Take the next piece of a reply."""
@@ -627,10 +627,15 @@ class _StreamedText:
         self._pass_on(certain_text(self._came, constrained=self._constrained))
 
     def finish(self, text: str) -> None:
-        """Pass on the rest of what turned out to be the text for the user."""
+        """Pass on the rest of what turned out to be the text for the user.
+
+        All of it, on a line of its own, if what was shown turned out to be something else.
+        """
+        if not text.startswith(self._shown):
+            text = f"{self._shown}\n{text}"
         self._pass_on(text)
 
     def _pass_on(self, text: str) -> None:
-        if self._on_text is not None and len(text) > self._shown:
-            self._on_text(text[self._shown :])
-            self._shown = len(text)
+        if self._on_text is not None and text != self._shown and text.startswith(self._shown):
+            self._on_text(text[len(self._shown) :])
+            self._shown = text

@@ -34,7 +34,12 @@ REPLY_TO_USER: Final = "reply_to_user"
 MESSAGE: Final = "message"
 """Its one argument: the text for the user."""
 
-_THOUGHTS = re.compile(r"<(think(?:ing)?)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_THOUGHTS = re.compile(
+    r"<(think(?:ing)?)(?:\s[^<>]{0,200})?>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE
+)
+_THOUGHT_BEGINS = re.compile(r"<think(?:ing)?(?:\s[^<>]{0,200})?>", re.IGNORECASE)
+_THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+_MAY_BECOME_A_TAG = re.compile(r"</?\w{0,8}(?:(?<=think|nking)\s[^<>]{0,200})?\Z", re.IGNORECASE)
 _REST_OF_THOUGHTS = re.compile(r"\A.*</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 _BEGINS_AS_ANSWER = re.compile(
     rf'\A\s*\{{\s*"tool"\s*:\s*"{REPLY_TO_USER}"\s*,\s*"arguments"\s*:\s*\{{\s*"{MESSAGE}"\s*:\s*"'
@@ -135,6 +140,7 @@ def read_arguments(text: str) -> dict[str, Any] | Unreadable:
 def certain_text(text: str, *, constrained: bool = False) -> str:
     """Return the start of an unfinished reply that is for the user, whatever follows it.
 
+    One thing can still follow: the end of a thought that was never begun.
     `constrained` says that the endpoint lets nothing come after a JSON object.
     """
     answer = _BEGINS_AS_ANSWER.match(text) if constrained else None
@@ -142,12 +148,16 @@ def certain_text(text: str, *, constrained: bool = False) -> str:
         # A half character at the end waits for its other half.
         text = re.sub("[\ud800-\udbff]\\Z", "", json.loads(f'"{answer[1]}"', strict=False))
         return _certain(without_thoughts(text))
-    return re.split(r"\{|```|`{1,2}\Z", _certain(without_thoughts(text)), maxsplit=1)[0].rstrip()
+    begins = [found.start() for found in _THOUGHT_BEGINS.finditer(text)]
+    if len(begins) > len(_THOUGHT_ENDS.findall(text)):
+        text = text[: begins[0]]  # A thought may stand in a thought.
+    certain = _certain(without_thoughts(text))
+    return re.split(r"\[\s*\{|\{|```|`{1,2}\Z|\[\s*\Z", certain, maxsplit=1)[0].rstrip()
 
 
 def _certain(text: str) -> str:
     """Return a text without an end that may become a tag, or go away as white space."""
-    return re.sub(r"<\w{0,8}\Z", "", text).strip()
+    return _MAY_BECOME_A_TAG.sub("", text).strip()
 
 
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int, str]:

@@ -123,10 +123,9 @@ def compact(text: str) -> str:
     Names are kept beside their values, so that a small model does not lose which is which.
     """
     try:
-        value = json.loads(text)
+        return "\n".join(_lines(json.loads(text)))
     except (ValueError, RecursionError):
         return text
-    return "\n".join(_lines(value))
 
 
 def _lines(value: Any) -> list[str]:

@@ -743,6 +743,7 @@ async def test_nothing_that_may_be_a_call_is_streamed() -> None:
         "Let me look.\n```json\n" + call("price", door="oak") + "\n```",
         call("buy", door="oak"),
         call("buy", door="oak") + " and more",
+        f"[{call('buy', door='oak')}, {call('buy', door='elm')}]",
         '{"response": "In {braces}, "}',
     ]
     async with scene([*script], stream=True) as s:

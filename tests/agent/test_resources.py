@@ -91,6 +91,8 @@ async def test_what_cannot_be_read_is_left_out() -> None:
         "test://good": "fine"
     }
     assert await read(server([], text)) == {}
+    deep = '{"a":' * 600 + "1" + "}" * 600
+    assert await read(server(["test://deep"], lambda uri: deep)) == {"test://deep": deep}
 
 
 async def test_a_server_that_never_ends_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
