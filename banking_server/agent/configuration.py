@@ -13,7 +13,8 @@
             tools: [find_door]
 
 `tools` allows these and no others: of all servers, or of one. What is left out allows all. A
-secret stands in no file: `token_variable` names the environment variable that holds it.
+secret stands in no file: `token_variable` names the environment variable that holds it. A name
+stands once in a mapping, and nothing is taken over from elsewhere in the file (`&`, `*`, `<<`).
 """
 
 from collections import Counter
@@ -23,6 +24,7 @@ from typing import Annotated, Any, Final, Self
 import yaml
 from pydantic import (
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -32,12 +34,30 @@ from pydantic import (
 )
 
 from banking_server.agent.settings import http_url
+from banking_server.agent.shortened import one_line
 
 MAX_FILE: Final = 1_000_000
 """Bytes that a file may have."""
 
+DEPTH: Final = 20
+"""Levels of nesting that a file may have."""
+
+DIGITS: Final = 20
+"""Characters that a number may have."""
+
 Name = Annotated[str, StringConstraints(min_length=1, max_length=60, pattern=r"^[\w.-]+$")]
+Variable = Annotated[str, StringConstraints(max_length=100, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 Words = Annotated[str, StringConstraints(min_length=1)]
+
+
+def _allows_something(value: Any) -> Any:
+    # Nothing below the name is rather forgotten than meant, and would allow all.
+    if value is None:
+        raise ValueError("must be a list; leave it out to allow all tools, or [] to allow none")
+    return value
+
+
+Tools = Annotated[list[Words] | None, BeforeValidator(_allows_something)]
 
 
 class ConfigurationMistake(Exception):
@@ -55,11 +75,11 @@ class ServerConfiguration(_Part):
     command: list[Words] | None = Field(default=None, min_length=1)
     """Starts the server over stdio."""
     url: str | None = None
-    token_variable: Name | None = None
+    token_variable: Variable | None = None
     """The environment variable with the bearer token for `url`."""
     trust_hints: bool = True
     """Whether what the server says of its tools decides which are called without asking."""
-    tools: list[Words] | None = None
+    tools: Tools = None
     """The tools that are allowed, by the server's own names; all, if left out."""
 
     @field_validator("url")
@@ -87,7 +107,7 @@ class AgentConfiguration(_Part):
     id: Name
     system_prompt: str = ""
     """What the model is told first."""
-    tools: list[Words] | None = None
+    tools: Tools = None
     """The tools that are allowed, whichever server's; all, if left out."""
     servers: list[ServerConfiguration] = Field(default_factory=list[ServerConfiguration])
     """None here means the servers that the host has without the file."""
@@ -124,20 +144,61 @@ def load_agent(path: Path, agent_id: str | None = None) -> AgentConfiguration:
     return agents[agent_id]
 
 
+class _Loader(yaml.SafeLoader):
+    """YAML in which nothing is said twice, and which is no longer when it is read than in the file.
+
+    What a file allows is not to hang on which of two lines wins, and aliases in aliases grow
+    without end.
+    """
+
+    _depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
+            raise _refused("& and * are not for this file: write it out", event)
+        if self._depth > DEPTH:
+            raise _refused("it is nested too deeply", event)
+        self._depth += 1
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        names = [key.value for key, _ in node.value]
+        for number, (key, _) in enumerate(node.value):
+            if key.value in names[:number]:
+                raise _refused(f"{str(key.value)[:_SHOWN]!r} stands twice", key)
+        return node
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        if len(node.value) > DIGITS:
+            raise _refused("a number is too long", node)
+        return super().construct_yaml_int(node)
+
+
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+
+
+def _refused(problem: str, at: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=at.start_mark)
+
+
 def _read(path: Path) -> _File:
     try:
         with path.open("rb") as file:
             text = file.read(MAX_FILE + 1)
         if len(text) > MAX_FILE:
             raise ConfigurationMistake(f"{path}: is too long: more than {MAX_FILE:,} bytes")
-        content: Any = yaml.safe_load(text)
+        content: Any = yaml.load(text, _Loader)  # noqa: S506 - it is a safe one
     except OSError as error:
         raise ConfigurationMistake(f"{path}: cannot be read: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f":{mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or "it cannot be read as YAML"
-        raise ConfigurationMistake(f"{path}{place}: is no YAML: {problem}") from None
+        raise ConfigurationMistake(f"{path}{place}: cannot be used: {problem}") from None
     try:
         return _File.model_validate(content)
     except ValidationError as error:
@@ -161,18 +222,24 @@ _WORDS: Final = {
 _SHOWN: Final = 60
 """Characters of a wrong value that are shown."""
 
+_NO_SECRETS: Final = ("id", "name", "tools", "trust_hints")
+"""Of which a wrong value is shown. A secret may stand where none belongs: in a URL, in a command,
+or where only the name of its variable does."""
+
 
 def _in_words(error: ValidationError) -> str:
     first = error.errors(include_url=False)[0]
     place = "".join(
-        f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]
+        f"[{part}]" if isinstance(part, int) else f".{one_line(part, _SHOWN)}"
+        for part in first["loc"]
     ).lstrip(".")
+    place = "".join(one if one.isprintable() else "?" for one in place)
+    if place.endswith("token_variable"):
+        return f"{place}: must be the name of an environment variable, such as SHOP_TOKEN"
     words = _WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")
     value = first["input"]
-    # A secret may stand where none belongs: in what is not known, in a URL, or where only
-    # the name of its variable does.
-    shown = isinstance(value, str | int | float) and first["type"] != "extra_forbidden"
-    if shown and not place.endswith(("url", "token_variable")):
+    known = first["type"] != "extra_forbidden" and place.endswith(_NO_SECRETS)
+    if known and isinstance(value, str | int | float):
         words += f", not {str(value)[:_SHOWN]!r}"
     return f"{place}: {words}" if place else words
 

@@ -152,9 +152,11 @@ class Toolbox:
 
         Raises:
             ToolsUnavailable: Tools are not listed, are too much for a model, or one that is
-                allowed is not there.
+                allowed is not there, or its server is not.
         """
         chosen = {server: set(tools) for server, tools in (allowed_of or {}).items()}
+        for server in chosen.keys() - clients.keys():
+            raise ToolsUnavailable(f"There is no server {server!r}, of which tools are allowed.")
         found: list[tuple[str, Tool, Client, ToolCatalog, bool]] = []
         there: set[str] = set()
         for server, client in clients.items():

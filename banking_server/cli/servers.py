@@ -29,9 +29,13 @@ Wanted = tuple[str, "str | StdioServerParameters", str | None]
 def from_configuration(configuration: AgentConfiguration) -> list[Wanted]:
     """Return the servers of an agent. Raises CommandFailed where a token is not there."""
     tokens = {one.token_variable for one in configuration.servers if one.token_variable}
-    for name in sorted(tokens):
-        if not os.environ.get(name):
-            raise CommandFailed(f"{name} is not set: it is to hold the token of a server.")
+    for one in configuration.servers:
+        if one.token_variable and not os.environ.get(one.token_variable):
+            # Its name is not repeated: it may be a token that somebody wrote in its place.
+            raise CommandFailed(
+                f"Server {one.name}: the environment variable that token_variable names is not "
+                "set: it is to hold the server's token."
+            )
 
     def way(one: ServerConfiguration) -> "str | StdioServerParameters":
         return one.url or started_by(one.command or [], kept_back=tokens)

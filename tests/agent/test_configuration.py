@@ -51,8 +51,18 @@ def one(server: str) -> str:
 
 
 MISTAKES = {
-    "agents: [": ":1: is no YAML: ",
-    "\x00": "is no YAML",
+    "agents: [": ":1: cannot be used: ",
+    "\x00": "cannot be used",
+    "agents:\n- id: a\n  tools: [x]\n  tools: [y]": ":4: cannot be used: 'tools' stands twice",
+    "agents: [&a {id: a}]": ":1: cannot be used: & and * are not for this file",
+    "agents: [{id: a, <<: [*b]}]": "& and * are not for this file",
+    f"agents: {'[' * 5_000}": "it is nested too deeply",
+    f"agents: [{{id: 0x{'f' * 6_000}}}]": "a number is too long",
+    "agents: [{id: a, tools: }]": "must be a list; leave it out to allow all tools",
+    'agents: [{id: a, "\\e[31m\\u202e": x}]': "agents[0].",
+    "agents: [{id: a, system_prompt: [secret]}]": "system_prompt: must be text",
+    one("command: shop --token secret"): "command: must be a list",
+    one("url: 'http://x', token_variable: sk-secret-1"): "must be the name of an environment",
     "[]": "must be a mapping of names to values",
     "agents: []": "agents: must not be empty",
     "agents: [{}]": "agents[0].id: is missing",
@@ -68,7 +78,7 @@ MISTAKES = {
     one("url: 'http://u:secret@x'"): "must hold no user or password; use token_variable",
     one("url: 'http://x', command: [x]"): "must have either a command or a url",
     one("command: [x], token_variable: T"): "token_variable is for a url",
-    one("url: 'http://x', token_variable: secret t"): "must be made of letters, digits, and . _ -",
+    one("url: 'http://x', token_variable: secret t"): "must be the name of an environment variable",
     "#" * (MAX_FILE + 1): "is too long: more than 1,000,000 bytes",
     one("url: 'http://x', trust_hints: 'no'"): "trust_hints: must be true or false, not 'no'",
 }
@@ -84,6 +94,7 @@ def test_a_mistake_is_one_line_with_file_and_place(text: str, told: str, tmp_pat
     assert line.startswith(str(file))
     assert told in line
     assert "\n" not in line
+    assert line.isprintable()
     assert "secret" not in line
 
 
@@ -110,6 +121,8 @@ async def test_an_agent_has_the_tools_that_are_allowed_and_its_prompt() -> None:
                 ToolsUnavailable, match=r"'shop' has no tool of these names.*: none"
             ):
                 await Toolbox.gather({"shop": client}, allowed_of={"shop": ["price", "none"]})
+            with pytest.raises(ToolsUnavailable, match="There is no server 'zz'"):
+                await Toolbox.gather({"shop": client}, allowed_of={"zz": ["price"]})
             with pytest.raises(ToolsUnavailable, match="The servers have no tool of these names"):
                 await Toolbox.gather({"shop": client}, allowed=["none"])
     assert [tool for tool, _ in log.calls] == ["price"]

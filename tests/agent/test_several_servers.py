@@ -64,7 +64,10 @@ def test_a_server_that_fails_is_named_and_mistakes_are_one_line(
 ) -> None:
     file = tmp_path / "agents.yaml"
     mistakes: list[tuple[list[str], str]] = [
-        (["--config", str(file)], "HERE_TOKEN is not set"),
+        (
+            ["--config", str(file)],
+            "Server here: the environment variable that token_variable names is not",
+        ),
         (["--config", str(tmp_path)], "cannot be read"),
         (["--config", str(file), "--agent", "x"], "there is no agent 'x'"),
         (["--agent", "x"], "--config"),
