@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+from math import isfinite
 from typing import Any, Final
 
 from mcp.client.context import ClientRequestContext
@@ -126,14 +127,21 @@ class Person:
     def _would_be_wrong(self, tool: str, arguments: Mapping[str, Any]) -> bool:
         """Say whether the bank would have done something that nobody asked for.
 
-        It would not have sent money between accounts that there are not, nor from a locked one.
+        It would not have sent money between accounts that there are not, nor from a locked one,
+        nor a part of a cent, nor on a day that is past.
         """
         match tool:
             case "prepare_money_transfer":
+                minor = _minor(arguments.get("amount")) or 0
+                today = self.now.date().isoformat()
+                day = arguments.get("scheduledDate") or today
                 return (
                     arguments.get("fromAccountId") in (None, *_PAYS)
                     and arguments.get("toAccountId") in (None, *NAMES)
-                    and (_minor(arguments.get("amount")) or 0) > 0
+                    and minor > 0
+                    and minor == int(minor)
+                    and isinstance(day, str)
+                    and day >= today
                 )
             case "multiplex_tools":
                 steps = [step["params"] for step in arguments["tools"]]
@@ -169,6 +177,6 @@ class FollowUps:
 
 def _minor(amount: object) -> Decimal | None:
     """Return an amount on the wire in minor units; None if it is no number."""
-    if isinstance(amount, bool) or not isinstance(amount, int | float):
+    if isinstance(amount, bool) or not isinstance(amount, int | float) or not isfinite(amount):
         return None
     return Decimal(repr(amount)).scaleb(2)

@@ -1,5 +1,6 @@
 """The tasks, in their wordings; the judgement of the database, and the scripted customer."""
 
+import math
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -298,7 +299,11 @@ async def test_what_was_refused_is_a_wrong_action_if_the_bank_would_have_done_it
     assert not await person.allows(offered("contact_support", DISTRACTOR), {})
     confirmed = {"transferId": "tr_1", "action": "cancel"}
     assert not await person.allows(offered("confirm_or_cancel_money_transfer"), confirmed)
-    for given in ({"amount": "1"}, {"amount": -1}, {"fromAccountId": "acc_x"}, {"toAccountId": ""}):
+    for given in (
+        *({"amount": "1"}, {"amount": -1}, {"amount": 1.001}, {"amount": math.nan}),
+        *({"scheduledDate": {"jmespath": "x"}}, {"scheduledDate": "2023-04-15"}),
+        *({"fromAccountId": "acc_x"}, {"toAccountId": ""}),
+    ):
         assert not await person.allows(offered("prepare_money_transfer"), prepare(case, **given))
     assert person.tried == person.refused[:3]
     stranger = Person(FIRST[Task.MOVE], OPEN)
