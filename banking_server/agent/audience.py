@@ -59,7 +59,7 @@ def result_for_model(name: str, result: CallToolResult) -> str:
     ]
     if all(text == WITHHELD for text in texts) and result.structured_content is not None:
         # Text repeats the structured content; the model needs it only if there is no text for it.
-        structured = _without_secrets(result.structured_content, result)
+        structured = without_secrets(result.structured_content, result)
         texts.append(json.dumps(structured, ensure_ascii=False))
     heading = f"{name} failed" if result.is_error else f"Result of {name}"
     words = "\n".join(texts) or "[no content]"
@@ -68,7 +68,7 @@ def result_for_model(name: str, result: CallToolResult) -> str:
     return f"{heading}:\n{words}"
 
 
-def _without_secrets(structured: Any, result: CallToolResult) -> Any:
+def without_secrets(structured: Any, result: CallToolResult) -> Any:
     """Return structured content without the texts of the result that are for the user alone.
 
     Structured content has no audience of its own, and servers repeat in it what they say in text.

@@ -29,6 +29,7 @@ from banking_server.agent.transcript import (
     Corrected,
     Declined,
     Entry,
+    Forgotten,
     ModelReplied,
     Run,
     RunOutcome,
@@ -239,6 +240,11 @@ class _View:
                 self._tell(f"(Not called: {entry.tool.name}. The model has been told.)", indent=3)
             case Corrected():
                 self._tell(f"(No call was made: {entry.problem}. The model has been told.)")
+            case Forgotten():
+                self._tell(
+                    f"(The model is told no more of {_many(entry.calls, 'earlier call')} that "
+                    "changed something: BANKING_MODEL_HISTORY says how much it is told.)"
+                )
             case Said() | Calling():
                 self._end_line()
             case ModelReplied():

@@ -28,7 +28,7 @@ from banking_server.agent.endpoint import (
     ModelUnavailable,
     OnText,
 )
-from banking_server.agent.history import Account, Earlier, account, shorten, size
+from banking_server.agent.history import Account, Earlier, account, newest, shorten, size
 from banking_server.agent.policy import AllowReadOnly, CallPolicy, Consent, call_key
 from banking_server.agent.prompt import answer_now, instructions, reminder
 from banking_server.agent.reply import (
@@ -49,6 +49,7 @@ from banking_server.agent.transcript import (
     Corrected,
     Declined,
     Entry,
+    Forgotten,
     ModelReplied,
     OnEntry,
     Run,
@@ -210,7 +211,10 @@ class Agent:
                     None,
                 )
             streamed = self._stream(form)
+            lost = self._earlier.lost
             self._trim(work)
+            if self._earlier.lost > lost:
+                await self._note(work, Forgotten(self._earlier.lost))
             completion = await self._complete(work, form, streamed)
             if completion.calls:
                 fit = await self._make_native(work, completion, streamed)
@@ -293,7 +297,10 @@ class Agent:
         messages = [*self.messages]
         if answer:
             messages.append({"role": "user", "content": answer_now(work.asked["content"])})
-        words = instructions(self._toolbox, form, self._system_prompt, self._earlier.in_words())
+        earlier = "\n\n".join(
+            words for words in (self._earlier.in_words(), work.so_far.in_words()) if words
+        )
+        words = instructions(self._toolbox, form, self._system_prompt, earlier)
         system = {"role": "system", "content": words}
         if form == "prompt" and messages[-1] is not work.asked and not answer:
             # Not kept: it is for the end of the conversation alone.
@@ -475,13 +482,23 @@ class Agent:
             # Once is enough.
             del self.messages[-4:-2]
         bound = self._endpoint.settings.history
-        while self._past and size(self.messages) > bound:
+        reminded = len(reminder(work.asked["content"]))
+        # What is newest is kept whole, and what is older has half of the bound at least.
+        own = reminded + size(newest(self.messages[work.begins :]))
+        characters = max(bound, own + bound // 2) - reminded
+        while self._past and size(self.messages) + len(self._earlier.in_words()) > characters:
             length, in_short = self._past.pop(0)
             del self.messages[:length]
             work.begins -= length
-            self._earlier.add(in_short, bound // 2)
+            self._earlier.add(in_short)
+            self._earlier.hold(bound // 2)
         under_way = self.messages[work.begins :]
-        shorten(under_way, bound)
+        left = characters - len(self._earlier.in_words())
+        if shorten(under_way, left):
+            work.so_far = Earlier("Done so far in this request, in short:")
+            work.so_far.add_calls(work.transcript)
+            work.so_far.hold(bound // 4)
+            shorten(under_way, left - len(work.so_far.in_words()))
         self.messages[work.begins :] = under_way
 
     def _close(self, words: str) -> None:
@@ -521,6 +538,8 @@ class _Work:
     """The model has asked again for a call that brings nothing new."""
     refused: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
     """The calls that the host did not consent to, whoever asked: it is not asked again."""
+    so_far: Earlier = field(default_factory=Earlier)
+    """What was done in turns that the conversation no longer has."""
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     chain: ChainStop | None = None
     """Stops the chain that is under way, if there is one."""

@@ -90,8 +90,10 @@ class ModelSettings(BaseSettings):
     history: int = Field(
         default=24_000,
         ge=2_000,
-        description="Characters of the conversation that go with a request, about four to a token. "
-        "What is older is told in short: what was asked, each call and its outcome, the answer.",
+        description="Characters of the conversation that go with a request beside what the model "
+        "is told at the start, about four to a token. What is older is told in short: what was "
+        "asked, each call and its outcome, the answer. The newest words of the user and the newest "
+        "results are always whole, and half of this is there for the rest.",
     )
     corrections: int = Field(
         default=3,

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from banking_server.agent import RunOutcome
-from banking_server.agent.history import Account, Earlier, size
+from banking_server.agent import Forgotten, RunOutcome
+from banking_server.agent.history import Account, Brief, Earlier, size
 
 from ..kit.model import Reply, call, native
 from .support import scene
@@ -30,7 +30,10 @@ async def test_old_requests_are_told_in_short_and_the_newest_whole(form: str) ->
             run = await s.agent.ask(f"Buy door number {number}.")
             assert run.outcome is RunOutcome.ANSWERED
         system, *others = s.model.requests[-1]["messages"]
-    assert size(others) <= 6_000
+    # Beside what is always told, the whole is within the bound: accounts, messages, reminder.
+    bare = s.model.requests[0]["messages"][0]["content"]
+    told = size([system, *others]) - len(bare)
+    assert told <= 6_000
     assert others[0] == {"role": "user", "content": others[0]["content"]}
     assert "Earlier in this conversation, in short:" in system["content"]
     assert "- The user asked: Buy door number 4." in system["content"]
@@ -69,7 +72,9 @@ async def test_a_request_under_way_keeps_its_newest_result() -> None:
     assert last[1]["content"] == "What are they?"
     assert "characters of this are left out now]" in last[3]["content"]
     assert "characters of this" not in last[-1]["content"]
-    assert [message["role"] for message in last] == ["system", "user"] + ["assistant", "user"] * 4
+    # Where that is not enough, the oldest turns go, and are told in short.
+    assert [message["role"] for message in last] == ["system", "user"] + ["assistant", "user"] * 2
+    assert "Done so far in this request, in short:\n- price: done" in last[0]["content"]
 
 
 async def test_identical_corrections_do_not_pile_up() -> None:
@@ -81,11 +86,41 @@ async def test_identical_corrections_do_not_pile_up() -> None:
     assert last.count("'door' is a required") == 1
 
 
+def paid(number: int, changes: bool = True) -> Account:
+    line = f"- pay: done [pay_{number}]"
+    return Account("x" * 100, (Brief(f"{line}; called with {{}}", line, changes),))
+
+
 def test_what_changed_something_is_let_go_of_last() -> None:
     earlier = Earlier()
     assert earlier.in_words() == ""
-    for text, weight in [("paid", 2), ("talk", 0), ("read", 1), ("more", 0)]:
-        earlier.add(Account(text, weight), 8)
-    assert earlier.in_words().splitlines()[1:] == ["- (Not listed: 2 more.)", "paid", "read"]
-    earlier.add(Account("x" * 20, 2), 8)
-    assert earlier.in_words().splitlines()[2:] == ["x" * 20]
+    for one in (paid(1), Account("talk"), paid(2, changes=False), paid(3)):
+        earlier.add(one)
+    told: list[list[str]] = []
+    while earlier.lost < 2:
+        earlier.hold(len(earlier.in_words()) - 1)
+        told.append(earlier.in_words().replace("x" * 100, "x").splitlines()[1:])
+    words = "- (Not listed: requests and answers in words: "
+    first, read, last = (f"- pay: done [pay_{number}]" for number in (1, 2, 3))
+    more = "; called with {}"
+    assert told == [
+        [f"{words}2.)", first + more, "x", "x"],
+        [f"{words}3.)", first + more, read + more, "x"],
+        [f"{words}4.)", first + more, read + more, last + more],
+        [f"{words}4; calls that changed nothing: 1.)", first + more, last + more],
+        [f"{words}4; calls that changed nothing: 1.)", first, last + more],
+        [f"{words}4; calls that changed nothing: 1.)", first, last],
+        [
+            f"{words}4; calls that changed nothing: 1; calls that may have changed something: 2.)",
+        ],
+    ]
+
+
+async def test_the_person_is_told_what_the_model_is_told_no_more() -> None:
+    script = [one for n in range(60) for one in (call("buy", door=f"pay_{n}" + "z" * 50), "Ok.")]
+    async with scene(script, history=2_000) as s:
+        for n in range(60):
+            await s.agent.ask(f"Buy {n}.")
+    forgotten = [entry.calls for entry in s.entries if isinstance(entry, Forgotten)]
+    assert forgotten == sorted(set(forgotten))
+    assert forgotten[0] == 1
