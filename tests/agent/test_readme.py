@@ -1,7 +1,9 @@
 """The room's page: its example is run, and its figures are the code's."""
 
 import importlib
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,9 @@ def test_the_agents_of_the_page_are_read_and_one_is_talked_to(
     (bank, _, _), shop = from_configuration(agent.load_agent(file, "buyer"))
     assert (bank, shop) == ("bank", ("shop", "https://shop.example/mcp", "SHOP_TOKEN"))
 
+    # The command of this environment, whether it is the shell's or not.
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    monkeypatch.setenv("PATH", path)
     monkeypatch.setenv("BANKING_DATABASE", str(tmp_path / "bank.db"))
     with scripted_model([call("list_accounts"), "Four."]) as model:
         options = ("--config", str(file), "--agent", "teller")
