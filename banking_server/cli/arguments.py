@@ -19,7 +19,7 @@ def read_arguments(given: str, tool: str) -> dict[str, Any]:
     """
     source, text = _text(given)
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse, object_pairs_hook=_object)
     except RecursionError:
         raise CommandFailed(f"{source} is nested too deeply.") from None
     except ValueError as error:
@@ -36,15 +36,13 @@ def _text(given: str) -> tuple[str, str]:
     if given == "-":
         source, data = "Standard input", sys.stdin.buffer.read(MAX_SIZE + 1)
     elif given.startswith("@"):
-        source = one_line(given[1:])
+        source = f"'{one_line(given[1:])}'" if given[1:] else "a file without a name"
         try:
             with open(given[1:], "rb") as file:
                 data = file.read(MAX_SIZE + 1)
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
-            raise CommandFailed(
-                f"Cannot read {source or 'a file without a name'}: {why}."
-            ) from None
+            raise CommandFailed(f"Cannot read {source}: {why}.") from None
     else:
         return "--arguments", given
     if len(data) > MAX_SIZE:
@@ -68,3 +66,11 @@ def _of_request(source: str, request: dict[str, Any], tool: str) -> Any:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no number")
+
+
+def _object(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object. Of a name that is there twice nobody can tell which value is meant."""
+    found = dict(members)
+    if len(found) < len(members):
+        raise ValueError("a name in it is there twice")
+    return found

@@ -194,10 +194,10 @@ def _is_step() -> bool:
 
 def _misplaced(argument: str) -> str:
     return (
-        f"{excerpt(argument)}: begins like a prompt for a language model ({PROMPT_MARK}), and in a "
+        f"{excerpt(argument)}: reads like a prompt for a language model ({PROMPT_MARK}), and in a "
         "call of its own none is asked. Write the value itself, or make this call a step of "
-        f"multiplex_tools, after the step whose result it depends on. A text that is to begin so "
-        "needs another word before it."
+        f"multiplex_tools, after the step whose result it depends on. If it is meant as a "
+        "text, write it in other words."
     )
 
 

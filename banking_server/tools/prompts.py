@@ -6,8 +6,19 @@ refused. A single call has no earlier results here (this server keeps nothing fr
 next, so that no customer can meet what another was told), and a guess without them would be stored
 as if the caller had written it.
 
-A text that is nearly such a mark, as models write it, is refused too instead of being stored; one
-that only mentions it further on is a text like any other.
+A bare `PROMPT_ARGUMENT` is a prompt that is empty, and refused: a model that is not told what is
+wanted could only guess.
+
+A text that is nearly a prompt, as models write it, is refused too instead of being stored, in a
+step and in a call of its own alike. That is one
+
+- that has the exact mark and a colon anywhere: `Copy of {PROMPT_ARGUMENT: the name}`;
+- or that begins with the two words, misspelt or not, behind whatever signs: joined by an
+  underscore (`prompt_argument x`), in capitals (`PROMPT ARGUMENT x`), or written as one word with
+  a colon behind it (`promptArgument: x`, `prompt-argument: x`).
+
+Every other is a text: `Prompt argument: settled`, `prompt_argument_parser licence`, `see
+[PROMPT_ARGUMENT]`. What a model or an expression gives is data, whatever it says.
 """
 
 import re
@@ -22,17 +33,26 @@ _MARK: Final = re.compile(rf"{PROMPT_MARK}(?![^\s:])\s*:?(.*)", re.DOTALL)
 _BEGINNING: Final = 80
 """Characters in which a text shows whether it is nearly a prompt."""
 
-_QUOTED: Final = r"""(?!["'\u2019\u201d]\s+\w)"""
-"""Not for `"PROMPT_ARGUMENT" is what it said`: that is about the mark."""
+_ANYWHERE: Final = re.compile(rf"(?<!\w){PROMPT_MARK}\s*+:")
+
+_PROMPT: Final = "pro?m?p?ts?"
+_ARGUMENT: Final = r"arg(?:s|u?[^\W_]*m[^\W_]*t[^\W_]*)?"
+_CAPITALS: Final = "ARG(?:S|U?[A-Z]*M[A-Z]*T[A-Z]*)?"
+_END: Final = r"""(?!\w)(?!["'\u2019\u201d]\s+\w)"""
+"""Not in `prompt_argument_parser`, and not in `"PROMPT_ARGUMENT" is a word`: that is about it."""
 
 _NEARLY: Final = re.compile(
-    r"[\W_]*(?:"
-    # prompt_argument, Prompt-Argument, promptArgument, PROMPT_ARG, PROMT_ARGUEMENT, …
-    rf"(?i:pro?m?p?ts?(?:[-_.\\\u2010-\u2015]*|\s?_\s?)arg(?:s?|u\w*)(?![^\W_]){_QUOTED})"
-    # With a blank it can be ordinary words: "Prompt argument with the landlord".
-    r"|(?i:prompt\s+arguments?\s*[:=])"
-    rf"|PROMPT\s+ARGUMENTS?\b{_QUOTED})"
+    r"[\W_]*+(?:"
+    rf"(?i:{_PROMPT}\s?\\?_+\s?{_ARGUMENT}){_END}"
+    rf"|{_PROMPT.upper()}[-\s_.\\\u2010-\u2015]{{0,3}}{_CAPITALS}{_END}"
+    rf"|(?i:{_PROMPT}[-_.\\\u2010-\u2015]{{0,3}}{_ARGUMENT}\w*)[^\w\s:=]{{0,4}}\s?[:=])"
 )
+
+_LOOKALIKES: Final = str.maketrans(
+    "\u0410\u0415\u041c\u041e\u0420\u0422\u0391\u0395\u039c\u039d\u039f\u03a1\u03a4",
+    "AEMOPTAEMNOPT",
+)
+"""Cyrillic and Greek capitals, and the Latin ones that they are taken for."""
 
 
 def prompt_in(text: str) -> str | None:
@@ -45,13 +65,15 @@ def prompt_in(text: str) -> str | None:
 
 
 def is_nearly_prompt(text: str) -> bool:
-    """Return whether a text begins with the mark, or with what is taken for it mistyped."""
+    """Return whether a text is a prompt, or is taken for one that is mistyped."""
     beginning = text.lstrip()[:_BEGINNING]
     if not beginning.isascii():
         # Letters and colons of full width, and characters that nobody sees.
         visible = (each for each in beginning if unicodedata.category(each) != "Cf")
         beginning = unicodedata.normalize("NFKC", "".join(visible)).lstrip()
-    return _NEARLY.match(beginning) is not None
+        beginning = beginning[:_BEGINNING].translate(_LOOKALIKES)
+    is_mark = prompt_in(text) is not None
+    return is_mark or bool(_NEARLY.match(beginning) or _ANYWHERE.search(text))
 
 
 def misplaced_prompt(arguments: Mapping[str, Any]) -> str | None:

@@ -53,6 +53,7 @@ def test_an_object_or_a_request_from_anywhere(
         (b"{", "is not JSON: Expecting property name"),
         (b"", "is not JSON: Expecting value"),
         (b"[]", "must be a JSON object"),
+        (b'{"days": 7, "days": 8}', "is not JSON: a name in it is there twice."),
         (b'{"amount": NaN}', "is not JSON: NaN is no number."),
         (b"[" * 100_000, "is nested too deeply."),
         (b'{"a": "\xff"}', "is not UTF-8."),
@@ -67,14 +68,16 @@ def test_an_object_or_a_request_from_anywhere(
             "must be a JSON object, like '{\"days\": 7}'.",
         ),
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_what_cannot_be_taken_is_one_line(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: bytes, said: str
 ) -> None:
     file = tmp_path / "plan.json"
     file.write_bytes(data)
-    assert said in one_line(cli("call", "tool", "--arguments", f"@{file}"))
+    told = one_line(cli("call", "tool", "--arguments", f"@{file}"))
+    assert said in told
+    assert f"'{file}'" in told
     typed(monkeypatch, data)
     told = one_line(cli("call", "tool", "--arguments", "-"))
     assert said in told

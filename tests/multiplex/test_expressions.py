@@ -229,7 +229,8 @@ def test_whatever_is_written_gives_json_or_is_refused(expression: str) -> None:
         ("{{{[0].status}}} {{}}", "{done} {}", {0}),
         ('{join(`"}{"`, [0].structuredContent.accounts[].id)}', "a}{b", {0}),
         ("{'{'}{[1].status}", "{skipped", {1}),
-        ("{[-1].status}\nPROMPT_ARGUMENT: x", "done\nPROMPT_ARGUMENT: x", {2}),
+        ("{[-1].status}\nPROMPT_ARGUMENT x", "done\nPROMPT_ARGUMENT x", {2}),
+        ("{'PROMPT'}_ARGUMENT: {[0].status}", "PROMPT_ARGUMENT: done", {0}),
     ],
 )
 def test_a_text_has_values_in_it(text: str, value: str, needed: set[int]) -> None:

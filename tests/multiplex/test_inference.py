@@ -86,7 +86,7 @@ async def test_only_strings_that_begin_with_the_mark_go_to_the_model(
 ) -> None:
     """At any depth. Every other string passes as it was given, and no model is ever shown it."""
     kept = {
-        "note": "please PROMPT_ARGUMENT: secret-1",
+        "note": "please PROMPT_ARGUMENT secret-1",
         "tags": ["Prompt argument with secret-2", '"PROMPT_ARGUMENT" is secret-3', "PROMPT: x"],
         "address": {"street": "Prompt payment of secret-4", "number": 1},
         "extra": {"PROMPT_ARGUMENT: secret-5": "secret-6", "n": [1, None, True]},
@@ -141,14 +141,18 @@ NEARLY = [
     ),
     *("PROMPT_ARGUMENT\uff1ax", "\uff30ROMPT_ARGUMENT: x", "\ufeffPROMPT_ARGUMENT: x"),
     *("PROMPT_\u200bARGUMENT: x", "PROMPT\u2011ARGUMENT x", "PROMPT\u00a0ARGUMENT x"),
-    *("promptArgument: x", "prompt argument: x", "PROMPT\\_ARGUMENT: x", "PROMPT_ARG: x"),
+    *("promptArgument: x", "prompt-argument: x", "PROMPT\\_ARGUMENT: x", "PROMPT_ARG: x"),
     *("PROMPT_ARGUEMENT x", "PROMT_ARGUMENT: x", "PROMPT_ARGUMENT_1: x", "PROMPT_ARGUMENT=x"),
-    "Copy of ${PROMPT_ARGUMENT: the name}",
+    *("Copy of ${PROMPT_ARGUMENT: the name}", "Copy of PROMPT_ARGUMENT: the name"),
+    *("PROMPT ARGUEMENT: x", "<b>PROMPT_ARGUMENT: x", "1. PROMPT_ARGUMENT: x"),
+    *("PROMPT_\u0410RGUMENT: x", "prompt_argument x", "\n\n1) see PROMPT_ARGUMENT : x"),
 ]
 
 NOT_PROMPTS = [
     *("Prompt argument with the landlord", "prompt argument", "Prompt payment", "Prompt: pay now"),
-    *("please PROMPT_ARGUMENT: x", '"PROMPT_ARGUMENT" is what it said', "PROMPT ARGENTINA TRIP"),
+    *("Prompt Argument: settled", "prompt-argument workshop fee", "prompt_argument_parser licence"),
+    *("prompt arguments = none", "promptargs", "Fee (see [PROMPT_ARGUMENT] docs)"),
+    *("please PROMPT_ARGUMENT x", '"PROMPT_ARGUMENT" is what it said', "PROMPT ARGENTINA TRIP"),
     *("promptarget", "prompt, argument: y", "", "  ", "_" * 500, "The {memo} of PROMPT_ARGUMENT"),
 ]
 
@@ -198,17 +202,15 @@ async def test_a_call_of_its_own_asks_no_model_and_says_so(world: World, mode: s
     before = world.stored()
     async with world.customer(mode=mode, sampling_callback=model) as me:
         for tool, arguments in TEXTS:
-            for text in (prompt("it"), "PROMPT_ARGUMENT it", "prompt_argument: it"):
+            for text in (prompt("it"), "PROMPT_ARGUMENT it", "of PROMPT_ARGUMENT: it"):
                 filled = {name: text if item is ... else item for name, item in arguments.items()}
                 result = await me.call(tool, **filled)
                 (name,) = (name for name, item in arguments.items() if item is ...)
                 assert structured(result)["status"] == "invalid_arguments"
                 assert structured(result)["field"] == name
-                assert words(result).startswith(
-                    f"{name}: begins like a prompt for a language model"
-                )
+                assert words(result).startswith(f"{name}: reads like a prompt for a language model")
                 assert "make this call a step of multiplex_tools" in words(result)
-        mentioned = await me.call(HANDOFF, reason="My memo says PROMPT_ARGUMENT: the name")
+        mentioned = await me.call(HANDOFF, reason="My memo says PROMPT_ARGUMENT the name")
         # As a directive would have it, of whatever stands in the books.
         followed = await me.call(
             HANDOFF,
@@ -231,7 +233,7 @@ async def test_nothing_goes_to_a_model_where_nothing_is_to_be_inferred(
             me,
             request(1, ACCOUNTS),
             request(2, BALANCE, {"accountId": ref("#/0/structuredContent/accounts/1/accountId")}),
-            request(3, FORM, {"note": "what is the PROMPT_ARGUMENT: for?"}),
+            request(3, FORM, {"note": "what is the PROMPT_ARGUMENT for?"}),
         )
     assert statuses(result) == ["done"] * 3
     assert model.received == []
@@ -275,6 +277,17 @@ FITTING: list[tuple[str, str, Any]] = [
     ("note", "UNKNOWN PAYER", "UNKNOWN PAYER"),
     ("note", "`code`", "code"),
     ("note", "```\nfenced\n```", "fenced"),
+    ("note", "```acc_everyday_001```", "acc_everyday_001"),
+    ("note", "``` acc_everyday_001. ```", "acc_everyday_001"),
+    ("note", "<think>It is\nthis one.</think>\n\nacc_everyday_001.", "acc_everyday_001"),
+    ("note", "Paid.", "Paid."),
+    ("note", '{"note": "rent "}', "rent"),
+    ("note", '{"value": null}', None),
+    ("note", '["rent"]', "rent"),
+    ("note", '["rent", "May"]', '["rent", "May"]'),
+    ("note", '[["rent"]]', '[["rent"]]'),
+    ("note", "[draft", "[draft"),
+    ("count", '{"count": 42}', 42),
     ("note", "'a' or 'b'", "'a' or 'b'"),
     ("note", "PROMPT_ARGUMENT: once more", "PROMPT_ARGUMENT: once more"),
     ("note", '{"$ref": "#/0/id"}', '{"$ref": "#/0/id"}'),
@@ -352,6 +365,20 @@ UNFIT: list[tuple[str, str, str]] = [
     ("note", "```\nUNKNOWN\n```", _UNKNOWN),
     ("note", "**UNKNOWN**: the results name no note", _UNKNOWN),
     ("note", "UNKNOWN - nobody says", _UNKNOWN),
+    *(
+        ("note", words, _UNKNOWN)
+        for words in (
+            "UNKNOWN (not in results)",
+            "<UNKNOWN>",
+            "[UNKNOWN]",
+            '{"value": "UNKNOWN"}',
+            "n/a.",
+            "I do not know",
+            "I don\u2019t know, the results do not say.",
+        )
+    ),
+    ("note", "<think>It is", "the model answered nothing"),
+    ("ratio", "25.50 EUR", "is not of type number"),
     ("tags", '["a", "UNKNOWN"]', _UNKNOWN),
     ("address", '{"street": "unknown", "number": 3}', _UNKNOWN),
     ("note", '""', "the model answered nothing"),
@@ -565,7 +592,7 @@ def test_the_schema_of_a_place_is_found_through_references_and_options() -> None
 
 def test_the_answer_is_not_guessed_at() -> None:
     with pytest.raises(ArgumentNotFound):
-        converted("The answer is 42.", Place({"type": "integer"}, True, True))
+        converted("The answer is 42.", Place({"type": "integer"}, True, True), "x")
 
 
 @pytest.mark.parametrize("answer", ["null", "None.", "`null`"])
@@ -587,7 +614,7 @@ async def test_nothing_is_no_value_where_one_is_needed(world: World, answer: str
     assert results(result)[2]["message"] == f"arguments.accountId: {said}"
     assert results(lists)[0]["message"] == f"arguments.tags.1: {said}"
     optional = {"properties": {"x": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}}
-    assert converted(answer, place_at({**optional, "required": ["x"]}, ("x",))) is None
+    assert converted(answer, place_at({**optional, "required": ["x"]}, ("x",)), "x") is None
 
 
 async def test_nobodys_model_is_asked_for_an_argument_that_there_is_not(world: World) -> None:

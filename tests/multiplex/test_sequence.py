@@ -240,7 +240,7 @@ BAD_LISTS: dict[str, tuple[Any, str]] = {
     ),
     "compared with a prompt": (
         [GOOD, changed(when={"jmespath": "[0].x", "notEquals": "PROMPT_ARGUMENT the name"})],
-        "tools.1.when.notEquals: begins like a prompt, and no model is asked whether",
+        "tools.1.when.notEquals: reads like a prompt, and no model is asked whether",
     ),
     "too many references": (
         [GOOD, request(2, HANDOFF, {"x": [{"jmespath": "[0].x"}] * 101})],

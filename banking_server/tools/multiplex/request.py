@@ -191,7 +191,7 @@ def mistake(steps: Sequence[StepRequest], known: Collection[str]) -> CallToolRes
                 if isinstance(value, str) and is_nearly_prompt(value):
                     return _refused(
                         f"{place}.when.{name}",
-                        "begins like a prompt, and no model is asked whether a step is to run",
+                        "reads like a prompt, and no model is asked whether a step is to run",
                     )
             looked_at.append(condition)
         for reference in looked_at:

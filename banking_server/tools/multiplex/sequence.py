@@ -149,7 +149,7 @@ class Steps:
         answers = await self._infer(wanted, tool, seen)
         for (path, _), words in zip(wanted, answers, strict=True):
             with naming(path):
-                value = converted(words, place_at(tool.input_schema, path))
+                value = converted(words, place_at(tool.input_schema, path), path[-1])
             arguments = replaced(arguments, path, value)
         problem = argument_problem(tool.input_schema, arguments)
         if problem is not None:
