@@ -45,7 +45,7 @@ _NEARLY: Final = re.compile(
     r"[\W_]*+(?:"
     rf"(?i:{_PROMPT}\s?\\?_+\s?{_ARGUMENT}){_END}"
     rf"|{_PROMPT.upper()}[-\s_.\\\u2010-\u2015]{{0,3}}{_CAPITALS}{_END}"
-    rf"|(?i:{_PROMPT}[-_.\\\u2010-\u2015]{{0,3}}{_ARGUMENT}\w*)[^\w\s:=]{{0,4}}\s?[:=])"
+    rf"|(?i:{_PROMPT}[-_.\\\u2010-\u2015]{{0,3}}{_ARGUMENT}(?![^\W\d_])\w*)[^\w\s:=]{{0,4}}\s?[:=])"
 )
 
 _LOOKALIKES: Final = str.maketrans(

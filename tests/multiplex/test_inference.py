@@ -153,7 +153,14 @@ NOT_PROMPTS = [
     *("Prompt Argument: settled", "prompt-argument workshop fee", "prompt_argument_parser licence"),
     *("prompt arguments = none", "promptargs", "Fee (see [PROMPT_ARGUMENT] docs)"),
     *("please PROMPT_ARGUMENT x", '"PROMPT_ARGUMENT" is what it said', "PROMPT ARGENTINA TRIP"),
-    *("promptarget", "prompt, argument: y", "", "  ", "_" * 500, "The {memo} of PROMPT_ARGUMENT"),
+    *(
+        "promptarget: x",
+        "prompt, argument: y",
+        "",
+        "  ",
+        "_" * 500,
+        "The {memo} of PROMPT_ARGUMENT",
+    ),
 ]
 
 

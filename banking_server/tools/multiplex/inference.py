@@ -43,7 +43,7 @@ _THOUGHTS: Final = re.compile(r"<(think(?:ing)?)>.*?(?:</\1>|\Z)\s*+", re.DOTALL
 _FENCE: Final = re.compile(r"```(?:\w*\n)?(.*?)```", re.DOTALL)
 """Markdown around a whole answer."""
 
-_ID_WITH_STOP: Final = re.compile(r"\w+_\w+\.")
+_WORD_WITH_STOP: Final = re.compile(r"\w+\.")
 
 _QUOTES: Final = {'"': '"', "'": "'", "`": "`", "\u201c": "\u201d", "\u2018": "\u2019"}
 
@@ -256,7 +256,7 @@ def converted(answer: str, place: Place, name: str | int) -> Any:
         raise ArgumentNotFound("the model answered nothing")
     if kind == "boolean":
         value = value.casefold()
-    if kind == "string" and _ID_WITH_STOP.fullmatch(value):
+    if kind == "string" and "_" in value and _WORD_WITH_STOP.fullmatch(value):
         value = value[:-1]
     if kind != "string":
         try:
