@@ -168,6 +168,9 @@ class Endpoint:
     ) -> Completion:
         """Ask for the next message of a conversation.
 
+        If the endpoint rejects the form of reply that it was found to understand, it is asked once
+        more without, and from then on if that helps.
+
         Args:
             messages: The conversation so far.
             functions: Tools for the endpoint's own tool calling; none for the prompt form.
@@ -178,6 +181,27 @@ class Endpoint:
         Raises:
             ModelUnavailable: There is no reply that can be used.
         """
+        try:
+            return await self._complete(messages, functions, schema, on_text, limit)
+        except RequestRejected:
+            found, probing = self.format, limit is not None
+            if schema is None or self.settings.format != "auto" or found == "none" or probing:
+                raise
+            self.format = "none"
+            try:
+                return await self._complete(messages, functions, schema, on_text, limit)
+            except ModelUnavailable:
+                self.format = found
+                raise
+
+    async def _complete(
+        self,
+        messages: Sequence[Message],
+        functions: Sequence[dict[str, Any]],
+        schema: Mapping[str, Any] | None,
+        on_text: OnText | None,
+        limit: int | None,
+    ) -> Completion:
         import openai
 
         began = time.monotonic()

@@ -60,6 +60,15 @@ async def test_what_cannot_be_asked_is_not_found_out() -> None:
         assert (await s.agent.ask("2")).answer == "Back."
 
 
+async def test_a_form_that_is_rejected_later_is_asked_for_no_more() -> None:
+    script = [GOOD, error(400), error(404), error(400), "Hi.", "Bye."]
+    async with scene(script, format="auto") as s:
+        assert (await s.agent.ask("1")).outcome is RunOutcome.MODEL_UNAVAILABLE
+        assert [(await s.agent.ask(ask)).answer for ask in "23"] == ["Hi.", "Bye."]
+    asked = [format_of(request) for request in s.model.requests]
+    assert asked == ["json_schema", "json_schema", None, "json_schema", None, None]
+
+
 async def test_nothing_is_probed_without_tools_or_in_the_native_form() -> None:
     async with scene([native("ready"), "One."], tools="auto", format="auto") as s:
         await s.agent.ask("1")
