@@ -166,10 +166,12 @@ class _Loader(yaml.SafeLoader):
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
         node: yaml.MappingNode = super().compose_mapping_node(anchor)
-        names = [key.value for key, _ in node.value]
-        for number, (key, _) in enumerate(node.value):
-            if key.value in names[:number]:
-                raise _refused(f"{str(key.value)[:_SHOWN]!r} stands twice", key)
+        names: set[str] = set()
+        for key, _ in node.value:
+            name = str(key.value)  # Of anything but text: it is refused later.
+            if name in names:
+                raise _refused(f"{name[:_SHOWN]!r} stands twice", key)
+            names.add(name)
         return node
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
