@@ -138,9 +138,9 @@ class _Reader:
         self._closed: dict[int, _Frame] = {}
         self._opened = 0
         self._referred: list[_Frame] = []
-        # One can refer to a group before it is read.
-        bare = re.sub(r"\\.|\[(?:\\.|[^\]\\])*\]", "..", source, flags=re.DOTALL)
-        names = re.findall(r"\((?!\?)|\(\?<(?![=!])([^>]*)>", bare)
+        # One can refer to a group before it is read. What has no end is read on to the end once.
+        bare = re.sub(r"\\.|\[(?:\\.|[^\]\\])*+\]?", "..", source, flags=re.DOTALL)
+        names = re.findall(r"\((?!\?)|\(\?<(?![=!])([^(>]*)>", bare)
         self._groups = len(names)
         self._names = {name: n for n, name in enumerate(names, 1) if name}
         if len(self._names) < sum(map(bool, names)):

@@ -177,7 +177,10 @@ _STRICT: Final = JSONDecoder(
 
 # --- what is not to be parsed ---------------------------------------------------------------------
 
-_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[{]+|[\]}]+', re.DOTALL)
+_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[{]+|[\]}]+', re.DOTALL)
+"""A text, or brackets. A text without an end is one too, lest each quotation mark in it be tried as
+the beginning of another, up to the end of the message."""
+
 _COLON: Final = re.compile(r"\s*+:\s*+")
 _ID: Final = re.compile(
     r'"(?:[^"\\\x00-\x1f]++|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+"'

@@ -188,6 +188,14 @@ def test_the_id_of_what_is_too_long() -> None:
     assert (answer.request_id, answer.is_answer, answer.owed) == (7, True, False)
 
 
+def test_a_text_without_an_end_is_read_once() -> None:
+    """Were each quotation mark in it tried as the beginning of a text, it would take hours."""
+    endless = b'{"jsonrpc":"2.0","id":7,"method":"ping","x":"' + b'\\"' * 1_000_000
+    assert too_long(endless).request_id == 7
+    assert refused(endless + b"\xff") == (PARSE, 7)
+    assert refused(endless.replace(b"x", b"[" * 1_000, 1)) == (PARSE, None)
+
+
 @pytest.mark.parametrize("argument", [b'{"a":1,"a":1}', b'[{"a":1,"b":2,"\\u0061":3}]'])
 def test_no_name_stands_in_an_object_twice(argument: bytes) -> None:
     assert refused(call(argument)) == (REQUEST, 7)
