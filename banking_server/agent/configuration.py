@@ -17,6 +17,7 @@ secret stands in no file: `token_variable` names the environment variable that h
 stands once in a mapping, and nothing is taken over from elsewhere in the file (`&`, `*`, `<<`).
 """
 
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
@@ -162,6 +163,8 @@ class _Loader(yaml.SafeLoader):
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
+        if isinstance(node, yaml.ScalarNode) and _NO_TEXT.search(node.value):
+            raise _refused("it holds half a character, or one that no text has", event)
         return node
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
@@ -181,6 +184,9 @@ class _Loader(yaml.SafeLoader):
 
 
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+
+
+_NO_TEXT: Final = re.compile("[\0\ud800-\udfff]")
 
 
 def _refused(problem: str, at: Any) -> yaml.MarkedYAMLError:

@@ -217,6 +217,10 @@ class _View:
         if len(toolbox.tools) > _NAMED:
             tools += f" and {len(toolbox.tools) - _NAMED} more"
         self._tell(f"Model: {endpoint.model}. Tools: {tools}.")
+        for server, number in toolbox.left_out.items():
+            self._tell(
+                f"(The model is not told {_many(number, 'resource')} of {server}: too long.)"
+            )
         self._tell(f"Ctrl-C stops a request; {QUIT} ends the conversation.")
 
     def write(self, text: str) -> None:

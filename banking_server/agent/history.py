@@ -31,9 +31,9 @@ SHORTENED: Final = 300
 """Characters that are kept of an old result in the request under way."""
 
 _REFERENCE: Final = re.compile(
-    r"\b(?=[A-Za-z]*[-_]?\d)[A-Za-z]{1,20}[-_]?\d[\w-]{0,60}\b"
+    r"\b[A-Za-z]{1,20}[-_]?\d[\w-]{0,60}\b"
     r"|\b[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\b"
-    r"|(?<=reference )[\w-]{1,60}|(?<=no\. )\d{1,30}",
+    r"|\b(?:reference:?|no\.) \d[\w-]{0,60}",
     re.IGNORECASE,
 )
 """What looks like a reference in a text: `pay_12`, `TRX-2026-1`, `no. 77`."""

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal
 import anyio
 import anyio.lowlevel
 
-from banking_server.agent.audience import chain_for_model, may_be_repeated
+from banking_server.agent.audience import chain_for_model, may_be_repeated, result_for_model
 from banking_server.agent.constrained import ANSWER, fits, reply_schema
 from banking_server.agent.endpoint import (
     Completion,
@@ -29,7 +29,7 @@ from banking_server.agent.endpoint import (
     OnText,
 )
 from banking_server.agent.history import Account, Earlier, account, newest, shorten, size
-from banking_server.agent.policy import AllowReadOnly, CallPolicy, Consent, call_key
+from banking_server.agent.policy import AllowReadOnly, CallPolicy, Consent, call_key, exact_key
 from banking_server.agent.prompt import answer_now, instructions, reminder
 from banking_server.agent.reply import (
     CallRequest,
@@ -41,6 +41,7 @@ from banking_server.agent.reply import (
     read_reply,
     without_thoughts,
 )
+from banking_server.agent.shortened import one_line
 from banking_server.agent.toolbox import OfferedTool, Toolbox, legal_name
 from banking_server.agent.transcript import (
     Called,
@@ -69,6 +70,9 @@ from banking_server.chaining import (
     call_tool_with_chaining,
 )
 from banking_server.chaining.arguments import argument_problem
+
+LAST: Final = 1_000
+"""Characters of the last result that the user is told where the model gives no answer."""
 
 CALLS_IN_A_REPLY: Final = 10
 """Calls of one reply that are made at most; some endpoints let a model ask for many at once."""
@@ -258,11 +262,12 @@ class Agent:
         completion = await self._complete(work, form, streamed, answer=True)
         reading = read_reply(completion.text, cut_off=completion.cut_off)
         if completion.calls or not isinstance(reading, ForUser):
-            return (
-                RunOutcome.CORRECTION_LIMIT,
-                "The model asked again for a call that was made before, and then gave no answer.",
-                None,
-            )
+            detail = "The model asked again for a call that was made before, and gave no answer."
+            last = next((e for e in reversed(work.transcript) if isinstance(e, Called)), None)
+            if last is not None:
+                words = result_for_model(last.step.tool, last.step.without_words())
+                detail += f" What it had last: {one_line(words, LAST)}"
+            return RunOutcome.CORRECTION_LIMIT, detail, None
         self.messages.append(_kept(completion.text, reading))
         return self._answered(completion, reading, streamed)
 
@@ -426,7 +431,8 @@ class Agent:
                 f"the user has refused this call of {tool.name}, and is not asked again; do not "
                 "ask for it again in this request",
             )
-        if key not in work.agreed and not await self._consent.to_call(tool, arguments):
+        agreed = exact_key(tool, arguments) in work.agreed
+        if not agreed and not await self._consent.to_call(tool, arguments):
             work.refused.add(key)
             await self._note(work, Declined(tool, arguments))
             return f"The user declined the call of {tool.name}: do not make it again.", True
@@ -468,7 +474,10 @@ class Agent:
             chain = failed.result
             if not chain.steps:
                 # What may have taken effect is not made twice, unless that does no harm.
-                (work.agreed if tool.repeatable else work.failed).add(call_key(tool, arguments))
+                if tool.repeatable:
+                    work.agreed.add(exact_key(tool, arguments))
+                else:
+                    work.failed.add(call_key(tool, arguments))
         finally:
             work.chain = None
         if chain.outcome is not Outcome.COMPLETED:
@@ -605,7 +614,7 @@ class _Following:
                 self.work.read.add(key)
             self.work.made.add(key)
         elif may_be_repeated(step.result):
-            self.work.agreed.add(key)
+            self.work.agreed.add(exact_key(tool, step.arguments))
         else:
             self.work.failed.add(key)
         by: Literal["model", "directive"] = "model" if step.level == 1 else "directive"

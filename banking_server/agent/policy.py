@@ -72,5 +72,19 @@ class Consent:
 
 
 def call_key(tool: OfferedTool, arguments: dict[str, Any]) -> tuple[str, str]:
-    """Return what two equal calls have in common."""
+    """Return what two equal calls have in common, whether or not they write out a default."""
+    properties = tool.tool.input_schema.get("properties")
+    defaults = {
+        name: schema["default"]
+        for name, schema in (properties.items() if isinstance(properties, dict) else ())
+        if isinstance(schema, dict) and "default" in schema
+    }
+    try:
+        return tool.name, canonical({**defaults, **arguments})
+    except ValueError:  # A default that nobody can send.
+        return exact_key(tool, arguments)
+
+
+def exact_key(tool: OfferedTool, arguments: dict[str, Any]) -> tuple[str, str]:
+    """Return what two calls have in common that say the same: the one is agreed to as the other."""
     return tool.name, canonical(arguments)

@@ -69,6 +69,8 @@ def instructions(
         parts.append(f"The server {server!r} says about its tools: {words}")
     for known in toolbox.known:
         parts.append(f"The server {known.server!r} lets you know: {known.in_words()}")
+    for server, number in toolbox.left_out.items():
+        parts.append(f"Of what the server {server!r} offers to know, {number} more is not told.")
     if earlier:
         parts.append(earlier)
     return "\n\n".join(parts)

@@ -12,7 +12,8 @@ result. Such a reply is neither executed nor shown to the user; the model is ask
 The same goes for what looks like a call and is not valid JSON: nothing is repaired by guessing.
 
 `{"name", "arguments"}` is read as well, since models trained on function calling fall back to it.
-`{"response": "..."}` without `mcp` is for the user. So is every other reply, word for word.
+`{"response": "..."}` without `mcp`, or `{"answer": "..."}`, is for the user. So is every other
+reply, word for word.
 """
 
 import json
@@ -118,8 +119,9 @@ def read_reply(text: str, *, cut_off: bool = False) -> Meaning:
                     "it, since its result comes in the next message"
                 )
             return _call(value, before)
-        if not before and not rest and isinstance(value.get("response"), str):
-            return ForUser(without_thoughts(value["response"]))
+        words = value.get("response") or (len(value) == 1 and value.get("answer"))
+        if not before and not rest and isinstance(words, str):
+            return ForUser(without_thoughts(words))
         at = end - 1
     return ForUser(text)
 
@@ -163,7 +165,7 @@ def _certain(text: str) -> str:
 def _object_at(text: str, at: int) -> tuple[dict[str, Any], int, str]:
     """Return the JSON object that begins at `at`, where it ends, and what is wrong with it."""
     try:
-        value, end = json.JSONDecoder().raw_decode(text, at)
+        value, end = json.JSONDecoder(object_pairs_hook=_once).raw_decode(text, at)
         # What not everybody can write as JSON (NaN, 1e999, half a character) is not sent either.
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
         canonical(value)
@@ -171,11 +173,26 @@ def _object_at(text: str, at: int) -> tuple[dict[str, Any], int, str]:
             raise RecursionError
     except json.JSONDecodeError as error:
         return {}, at, f"{error.msg} at line {error.lineno} column {error.colno}"
+    except _Twice as error:
+        return {}, at, f"{str(error)!r} stands twice in it"
     except UnicodeEncodeError:
         return {}, at, "it holds half a character (an unpaired surrogate)"
     except (ValueError, RecursionError):
         return {}, at, "it holds a number that JSON has not, or is nested too deeply"
     return value, end, ""
+
+
+class _Twice(Exception):
+    """A name stands twice in one object, so that it is not clear which of the values is meant."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+    for name, item in pairs:
+        if name in value:
+            raise _Twice(name[:80])
+        value[name] = item
+    return value
 
 
 def _deeper_than(levels: int, value: Any) -> bool:
@@ -209,6 +226,8 @@ def _call(value: dict[str, Any], before: str) -> Meaning:
         return Unreadable('"arguments" must be a JSON object')
     if name == REPLY_TO_USER:
         message = arguments.get(MESSAGE)
+        if len(arguments) == 1:
+            [message] = arguments.values()  # Small models call it "text", or "answer".
         message = without_thoughts(message).strip() if isinstance(message, str) else ""
         if not message:
             return Unreadable(f'"{MESSAGE}" of {REPLY_TO_USER} must be the text for the user')

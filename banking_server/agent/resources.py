@@ -6,6 +6,7 @@ that cannot be read is left out: the tools are there, and say why.
 """
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -58,19 +59,20 @@ class Known:
         return f"{self.about} ({self.uri}):\n{self.text}"
 
 
-async def read_resources(client: Client, server: str, may_read: MayRead) -> list[Known]:
+async def read_resources(client: Client, server: str, may_read: MayRead) -> tuple[list[Known], int]:
     """Read what a server offers to know; never raises for what the server does.
 
-    `server` is the host's name for it. `may_read` is asked before each resource is read.
+    `server` is the host's name for it. `may_read` is asked before each resource is read. Returns
+    also how many resources are left out because there are too many.
     """
     capabilities = client.server_capabilities
     if capabilities is None or capabilities.resources is None:
-        return []
+        return [], 0
     try:
         with anyio.fail_after(READ_TIME):
             listed = (await client.list_resources()).resources
     except _FAILURES:
-        return []
+        return [], 0
     wanted: list[Known] = []
     for resource in listed[:MAX_RESOURCES]:
         if for_user_alone(on_the_wire(resource)) or not await may_read(server, resource):
@@ -78,7 +80,7 @@ async def read_resources(client: Client, server: str, may_read: MayRead) -> list
         words = resource.description or resource.title or resource.name
         about = one_line(words, MAX_ABOUT)
         wanted.append(Known(server, str(resource.uri), about, "", (), client))
-    return await read(wanted)
+    return await read(wanted), max(0, len(listed) - MAX_RESOURCES)
 
 
 async def read(offered: Sequence[Known]) -> list[Known]:
@@ -107,14 +109,22 @@ async def _texts(one: Known) -> tuple[str, ...]:
 
 
 def within_bounds(known: Sequence[Known]) -> list[Known]:
-    """Return the first of these that are together not too much for a model."""
-    kept: list[Known] = []
+    """Return the first of each server's that are together not too much for a model.
+
+    Each server has an equal share; what one does not need is there for the others.
+    """
+    share = MAX_KNOWN // max(1, len({one.server for one in known}))
+    kept: set[int] = set()
     left = MAX_KNOWN
-    for one in known:
-        left -= len(one.in_words())
-        if left >= 0:
-            kept.append(one)
-    return kept
+    for bound in (share, MAX_KNOWN):
+        used = Counter[str]()
+        for number, one in enumerate(known):
+            length = len(one.in_words())
+            used[one.server] += length
+            if number not in kept and used[one.server] <= bound and length <= left:
+                kept.add(number)
+                left -= length
+    return [known[number] for number in sorted(kept)]
 
 
 def compact(text: str) -> str:

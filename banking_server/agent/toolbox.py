@@ -113,12 +113,14 @@ class Toolbox:
         tools: list[OfferedTool],
         instructions: Mapping[str, str],
         known: Sequence[Known] = (),
+        more: Mapping[str, int] | None = None,
     ) -> None:
         self.tools = tools
         self.instructions = instructions
         """The instructions of the servers that have any, by the server's name."""
-        self.known = self._offered = list(known)
-        """What the servers offer to know: their resources."""
+        self._offered = list(known)
+        self._more = Counter(more)
+        self._tell(self._offered)
         self._by_name = {offered.name: offered for offered in tools}
         own: dict[str, list[OfferedTool]] = {}
         for offered in tools:
@@ -189,15 +191,25 @@ class Toolbox:
             if client.instructions
         }
         known: list[Known] = []
+        more: dict[str, int] = {}
         for server, client in clients.items():
             asked = may_read or _nothing if server in distrusted else _everything
-            known += await read_resources(client, server, asked)
-        return cls(offered, instructions, within_bounds(known))
+            read_now, more[server] = await read_resources(client, server, asked)
+            known += read_now
+        return cls(offered, instructions, known, more)
 
     async def read_again(self) -> None:
         """Read again what the servers offer to know: something may have changed."""
         # Of what was there at first: what cannot be read now may be again later.
-        self.known = within_bounds(await read(self._offered))
+        self._tell(await read(self._offered))
+
+    def _tell(self, known: list[Known]) -> None:
+        self.known = within_bounds(known)
+        """What the model is told of what the servers offer to know: their resources."""
+        of = Counter(one.server for one in known) + self._more
+        of.subtract(one.server for one in self.known)
+        self.left_out = +of
+        """How many resources of a server are not told, as they are too many or too long."""
 
     def find(self, *names: str) -> OfferedTool | None:
         """Return the first tool that one of these names stands for, or None."""

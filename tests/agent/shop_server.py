@@ -160,7 +160,7 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         )
 
     @mcp.tool(annotations=HARMLESS)
-    async def sell_off() -> CallToolResult:
+    async def sell_off(why: str = "") -> CallToolResult:
         """Fail, always."""
         log.note("sell_off")
         return CallToolResult(content=[text("There is nobody who buys.")], is_error=True)
@@ -170,6 +170,14 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         """Give a long receipt."""
         words = "One door. " * 100
         return CallToolResult(content=[text(words)], structured_content={"receiptId": "rc_77"})
+
+    @mcp.tool(annotations=READ_ONLY)
+    async def delivery() -> CallToolResult:
+        """Say in many words what is delivered."""
+        return CallToolResult(
+            content=[text("A door comes soon. " * 30 + "Reference TRX-2026-7, delivery no. 77.")],
+            structured_content={"doors": [{"door_id": 5}], "orderId": "or_1"},
+        )
 
     @mcp.tool(annotations=HARMLESS)
     async def busy() -> CallToolResult:

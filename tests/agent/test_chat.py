@@ -167,7 +167,7 @@ def test_what_the_user_refused_is_not_asked_for_again(first: list[str]) -> None:
     assert "order" not in [tool for tool, _ in log.calls]
     assert "the user has refused this call of order" in screen
     assert "declined" in model.told or first
-    assert "asked again for a call that was made before, and then gave no answer" in screen
+    assert "asked again for a call that was made before, and gave no answer" in screen
     # Another request is the user's own.
     again, _, _ = converse([order, "No."] * 2, ["Do.", "Do it."], ["order"])
     assert again.count("Call order?") == 2

@@ -54,6 +54,7 @@ MISTAKES = {
     "agents: [": ":1: cannot be used: ",
     "\x00": "cannot be used",
     "agents:\n- id: a\n  tools: [x]\n  tools: [y]": ":4: cannot be used: 'tools' stands twice",
+    'agents: [{id: a, system_prompt: "\\ud800"}]': "holds half a character",
     "agents: [&a {id: a}]": ":1: cannot be used: & and * are not for this file",
     "agents: [{id: a, <<: [*b]}]": "& and * are not for this file",
     f"agents: {'[' * 5_000}": "it is nested too deeply",

@@ -3,10 +3,11 @@
 import json
 from typing import Any
 
+import anyio
 import pytest
 
 from banking_server.agent import Forgotten, RunOutcome
-from banking_server.agent.history import Account, Brief, Earlier, size
+from banking_server.agent.history import Account, Brief, Earlier, account, size
 
 from ..kit.model import Reply, call, native
 from .support import scene
@@ -84,6 +85,26 @@ async def test_identical_corrections_do_not_pile_up() -> None:
     last = str(s.model.requests[-1]["messages"])
     assert last.count("there is no tool 'sell'") == 1
     assert last.count("'door' is a required") == 1
+
+
+@pytest.mark.parametrize("distrust", [False, True])
+async def test_a_call_in_a_line_keeps_what_finds_it_again(distrust: bool) -> None:
+    """Nested ids, references in a long text, a lost answer; and nobody need believe the server."""
+    script = [call("delivery"), call("hang"), "Done."]
+    async with scene(script, distrust=distrust) as s:
+
+        async def stop() -> None:
+            await s.log.hanging.wait()
+            s.agent.stop()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stop)
+            run = await s.agent.ask("Deliver it, and wait.")
+    delivery, hang = account("Deliver it.", run.transcript, "").calls
+    assert delivery.bare == "- delivery: done [orderId or_1, door_id 5, TRX-2026-7, no. 77]"
+    assert delivery.line == f"{delivery.bare}; called with {{}}"
+    assert hang.bare == "- hang: no answer came, so whether it took effect is not known"
+    assert delivery.changes is hang.changes is distrust
 
 
 def paid(number: int, changes: bool = True) -> Account:

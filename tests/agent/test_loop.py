@@ -3,12 +3,13 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
 from mcp import Client
-from mcp.types import ElicitResult
+from mcp.types import ElicitResult, Tool
 
 from banking_server.agent import (
     Agent,
@@ -26,6 +27,7 @@ from banking_server.agent import (
     Toolbox,
 )
 from banking_server.agent.constrained import ANSWER
+from banking_server.agent.policy import call_key
 from banking_server.agent.prompt import answer_now, reminder
 from banking_server.chaining import CLIENT_EXTENSION, Outcome, Proposal
 
@@ -522,6 +524,18 @@ async def test_hints_that_are_not_trusted_decide_nothing() -> None:
     assert s.called == []
 
 
+async def test_a_call_that_was_declined_is_not_put_to_the_user_in_other_words() -> None:
+    consent = Consent(False)
+    script = [call("order", door="oak"), call("order", door="oak", reason=""), "As you like."]
+    async with scene(script, consent=consent) as s:
+        assert (await s.agent.ask("Order oak.")).answer == "As you like."
+        tool = s.agent._toolbox.find("order")
+    assert consent.calls == [("order", {"door": "oak"})]
+    assert tool is not None
+    odd = Tool(name="order", input_schema={"properties": {"n": {"default": 10**400}, "m": True}})
+    assert call_key(replace(tool, tool=odd), {}) == ("order", "{}")
+
+
 async def test_a_declined_call_is_not_made() -> None:
     async with scene([call("buy", door="oak"), "Then not."], consent=Consent(False)) as s:
         run = await s.agent.ask("Buy oak.")
@@ -822,7 +836,8 @@ async def test_what_was_read_may_be_read_again_when_something_changed() -> None:
 @pytest.mark.parametrize("between", [[], [call("price", door="oak")]])
 async def test_a_call_that_failed_is_not_made_again(between: list[str]) -> None:
     consent = Consent(True)
-    script = [call("sell_off"), *between, call("sell_off"), "I cannot."]
+    # The same in other words: with the default written out.
+    script = [call("sell_off"), *between, call("sell_off", why=""), "I cannot."]
     async with scene(script, consent=consent) as s:
         run = await s.agent.ask("Sell.")
     assert run.answer == "I cannot."

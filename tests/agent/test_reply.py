@@ -88,6 +88,8 @@ def test_words_after_a_call_make_it_doubtful(before: str, after: str) -> None:
         "{'tool': 'a', 'arguments': {}}",
         '{"tool": "a", "arguments": {"x": None}}',
         '{"tool": "a", "arguments": {"x": 1,}}',
+        '{"tool": "a", "arguments": {"x": 1, "x": 5000}}',
+        '{"tool": "a", "tool": "b"}',
         '{"tool": "a", "arguments": {"x": NaN}}',
         '{"tool": "a", "arguments": {"x": 1e999}}',
         f'{{"tool": "a", "arguments": {{"x": 1{"0" * 400}}}}}',

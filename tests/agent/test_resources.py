@@ -1,5 +1,6 @@
 """What servers offer to know: how much of it a model is told, and when it is read."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -79,6 +80,23 @@ async def test_no_more_is_told_than_a_model_can_take() -> None:
     assert [len(one.text) for one in known] == [MAX_RESOURCE + 1]
     assert known[0].about == "y" * MAX_ABOUT + "\u2026"
     assert sum(len(one.in_words()) for one in known) <= MAX_KNOWN
+
+
+async def test_each_server_has_its_share_and_what_is_left_out_is_told() -> None:
+    long = server([f"test://{n}" for n in range(3)], lambda uri: "x" * 7_000)
+    many = server([f"test://{n}" for n in range(MAX_RESOURCES + 2)], lambda uri: uri)
+    with scripted_model(["Hello."]) as model:
+        async with (
+            Endpoint(settings(model.url)) as endpoint,
+            Client(long) as one,
+            Client(many) as two,
+        ):
+            toolbox = await Toolbox.gather({"long": one, "many": two})
+            await Agent(endpoint, toolbox).ask("Hi")
+    assert Counter(known.server for known in toolbox.known) == {"long": 2, "many": MAX_RESOURCES}
+    told = model.requests[0]["messages"][0]["content"]
+    assert "Of what the server 'long' offers to know, 1 more is not told." in told
+    assert "Of what the server 'many' offers to know, 2 more is not told." in told
 
 
 async def test_what_cannot_be_read_is_left_out() -> None:
