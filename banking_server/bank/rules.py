@@ -676,11 +676,15 @@ def check_statement_period(
 ) -> Period | Refused:
     """Return the time that a statement is of: a calendar month if one is given, else the last days.
 
-    Months are written as people and models do: `last`, `this`, `2026-10`, `October`, `Oct 2025`.
+    Months are written as people and models do: `last`, `this`, `2026-10`, `10/2026`, `October`,
+    `Oct 2025`.
     """
     if month is not None:
         this = today.replace(day=1)
-        oldest = (today - timedelta(days=rules.max_statement_days)).replace(day=1)
+        # As many months back as the days make, so that the same month of last year is the first.
+        back = rules.max_statement_days * 12 // 365
+        year, month_before = divmod(this.year * 12 + this.month - 1 - back, 12)
+        oldest = date(year, month_before + 1, 1)
         asked = _month_asked(month, this)
         if asked is not None and oldest <= asked[1] <= this:
             return Period.of(*asked)
@@ -723,8 +727,15 @@ def _month_asked(text: str, this: date) -> tuple[str, date] | None:
             return None
         year = int(named[2] or (this.year if number <= this.month else this.year - 1))
         words = f"{year:04}-{number:02}"
-    elif not re.fullmatch(r"[0-9]{4}-[0-9]{2}", words):
-        return None
+    else:
+        numbers = re.fullmatch(r"([0-9]{4})[-/.]([0-9]{1,2})", words)
+        turned = re.fullmatch(r"([0-9]{1,2})[-/.]([0-9]{4})", words)
+        if numbers is not None:
+            words = f"{numbers[1]}-{numbers[2]:0>2}"
+        elif turned is not None:
+            words = f"{turned[2]}-{turned[1]:0>2}"
+        else:
+            return None
     try:
         return words, date.fromisoformat(f"{words}-01")
     except ValueError:

@@ -8,6 +8,7 @@ shown as such: a model may have made it up.
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -25,7 +26,10 @@ MAX_TEXT: Final = 200_000
 """Characters of a text that are read as JSON."""
 
 MAX_SHOWN: Final = 10
-"""Ids of one call that are shown."""
+"""Ids in lists and in parts of a call that are shown, fewer if the call itself has many."""
+
+MAX_OWN: Final = 50
+"""Ids that a call itself has, and that are shown."""
 
 _NAMES: Final = 3
 """Different names of one id that are remembered: none of them is preferred."""
@@ -34,7 +38,9 @@ _ID: Final = re.compile("(?:id|Id|ID)|(.+?)(?:Id|ID|_id)")
 _MANY: Final = re.compile("(.+?)(?:Ids|IDs|_ids)")
 
 _PLAIN_NAME: Final = re.compile(r"[^\W_](?:[\w.,'&+/-]| (?! )){0,59}")
-"""A name that is shown as it is: nothing in it looks like words of ours, or like another id."""
+"""A name in which nothing looks like words of ours, or like another id."""
+
+_UNSEEN: Final = re.compile(r"^\s|\s\Z|(?<=\s)\s")
 
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
@@ -68,10 +74,14 @@ class Names:
     def shown(self, server: str, arguments: Mapping[str, Any]) -> list[str]:
         """Return a line for each id in the arguments of a call: what it is of, its name, itself."""
         known = self._of.get(server, {})
-        lines = list(_lines(known, arguments))
-        if len(lines) > MAX_SHOWN:
-            lines[MAX_SHOWN:] = [f"and {len(lines) - MAX_SHOWN} more ids"]
-        return lines
+        own = {k: v for k, v in arguments.items() if not isinstance(v, dict | list)}
+        others = {k: v for k, v in arguments.items() if k not in own}
+        # Those that the call itself has stand first, so that none is hidden behind others.
+        first, then = list(_lines(known, own)), list(_lines(known, others))
+        lines = first[:MAX_OWN]
+        lines += then[: max(0, MAX_SHOWN - len(lines))]
+        left_out = len(first) + len(then) - len(lines)
+        return [*lines, f"and {left_out} more ids"] if left_out else lines
 
 
 def _parsed(text: str) -> Any:
@@ -107,8 +117,9 @@ def _note(known: dict[str, list[str]], thing: dict[str, Any]) -> None:
             wanted += ["name", "title"]
         name = next((thing[each] for each in wanted if isinstance(thing.get(each), str)), None)
         names = known.pop(id_, [])  # To the end: the oldest is forgotten first.
-        if name and name not in names and len(names) < _NAMES:
-            names = [*names, name]
+        if name and name not in names:
+            # The first and the newest: what it was called before, and what it is called now.
+            names = [*names[:1], *names[1:][-_NAMES + 2 :], name]
         known[id_] = names
 
 
@@ -127,7 +138,7 @@ def _lines(known: dict[str, list[str]], arguments: Mapping[str, Any]) -> Iterato
                 names = known.get(_as_id(each) or "")
                 if names is None and (match is None or match[1] is None or type(each) is not str):
                     continue
-                yield f"{_label(key, match)}: {_named(str(each), names)}"
+                yield f"{_label(key, match)}: {_named(str(each), names, known)}"
 
 
 def _label(key: str, match: re.Match[str] | None) -> str:
@@ -137,11 +148,22 @@ def _label(key: str, match: re.Match[str] | None) -> str:
     return re.sub("([a-z0-9])([A-Z])", r"\1 \2", of).replace("_", " ").lower()
 
 
-def _named(id_: str, names: list[str] | None) -> str:
-    shown = id_ if _PLAIN_ID.fullmatch(id_) else quoted(id_)
+def _named(id_: str, names: list[str] | None, known: Mapping[str, object]) -> str:
+    # A blank that would not be seen makes another id of it.
+    shown = id_ if _PLAIN_ID.fullmatch(id_) else quoted(_UNSEEN.sub("\N{OPEN BOX}", id_))
     if names is None:
         return f"{shown}, which this server has not named"
     if not names:
         return shown
-    words = [name if _PLAIN_NAME.fullmatch(name) else quoted(one_line(name, 60)) for name in names]
+    words = [
+        name if _is_plain(name) and name not in known else quoted(one_line(name, 60))
+        for name in names
+    ]
     return f"{' or '.join(words)} ({shown})"
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name is shown as it is: not if it can pass for another, or turns the line about."""
+    scripts = {unicodedata.name(sign, "").partition(" ")[0] for sign in name if sign.isalpha()}
+    turned = any(unicodedata.bidirectional(sign) in ("R", "AL") for sign in name)
+    return bool(_PLAIN_NAME.fullmatch(name)) and len(scripts) <= 1 and not turned

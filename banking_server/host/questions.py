@@ -164,7 +164,10 @@ class TerminalQuestions:
 
 
 def what_it_may_do(tool: Tool, *, trust_hints: bool) -> str:
-    """Say what a call of a tool may do, as far as its server is believed."""
+    """Say what a call of a tool may do, as far as its server is believed.
+
+    It speaks of the tool: a call of it may do less (cancel, say), and only its server knows.
+    """
     if trust_hints and (tool.meta or {}).get(MOVES_MONEY) is True:
         return "may move money"
     hints = tool.annotations if trust_hints else None

@@ -157,13 +157,17 @@ MARCH = date(2026, 3, 4)
         "xyz": None,
         "": None,
         "2026-13": None,
-        "2026-2": None,
+        "2026-2": date(2026, 2, 1),
+        "2026/02": date(2026, 2, 1),
+        "02/2026": date(2026, 2, 1),
+        "2.2026": date(2026, 2, 1),
+        "02/26": None,
         "0000-00": None,
         "May 0000": None,
         "\u0662\u0660\u0662\u0666-02": None,
         "x" * 1_000_000: None,
     }.items(),
-    ids=range(23),
+    ids=range(27),
 )
 def test_months_as_people_and_models_write_them(asked: str, first: date | None) -> None:
     account = Account(
@@ -179,6 +183,17 @@ def test_months_as_people_and_models_write_them(asked: str, first: date | None) 
         assert isinstance(period, Period)
         assert (period.first, period.is_month) == (first, True)
         assert (period.last + timedelta(days=1)).day == 1
+
+
+def test_the_oldest_month_is_that_of_last_year_on_each_day() -> None:
+    account = Account(
+        account_id=EVERYDAY, account_name="E", account_type="checking", currency="USD"
+    )
+    for day in (1, 28, 29):
+        today = date(2028, 2, day)
+        for month, good in (("2027-02", True), ("2027-01", False)):
+            period = check_statement_period(Rules(), account, days=30, month=month, today=today)
+            assert isinstance(period, Period) is good
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from mcp.types import CallToolResult, TextContent
 
-from banking_server.host.names import MAX_IDS, MAX_SHOWN, MAX_VALUES, Names
+from banking_server.host.names import MAX_IDS, MAX_OWN, MAX_SHOWN, MAX_VALUES, Names
 from banking_server.host.plain import printable
 
 from ..kit.bank import World, structured
@@ -72,7 +72,14 @@ def test_a_call_of_the_bank_is_shown_by_the_names_of_its_accounts(world: World) 
         ({"id": "d1", "name": 5}, {"id": "d1"}, ["id: d1"]),
         ({"id": True, "name": "Oak"}, {"id": True}, []),
         ({"id": "", "name": "Oak"}, {"id": ""}, []),
-        # None of two names is preferred.
+        # None of two names is preferred; the newest is among those that are shown.
+        ([{"id": "1", "name": n} for n in "DCBA"], {"xId": "1"}, ["x: A or C or D (1)"]),
+        # What is called like another id, or could pass for another name, stands in quotes.
+        ([{"id": "1", "name": "2"}, {"id": "2"}], {"xId": "1"}, ['x: "2" (1)']),
+        ({"id": "1", "name": "\u0405avings"}, {"xId": "1"}, ['x: "\u0405avings" (1)']),
+        ({"id": "1", "name": "\u05d0\u05d1"}, {"xId": "1"}, ['x: "\u05d0\u05d1" (1)']),
+        ({"id": "1", "name": "\u0416\u0430"}, {"xId": "1"}, ["x: \u0416\u0430 (1)"]),
+        ({}, {"xId": " 1"}, ['x: "\u24231", which this server has not named']),
         ([{"id": "1", "name": "A"}, {"id": "1", "name": "B"}], {"xId": "1"}, ["x: B or A (1)"]),
         # An error repeats what the caller made up.
         (
@@ -91,7 +98,7 @@ def test_a_call_of_the_bank_is_shown_by_the_names_of_its_accounts(world: World) 
             ],
         ),
     ],
-    ids=range(15),
+    ids=range(21),
 )
 def test_names_are_learnt_from_what_a_server_returns(
     said: Any, arguments: dict[str, Any], lines: list[str]
@@ -133,3 +140,8 @@ def test_what_is_remembered_and_shown_is_bounded() -> None:
     names.learn("two", result({"x": [{"id": f"d{n}", "name": "x"} for n in range(MAX_VALUES)]}))
     assert len(names.shown("one", {"doorIds": [f"d{n}" for n in range(50)]})) == MAX_SHOWN + 1
     assert names.shown("one", {"doorIds": [f"d{n}" for n in range(50)]})[-1] == "and 40 more ids"
+    # Nothing that the call itself names is hidden behind others.
+    many = {"doorIds": [f"d{n}" for n in range(50)]} | {f"a{n}Id": "x" for n in range(11)}
+    shown = names.shown("one", {**many, "toId": "y"})
+    assert [line.partition(":")[0] for line in shown[-2:]] == ["to", "and 50 more ids"]
+    assert len(names.shown("one", {f"a{n}Id": "x" for n in range(200)})) == MAX_OWN + 1
