@@ -219,7 +219,8 @@ class _View:
         self._tell(f"Model: {endpoint.model}. Tools: {tools}.")
         for server, number in toolbox.left_out.items():
             self._tell(
-                f"(The model is not told {_many(number, 'resource')} of {server}: too long.)"
+                f"(The model is not told {_many(number, 'resource')} of {server}: "
+                "too many or too long.)"
             )
         self._tell(f"Ctrl-C stops a request; {QUIT} ends the conversation.")
 

@@ -102,6 +102,24 @@ def test_what_the_server_returned_is_noted_for_the_questions() -> None:
     assert price.structured_content == {"result": "oak costs 80 EUR"}
 
 
+def test_the_user_is_told_what_the_model_is_not() -> None:
+    """What of the resources at the start, and which calls when the conversation is too long."""
+    mcp: MCPServer[Any] = MCPServer("shop")
+    for number in range(3):
+        mcp.resource(f"shop://{number}", name="doors")(lambda: "x" * 7_000)
+    mcp.tool(name="buy")(lambda door: f"bought {door}")
+    script = [call("buy", door=" ".join(f"door_{n}" for n in range(40))), "Bought."] * 8
+    screen, _, _ = converse(script, ["Buy."] * 8, server=mcp, history=2_000)
+    assert "(The model is not told 1 resource of shop: too many or too long.)\n" in screen
+    words = "(The model is told no more of 1 earlier call that changed something: "
+    assert screen.count(words) == 1
+
+
+def test_what_is_held_back_of_an_answer_follows_on_the_same_line() -> None:
+    screen, _, _ = converse(["Sets are {1, 2}."], ["What are sets?"])
+    assert "   Sets are {1, 2}.\n[0 calls" in screen
+
+
 def test_an_answer_is_streamed_and_its_cost_shown() -> None:
     screen, model, _ = converse(["Hello there!\n\nBye."], ["Hi", "/quit", "never read"])
     assert model.requests[0]["stream"] is True

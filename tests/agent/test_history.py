@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from banking_server.agent import Forgotten, RunOutcome
+from banking_server.agent import RunOutcome
 from banking_server.agent.history import Account, Brief, Earlier, account, size
 
 from ..kit.model import Reply, call, native
@@ -135,13 +135,3 @@ def test_what_changed_something_is_let_go_of_last() -> None:
             f"{words}4; calls that changed nothing: 1; calls that may have changed something: 2.)",
         ],
     ]
-
-
-async def test_the_person_is_told_what_the_model_is_told_no_more() -> None:
-    script = [one for n in range(60) for one in (call("buy", door=f"pay_{n}" + "z" * 50), "Ok.")]
-    async with scene(script, history=2_000) as s:
-        for n in range(60):
-            await s.agent.ask(f"Buy {n}.")
-    forgotten = [entry.calls for entry in s.entries if isinstance(entry, Forgotten)]
-    assert forgotten == sorted(set(forgotten))
-    assert forgotten[0] == 1
