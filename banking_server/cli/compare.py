@@ -1,6 +1,8 @@
 """`banking-server compare`: measure the ways to chain tools."""
 
 import importlib.util
+import math
+import signal
 from collections.abc import Sequence
 from contextlib import ExitStack
 from enum import StrEnum
@@ -24,6 +26,8 @@ _Word = TypeVar("_Word", bound=StrEnum)
 
 ENDPOINT_FAILED = 3
 """The exit code where a run says nothing about its way, because the model's endpoint failed."""
+
+_STOPPED = {signal.SIGINT: "Interrupted", signal.SIGTERM: "Terminated"}
 
 
 def compare(
@@ -56,7 +60,11 @@ def compare(
     ] = False,
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="Make no runs: report on those of this file."),
+        typer.Option(
+            "--from",
+            help="Make no runs: report on those of this file, of the tasks, ways and wordings "
+            "that are named.",
+        ),
     ] = None,
     table: Annotated[Path | None, typer.Option(help="Write the tables to this file too.")] = None,
     chart: Annotated[
@@ -106,7 +114,14 @@ def compare(
         if source is not None:
             if output is not None:
                 raise typer.BadParameter("--from makes no runs, so there is nothing to --output")
-            _report(read_runs(source), prices, table, chart)
+            wanted = [
+                run
+                for run in read_runs(source)
+                if (not task or run.task in tasks)
+                and (not way or run.way in ways)
+                and run.number <= (wordings or WORDINGS)
+            ]
+            _report(wanted, prices, table, chart)
             return
         with ExitStack() as stack:
             file = None
@@ -163,26 +178,42 @@ def _run(
         ahead = seconds_left(made, left[len(left) - (total - count) :])
         note(f"{count} of {total}, {_duration(ahead)} left: {_in_words(run)}")
 
-    async def make_all() -> None:
-        if settings is None:
-            await make(left, None, tell)
-            return
-        async with CountingEndpoint(settings) as endpoint:
-            await make(left, endpoint, tell)
+    stopped_by: list[signal.Signals] = []
 
+    async def make_all() -> None:
+        # Whatever is under way then is given up in good order, and what a second one is for too.
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with anyio.create_task_group() as group:
+
+                async def stop() -> None:
+                    stopped_by.append(await anext(signals))
+                    group.cancel_scope.cancel()
+
+                group.start_soon(stop)
+                if settings is None:
+                    await make(left, None, tell)
+                else:
+                    async with CountingEndpoint(settings) as endpoint:
+                        await make(left, endpoint, tell)
+                group.cancel_scope.cancel()
+
+    problem: Exception | None = None
     try:
         anyio.run(make_all)
-    except KeyboardInterrupt:
-        note("Interrupted; these are the runs so far.")
-        return made, typer.Exit(130)
-    except FileUnusable as error:
-        return made, error
     except Exception as error:
-        return made, CommandFailed(f"A run could not be made: {_reason(error)}")
+        problem = _first(error)
+    if stopped_by:
+        note(f"{_STOPPED[stopped_by[0]]}; these are the runs so far.")
+        return made, typer.Exit(128 + stopped_by[0])
+    if isinstance(problem, FileUnusable):
+        return made, problem
+    if problem is not None:
+        reason = str(problem) or type(problem).__name__
+        return made, CommandFailed(f"A run could not be made: {reason}")
     failed = [run.unavailable for run in latest(made) if run.unavailable is not None]
     if not failed:
         return made, None
-    others = "" if count == total else f", so {total - count} others were not made"
+    others = "" if count == total else f", so {total - count} more were not made"
     note(
         f"The model's endpoint failed in {len(failed)} of the runs{others}; --resume makes them "
         f"again. The last time: {failed[-1]}"
@@ -207,10 +238,10 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-def _reason(error: BaseException) -> str:
-    while isinstance(error, BaseExceptionGroup):
+def _first(error: Exception) -> Exception:
+    while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]
-    return str(error) or type(error).__name__
+    return error
 
 
 def _model_settings(ways: Sequence["Way"]) -> "ModelSettings | None":
@@ -266,6 +297,8 @@ def _prices(
         raise typer.BadParameter(
             "a price takes --price-in and --price-out, of a million tokens each"
         )
+    if not all(map(math.isfinite, filter(None, (prompt, cached, completion)))):
+        raise CommandFailed("A price must be a number, not inf.")
     return Prices(prompt, prompt if cached is None else cached, completion)
 
 

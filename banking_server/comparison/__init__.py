@@ -9,7 +9,8 @@ whatever endpoint is configured. Read in this order:
 - `distractor`: the second server, whose tool is never right;
 - `ways`: the ways to chain tools;
 - `model_calls`: what the model was asked, and what that cost;
-- `judge`: what the database says of a run; `failures`: why one did not end as asked;
+- `judge`: what the database says of a run; `amounts`: what an answer says of money;
+- `failures`: why a run did not end as asked;
 - `record`: a run as it is kept, and the file of runs;
 - `run`: one run, and the runs of a whole comparison;
 - `figures`: all runs together; `table` and `chart`: what is published of them.

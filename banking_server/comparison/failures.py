@@ -16,6 +16,10 @@ from banking_server.agent import OfferedTool
 from banking_server.chaining.values import canonical
 from banking_server.comparison.distractor import DISTRACTOR
 
+_EMPTY: Final = "the reply was empty"
+_REPEATED: Final = "was called with these arguments before"
+"""Of the agent's own words for what it corrected."""
+
 _ID: Final = re.compile(r"(?:acc|tr|ho|ap)_\w+", re.ASCII)
 
 
@@ -26,6 +30,8 @@ class Failure(StrEnum):
     """It asked for a tool that there is not, or for the distractor."""
     INVENTED_ID = "invented id"
     """It gave an id that nothing at the bank has."""
+    SOMETHING_ELSE = "did something else"
+    """It did something, or answered a question by a figure, that was not what was asked for."""
     DECLINED = "declined by the person"
     """It asked for something that the customer did not want."""
     REPEATED = "repeated a call"
@@ -33,18 +39,24 @@ class Failure(StrEnum):
     UNFIT = "unfit arguments"
     """It asked for a call that could not be made, or that the bank refused."""
     NEVER_STOPPED = "never stopped"
-    """It reached a limit."""
+    """It reached a limit, be it by saying nothing."""
     STOPPED_EARLY = "stopped early"
     """None of these: it said that it was done."""
 
 
 def why(
-    transcript: Sequence[dict[str, Any]], *, ids: Collection[str], refused: bool, stopped: bool
+    transcript: Sequence[dict[str, Any]],
+    *,
+    ids: Collection[str],
+    otherwise: bool,
+    refused: bool,
+    stopped: bool,
 ) -> Failure:
     """Return the class of a run that did not end as asked.
 
-    `transcript` is as `entries` makes it; `ids` are all that the bank has at the end. `refused`:
-    whether the customer did not agree to something; `stopped`: whether no limit ended the run.
+    `transcript` is as `entries` makes it; `ids` are all that the bank has at the end. `otherwise`:
+    whether something else was done, as the judge has it; `refused`: whether the customer did not
+    agree to something; `stopped`: whether no limit ended the run.
     """
     asked = [entry for entry in transcript if _asks(entry)]
     problems = [entry["problem"] for entry in transcript if entry["entry"] == "Corrected"]
@@ -53,13 +65,18 @@ def why(
         return Failure.WRONG_TOOL
     if any(named not in ids for entry in transcript for named in _named(entry)):
         return Failure.INVENTED_ID
+    if otherwise:
+        return Failure.SOMETHING_ELSE
     if refused:
         return Failure.DECLINED
     calls = [canonical([entry["tool"]["name"], entry["arguments"]]) for entry in asked]
     turns = [entry for entry in transcript if entry.get("purpose") == "turn"]
-    if _has_equal(calls) or _has_equal([turn["text"] for turn in turns if turn["text"]]):
+    texts = [turn["text"] for turn in turns if turn["text"]]
+    if _has_equal(calls) or _has_equal(texts) or any(_REPEATED in one for one in problems):
         return Failure.REPEATED
-    if problems or any(_failed(entry) for entry in transcript):
+    if any(problem != _EMPTY for problem in problems) or any(
+        _failed(entry) for entry in transcript
+    ):
         return Failure.UNFIT
     return Failure.STOPPED_EARLY if stopped else Failure.NEVER_STOPPED
 

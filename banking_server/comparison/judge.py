@@ -1,10 +1,9 @@
 """What the database says of a run: was it as asked, and was anything done otherwise?
 
-Nothing that was said is believed, except where the task is a question: then the answer must hold
-the right figure, and the database must be as it was.
+Nothing that was said is believed, except where the task is a question: then the first amount of
+money in the answer must be the right one, and the database must be as it was.
 """
 
-import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -13,13 +12,12 @@ from typing import Final
 from banking_server.bank.end_state import EndState
 from banking_server.bank.models import Handoff, Transfer
 from banking_server.bank.money import to_decimal
+from banking_server.comparison.amounts import amounts_in
 from banking_server.comparison.tasks import POSTED, QUESTIONS, TO_AN_AGENT, Case, Task
 from banking_server.comparison.wordings import EVERYDAY, NAMES, PAYEE, SAVINGS
 
 _OTHERS: Final = {*NAMES} - {EVERYDAY, PAYEE}
 """The customer's own, besides the one that the question is about."""
-
-_NUMBER: Final = re.compile(r"[0-9][0-9,]*(?:\.[0-9]+)?")
 
 
 @dataclass(frozen=True)
@@ -28,8 +26,10 @@ class Verdict:
 
     right: bool
     """It holds what the task asks for, and nothing else."""
-    wrong: tuple[str, ...]
+    wrong: tuple[str, ...] = ()
     """What was done that nobody asked for, each in a few words."""
+    otherwise: bool = False
+    """It is not right, and something was done or answered that is not what the task asks for."""
 
 
 def judge(case: Case, end: EndState, answer: str | None, now: datetime) -> Verdict:
@@ -39,10 +39,22 @@ def judge(case: Case, end: EndState, answer: str | None, now: datetime) -> Verdi
     """
     wrong = tuple(_wrong(case, end))
     if wrong:
-        return Verdict(False, wrong)
+        return Verdict(False, wrong, otherwise=True)
     if case.task in QUESTIONS:
-        return Verdict(answer is not None and figure(case, end, now) in figures(answer), ())
-    return Verdict(_achieved(case, end), ())
+        wanted = figure(case, end, now)
+        asked = amounts_in(case.words)  # "Am I still above 20,000 dollars?"
+        named = (one for one in amounts_in(answer or "") if one == wanted or one not in asked)
+        said = next(named, None)
+        return Verdict(said == wanted, otherwise=said not in (None, wanted))
+    right = _achieved(case, end)
+    return Verdict(right, otherwise=not right and _is_otherwise(case, end))
+
+
+def _is_otherwise(case: Case, end: EndState) -> bool:
+    """Say whether what stands there, though no wrong action, is more than too little."""
+    handed = case.task in TO_AN_AGENT and bool(end.handoffs)
+    ended = any(transfer.status not in ("pending", "posted") for transfer in end.transfers)
+    return handed or ended or len(end.reports) > (case.task is Task.PAY)
 
 
 def _wrong(case: Case, end: EndState) -> list[str]:
@@ -122,8 +134,3 @@ def figure(case: Case, end: EndState, now: datetime) -> Decimal:
         and (case.all_debits or entry.posting_id not in kept)
     ]
     return to_decimal(-sum(spent))
-
-
-def figures(answer: str) -> set[Decimal]:
-    """Return the numbers that a text holds: `1,234.50` and `1234.5` are one."""
-    return {Decimal(number.replace(",", "")) for number in _NUMBER.findall(answer)}

@@ -121,6 +121,7 @@ async def measure(case: Case, way: Way, endpoint: CountingEndpoint | None) -> Me
         else why(
             story.transcript,
             ids=_ids(end),
+            otherwise=verdict.otherwise,
             refused=bool(person.refused),
             stopped=story.stopped,
         ),

@@ -1,11 +1,14 @@
 """`banking-server compare`."""
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio import sleep_forever
+from anyio.lowlevel import checkpoint
 
 from banking_server.comparison.failures import Failure
 from banking_server.comparison.record import FileUnusable, Measured, RunsFile, read_runs
@@ -29,6 +32,7 @@ def _no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make up the runs of a comparison, so that none costs a server."""
 
     async def measure(case: Any, way: Way, endpoint: object) -> Measured:
+        await checkpoint()
         return made(way, case.number, case.task)
 
     monkeypatch.setattr("banking_server.comparison.run.measure", measure)
@@ -73,6 +77,11 @@ def test_the_ways_without_a_model_end_as_asked_and_cost_no_tokens(
 
     again = cli("compare", "--from", str(output))
     assert again.out == compared.out
+    pay = cli("compare", "--from", str(output), "--task", Task.PAY, "--wordings", "1")
+    rows = [line for line in pay.out.splitlines() if " of 1 |" in line]
+    assert rows
+    assert all(line.startswith(f"| {Task.PAY} |") for line in rows)
+    assert cli("compare", "--from", str(output), "--way", Way.AGENT).out == ""
 
 
 @pytest.mark.usefixtures("_no_runs")
@@ -98,7 +107,8 @@ def test_a_file_is_gone_on_with_where_it_ends(cli: Cli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("stop", "code", "words"),
     [
-        (KeyboardInterrupt(), 130, "Interrupted; these are the runs so far."),
+        (signal.SIGINT, 130, "Interrupted; these are the runs so far."),
+        (signal.SIGTERM, 143, "Terminated; these are the runs so far."),
         (FileUnusable("The disk is full."), 2, "banking-server: The disk is full."),
         (
             ExceptionGroup("one", [OSError("no server")]),
@@ -106,13 +116,13 @@ def test_a_file_is_gone_on_with_where_it_ends(cli: Cli, tmp_path: Path) -> None:
             "banking-server: A run could not be made: no server",
         ),
     ],
-    ids=["ctrl-c", "file", "server"],
+    ids=["ctrl-c", "kill", "file", "server"],
 )
 def test_whatever_ends_it_the_runs_so_far_are_printed(
     cli: Cli,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
-    stop: BaseException,
+    stop: Exception | signal.Signals,
     code: int,
     words: str,
 ) -> None:
@@ -120,10 +130,17 @@ def test_whatever_ends_it_the_runs_so_far_are_printed(
 
     def append(_: RunsFile, run: Measured) -> None:
         appended.append(run)
-        if len(appended) == 3:
+        if len(appended) == 3 and isinstance(stop, Exception):
             raise stop
 
+    async def measure(case: Any, way: Way, endpoint: object) -> Measured:
+        if len(appended) == 3:
+            signal.raise_signal(stop)
+            await sleep_forever()
+        return made(way, case.number, case.task)
+
     monkeypatch.setattr(RunsFile, "append", append)
+    monkeypatch.setattr("banking_server.comparison.run.measure", measure)
     output = str(tmp_path / "runs.jsonl")
     ended = cli("compare", *THRESHOLD, *WITHOUT_MODEL, "--output", output)
     assert ended.code == code
@@ -215,6 +232,7 @@ def test_what_cannot_be_written_is_found_before_the_first_run(
         (("--resume",), "goes on with the file of --output"),
         (("--from", "x", "--output", "y"), "makes no runs"),
         (("--price-in", "1"), "--price-in and --price-out"),
+        (("--price-in", "1", "--price-out", "inf"), "A price must be a number, not inf."),
     ],
 )
 def test_what_makes_no_sense_is_refused(cli: Cli, arguments: tuple[str, ...], words: str) -> None:

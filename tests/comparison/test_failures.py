@@ -25,9 +25,16 @@ def replied(text: str) -> dict[str, Any]:
 
 
 CORRECTED = {"entry": "Corrected", "problem": "amount must be a number"}
+EMPTY = {"entry": "Corrected", "problem": "the reply was empty"}
+AGAIN = {"entry": "Corrected", "problem": "x was called with these arguments before, and failed"}
 NO_TOOL = {"entry": "Corrected", "problem": "there is no tool 'x'; the tools are: y"}
 LOOKED = calling("get_account_balance", accountId="acc_savings_001")
 MADE_UP = calling("get_account_balance", accountId="acc_savings_999")
+
+
+def given(transcript: list[dict[str, Any]], **other: bool) -> Failure:
+    told = {"otherwise": False, "refused": False, "stopped": True, **other}
+    return why(transcript, ids=IDS, **told)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +48,8 @@ MADE_UP = calling("get_account_balance", accountId="acc_savings_999")
         ([replied("a"), replied("a"), CORRECTED], Failure.REPEATED),
         ([LOOKED, called(), LOOKED], Failure.REPEATED),
         ([replied(""), replied(""), CORRECTED], Failure.UNFIT),
+        ([replied("a"), AGAIN], Failure.REPEATED),
+        ([replied(""), EMPTY, replied(""), EMPTY], Failure.STOPPED_EARLY),
         ([{**replied("a"), "purpose": "probe"}, replied("a"), CORRECTED], Failure.UNFIT),
         ([LOOKED, called(is_error=True)], Failure.UNFIT),
         ([called(results=[{"status": "done"}, {"status": "failed"}])], Failure.UNFIT),
@@ -51,10 +60,11 @@ MADE_UP = calling("get_account_balance", accountId="acc_savings_999")
     ],
 )
 def test_the_first_class_that_fits(transcript: list[dict[str, Any]], failure: Failure) -> None:
-    assert why(transcript, ids=IDS, refused=False, stopped=True) is failure
+    assert given(transcript) is failure
 
 
 def test_what_the_transcript_alone_does_not_say() -> None:
-    assert why([LOOKED], ids=IDS, refused=False, stopped=False) is Failure.NEVER_STOPPED
-    assert why([CORRECTED], ids=IDS, refused=True, stopped=False) is Failure.DECLINED
-    assert why([MADE_UP], ids=IDS, refused=True, stopped=False) is Failure.INVENTED_ID
+    assert given([LOOKED, EMPTY], stopped=False) is Failure.NEVER_STOPPED
+    assert given([CORRECTED], refused=True, stopped=False) is Failure.DECLINED
+    assert given([LOOKED], otherwise=True, refused=True) is Failure.SOMETHING_ELSE
+    assert given([MADE_UP], otherwise=True, refused=True) is Failure.INVENTED_ID

@@ -13,8 +13,9 @@ from mcp.types import ElicitRequestFormParams, Tool
 from banking_server.agent import OfferedTool
 from banking_server.bank.end_state import EndState
 from banking_server.bank.models import Approval, ComplianceReport, Entry, Handoff, Transfer
+from banking_server.comparison.amounts import amounts_in
 from banking_server.comparison.distractor import DISTRACTOR
-from banking_server.comparison.judge import figures, judge
+from banking_server.comparison.judge import judge
 from banking_server.comparison.person import BANK, Person
 from banking_server.comparison.tasks import (
     EVERYDAY,
@@ -196,12 +197,54 @@ def test_what_moved_to_an_own_account_was_not_spent_but_went_out() -> None:
     assert not judge(out, NOTHING, "712.34", OPEN).right
 
 
-def test_figures_are_read_however_they_are_written() -> None:
-    assert figures("$1,234.50, or 1234.5 USD; -7. 0.070") == {
-        Decimal("1234.5"),
-        Decimal(7),
-        Decimal("0.07"),
-    }
+@pytest.mark.parametrize(
+    ("answer", "amounts"),
+    [
+        *((f"You have {each}.", ["25000"]) for each in ("25,000", "25000.00", "25 000", "$25,000")),
+        *(
+            (each, ["25000"])
+            for each in ("25.000,00", "**$25,000** now", "25\u202f000 USD", "25000")
+        ),
+        *((each, ["964.76"]) for each in ("964,76", "-964.76USD", "USD 964.76", "964.76 dollars")),
+        ("On 2026-10-31, at 12:30, acc_savings_001 held 25000", ["25000"]),
+        ("31.10.2026: 25000", ["25000"]),
+        ("As of November 22, 2026, it is 25000", ["25000"]),
+        ("On 22 November 2026 it was 25000.", ["25000"]),
+        ("In October 2026 you spent 965 in 12 transactions, 30 % of it here", ["965"]),
+        ("1 2 3 25000 15000 1850.40 24,999", ["1850.40", "24999"]),
+        ("Not 25,000, it is 17", ["17"]),
+        ("It isn't 17 USD but 25,000 USD", ["25000"]),
+        ("You do not have 25,000.", []),
+    ],
+)
+def test_amounts_are_read_however_they_are_written(answer: str, amounts: list[str]) -> None:
+    assert amounts_in(answer) == [Decimal(each) for each in amounts]
+
+
+def test_the_first_amount_that_the_question_does_not_name_is_the_answer() -> None:
+    case = next(one for one in cases(Task.BALANCE) if "20,000" in one.words)
+    assert judge(case, NOTHING, "Above 20,000, yes: you have 25,000.", OPEN).right
+    assert not judge(case, NOTHING, "Yes, with 24,000; it was 25,000.", OPEN).right
+    assert judge(FIRST[Task.BALANCE], NOTHING, "20,000, not 25,000.", OPEN).otherwise
+    assert not judge(FIRST[Task.BALANCE], NOTHING, "I cannot say.", OPEN).otherwise
+
+
+def test_too_little_is_told_from_something_else() -> None:
+    locked, move, pay = (FIRST[task] for task in (Task.LOCKED, Task.MOVE, Task.PAY))
+
+    def otherwise(case: Case, **end: Any) -> bool:
+        given = judge(case, replace(NOTHING, **end), None, OPEN)
+        assert not given.right
+        return given.otherwise
+
+    report = ComplianceReport.model_construct()
+    assert not otherwise(locked)
+    assert otherwise(locked, handoffs=[handoff(locked, "help")])
+    assert not otherwise(move, transfers=[transfer(move, "pending")])
+    assert otherwise(move, transfers=[transfer(move, "voided")])
+    assert otherwise(move, transfers=[transfer(move, "posted")], reports=[report])
+    assert not otherwise(pay, transfers=[transfer(pay, "posted")])
+    assert otherwise(move, approvals=[Approval.model_construct()])
 
 
 # --- the customer
