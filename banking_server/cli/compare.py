@@ -171,9 +171,9 @@ def _run(
 
     def tell(run: "Measured") -> None:
         nonlocal count
+        made.append(run)
         if file is not None:
             file.append(run)
-        made.append(run)
         count += 1
         ahead = seconds_left(made, left[len(left) - (total - count) :])
         note(f"{count} of {total}, {_duration(ahead)} left: {_in_words(run)}")
@@ -213,7 +213,9 @@ def _run(
     failed = [run.unavailable for run in latest(made) if run.unavailable is not None]
     if not failed:
         return made, None
-    others = "" if count == total else f", so {total - count} more were not made"
+    missing = total - count
+    more = "1 more was" if missing == 1 else f"{missing} more were"
+    others = f", so {more} not made" if missing else ""
     note(
         f"The model's endpoint failed in {len(failed)} of the runs{others}; --resume makes them "
         f"again. The last time: {failed[-1]}"
@@ -275,7 +277,10 @@ def _report(
     print(words)
     for path, text in ((table, f"{words}\n"), (chart, None)):
         if path is not None:
-            path.write_text(as_svg(runs) if text is None else text, encoding="utf-8")
+            try:
+                path.write_text(as_svg(runs) if text is None else text, encoding="utf-8")
+            except OSError as error:
+                raise CommandFailed(f"{path} cannot be written: {error.strerror}.") from None
 
 
 def _chosen(option: str, given: Sequence[str] | None, words: type[_Word]) -> list[_Word]:

@@ -9,7 +9,7 @@ from banking_server.comparison.record import Measured, latest
 from banking_server.comparison.table import percents, wrong_actions
 from banking_server.comparison.ways import WITH_MODEL
 
-_WIDTH: Final = 960
+_WIDTH: Final = 1000
 _BARS: Final = 200
 """Where the bars begin."""
 _LENGTH: Final = 360
@@ -39,7 +39,7 @@ _STYLE: Final = """
 
 
 def as_svg(runs: Iterable[Measured]) -> str:
-    """Return a bar for each task and way: how often it did what was asked, and how often harm."""
+    """Return a bar for each task and way: how often it did what was asked, and what nobody did."""
     made = latest(runs)
     summaries = summarize(made)
     models = sorted({str(run.conditions.model["name"]) for run in made if run.conditions.model})
@@ -91,7 +91,7 @@ def _legend() -> list[str]:
     for kind, words, width in (
         ("right", "as asked", 92),
         ("track", "not as asked", 116),
-        ("wrong", "something that nobody asked for, done or refused", 350),
+        ("wrong", "wrong action: what nobody asked for, done or refused", 364),
     ):
         parts.append(f'<rect class="{kind}" x="{x}" y="68" width="12" height="12" rx="2"/>')
         parts.append(_text(x + 18, 79, words, "quiet"))
@@ -106,7 +106,7 @@ def _bar(line: Summary, y: int) -> list[str]:
     right, wrong = (_LENGTH * count / line.runs for count in (line.right, line.wrong))
     low, high = (_BARS + _LENGTH * share for share in line.interval)
     harm = (
-        f' <tspan class="wrong-text">{line.wrong} wrong ({line.done} done)</tspan>'
+        f' <tspan class="wrong-text">wrong action: {wrong_actions(line)}</tspan>'
         if line.wrong
         else ""
     )
@@ -144,6 +144,6 @@ def _in_words(summaries: Sequence[Summary]) -> str:
     """Say the same to whoever cannot see it."""
     return " ".join(
         f"{line.task}, {line.way}: {line.right} of {line.runs} as asked, 95 % interval "
-        f"{percents(line)}, something that nobody asked for in {wrong_actions(line)}."
+        f"{percents(line)}, wrong action: {wrong_actions(line)}."
         for line in summaries
     )

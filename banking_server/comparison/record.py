@@ -4,6 +4,7 @@ import json
 import os
 import platform
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TextIO
@@ -126,7 +127,8 @@ class RunsFile:
         self.runs: list[Measured] = []
         self._kept: _Kept | None = None
         try:
-            if path.exists() and path.stat().st_size:
+            path.open("a").close()
+            if path.stat().st_size:
                 if not resume:
                     raise FileUnusable(
                         f"{path} holds something already: go on with its runs by --resume, or "
@@ -146,7 +148,8 @@ class RunsFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        with suppress(OSError):  # What could not be written is tried once more.
+            self._file.close()
 
     def append(self, run: Measured) -> None:
         """Write a run, at once. Raises FileUnusable."""

@@ -181,9 +181,9 @@ def _of_the_model(runs: Sequence[Measured]) -> list[str]:
     calls = [call for run in runs for call in run.model_calls]
     if any(call.cached_by_endpoint for call in calls):
         lines.append("*New* tokens are those that the endpoint says it did not have in its cache.")
-    elif calls:
+    if not all(call.cached_by_endpoint for call in calls):
         lines.append(
-            "*New* tokens are computed, since the endpoint does not say: those after what a prompt "
+            "Where the endpoint does not say, *new* tokens are computed: those after what a prompt "
             "has in common with the one before it, as an endpoint reads that keeps the last one."
         )
     if any(call.estimated for call in calls):

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from anyio import sleep_forever
-from anyio.lowlevel import checkpoint
 
 from banking_server.comparison.failures import Failure
 from banking_server.comparison.record import FileUnusable, Measured, RunsFile, read_runs
@@ -32,7 +31,6 @@ def _no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make up the runs of a comparison, so that none costs a server."""
 
     async def measure(case: Any, way: Way, endpoint: object) -> Measured:
-        await checkpoint()
         return made(way, case.number, case.task)
 
     monkeypatch.setattr("banking_server.comparison.run.measure", measure)
@@ -170,6 +168,10 @@ def test_a_price_is_told_where_there_are_prices(cli: Cli, tmp_path: Path) -> Non
     # 1,000 prompt tokens, of which 400 were cached, and 10 of the reply.
     prices = ("--price-in", "10", "--price-out", "100")
     assert "| 0.011 | 1 |" in cli("compare", "--from", str(path), *prices).out
+    if Path("/dev/full").exists():
+        full = cli("compare", "--from", str(path), "--table", "/dev/full")
+        assert full.err == "banking-server: /dev/full cannot be written: No space left on device.\n"
+        assert full.out
     cached = cli("compare", "--from", str(path), *prices, "--price-cached", "0")
     assert "| 0.007 | 1 |" in cached.out
 

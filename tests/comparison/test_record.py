@@ -99,10 +99,13 @@ def test_a_file_that_cannot_be_used(tmp_path: Path) -> None:
         RunsFile(nowhere, resume=True)
     with pytest.raises(FileUnusable, match="cannot be read: No such file or directory"):
         read_runs(nowhere)
+    with pytest.raises(FileUnusable, match="cannot be written: Is a directory"):
+        RunsFile(tmp_path, resume=True)
     full = Path("/dev/full")
     if full.exists():
-        with pytest.raises(FileUnusable, match="/dev/full cannot be written: No space left"):
-            RunsFile(full, resume=True).append(FIRST)
+        refused = pytest.raises(FileUnusable, match="/dev/full cannot be written: No space left")
+        with RunsFile(full, resume=True) as file, refused:
+            file.append(FIRST)
 
 
 def test_a_run_that_is_made_again_counts_once() -> None:

@@ -70,7 +70,7 @@ def test_the_tables_say_what_they_count_and_what_they_do_not() -> None:
     assert failures(RUNS) == {Way.AGENT: {Failure.INVENTED_ID: 1, Failure.STOPPED_EARLY: 1}}
     assert "In 1 of 43 runs the endpoint failed" in text
     assert "host models.example, name tiny" in text
-    assert "*New* tokens are computed" in text
+    assert "*new* tokens are computed" in text
     assert f"Left out: {Way.NEXT_TOOL} ({Task.TRANSFER}): the bank names no next step" in text
     for before, after in pairwise(text.split("\n")):
         assert not (before.startswith("|") and after.startswith("-"))
@@ -84,6 +84,7 @@ def test_what_there_is_nothing_of_has_no_heading() -> None:
     said = CALL.model_copy(update={"cached_by_endpoint": True, "estimated": True})
     counted = as_markdown([made(Way.AGENT, model_calls=(said,))])
     assert "the endpoint says it did not have in its cache" in counted
+    assert "*new* tokens are computed" not in counted
     assert "The endpoint does not count all tokens" in counted
 
 
@@ -96,7 +97,7 @@ def test_the_chart_shows_shares_intervals_and_wrong_actions() -> None:
     assert title.startswith("How often each way")
     assert f"{Task.LOCKED}, agent: 18 of 20 as asked" in desc
     words = ["".join(text.itertext()) for text in root.iterfind("text", space)]
-    assert any(re.fullmatch(r"18 of 20 .*2 wrong \(1 done\)", text) for text in words)
+    assert any(re.fullmatch(r"18 of 20 .*wrong action: 2 \(1 done\)", text) for text in words)
     assert {"no model", "Model: tiny. Judged by the bank's database."} <= {*words}
     assert "prefers-color-scheme: dark" in svg
     assert "<script" not in svg
