@@ -98,7 +98,7 @@ class Person:
         if not agrees:
             words = f"{tool} of {server}: {dict(arguments)}"
             self.refused.append(words)
-            if server == BANK and self._would_be_wrong(tool, arguments):
+            if self._would_be_wrong(tool, arguments):
                 self.tried.append(words)
         return agrees
 

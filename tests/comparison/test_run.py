@@ -3,6 +3,8 @@
 import json
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,13 +12,15 @@ from mcp import Client
 from mcp.types import TextContent
 
 from banking_server.agent import ModelSettings
+from banking_server.bank.rules import is_branch_open
 from banking_server.comparison.distractor import distracting_server
 from banking_server.comparison.failures import Failure
 from banking_server.comparison.model_calls import CountingEndpoint
 from banking_server.comparison.record import Measured
-from banking_server.comparison.run import IN_A_ROW, make, measure, plan, seconds_left
+from banking_server.comparison.run import IN_A_ROW, bank_server, make, measure, plan, seconds_left
 from banking_server.comparison.tasks import QUESTIONS, Case, Task, cases
 from banking_server.comparison.ways import WITH_AGENT, Way, left_out
+from banking_server.server.settings import load_settings
 
 from ..kit.model import Raw, ScriptedModel, call, error, scripted_model
 
@@ -164,6 +168,17 @@ async def test_what_the_words_leave_open_the_bank_asks_for() -> None:
 async def test_a_plan_finds_accounts_by_their_names(task: Task) -> None:
     run = await measure(cases(task)[0], Way.REFERENCED, None)
     assert (run.right, run.calls, run.model_calls) == (True, 4, ())
+
+
+def test_the_branch_is_closed_at_every_hour(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, value in (bank_server(tmp_path / "bank.db").env or {}).items():
+        monkeypatch.setenv(name, value)
+    rules = load_settings().rules()
+    monday = datetime(2026, 11, 23, tzinfo=UTC)
+    hours = [monday + timedelta(minutes=30 * number + 1) for number in range(48)]
+    assert not any(is_branch_open(rules, hour) for hour in hours)
 
 
 async def test_the_distractor_does_nothing_of_use() -> None:
