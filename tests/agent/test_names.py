@@ -1,6 +1,5 @@
 """The names that the room offers to others, and the modules that it tells of."""
 
-import ast
 import re
 from pathlib import Path
 
@@ -8,22 +7,13 @@ import pytest
 
 from banking_server import agent
 
+from ..kit.lazy_names import names_for_type_checkers
+
 FOLDER = Path(str(agent.__file__)).parent
 
 
 def test_every_public_name_can_be_imported_and_type_checkers_see_the_same() -> None:
-    tree = ast.parse((FOLDER / "__init__.py").read_text(encoding="utf-8"))
-    [checked] = [
-        node
-        for node in tree.body
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-    ]
-    seen = {
-        alias.name: str(node.module).removeprefix(f"{agent.__name__}.")
-        for node in checked.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
+    seen = names_for_type_checkers(agent)
     assert seen == agent._MODULE_OF
     assert sorted(seen) == sorted(agent.__all__)
     assert set(seen) <= set(dir(agent))

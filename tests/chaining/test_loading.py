@@ -1,16 +1,16 @@
 """What importing the package loads: nothing before it is used, and never the other half."""
 
-import ast
 import importlib
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from banking_server import agent, chaining
 from banking_server.chaining import needed_sdk
+
+from ..kit.lazy_names import names_for_type_checkers
 
 SDK_FREE = ["directive", "provenance", "values", "content", "effort", "arguments"]
 CLIENT_HALF = ["caller", "catalog", "consent", "client"]
@@ -108,18 +108,7 @@ def test_a_name_that_is_not_there_is_an_ordinary_mistake() -> None:
 
 
 def test_type_checkers_see_the_modules_that_the_names_come_from() -> None:
-    tree = ast.parse(Path(str(chaining.__file__)).read_text(encoding="utf-8"))
-    [checked] = [
-        node
-        for node in tree.body
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-    ]
-    seen = {
-        alias.name: str(node.module).removeprefix(f"{chaining.__name__}.")
-        for node in checked.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
+    seen = names_for_type_checkers(chaining)
     assert seen == chaining._MODULE_OF
     assert sorted(seen) == sorted(chaining.__all__)
 
