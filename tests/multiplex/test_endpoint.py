@@ -72,7 +72,11 @@ async def test_the_endpoint_infers_where_the_client_offers_no_model(
     assert wanted_in(second["messages"][1]["content"]) == "a note"
     assert first["model"] == "scripted"
     assert "tools" not in first
-    assert "blue" not in endpoint.told
+    # What one argument is to be shows in the others: the model is told the whole request.
+    told = {"note": prompt("a note"), "colour": "blue"}
+    assert json.dumps({"request to complete": {"name": FORM, "arguments": told}}) in (
+        second["messages"][1]["content"].splitlines()
+    )
     assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
 
 

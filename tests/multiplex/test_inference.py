@@ -50,7 +50,6 @@ from .support import (
     request,
     results,
     statuses,
-    wanted_of,
 )
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("with_form")]
@@ -84,7 +83,7 @@ async def test_a_model_infers_an_argument_from_the_requests_and_results_so_far(
 async def test_only_strings_that_begin_with_the_mark_go_to_the_model(
     world: World, mode: str
 ) -> None:
-    """At any depth. Every other string passes as it was given, and no model is ever shown it."""
+    """At any depth. Every other string passes as it was given."""
     kept = {
         "note": "please PROMPT_ARGUMENT secret-1",
         "tags": ["Prompt argument with secret-2", '"PROMPT_ARGUMENT" is secret-3', "PROMPT: x"],
@@ -119,9 +118,6 @@ async def test_only_strings_that_begin_with_the_mark_go_to_the_model(
     }
     assert given(result, 1) == {"note": "read"}
     assert sorted(model.wanted) == ["deep", "deeper", "no colon"]
-    for params in model.received:
-        if wanted_of(params) != "no colon":
-            assert "secret" not in params.model_dump_json()
 
 
 NEARLY = [
@@ -693,7 +689,9 @@ async def test_a_model_is_told_each_thing_once(world: World, mode: str) -> None:
     for params in model.received:
         asked = params.messages[0].content.text  # type: ignore[union-attr]
         assert len(asked) <= MAX_QUESTION
-        newest = [line for line in asked.splitlines() if line.startswith("{")][-2]
+        *_, newest, to_complete, _ = (line for line in asked.splitlines() if line[0] == "{")
         assert json.loads(newest)["result"]["accountId"] == EVERYDAY
         assert "message" not in json.loads(newest)["result"]
         assert "content" not in json.loads(newest)
+        arguments = json.loads(to_complete)["request to complete"]["arguments"]
+        assert arguments == {"note": prompt("a"), "extra": {"b": prompt("b")}}

@@ -139,8 +139,9 @@ def question(
 ) -> str:
     """Return what the model is asked: the calls so far, the argument, and the prompt.
 
-    It has at most `MAX_QUESTION` characters. What does not fit is left out, the oldest first, and
-    the model is told so.
+    The last of `history` is the request that the argument belongs to, without a result. The
+    question has at most `MAX_QUESTION` characters. What does not fit is left out, the oldest first,
+    and the model is told so.
     """
     wanted = "\n".join(
         [

@@ -1,7 +1,7 @@
 """Running the steps of one `multiplex_tools` call, over the rounds of questions that they need."""
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NoReturn, cast
 
 from mcp import MCPError
@@ -146,7 +146,8 @@ class Steps:
             raise ArgumentNotFound(
                 f"arguments.{excerpt(unknown[0])}: {tool.name} has no such argument."
             )
-        answers = await self._infer(wanted, tool, seen)
+        request = _request(step.params.name, arguments)
+        answers = await self._infer(wanted, tool, seen, request)
         for (path, _), words in zip(wanted, answers, strict=True):
             with naming(path):
                 value = converted(words, place_at(tool.input_schema, path), path[-1])
@@ -157,13 +158,21 @@ class Steps:
         return arguments
 
     async def _infer(
-        self, wanted: Sequence[tuple[Path, str]], tool: Tool, seen: Sequence[dict[str, Any]]
+        self,
+        wanted: Sequence[tuple[Path, str]],
+        tool: Tool,
+        seen: Sequence[dict[str, Any]],
+        request: Mapping[str, Any],
     ) -> list[str]:
-        """Ask for all of a step's inferred arguments: the client's own model, else ours."""
+        """Ask for all of a step's inferred arguments: the client's own model, else ours.
+
+        It is told the whole `request` too: what one argument is to be shows in the others.
+        """
         history = [
-            {"request": _request(earlier), **as_told(result)}
-            for earlier, result in zip(self.steps, seen, strict=False)
+            {"request": _request(step.params.name, step.params.arguments), **as_told(result)}
+            for step, result in zip(self.steps, seen, strict=False)
         ]
+        history.append({"request to complete": request})
         asked = [
             question(prompt, name_of(path), place_at(tool.input_schema, path).schema, history)
             for path, prompt in wanted
@@ -339,12 +348,10 @@ def _unrun(
     )
 
 
-def _request(step: StepRequest) -> dict[str, Any]:
+def _request(tool: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return a request as a model may see it: without what confirms for the customer."""
-    arguments = {
-        name: value for name, value in step.params.arguments.items() if name not in SECRET_ARGUMENTS
-    }
-    return {"name": step.params.name, "arguments": arguments}
+    shown = {name: value for name, value in arguments.items() if name not in SECRET_ARGUMENTS}
+    return {"name": tool, "arguments": shown}
 
 
 async def _one_by_one(
