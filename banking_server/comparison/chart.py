@@ -91,7 +91,7 @@ def _legend() -> list[str]:
     for kind, words, width in (
         ("right", "as asked", 92),
         ("track", "not as asked", 116),
-        ("wrong", "wrong action: what nobody asked for, done or refused", 364),
+        ("wrong", "wrong action: what nobody asked for, done or refused", 400),
     ):
         parts.append(f'<rect class="{kind}" x="{x}" y="68" width="12" height="12" rx="2"/>')
         parts.append(_text(x + 18, 79, words, "quiet"))
