@@ -201,6 +201,11 @@ BORROWED: list[tuple[str, str, set[str]]] = [
         "mcp.server.streamable_http_manager:StreamableHTTPSessionManager.handle_request",
         {"scope", "receive", "send"},
     ),
+    (
+        "proxy/sdk.py",
+        "sse_starlette.sse:AppStatus.disable_automatic_graceful_drain",
+        set(),
+    ),
     ("proxy/http.py", "uvicorn.protocols.http.auto:AutoHTTPProtocol", {"app_state"}),
     (
         "proxy/http.py",

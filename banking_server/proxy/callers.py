@@ -64,8 +64,8 @@ class Callers:
         self._options = options
         self._chosen = chosen
         self._group: TaskGroup | None = None
-        self.ending = False
-        """Whether nobody is served any more."""
+        self.over = anyio.Event()
+        """Nobody is served any more."""
         self._sessions: dict[str, Connection] = {}
         self._callers: list[_Caller] = []
 
@@ -79,11 +79,16 @@ class Callers:
 
     def end(self) -> None:
         """Give up what runs, so that whoever waits for it is told; nobody else is served."""
-        self.ending = True
+        self.over.set()
         for connection in self._sessions.values():
             self._close(connection.state[_LINK])
         for caller in self._callers:
             self._close(caller.link)
+
+    @property
+    def ending(self) -> bool:
+        """Whether nobody is served any more."""
+        return self.over.is_set()
 
     @property
     def _tasks(self) -> TaskGroup:

@@ -40,6 +40,7 @@ from banking_server.proxy.sdk import (
     MCP_SESSION_ID_HEADER,
     StreamableHTTPSessionManager,
     authenticated_as,
+    end_no_streams_at_shutdown,
 )
 from banking_server.proxy.server import proxy_server
 from banking_server.proxy.signals import end_when_the_terminal_is_gone
@@ -78,11 +79,12 @@ def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
         server_header=False,
         # Who has no session and no cookie is known by the connection.
         timeout_keep_alive=max(5, int(chosen.idle)),
-        timeout_graceful_shutdown=1,
+        timeout_graceful_shutdown=5,
     )
     host = f"[{chosen.host}]" if ":" in chosen.host else chosen.host
     url = f"http://{host}:{bound.getsockname()[1]}{PATH}"
     print(f"Serving {options.server.name} at {url}. Ctrl-C ends it.", file=sys.stderr, flush=True)
+    end_no_streams_at_shutdown()
     # When it has wound down, uvicorn raises the signal again that ended it.
     signal.signal(signal.SIGTERM, lambda *_: None)
     end_when_the_terminal_is_gone()
@@ -197,8 +199,8 @@ class _Door:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        served = self._with_body if scope["method"] == "POST" else self._serve
-        await served(scope, receive, send)
+        ways = {"POST": self._with_body, "GET": self._serve_until_the_end}
+        await ways.get(scope["method"], self._serve)(scope, receive, send)
 
     async def _read(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request if its body is a message; else say why it is none."""
@@ -232,6 +234,27 @@ class _Door:
             words = f"{ENDING} Whether the request took effect is not known."
             refusal = reply(503, message.get("id"), CONNECTION_CLOSED, words)
             await refusal(scope, receive, send)
+
+    async def _serve_until_the_end(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve what may be a stream without end; it ends when the proxy does."""
+        is_open = False
+
+        async def send_and_note(sent: Message) -> None:
+            nonlocal is_open
+            is_open = sent["type"] == "http.response.start" or sent.get("more_body", False)
+            await send(sent)
+
+        async with anyio.create_task_group() as tasks:
+
+            async def end() -> None:
+                await self._callers.over.wait()
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(end)
+            await self._serve(scope, receive, send_and_note)
+            tasks.cancel_scope.cancel()
+        if self._callers.ending and is_open:
+            await send({"type": "http.response.body"})
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "POST":
