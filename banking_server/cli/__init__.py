@@ -46,29 +46,36 @@ app.add_typer(database_app, name="database")
 
 
 def main() -> None:
-    """Run the command line: mistakes are one line on standard error, and exit code 2."""
+    """Run the command line: mistakes are one line on standard error, and exit code 2.
+
+    So is a full disk; a reader that has gone away is no mistake.
+    """
     for stream in (sys.stdout, sys.stderr):
         # A character that the terminal's encoding lacks is shown as an escape, not as a crash.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(prog_name="banking-server")
+        try:
+            app(prog_name="banking-server")
+        finally:
+            _flush()
     except Exception as error:
         told = for_people(error)
         if told is None:
             raise
         note(f"banking-server: {told}")
         sys.exit(2)
-    finally:
-        _flush()
 
 
 def _flush() -> None:
-    """Write out what is left, unless the reader has gone away."""
+    """Write out what is left, unless the reader has gone away. Raises OSError."""
     try:
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        # What is left is thrown away, or Python would try to write it once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise
 
 
 def _version(wanted: bool) -> None:

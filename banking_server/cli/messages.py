@@ -1,5 +1,6 @@
 """What the program itself says on standard error: notes, and why a command failed."""
 
+import errno
 import sys
 
 from banking_server.host.plain import one_line
@@ -23,6 +24,8 @@ def for_people(error: Exception) -> str | None:
         from banking_server.chaining.needed_sdk import needed_instead
 
         return needed_instead(missing)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        return f"Output cannot be written: {error.strerror}."
     expected = (
         ArchiveFailed
         | BankBusy

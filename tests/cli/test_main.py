@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,32 @@ def test_a_reader_that_goes_away_is_not_an_error(
     process.stdout.close()
     assert process.stderr.read() == b""
     process.wait()
+
+
+def _prints() -> None:
+    print("something")
+    raise SystemExit
+
+
+def _prints_too_much() -> None:
+    print("something" * 10_000)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="There is no device that is full.")
+@pytest.mark.parametrize("prints", [_prints, _prints_too_much])
+def test_output_that_cannot_be_written_is_one_line(
+    prints: Callable[[], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(cli_package, "app", lambda **_: prints())
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as ended:
+            cli_package.main()
+    assert ended.value.code == 2
+    said = "banking-server: Output cannot be written: No space left on device.\n"
+    assert capsys.readouterr().err == said
 
 
 def test_a_fault_of_the_programs_own_is_not_dressed_up(monkeypatch: pytest.MonkeyPatch) -> None:
