@@ -21,6 +21,7 @@ import re
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any, Final, Self
+from urllib.parse import parse_qsl
 
 import yaml
 from pydantic import (
@@ -34,8 +35,8 @@ from pydantic import (
     model_validator,
 )
 
-from banking_server.agent.settings import http_url
 from banking_server.agent.shortened import one_line
+from banking_server.chaining.bearer import http_url
 
 MAX_FILE: Final = 1_000_000
 """Bytes that a file may have."""
@@ -59,6 +60,10 @@ def _allows_something(value: Any) -> Any:
 
 
 Tools = Annotated[list[Words] | None, BeforeValidator(_allows_something)]
+
+
+_SECRET: Final = re.compile("(key|password|secret|token)$", re.IGNORECASE)
+"""How the name of what is a secret in a URL's query ends."""
 
 
 class ConfigurationMistake(Exception):
@@ -89,8 +94,9 @@ class ServerConfiguration(_Part):
         if value is None:
             return value
         parts = http_url(value, "https://shop.example/mcp")
-        if parts.username or parts.password:
-            raise ValueError("must hold no user or password; use token_variable")
+        named = parse_qsl(parts.query, keep_blank_values=True)
+        if parts.username or parts.password or any(_SECRET.search(name) for name, _ in named):
+            raise ValueError("must hold no user, password or key; use token_variable")
         return value
 
     @model_validator(mode="after")

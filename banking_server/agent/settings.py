@@ -7,30 +7,18 @@ client that asks it comes with the extra `model` of this package.
 import importlib.util
 import os
 from typing import Final, Literal
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from banking_server.chaining.bearer import stays_private
+from banking_server.chaining.bearer import http_url, stays_private
 
 PREFIX: Final = "BANKING_MODEL_"
 
 
 class ModelNotConfigured(Exception):
     """No model can be asked; the message names the variable, or the extra to install."""
-
-
-def http_url(value: str, example: str) -> SplitResult:
-    """Return the parts of a URL that requests can go to; raises ValueError with an example."""
-    try:
-        parts = urlsplit(value)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or not value.isascii() or not value.isprintable():
-        raise ValueError(f"must be an http or https URL, such as {example}")
-    return parts
 
 
 class ModelSettings(BaseSettings):

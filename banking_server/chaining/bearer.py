@@ -1,11 +1,24 @@
-"""Where a token may go: to the server that it is for, and to nobody who listens on the way."""
+"""URLs, and where a token may go: to its server, and to nobody who listens on the way."""
 
 from ipaddress import ip_address
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 _SECRET: Final = 8
 """Characters of a token from which on it is hidden."""
+
+
+def http_url(value: str, example: str = "https://example.com/mcp") -> SplitResult:
+    """Return the parts of a URL that requests can go to; raises ValueError with an example."""
+    try:
+        parts = urlsplit(value)
+        host = (parts.hostname or "").encode("idna")
+        usable = parts.scheme in ("http", "https") and host and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not value.isprintable() or " " in value:
+        raise ValueError(f"must be an http or https URL, such as {example}")
+    return parts
 
 
 def is_loopback(host: str) -> bool:

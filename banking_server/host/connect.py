@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from threading import Thread
 from typing import Final, TextIO
-from urllib.parse import urlsplit
 
 import httpx2
 from mcp import Client, MCPError
@@ -25,7 +24,7 @@ from banking_server.chaining import (
     SteadyHttpClient,
     bounded,
 )
-from banking_server.chaining.bearer import stays_private, without_user
+from banking_server.chaining.bearer import http_url, stays_private, without_user
 from banking_server.chaining.message_size import BOUNDED_LINES, MESSAGE_BYTES
 from banking_server.host.patience import PATIENCE, Bounds, Patience, PatientClient
 from banking_server.host.plain import LINE, one_line, printable
@@ -140,16 +139,16 @@ async def connected(
 def _checked(url: str, *, has_token: bool, insecure: bool) -> str:
     """Return a URL as it may be shown. Raises ConnectionFailed if no token may go there."""
     try:
-        parts = urlsplit(url)
-        secret = has_token or parts.password is not None
-        if parts.scheme == "http" and secret and not insecure and not stays_private(url):
-            raise ConnectionFailed(
-                f"The token would go to {parts.hostname} unencrypted, for anybody on the way to "
-                "read. Use https, or --insecure if you know the way."
-            )
-        return without_user(url)
+        parts = http_url(url)
     except ValueError as error:
-        raise ConnectionFailed(f"That is no URL: {error}") from None
+        raise ConnectionFailed(f"Cannot talk to that server: its address {error}.") from None
+    secret = has_token or parts.password is not None
+    if secret and not insecure and not stays_private(url):
+        raise ConnectionFailed(
+            f"The token would go to {parts.hostname} unencrypted, for anybody on the way to "
+            "read. Use https, or --insecure if you know the way."
+        )
+    return without_user(url)
 
 
 @contextmanager

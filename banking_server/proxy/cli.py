@@ -4,7 +4,6 @@ import logging
 import os
 import sys
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
-from urllib.parse import urlsplit
 
 import typer
 
@@ -209,7 +208,7 @@ def _server(
     url: str | None, command: list[str] | None, *, insecure: bool, forwards: bool
 ) -> "Server":
     """Return the server behind. It is never told the proxy's token, unless it is at the URL."""
-    from banking_server.chaining.bearer import stays_private
+    from banking_server.chaining.bearer import http_url, stays_private
     from banking_server.proxy.options import Address, Command, may_be_a_header
 
     # A file that a token was read from often ends in a line break.
@@ -218,12 +217,9 @@ def _server(
         _refuse("Give either --url or a command, not both.")
     if url:
         try:
-            parts = urlsplit(url)
-            known = parts.scheme in ("http", "https") and bool(parts.hostname)
-        except ValueError:
-            known = False
-        if not known:
-            _refuse(f"--url must be an http or https URL, not {url[:100]!r}.")
+            parts = http_url(url)
+        except ValueError as error:
+            _refuse(f"--url {error}, not {url[:100]!r}.")
         if not may_be_a_header(token):
             # Nor do messages say what it is: it is a secret.
             _refuse(

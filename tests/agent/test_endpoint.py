@@ -356,7 +356,7 @@ def test_no_model_is_one_line_that_says_what_to_set(environment: pytest.MonkeyPa
         ("URL", "http://"),
         ("URL", "http://host:99999/v1"),
         ("URL", "http://host:x/v1"),
-        ("URL", "http://hö.st/v1"),
+        ("URL", "http://host..x/v1"),
         ("KEY", "two words"),
         ("KEY", "line\nbreak"),
         ("KEY", "schlüssel"),
