@@ -2,11 +2,11 @@
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 import anyio
 import anyio.lowlevel
@@ -26,6 +26,8 @@ from mcp.types import (
     REQUEST_TIMEOUT,
     UNSUPPORTED_PROTOCOL_VERSION,
     ErrorData,
+    JSONRPCError,
+    JSONRPCResponse,
 )
 from mcp.types.version import (
     HANDSHAKE_PROTOCOL_VERSIONS,
@@ -55,6 +57,7 @@ from banking_server.proxy.sdk import (
     CallOptions,
     DispatchContext,
     JSONRPCDispatcher,
+    SessionMessage,
     encode_header_value,
     find_invalid_x_mcp_header,
     mcp_param_headers,
@@ -68,7 +71,8 @@ CANCEL_TIMEOUT: Final = 1.0
 """Seconds in which the server is told, at the end, to give up what is under way."""
 
 AHEAD: Final = 100
-"""Notifications and questions of the server that wait before more of it is read."""
+"""Notifications and questions of the server that wait before more of it is read; so do answers to
+it, which it does not take."""
 
 LIST_PAGES: Final = 100
 """Pages of the tool list that are read at most for the headers of one call."""
@@ -222,7 +226,8 @@ class Upstream:
                 anyio.create_task_group() as tasks,
             ):
                 heard, messages = anyio.create_memory_object_stream[Any](0)
-                dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(messages, write)
+                self._way_there = _WayThere(write, self._one_told)
+                dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(messages, self._way_there)
                 self._dispatcher = dispatcher
 
                 async def listen() -> None:
@@ -487,7 +492,7 @@ class Upstream:
                     self._failure = TOO_LARGE
                     return
                 await heard.send(malformed.readable(came))
-                while len(self._news) + self._questions > AHEAD:
+                while len(self._news) + self._questions + self._way_there.answers > AHEAD:
                     await self._told.wait()
 
     async def _on_request(
@@ -535,6 +540,34 @@ class Upstream:
         before = self._noted
         while self._passed_on < before and not self._ended.is_set():
             await self._told.wait()
+
+
+class _WayThere:
+    """The stream of messages to the server, which counts the answers that wait to be taken."""
+
+    def __init__(self, stream: Any, taken: Callable[[], None]) -> None:
+        self._stream = stream
+        self._taken = taken
+        self.answers = 0
+
+    async def send(self, message: SessionMessage, /) -> None:
+        if not isinstance(message.message, JSONRPCResponse | JSONRPCError):
+            return await self._stream.send(message)  # type: ignore[no-any-return]
+        self.answers += 1
+        try:
+            await self._stream.send(message)
+        finally:
+            self.answers -= 1
+            self._taken()
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
 
 @asynccontextmanager

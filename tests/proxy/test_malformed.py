@@ -12,7 +12,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 from mcp import Client, MCPError
-from mcp.types import ElicitResult
+from mcp.shared.message import SessionMessage
+from mcp.types import ElicitResult, jsonrpc_message_adapter
 
 from banking_server.chaining.message_size import BOUNDED_LINES
 from banking_server.proxy import link, malformed
@@ -173,6 +174,51 @@ async def test_a_server_that_is_faster_than_its_client_waits(
             reads_on.set()
             while passed_on < FLOOD:
                 await anyio.lowlevel.checkpoint()
+            await upstream.close()
+
+
+async def test_a_server_that_takes_no_answers_is_read_no_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each answer that waits would be kept, and it can ask without end."""
+    to_proxy, read = anyio.create_memory_object_stream[SessionMessage]()
+    write, from_proxy = anyio.create_memory_object_stream[SessionMessage]()
+    asked = 0
+
+    @asynccontextmanager
+    async def streams(_: Server) -> AsyncIterator[tuple[Any, Any]]:
+        yield read, write
+
+    async def say(**members: Any) -> None:
+        message = jsonrpc_message_adapter.validate_python({"jsonrpc": "2.0", **members})
+        await to_proxy.send(SessionMessage(message))
+
+    async def ask() -> None:
+        nonlocal asked
+        for asked in range(FLOOD):
+            await say(id=asked, method="ping")
+
+    class Peer:
+        async def asked(self, *_: Any) -> dict[str, Any]:
+            return {}
+
+        async def told(self, *_: Any) -> None:
+            """Hear nothing."""
+
+    monkeypatch.setattr("banking_server.proxy.upstream._streams", streams)
+    upstream = Upstream(over_stdio(OLD), Declared(OLD, {}, None), Peer())
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(upstream.run)
+            hello: Any = (await from_proxy.receive()).message
+            await say(id=hello.id, result={"protocolVersion": OLD, "capabilities": {}})
+            await from_proxy.receive()  # It is told that it may begin.
+            await upstream.connected()
+            tasks.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            assert AHEAD <= asked < 2 * AHEAD
+            answered = [(await from_proxy.receive()).message.id for _ in range(FLOOD)]  # type: ignore[union-attr]
+            assert answered == list(range(FLOOD))
             await upstream.close()
 
 
