@@ -301,7 +301,11 @@ class Agent:
         """Ask the model for its next reply; if `answer` is set, for one that makes no call."""
         messages = [*self.messages]
         if answer:
-            messages.append({"role": "user", "content": answer_now(work.asked["content"])})
+            words = answer_now(work.asked["content"])
+            if messages[-1]["role"] == "user":
+                # Some models' templates refuse two messages of the user's in a row.
+                words = f"{messages.pop()['content']}\n\n{words}"
+            messages.append({"role": "user", "content": words})
         earlier = "\n\n".join(
             words for words in (self._earlier.in_words(), work.so_far.in_words()) if words
         )

@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import anyio
@@ -293,7 +294,7 @@ async def test_a_follow_up_is_not_made_again_by_the_model() -> None:
     async with scene([call("reserve", door="oak"), again, "It is ordered."]) as s:
         run = await s.agent.ask("Reserve oak.")
     assert s.called == ["reserve", "order"]
-    assert s.model.last_message() == answer_now("Reserve oak.")
+    assert s.model.last_message().endswith(answer_now("Reserve oak."))
     assert [type(entry) for entry in run.transcript].count(Corrected) == 1
     assert run.answer == "It is ordered."
 
@@ -811,7 +812,12 @@ async def test_a_repetition_ends_in_an_answer_without_tools(form: str) -> None:
         assert s.called == ["buy", "price"]
         last = s.model.requests[-1]
         assert "tools" not in last
-        assert last["messages"][-1]["content"] == answer_now("Buy oak.")
+        words = last["messages"][-1]["content"]
+        assert words.endswith(answer_now("Buy oak."))
+        # Two messages of the user's in a row are refused by some models' templates.
+        roles = [message["role"] for message in last["messages"]]
+        assert ("user", "user") not in pairwise(roles)
+        assert ("elm costs 80" in words) is (form == "prompt")
         s.model._script = iter(["Yes."])
         await s.agent.ask("Sure?")
     # What asked for the answer is not kept.
