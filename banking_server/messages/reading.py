@@ -1,7 +1,6 @@
 """What was sent, read: the JSON-RPC message of a line or of a request's body, or why it is none.
 
-Both transports read here first. The SDK takes more than JSON (`NaN`, half a character), rounds
-numbers without a word, and over stdio drops what it cannot read, so that whoever sent it waits.
+Both transports read here first.
 """
 
 import json

@@ -9,9 +9,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from banking_server.server.replies import challenge
-from banking_server.server.scopes import PATH
 from banking_server.server.sdk import resource_metadata_url
-from banking_server.server.settings import Settings
+from banking_server.server.settings import PATH, Settings
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE
 
 

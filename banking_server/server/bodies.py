@@ -6,11 +6,11 @@ from typing import Any, Final
 from mcp.server.auth.middleware.auth_context import get_access_token
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from banking_server.messages.reading import Refusal, read
+from banking_server.messages.reading import MAX_BYTES, Refusal, read
 from banking_server.messages.replies import reply
 from banking_server.messages.sdk import once_more, with_body
 from banking_server.server.answers import drop_odd_yes
-from banking_server.server.scopes import MAX_REQUEST_BYTES, PATH
+from banking_server.server.settings import PATH
 
 _MESSAGE: Final = "banking_server.message"
 
@@ -19,12 +19,14 @@ class Bodies:
     """Refuses a request whose body is no JSON-RPC message of MCP, before the SDK reads it.
 
     ASGI middleware, behind the one that reads the token. Requests without a good token pass, and
-    the route refuses them. Paths other than `/mcp` pass too.
+    the route refuses them. Paths other than `/mcp` pass too. An answer to a question that is no
+    message leaves it open: its sender hears of the refusal, as nobody can over stdio, and can
+    answer again.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._with_body = with_body(self._read, MAX_REQUEST_BYTES)
+        self._with_body = with_body(self._read, MAX_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""

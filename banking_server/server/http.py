@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 
 from banking_server.messages.names import LOOPBACK, KnownNames
+from banking_server.messages.reading import MAX_BYTES
 from banking_server.server.bearer import OneGoodToken, metadata_route
 from banking_server.server.bodies import Bodies
 from banking_server.server.build import build_server, configure_logging, utc_now
@@ -24,10 +25,10 @@ from banking_server.server.health import Health
 from banking_server.server.pace import RequestPace
 from banking_server.server.replies import UncheckedTokens
 from banking_server.server.running import Running
-from banking_server.server.scopes import MAX_REQUEST_BYTES, PATH, ToolScopes
+from banking_server.server.scopes import ToolScopes
 from banking_server.server.sdk import add_behind_authentication, resource_metadata_url
 from banking_server.server.sessions import Sessions
-from banking_server.server.settings import Settings, load_settings
+from banking_server.server.settings import PATH, Settings, load_settings
 
 
 def http_app(
@@ -50,7 +51,7 @@ def http_app(
         stateless_http=True,
         # A call runs to its end even if the client goes away, and may safely be repeated.
         json_response=True,
-        max_request_body_size=MAX_REQUEST_BYTES,
+        max_request_body_size=MAX_BYTES,
         # `KnownNames` is stricter, and comes before anybody's token is read.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )

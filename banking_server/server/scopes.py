@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from starlette.responses import Response
@@ -13,14 +13,9 @@ from banking_server.messages.replies import RequestId
 from banking_server.messages.sdk import with_body
 from banking_server.server.replies import challenge, failed
 from banking_server.server.running import Running
+from banking_server.server.settings import PATH
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
 from banking_server.tools.calling import UNKNOWN_TOOL, record_scope_missing
-
-PATH: Final = "/mcp"
-"""Where the HTTP server has its endpoint."""
-
-MAX_REQUEST_BYTES: Final = MAX_BYTES
-"""The largest HTTP request body: one message."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +39,7 @@ class ToolScopes:
         self._app = app
         self._running = running
         self._metadata_url = metadata_url
-        self._checked = with_body(self._check, MAX_REQUEST_BYTES)
+        self._checked = with_body(self._check, MAX_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""

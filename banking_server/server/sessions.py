@@ -31,7 +31,6 @@ from banking_server.messages.replies import reply
 from banking_server.server.bodies import message_of
 from banking_server.server.replies import RETRY_SECONDS
 from banking_server.server.running import Running
-from banking_server.server.scopes import PATH
 from banking_server.server.sdk import (
     CallNext,
     HandlerResult,
@@ -39,6 +38,7 @@ from banking_server.server.sdk import (
     SessionTransport,
     serve_session,
 )
+from banking_server.server.settings import PATH
 from banking_server.tools import READ_SCOPE
 from banking_server.tools.asking import takes_forms
 

@@ -29,6 +29,9 @@ from banking_server.chaining.bearer import is_loopback
 
 PREFIX: Final = "BANKING_"
 
+PATH: Final = "/mcp"
+"""Where the HTTP server has its endpoint."""
+
 MIN_SECRET_LENGTH: Final = 32
 
 _RULES: Final = Rules()
@@ -300,7 +303,7 @@ class Settings(BaseSettings):
         if self.resource_url is not None:
             return self.resource_url
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http://{host}:{self.port}/mcp"
+        return f"http://{host}:{self.port}{PATH}"
 
     @property
     def sessions(self) -> int:

@@ -26,9 +26,9 @@ from banking_server.bank.transfers import (
     prepare_transfer,
 )
 from banking_server.chaining import call_tool_with_chaining
+from banking_server.messages.reading import MAX_BYTES
 from banking_server.server.build import open_bank
 from banking_server.server.http import http_app
-from banking_server.server.scopes import MAX_REQUEST_BYTES
 from banking_server.server.settings import load_settings
 from banking_server.server.tokens import load_keys
 
@@ -335,11 +335,11 @@ async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(
 
 
 def test_the_body_is_bounded(bank: HttpServer) -> None:
-    call = tool_call("prepare_money_transfer", {"memo": "m" * MAX_REQUEST_BYTES})
+    call = tool_call("prepare_money_transfer", {"memo": "m" * MAX_BYTES})
     assert post(bank, bank.token(), call).status_code == 413
 
     def chunks() -> Iterator[bytes]:
-        yield from itertools.repeat(b"x" * 65536, 2 * MAX_REQUEST_BYTES // 65536)
+        yield from itertools.repeat(b"x" * 65536, 2 * MAX_BYTES // 65536)
 
     headers = {"Authorization": f"Bearer {bank.token()}", "Content-Type": "application/json"}
     # It may also hang up on who goes on sending.
