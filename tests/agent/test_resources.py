@@ -23,6 +23,7 @@ from banking_server.agent import Agent, Endpoint, RunOutcome, Toolbox
 from banking_server.agent import resources as module
 from banking_server.agent.resources import MAX_ABOUT, MAX_KNOWN, MAX_RESOURCE, MAX_RESOURCES
 
+from ..kit.command import PATIENCE
 from ..kit.model import call, scripted_model
 from .support import Consent, settings
 
@@ -31,8 +32,11 @@ pytestmark = pytest.mark.anyio
 Read = Callable[[str], Any]
 
 
-def server(uris: Sequence[str], text: Read, about: str = "Things.") -> Server[Any]:
-    """A server with these resources, and a tool that changes something."""
+def server(uris: Sequence[str] | None, text: Read, about: str = "Things.") -> Server[Any]:
+    """A server with these resources, and a tool that changes something.
+
+    With None it never says which resources it has, and it never ends a text that is None.
+    """
 
     async def list_tools(ctx: Any, params: Any) -> ListToolsResult:
         return ListToolsResult(tools=[Tool(name="change", input_schema={"type": "object"})])
@@ -41,6 +45,8 @@ def server(uris: Sequence[str], text: Read, about: str = "Things.") -> Server[An
         return CallToolResult(content=[TextContent(type="text", text="changed")])
 
     async def list_resources(ctx: Any, params: Any) -> ListResourcesResult:
+        if uris is None:
+            await anyio.sleep_forever()
         if not uris:
             raise MCPError(code=-32603, message="not today")
         return ListResourcesResult(
@@ -121,8 +127,10 @@ async def test_a_server_that_never_ends_is_waited_for_once(monkeypatch: pytest.M
         asked.append(uri)
         return "fine" if uri == "test://1" else None
 
-    told = await read(server(["test://1", "test://2", "test://3"], text))
-    assert (told, asked) == ({"test://1": "fine"}, ["test://1", "test://2"])
+    with anyio.fail_after(PATIENCE):
+        told = await read(server(["test://1", "test://2", "test://3"], text))
+        assert (told, asked) == ({"test://1": "fine"}, ["test://1", "test://2"])
+        assert await read(server(None, text)) == {}
 
 
 async def test_it_is_read_again_when_a_call_may_have_changed_it() -> None:
