@@ -60,7 +60,12 @@ def main() -> None:
         finally:
             _flush()
     except Exception as error:
-        told = for_people(error)
+        cause: Exception = error
+        while isinstance(cause, ExceptionGroup) and len(cause.exceptions) == 1:
+            (cause,) = cause.exceptions
+        if isinstance(cause, BrokenPipeError):
+            sys.exit(1)  # As Typer does, which looks into no group.
+        told = for_people(cause)
         if told is None:
             raise
         note(f"banking-server: {told}")

@@ -1,5 +1,6 @@
 """The program as a whole: usage, a light start, and output that cannot go where it should."""
 
+import os
 import re
 import subprocess
 import sys
@@ -92,7 +93,28 @@ def _prints() -> None:
 
 
 def _prints_too_much() -> None:
-    print("something" * 10_000)
+    try:
+        print("something" * 10_000)
+    except OSError as full:
+        raise ExceptionGroup("the tasks of a server", [full]) from None
+
+
+def _serves_a_client() -> None:
+    print("something")
+    raise ExceptionGroup("the tasks of a server", [BrokenPipeError()])
+
+
+def test_a_client_that_goes_away_is_not_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli_package, "app", lambda **_: _serves_a_client())
+    read, write = os.pipe()
+    os.close(read)
+    with open(write, "w") as nobody:
+        monkeypatch.setattr(sys, "stdout", nobody)
+        with pytest.raises(SystemExit) as ended:
+            cli_package.main()
+    assert (ended.value.code, capsys.readouterr().err) == (1, "")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="There is no device that is full.")
