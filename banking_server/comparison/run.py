@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import time as TimeOfDay
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from mcp import Client
 from mcp.client.context import ClientRequestContext
@@ -225,18 +225,28 @@ def plan(tasks: Sequence[Task], ways: Sequence[Way], wordings: int) -> list[tupl
     They are taken in rounds, one wording of each task in each, so that whatever else the machine
     does meanwhile falls on all ways alike. In a round the ways with an agent come one after the
     other, over all tasks: their prompts begin alike, and an endpoint that has the last one in its
-    cache reads that only once.
+    cache reads that only once. The one that comes first, and so finds nothing there, is another
+    in each round.
     """
     blocks: list[list[Way]] = [[way] for way in ways if way not in WITH_AGENT]
     blocks.append([way for way in ways if way in WITH_AGENT])
     return [
-        (case, way)
+        (cases(task)[number], way)
         for number in range(wordings)
         for block in blocks
-        for case in [cases(task)[number] for task in tasks]
-        for way in block
-        if why_not(way, case.task) is None
+        for task in _turned(tasks, number // max(len(block), 1))
+        for way in _turned(block, number)
+        if why_not(way, task) is None
     ]
+
+
+_Item = TypeVar("_Item")
+
+
+def _turned(items: Sequence[_Item], by: int) -> list[_Item]:
+    """Return the items in their order, begun with another one."""
+    first = by % max(len(items), 1)
+    return [*items[first:], *items[:first]]
 
 
 async def make(

@@ -18,7 +18,7 @@ from banking_server.comparison.failures import Failure
 from banking_server.comparison.model_calls import CountingEndpoint
 from banking_server.comparison.record import Measured
 from banking_server.comparison.run import IN_A_ROW, bank_server, make, measure, plan, seconds_left
-from banking_server.comparison.tasks import QUESTIONS, Case, Task, cases
+from banking_server.comparison.tasks import CHAINS, QUESTIONS, Case, Task, cases
 from banking_server.comparison.ways import WITH_AGENT, Way, left_out
 from banking_server.server.settings import load_settings
 
@@ -249,6 +249,14 @@ def test_runs_are_taken_in_rounds_and_agents_one_after_the_other() -> None:
     assert [case.number for case, _ in planned] == [1] * 12 + [2] * 12
     first = [way in WITH_AGENT for _, way in planned[:12]]
     assert first == sorted(first)
+
+
+def test_in_each_round_another_agent_finds_the_cache_without_its_prompt() -> None:
+    rounds = [
+        [run for run in plan(CHAINS, list(Way), 9) if run[0].number == n] for n in range(1, 10)
+    ]
+    begins = [next((case.task, way) for case, way in runs if way in WITH_AGENT) for runs in rounds]
+    assert set(begins) == {(task, way) for task in CHAINS for way in WITH_AGENT}
 
 
 async def test_no_more_runs_are_made_of_an_endpoint_that_is_gone() -> None:
