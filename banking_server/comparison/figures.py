@@ -8,9 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
-
-from scipy.stats import binomtest
+from typing import Any, Final
 
 from banking_server.comparison.failures import Failure
 from banking_server.comparison.record import Measured
@@ -84,7 +82,7 @@ def _summary(task: Task, way: Way, group: Sequence[Measured], prices: Prices | N
         return statistics.median(of(run) for run in group)
 
     right = sum(run.right for run in group)
-    interval = binomtest(right, len(group)).proportion_ci(method="wilson")
+    interval = _binomial(right, len(group)).proportion_ci(method="wilson")
     return Summary(
         task=task,
         way=way,
@@ -141,10 +139,16 @@ def pairs(runs: Iterable[Measured]) -> list[Pair]:
 def _pair(first: Way, second: Way, task: Task | None, counts: Counter[tuple[bool, bool]]) -> Pair:
     only_first, only_second = counts[True, False], counts[False, True]
     differing = only_first + only_second
-    p = float(binomtest(only_first, differing).pvalue) if differing else 1.0
+    p = float(_binomial(only_first, differing).pvalue) if differing else 1.0
     return Pair(
         first, second, task, counts[True, True], only_first, only_second, counts[False, False], p
     )
+
+
+def _binomial(found: int, of: int) -> Any:
+    from scipy.stats import binomtest  # Takes a second to load, and no run waits for it.
+
+    return binomtest(found, of)
 
 
 def failures(runs: Iterable[Measured]) -> dict[Way, Counter[Failure]]:
