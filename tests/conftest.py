@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,9 @@ import anyio
 import pytest
 from jsonschema.validators import Draft202012Validator
 from sqlalchemy.engine import URL
+from xdist.scheduler import LoadFileScheduling
 
-from .kit import postgres
+from .kit import command, postgres
 from .kit.bank import START, World, copy_of, fill
 from .kit.words import MODES
 
@@ -41,6 +43,26 @@ def pytest_xdist_auto_num_workers() -> int:
     return cores + (cores + 1) // 2
 
 
+TOGETHER = re.compile(
+    r"tests/adapters/|tests/server/test_(http|inspector|issuer|load|running|tokens)\.py"
+)
+"""Files whose tests load the same frameworks, or ask the same servers: one process has each."""
+
+
+class Together(LoadFileScheduling):
+    """Gives all tests of a file to one process, and those of some files to the same one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        found = TOGETHER.match(nodeid)
+        return str(Path(nodeid).parent) if found else str(super()._split_scope(nodeid))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together | None:
+    """Distribute the tests as `--dist loadfile` does, the default here, and some files together."""
+    return Together(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
@@ -55,6 +77,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only_on(engine): the test is about this kind of database")
     if not hasattr(config, "workerinput"):
         postgres.start_of_run()
+        # Whoever starts a Python process: it begins as `kit/start` says.
+        path = (command.START, os.environ.get("PYTHONPATH"))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, path))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

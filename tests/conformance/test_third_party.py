@@ -34,6 +34,7 @@ OWED = {
 
 
 @fastmcp
+@pytest.mark.whole
 def test_fastmcp_as_server_over_stdio() -> None:
     """In one era: in the other it takes a process for each declaration, of three seconds each."""
     one_era = ("--spec-version", Era.MODERN)

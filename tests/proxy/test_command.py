@@ -6,22 +6,30 @@ import signal
 import subprocess
 import sys
 from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.session import ElicitationFnT
+from mcp.shared.message import SessionMessage
+from mcp.types import JSONRPCRequest
 from typer.testing import CliRunner
 
 from banking_server.chaining import SteadyHttpClient
 from banking_server.proxy.cli import app
+from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 from banking_server.proxy.upstream import reason
 
 from ..kit.bank import Customer, World, structured, words
 from ..kit.command import ANY_SERVER, PATIENCE, command, environment, heeds_hangups
 from ..kit.servers import free_port, http_server
-from .pipe import CHAINING, JSON, NEW, OLD, PROXY, STRANGE, Refused, pipe, soon
+from ..kit.serving import running
+from .pipe import CHAINING, CLIENT, JSON, META, NEW, OLD, PROXY, STRANGE, Refused, pipe, soon
+from .proxied_client import proxy
 from .wire import strange_over_http
 
 pytestmark = pytest.mark.anyio
@@ -66,35 +74,65 @@ def test_no_token_goes_to_another_computer_in_the_clear(monkeypatch: pytest.Monk
         assert "need --http" in refused("--port", "1", *allowed)
 
 
-async def test_nothing_that_was_to_be_sent_is_quoted(tmp_path: Path) -> None:
+async def test_nothing_that_was_to_be_sent_is_quoted() -> None:
     """The HTTP library shows the header that it refuses to send."""
-    with strange_over_http(tmp_path) as strange:
+    sent: list[str | None] = []
+
+    class Recorder(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            sent.append(self.headers["authorization"])
+            self.send_error(404)
+
+        def log_message(self, *arguments: Any) -> None:
+            pass
+
+    with running(ThreadingHTTPServer(("127.0.0.1", 0), Recorder)) as url:
         secret = {"Authorization": "Bearer secret\n"}
         async with httpx2.AsyncClient(headers=secret) as http:
             with pytest.raises(httpx2.LocalProtocolError, match="secret") as refusal:
-                await http.post(strange.url, json={})
+                await http.post(url, json={})
         assert reason(refusal.value) == "it failed (LocalProtocolError)"
         async with SteadyHttpClient(headers=secret) as steady:
-            assert "secret" not in (await steady.post(strange.url, json={})).text
+            assert "secret" not in (await steady.post(url, json={})).text
+        assert sent == []
         # A line break at the end, which is a file's, is none of the token.
-        with pipe([*PROXY, "--url", strange.url], OLD, TOOL_CHAINING_PROXY_TOKEN="t\n") as client:
-            assert client.call("who")["structuredContent"]["authorization"] == "Bearer t"
+        command = [*PROXY, "--url", url]
+        with pytest.raises(Refused), pipe(command, OLD, TOOL_CHAINING_PROXY_TOKEN="t\n"):
+            raise AssertionError("nobody can have answered")
+    assert set(sent) == {"Bearer t"}
+
+
+def test_a_server_that_cannot_be_started_is_one_line() -> None:
+    with pytest.raises(Refused) as error, pipe([*PROXY, "--", "./missing"], OLD):
+        raise AssertionError("nobody can have answered")
+    message = error.value.error["message"]
+    assert message == "Cannot talk to ./missing: there is no such command"
+
+
+async def greeting(server: Server, **options: Any) -> str:
+    """Return the error that greets a client of 2026-07-28, of a proxy in this process."""
+    declared = {f"{META}protocolVersion": NEW, f"{META}clientInfo": CLIENT}
+    declared[f"{META}clientCapabilities"] = {}
+    async with proxy(ProxyOptions(server=server, **options)) as (read, write):
+        hello = JSONRPCRequest(
+            jsonrpc="2.0", id=1, method="server/discover", params={"_meta": declared}
+        )
+        await write.send(SessionMessage(hello))
+        with anyio.fail_after(PATIENCE):
+            answer = await read.receive()
+    return str(answer.message.error.message)
 
 
 @pytest.mark.parametrize(
-    ("revision", "behind", "words"),
+    ("behind", "words"),
     [
-        (OLD, ["--", "./missing"], "there is no such command"),
-        (NEW, ["--", "true"], "it ended before it answered"),
-        (NEW, ["--url", "http://u:secret@127.0.0.1:1/mcp?key=secret"], "connect"),
+        (Command(("true",), environment()), "it ended before it answered"),
+        (Address("http://u:secret@127.0.0.1:1/mcp?key=secret"), "connect"),
     ],
+    ids=["true", "nobody"],
 )
-def test_a_server_that_cannot_be_reached_is_one_line(
-    revision: str, behind: list[str], words: str
-) -> None:
-    with pytest.raises(Refused) as error, pipe([*PROXY, *behind], revision):
-        raise AssertionError("nobody can have answered")
-    message = error.value.error["message"]
+async def test_a_server_that_cannot_be_reached_is_one_line(behind: Server, words: str) -> None:
+    message = await greeting(behind)
     assert message.startswith("Cannot talk to ")
     assert words in message.lower()
     assert "\n" not in message
@@ -126,12 +164,13 @@ def silent(tmp_path: Path) -> list[str]:
     return [sys.executable, "-c", script, str(tmp_path / "pid")]
 
 
-@pytest.mark.parametrize("revision", [OLD, NEW])
-def test_a_server_that_never_answers_is_one_line(revision: str, tmp_path: Path) -> None:
+async def test_a_server_that_never_answers_is_one_line(tmp_path: Path) -> None:
     command = [*PROXY, "--call-timeout", "0.2", "--", *silent(tmp_path)]
-    with pytest.raises(Refused) as error, pipe(command, revision):
+    with pytest.raises(Refused) as error, pipe(command, OLD):
         raise AssertionError("nobody can have answered")
     assert error.value.error["message"].endswith("it did not answer within 0.2 s")
+    quiet = Command(tuple(silent(tmp_path)), environment())
+    assert (await greeting(quiet, start_timeout=0.2)).endswith("it did not answer within 0.2 s")
 
 
 @pytest.mark.parametrize("how", ["end", "SIGHUP"])
