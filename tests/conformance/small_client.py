@@ -5,6 +5,7 @@ its own, so that a mutant is a few lines: see `client_mutants`.
 """
 
 import contextlib
+import functools
 import http.client
 import json
 import math
@@ -59,6 +60,12 @@ DIALECTS = {
     "https://json-schema.org/draft/2020-12/schema": DRAFT_2020,
     "http://json-schema.org/draft-07/schema": DRAFT_7,
 }
+
+
+@functools.cache
+def made_once(dialect, schema):
+    """Return the validator of a schema, as JSON: making one takes longer than what it is for."""
+    return dialect(json.loads(schema), registry=Registry())
 
 
 class SmallClient:
@@ -298,7 +305,7 @@ class SmallClient:
         return DIALECTS.get(name.rstrip("#"))
 
     def validator(self, dialect, schema):
-        return dialect(schema, registry=Registry())
+        return made_once(dialect, json.dumps(schema))
 
     def same(self, arguments):
         """Return what two equal sets of arguments have in common."""
