@@ -36,13 +36,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "adapters": {"chaining"},
     "agent": {"chaining"},
     "host": {"chaining"},
+    "installing": set(),
     "proxy": {"chaining", "connections", "log", "messages"},
     "server": {"agent", "bank", "chaining", "log", "messages", "packaged", "tools"},
     "comparison": {"agent", "bank", "chaining", "host", "server", "tools"},
     "benchmark": {"bank", "chaining", "server", "tools"},
     "cli": {
         *("agent", "bank", "benchmark", "chaining", "comparison", "connections"),
-        *("host", "server", "tools"),
+        *("host", "installing", "server", "tools"),
     },
     "__main__": {"cli"},
 }
