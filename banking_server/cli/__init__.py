@@ -9,6 +9,7 @@ One module for each kind of command:
 - `compare`: measure the ways to chain tools; `benchmark`: measure the server;
 - `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement;
 - `database`: the database itself;
+- `install`: put this server into a host's configuration, shown as `changes` does;
 - `setup`: tokens for a trial.
 """
 
@@ -26,6 +27,7 @@ from banking_server.cli.client import call, demo
 from banking_server.cli.compare import compare
 from banking_server.cli.database import database_app
 from banking_server.cli.desks import approvals_app, audit_app, codes, handoffs_app, settle
+from banking_server.cli.install import install
 from banking_server.cli.messages import for_people, note
 from banking_server.cli.options import CustomerOption, DatabaseOption
 from banking_server.cli.serve import serve, serve_stdio
@@ -37,7 +39,7 @@ app = typer.Typer(
     help="A personal bank as an MCP server whose tools say which tool comes next. Without a "
     "command it serves MCP over standard input and output, as hosts expect.",
 )
-for command in (serve, demo, call, chat, compare, benchmark, codes, settle, token):
+for command in (serve, demo, install, call, chat, compare, benchmark, codes, settle, token):
     app.command()(command)
 app.add_typer(handoffs_app, name="handoffs")
 app.add_typer(approvals_app, name="approvals")

@@ -9,8 +9,20 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Self
+
+
+class HostName(StrEnum):
+    """A host, as people type it."""
+
+    CLAUDE_DESKTOP = "claude-desktop"
+    CLAUDE_CODE = "claude-code"
+    VSCODE = "vscode"
+    CURSOR = "cursor"
+    GOOSE = "goose"
+    INSPECTOR = "inspector"
 
 
 @dataclass(frozen=True)
@@ -46,9 +58,7 @@ class Machine:
 class Host:
     """One host: what it is called, where its configuration lies, and how it is written."""
 
-    name: str
-    """As people type it."""
-
+    name: HostName
     title: str
     places: Callable[[Machine], Sequence[Path]]
     """The user's configuration: where it may lie, the place to prefer first."""
@@ -143,11 +153,11 @@ def _extension(name: str, command: Sequence[str]) -> dict[str, Any]:
     }
 
 
-HOSTS: Final[Mapping[str, Host]] = {
+HOSTS: Final[Mapping[HostName, Host]] = {
     host.name: host
     for host in (
         Host(
-            name="claude-desktop",
+            name=HostName.CLAUDE_DESKTOP,
             title="Claude Desktop",
             places=_claude_desktop,
             project=None,
@@ -157,7 +167,7 @@ HOSTS: Final[Mapping[str, Host]] = {
             afterwards="Quit Claude Desktop and start it again.",
         ),
         Host(
-            name="claude-code",
+            name=HostName.CLAUDE_CODE,
             title="Claude Code",
             places=_claude_code,
             project=".mcp.json",
@@ -167,7 +177,7 @@ HOSTS: Final[Mapping[str, Host]] = {
             afterwards="A new session of Claude Code has it; /mcp shows it.",
         ),
         Host(
-            name="vscode",
+            name=HostName.VSCODE,
             title="VS Code",
             places=_vscode,
             project=".vscode/mcp.json",
@@ -178,7 +188,7 @@ HOSTS: Final[Mapping[str, Host]] = {
             comments=True,
         ),
         Host(
-            name="cursor",
+            name=HostName.CURSOR,
             title="Cursor",
             places=_cursor,
             project=".cursor/mcp.json",
@@ -189,7 +199,7 @@ HOSTS: Final[Mapping[str, Host]] = {
             comments=True,
         ),
         Host(
-            name="goose",
+            name=HostName.GOOSE,
             title="Goose",
             places=_goose,
             project=None,
@@ -201,7 +211,7 @@ HOSTS: Final[Mapping[str, Host]] = {
             yaml=True,
         ),
         Host(
-            name="inspector",
+            name=HostName.INSPECTOR,
             title="MCP Inspector",
             places=_inspector,
             project="mcp.json",

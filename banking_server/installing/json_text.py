@@ -195,6 +195,11 @@ def _replaced(text: str, here: _Object, member: _Member, value: Any) -> str:
 
 
 def _dropped(text: str, bare: str, here: _Object, member: _Member) -> str:
+    if (
+        text[here.start + 1 : member.key_start].isspace()
+        and text[member.end : here.end - 1].isspace()
+    ):
+        return f"{text[: here.start]}{{}}{text[here.end :]}"
     start, end = member.key_start, member.end
     comma = _after(bare, end)
     if bare[comma] == ",":
