@@ -157,7 +157,7 @@ def _add(configuration: "Configuration", name: str, command: "Sequence[str]", *,
         note(f'Nothing is to be done: {path} has "{name}" already.')
         return
     foreign = there is not None and not is_ours(there)
-    question = f'Replace "{name}", which is another server?' if foreign else "Write it?"
+    question = f'Replace "{name}", which is another server?' if foreign else f"Write {path}?"
     _write(configuration, text, question, yes=yes, foreign=foreign)
     note(host.afterwards.format(file=shlex.quote(str(path)), name=name))
 
@@ -170,7 +170,11 @@ def _remove(configuration: "Configuration", name: str, *, yes: bool) -> None:
         note(f'Nothing is to be done: {configuration.path} has no "{name}".')
         return
     foreign = not is_ours(there)
-    question = f'Take "{name}" out, which is another server?' if foreign else "Write it?"
+    question = (
+        f'Take "{name}" out, which is another server?'
+        if foreign
+        else f"Write {configuration.path}?"
+    )
     _write(configuration, configuration.without_server(name), question, yes=yes, foreign=foreign)
 
 

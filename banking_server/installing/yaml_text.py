@@ -125,15 +125,15 @@ def _inserted(text: str, node: yaml.MappingNode, holder: _Pair | None, key: str,
 
 
 def _replaced(text: str, pair: _Pair, value: Any) -> str:
-    """Write a member anew; a comment behind its beginning stays there."""
+    """Write a member anew; a comment on its one line, or on its first one, stays there."""
     start, end = _lines(text, pair)
     key, old = pair
-    comment = ""
+    first, *rest = _block(key.value, value, key.start_mark.column, _newline(text)).splitlines(True)
     if old.start_mark.line == old.end_mark.line:
-        rest = text[max(old.end_mark.index, key.end_mark.index + 1) : end].strip()
-        comment = f" {rest}" if rest.startswith("#") else ""
-    block = _block(key.value, value, key.start_mark.column, _newline(text))
-    return text[:start] + block.replace(":", f":{comment}", 1) + text[end:]
+        behind = text[max(old.end_mark.index, key.end_mark.index + 1) : end].strip()
+        if behind.startswith("#"):
+            first = f"{first.rstrip()}  {behind}{_newline(text)}"
+    return text[:start] + first + "".join(rest) + text[end:]
 
 
 def _lines(text: str, pair: _Pair) -> tuple[int, int]:

@@ -43,7 +43,8 @@ def test_usage(cli: Cli, arguments: tuple[str, ...]) -> None:
 def test_help_names_every_command(cli: Cli) -> None:
     listed = re.findall(r"^│ ([a-z]+) ", cli("--help").out, re.MULTILINE)
     assert listed == [
-        *("serve", "demo", "call", "chat", "compare", "benchmark", "codes", "settle", "token"),
+        *("serve", "demo", "install", "call", "chat", "compare", "benchmark", "codes", "settle"),
+        "token",
         *("handoffs", "approvals", "audit", "database"),
     ]
 
