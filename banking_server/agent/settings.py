@@ -141,7 +141,7 @@ def load_model_settings() -> ModelSettings:
     if importlib.util.find_spec("openai") is None:
         raise ModelNotConfigured(
             "A language model needs the extra `model`, which is not installed: "
-            "pip install 'banking-server[model]', or in a checkout pip install '.[model]'."
+            "in a checkout, pip install '.[model]'."
         )
     try:
         return ModelSettings()

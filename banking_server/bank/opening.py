@@ -115,8 +115,8 @@ def load_postgresql() -> Any:
         from banking_server.bank import postgresql
     except ImportError as error:
         raise DatabaseUnavailable(
-            "A PostgreSQL database takes more than is installed: "
-            "pip install 'banking-server[postgres]'."
+            "A PostgreSQL database needs the extra `postgres`, which is not installed: "
+            "in a checkout, pip install '.[postgres]'."
         ) from error
     return postgresql
 

@@ -35,8 +35,8 @@ CommandsOption = Annotated[
     typer.Option(
         "--server",
         metavar="COMMAND",
-        help="A server that this command starts, in one word for the shell: 'npx -y shop'. May be "
-        "repeated.",
+        help="A server that this command starts, in one word for the shell: 'python shop.py'. "
+        "May be repeated.",
     ),
 ]
 ConfigOption = Annotated[

@@ -92,8 +92,7 @@ def compare(
     if importlib.util.find_spec("scipy") is None:
         raise CommandFailed(
             "The comparison needs the extra `comparison`, which is not installed: "
-            "pip install 'banking-server[comparison]', or in a checkout pip install "
-            "'.[comparison]'."
+            "in a checkout, pip install '.[comparison]'."
         )
     from banking_server.comparison.record import FileUnusable, RunsFile, read_runs
     from banking_server.comparison.tasks import CHAINS, WORDINGS, Task

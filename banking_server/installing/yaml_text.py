@@ -7,7 +7,6 @@ but that member has changed the text is left alone: YAML can be written in more 
 
 import json
 from collections.abc import Sequence
-from copy import deepcopy
 from typing import Any, Final
 
 import yaml
@@ -36,27 +35,21 @@ def put(text: str, path: Sequence[str], value: Any) -> str:
 
     Raises `Unreadable`.
     """
-    expected = deepcopy(parse(text)) or {}
+    before = parse(text)
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if _is_null(root):
         after = _ended(text) + _block(path[0], _nested(path[1:], value), 0, _newline(text))
     else:
         after = _put(text, root, None, path, value)
-    parent = expected
-    for key in path[:-1]:
-        parent[key] = parent.get(key) or {}
-        parent = parent[key]
+    expected, parent = _way(before, path)
     parent[path[-1]] = value
     return _checked(after, expected)
 
 
 def drop(text: str, path: Sequence[str]) -> str:
     """Return the text without the member at `path`, which is there. Raises `Unreadable`."""
-    expected = deepcopy(parse(text))
     after = _drop(text, yaml.compose(text, Loader=yaml.SafeLoader), None, path)
-    parent = expected
-    for key in path[:-1]:
-        parent = parent[key]
+    expected, parent = _way(parse(text), path)
     del parent[path[-1]]
     return _checked(after, expected)
 
@@ -94,6 +87,18 @@ def _find(node: Any, key: str, holder: _Pair | None) -> list[_Pair]:
     if len(found) > 1:
         raise TwiceThere(key)
     return found
+
+
+def _way(held: Any, path: Sequence[str]) -> tuple[Any, Any]:
+    """Return what a text holds, and of it the mapping that holds the member at `path`.
+
+    Those on the way are new, since in YAML a mapping may be a part of several others.
+    """
+    root = parent = dict(held or {})
+    for key in path[:-1]:
+        parent[key] = dict(parent.get(key) or {})
+        parent = parent[key]
+    return root, parent
 
 
 def _checked(text: str, expected: Any) -> str:

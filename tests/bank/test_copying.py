@@ -170,5 +170,5 @@ async def test_the_extra_that_is_missing_is_named(
     monkeypatch.setitem(sys.modules, "banking_server.bank.postgresql", None)
     monkeypatch.delattr("banking_server.bank.postgresql", raising=False)
     for needing in (copying.load_postgresql, opening.load_postgresql):
-        with pytest.raises(DatabaseUnavailable, match=r"pip install 'banking-server\[postgres\]'"):
+        with pytest.raises(DatabaseUnavailable, match=r"pip install '\.\[postgres\]'"):
             needing()

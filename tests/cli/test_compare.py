@@ -251,7 +251,7 @@ def test_a_way_without_its_model(cli: Cli) -> None:
 
 def test_without_scipy_it_says_what_to_install(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scipy", None)
-    assert "pip install 'banking-server[comparison]'" in one_line(cli("compare"))
+    assert "pip install '.[comparison]'" in one_line(cli("compare"))
 
 
 @pytest.mark.parametrize("half", ["URL", "NAME"])

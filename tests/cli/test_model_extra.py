@@ -26,7 +26,7 @@ def test_a_configured_model_that_cannot_be_asked_is_one_line(
 ) -> None:
     for name, value in CONFIGURED.items():
         monkeypatch.setenv(name, value)
-    assert "pip install 'banking-server[model]'" in one_line(cli(*arguments))
+    assert "pip install '.[model]'" in one_line(cli(*arguments))
 
 
 @pytest.mark.usefixtures("_without_the_extra")
@@ -47,7 +47,7 @@ def test_a_comparison_without_a_model_does_not_ask_for_one(
 
 @pytest.mark.usefixtures("_without_the_extra")
 def test_chat_says_what_to_install_before_what_to_configure(cli: Cli) -> None:
-    assert "pip install 'banking-server[model]'" in one_line(cli("chat"))
+    assert "pip install '.[model]'" in one_line(cli("chat"))
 
 
 def test_every_module_can_be_imported_and_the_program_refuses_in_one_line() -> None:

@@ -20,7 +20,7 @@ from .support import SHOP
 from .test_reports import HOSTILE, Hostile, Reports
 
 INSTALLED = shutil.which("chromium") or shutil.which("google-chrome")
-LACKING: str | None = "playwright is not installed: pip install 'banking-server[browser]'"
+LACKING: str | None = "playwright is not installed: pip install '.[browser]'"
 if importlib.util.find_spec("playwright"):
     LACKING = None if INSTALLED else missing("@sparticuz/chromium")
 pytestmark = pytest.mark.needs_program(LACKING)

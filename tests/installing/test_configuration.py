@@ -90,11 +90,17 @@ def test_members_of_json_that_go(before: str, after: str) -> None:
         ("b: &b {}\nextensions:\n    a: *b", "b: &b {}\nextensions:\n    a: *b\n    bank: 1\n"),
         ("extensions:\n  bank: {a: 1}  # mine\n", "extensions:\n  bank: 1  # mine\n"),
         ("a: 1\n...\n", "a: 1\nextensions:\n  bank: 1\n...\n"),
+        ("extensions:\n  a: |\n    x\n", "extensions:\n  a: |\n    x\n  bank: 1\n"),
         ("extensions: ~ # none", "extensions:  # none\n  bank: 1\n"),
     ],
 )
 def test_members_of_yaml(before: str, after: str) -> None:
     assert yaml_text.put(before, ["extensions", "bank"], 1) == after
+
+
+def test_yaml_without_members() -> None:
+    with pytest.raises(Unreadable, match="it does not hold"):
+        yaml_text.put("- a", ["extensions"], 1)
 
 
 def test_the_last_member_of_yaml_leaves_a_mapping() -> None:
@@ -137,6 +143,7 @@ def test_a_name_that_yaml_would_take_for_something_else() -> None:
         ("goose", "{}", "cannot be changed line by line"),
         ("goose", "extensions: {a: 1}", "cannot be changed line by line"),
         ("goose", "b: &b {q: 1}\nextensions: *b", "cannot be changed line by line"),
+        ("goose", "b: &b\n  q: 1\nextensions: *b", "cannot be changed line by line"),
         ("goose", "? extensions\n:\n", "cannot be changed line by line"),
     ],
 )
