@@ -1,6 +1,7 @@
 """What would change in a file, shown line by line."""
 
 import difflib
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -47,12 +48,12 @@ def _hunk(old: list[str], new: list[str]) -> Iterator[str]:
     """
     start = _shared(old, new)
     end = _shared(old[start:][::-1], new[start:][::-1])
-    first = max(start - _AROUND, 0)
-    last = max(end - _AROUND, 0)
-    one, other = old[first : len(old) - last], new[first : len(new) - last]
-    for line in difflib.unified_diff(one, other, n=_AROUND, lineterm=""):
-        if not line.startswith(("---", "+++", "@@")):
-            yield line
+    until = len(old) - end
+    yield from (f" {line}" for line in old[max(start - _AROUND, 0) : start])
+    one, other = old[start:until], new[start : len(new) - end]
+    between = difflib.unified_diff(one, other, n=len(one), lineterm="")
+    yield from itertools.islice(between, 3, None)  # Without the names, and where it is.
+    yield from (f" {line}" for line in old[until : until + _AROUND])
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:
