@@ -107,7 +107,6 @@ def _file(host: Host, *, project: bool, file: Path | None, must_be_there: bool) 
 
 def _command(settings: "Settings", *, proxy: bool) -> "list[str]":
     """Return what starts the server of these settings. Raises `CommandFailed`."""
-    import os
     from importlib.metadata import distribution
 
     from banking_server.bank.location import URL
@@ -130,7 +129,6 @@ def _command(settings: "Settings", *, proxy: bool) -> "list[str]":
             proxy=proxy,
             installed=distribution("banking-server"),
             prefix=Path(sys.prefix),
-            environ=os.environ,
         )
     except NoProgram as problem:
         raise CommandFailed(str(problem)) from problem

@@ -1,16 +1,14 @@
 """The command that starts this server from anywhere on this machine, whoever runs it."""
 
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
-PROGRAMS: Final = ("banking-server", "tool-chaining-proxy")
-"""The server, and what stands in front of it for hosts that do not follow next tools."""
+_SERVER: Final = "banking-server"
+_IN_FRONT: Final = "tool-chaining-proxy"
+"""What stands in front of it for hosts that do not follow next tools."""
 
 
 class NoProgram(Exception):
@@ -18,25 +16,20 @@ class NoProgram(Exception):
 
 
 def command(
-    options: Sequence[str],
-    *,
-    proxy: bool,
-    installed: Distribution,
-    prefix: Path,
-    environ: Mapping[str, str],
+    options: Sequence[str], *, proxy: bool, installed: Distribution, prefix: Path
 ) -> list[str]:
     """Return the command, with the options of `banking-server`, behind the proxy or not.
 
     `installed` is this package, and `prefix` the environment that it is in. Raises `NoProgram`.
     """
     if _is_temporary(prefix):
-        # Under `uv tool run` they are on the PATH.
-        start = [*_by_uv(installed, environ)]
-        server, in_front = PROGRAMS
-    else:
-        start = []
-        server, in_front = (_script(installed, name) for name in PROGRAMS)
-    return [*start, *([in_front, "--"] if proxy else []), server, *options]
+        # To have `uvx` make it again at each start takes the network, and what uv was told here.
+        raise NoProgram(
+            "This runs from a cache, which may be emptied any time: in the checkout, "
+            "`uv tool install .` or `pipx install .`, and then run this again."
+        )
+    server = [_script(installed, _SERVER), *options]
+    return [_script(installed, _IN_FRONT), "--", *server] if proxy else server
 
 
 def _script(installed: Distribution, name: str) -> str:
@@ -51,25 +44,12 @@ def _script(installed: Distribution, name: str) -> str:
 
 
 def _is_temporary(prefix: Path) -> bool:
-    """Say whether an environment is one that `uvx` or `pipx run` makes, and deletes some day."""
-    return any(
-        (folder / "CACHEDIR.TAG").exists() or folder.name.lower() in (".cache", "cache", "caches")
-        for folder in prefix.parents
+    """Say whether an environment is one that `uvx` or `pipx run` makes, and deletes some day.
+
+    Others are in caches too, such as Poetry's, and stay.
+    """
+    folders = [folder.name.lower() for folder in prefix.parents]
+    by_pipx = any("pipx" in name for name in folders)
+    return any((folder / "CACHEDIR.TAG").exists() for folder in prefix.parents) or (
+        by_pipx and any(name in (".cache", "cache", "caches") for name in folders)
     )
-
-
-def _by_uv(installed: Distribution, environ: Mapping[str, str]) -> list[str]:
-    """Return the beginning of a command that has uv make the environment again if it must."""
-    uv = environ.get("UV")
-    origin = json.loads(installed.read_text("direct_url.json") or "{}")
-    if not uv or "url" not in origin:
-        raise NoProgram(
-            "This runs from a cache that may be emptied any time: install it first, with "
-            "`uv tool install` or `pipx install`."
-        )
-    source = str(origin["url"])
-    if "vcs_info" in origin:
-        source = f"{origin['vcs_info']['vcs']}+{source}@{origin['vcs_info']['commit_id']}"
-    elif source.startswith("file:"):
-        source = url2pathname(urlsplit(source).path)
-    return [uv, "tool", "run", "--from", source]

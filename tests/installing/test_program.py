@@ -8,7 +8,7 @@ import pytest
 from banking_server.installing.program import NoProgram, command
 
 
-def installed(folder: Path, origin: str = "") -> Distribution:
+def installed(folder: Path) -> Distribution:
     """Return this package as it would stand in an environment."""
     record = folder / "lib/site-packages/banking_server-0.1.0.dist-info"
     (folder / "bin").mkdir(parents=True)
@@ -17,19 +17,18 @@ def installed(folder: Path, origin: str = "") -> Distribution:
     for name in names:
         (folder / "bin" / name).touch()
     (record / "RECORD").write_text("".join(f"../../bin/{name},,\n" for name in names))
-    if origin:
-        (record / "direct_url.json").write_text(origin)
     return Distribution.at(record)
 
 
 def test_programs_by_their_full_paths(tmp_path: Path) -> None:
-    folder = tmp_path / "a b"
+    folder = tmp_path / ".cache/pypoetry/a b"
     package = installed(folder)
+    (folder / "CACHEDIR.TAG").touch()  # As uv marks each environment of its own.
     server = str(folder / "bin/banking-server")
     options = ["--customer", "CUST001"]
-    plain = command(options, proxy=False, installed=package, prefix=folder, environ={})
+    plain = command(options, proxy=False, installed=package, prefix=folder)
     assert plain == [server, *options]
-    behind = command(options, proxy=True, installed=package, prefix=folder, environ={})
+    behind = command(options, proxy=True, installed=package, prefix=folder)
     assert behind == [str(folder / "bin/tool-chaining-proxy"), "--", server, *options]
 
 
@@ -37,43 +36,15 @@ def test_no_programs(tmp_path: Path) -> None:
     package = installed(tmp_path)
     (tmp_path / "lib/site-packages/banking_server-0.1.0.dist-info/RECORD").unlink()
     with pytest.raises(NoProgram, match="no program banking-server"):
-        command([], proxy=True, installed=package, prefix=tmp_path, environ={})
+        command([], proxy=True, installed=package, prefix=tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("origin", "source"),
-    [
-        ('{"url": "file:///home/ada/the%20bank", "dir_info": {}}', "/home/ada/the bank"),
-        (
-            '{"url": "https://git.example/bank", "vcs_info": {"vcs": "git", "commit_id": "a1"}}',
-            "git+https://git.example/bank@a1",
-        ),
-        ('{"url": "https://example.com/bank.whl"}', "https://example.com/bank.whl"),
-    ],
-)
-def test_what_uv_has_made_for_one_run_is_made_again(
-    tmp_path: Path, origin: str, source: str
-) -> None:
-    (tmp_path / "CACHEDIR.TAG").touch()
-    folder = tmp_path / "archive-v0/abc"
-    run = command(
-        ["--customer", "CUST001"],
-        proxy=True,
-        installed=installed(folder, origin),
-        prefix=folder,
-        environ={"UV": "/opt/uv"},
-    )
-    assert run[:5] == ["/opt/uv", "tool", "run", "--from", source]
-    assert run[5:] == ["tool-chaining-proxy", "--", "banking-server", "--customer", "CUST001"]
-
-
-@pytest.mark.parametrize(
-    ("origin", "environ"), [("", {"UV": "/opt/uv"}), ('{"url": "file:///home/ada/bank"}', {})]
-)
-def test_what_will_be_deleted_is_not_written(
-    tmp_path: Path, origin: str, environ: dict[str, str]
-) -> None:
-    folder = tmp_path / ".cache/pipx/abc"
-    package = installed(folder, origin)
-    with pytest.raises(NoProgram, match="install it first"):
-        command([], proxy=True, installed=package, prefix=folder, environ=environ)
+@pytest.mark.parametrize("cache", [".cache/pipx", "pipx/Cache", "tagged/archive-v0"])
+def test_what_will_be_deleted_is_not_written(tmp_path: Path, cache: str) -> None:
+    folder = tmp_path / cache / "abc"
+    package = installed(folder)
+    (tmp_path / "tagged").mkdir(exist_ok=True)
+    (tmp_path / "tagged/CACHEDIR.TAG").touch()
+    (folder / "CACHEDIR.TAG").touch()
+    with pytest.raises(NoProgram, match="run this again"):
+        command([], proxy=True, installed=package, prefix=folder)
