@@ -15,8 +15,9 @@ One module for each kind of command:
 
 import io
 import os
+import shutil
 import sys
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
@@ -28,14 +29,26 @@ from banking_server.cli.compare import compare
 from banking_server.cli.database import database_app
 from banking_server.cli.desks import approvals_app, audit_app, codes, handoffs_app, settle
 from banking_server.cli.install import install
-from banking_server.cli.messages import for_people, note
+from banking_server.cli.messages import complain, for_people
 from banking_server.cli.options import CustomerOption, DatabaseOption
 from banking_server.cli.serve import serve, serve_stdio
 from banking_server.cli.setup import token
 
+FRAMED: Final = 60
+"""Columns from which on the help is framed."""
+
+
+def _plain_help() -> bool:
+    """Whether the help is to be without frames, which a narrow terminal has no room for.
+
+    They come with colours of their own, which know FORCE_COLOR and TERM=dumb.
+    """
+    return bool(os.environ.get("NO_COLOR")) or shutil.get_terminal_size().columns < FRAMED
+
+
 app = typer.Typer(
-    add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None if _plain_help() else "rich",
     help="A personal bank as an MCP server whose tools say which tool comes next. Without a "
     "command it serves MCP over standard input and output, as hosts expect.",
 )
@@ -70,7 +83,7 @@ def main() -> None:
         told = for_people(cause)
         if told is None:
             raise
-        note(f"banking-server: {told}")
+        complain(told)
         sys.exit(2)
 
 

@@ -44,6 +44,15 @@ def note(text: str) -> None:
     print(one_line(text), file=sys.stderr, flush=True)
 
 
+def complain(problem: str) -> None:
+    """Say on one line of standard error why the command failed."""
+    from banking_server.host.printing import console, say_in_parts
+
+    out = console(sys.stderr)
+    out.soft_wrap = True  # One line of ours, however wide the terminal is.
+    say_in_parts(out, ("banking-server:", "bold red"), (f" {one_line(problem)}", ""))
+
+
 def unknown_customer(customer: str) -> CommandFailed:
     """Return the error for a customer whom the bank does not have."""
     return CommandFailed(f"The bank has no customer {customer[:60]!r}.")

@@ -6,6 +6,7 @@ What a server sends is never passed to the terminal as it is, but as `plain` mak
 import io
 import json
 import os
+import shutil
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TextIO
 
@@ -29,19 +30,58 @@ class _Console(Console):
 
 
 def console(stream: TextIO) -> Console:
-    """Return a console on `stream`: styled and wrapped on a terminal, else plain whole lines."""
-    terminal = stream.isatty()
-    return _Console(file=stream, markup=False, highlight=False, emoji=False, soft_wrap=not terminal)
+    """Return a console on `stream`: wrapped on a terminal, else whole lines; styled if it may be.
+
+    NO_COLOR, FORCE_COLOR and TERM=dumb say whether it may, as they do to Python itself.
+    """
+    # Of a dumb terminal rich would think that it has 80 columns.
+    dumb = os.environ.get("TERM") == "dumb"
+    width, height = shutil.get_terminal_size() if dumb else (None, None)
+    return _Console(
+        file=stream,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        soft_wrap=not stream.isatty(),
+        color_system="standard" if may_colour(stream) else None,
+        width=width,
+        height=height,
+    )
+
+
+def may_colour(stream: TextIO) -> bool:
+    """Return whether what is printed on `stream` may have escape codes in it."""
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def say(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:
     """Print a text from any source, piece by piece. Lines that wrap are indented too."""
-    shown = printable(text)
-    if out.soft_wrap:
-        _write(out, (f"{' ' * indent}{line}".rstrip() for line in _lines(shown)))
+    if out.soft_wrap and not (style and out.color_system):
+        _write(out, (f"{' ' * indent}{line}".rstrip() for line in _lines(printable(text))))
         return
-    for piece in _pieces(shown):
-        out.print(Padding(Text(piece, style=style), (0, 0, 0, indent), expand=False))
+    for piece in _pieces(printable(text)):
+        _print(out, Text(piece, style=style), indent)
+
+
+def say_in_parts(out: Console, *parts: tuple[str, str], indent: int = 0) -> None:
+    """Print one line of texts from any source, each with its style."""
+    shown = [(printable(text), style) for text, style in parts]
+    if out.soft_wrap and not out.color_system:
+        _write(out, [f"{' ' * indent}{''.join(text for text, _ in shown)}"])
+        return
+    _print(out, Text.assemble(*shown), indent)
+
+
+def _print(out: Console, text: Text, indent: int) -> None:
+    if out.soft_wrap:
+        lines = text.split("\n", allow_blank=True)
+        out.print(Text("\n").join(Text(" " * indent) + line for line in lines))
+    else:
+        out.print(Padding(text, (0, 0, 0, indent), expand=False))
 
 
 def _write(out: Console, lines: Iterable[str]) -> None:
