@@ -35,20 +35,15 @@ from banking_server.cli.serve import serve, serve_stdio
 from banking_server.cli.setup import token
 
 FRAMED: Final = 60
-"""Columns from which on the help is framed."""
+"""Columns from which on the help is framed; a narrow terminal has no room for it."""
 
-
-def _plain_help() -> bool:
-    """Whether the help is to be without frames, which a narrow terminal has no room for.
-
-    They come with colours of their own, which know FORCE_COLOR and TERM=dumb.
-    """
-    return bool(os.environ.get("NO_COLOR")) or shutil.get_terminal_size().columns < FRAMED
-
+COLUMNS: Final = shutil.get_terminal_size().columns
 
 app = typer.Typer(
     pretty_exceptions_enable=False,
-    rich_markup_mode=None if _plain_help() else "rich",
+    # The frames' colours know FORCE_COLOR and TERM=dumb, but not NO_COLOR.
+    rich_markup_mode=None if COLUMNS < FRAMED or os.environ.get("NO_COLOR") else "rich",
+    context_settings={"terminal_width": COLUMNS} if COLUMNS < FRAMED else {},
     help="A personal bank as an MCP server whose tools say which tool comes next. Without a "
     "command it serves MCP over standard input and output, as hosts expect.",
 )
