@@ -3,8 +3,8 @@
 One module for each kind of command:
 
 - `serve`: serve MCP, over stdio or HTTP;
-- `client`: be a client of any server: `call`, whose `--arguments` are read in `arguments`;
-  and `demo`, whose stories are in `demo`;
+- `client`: be a client of any server: `call`, whose `--arguments` are read in `arguments`, and
+  `tools`; and `demo`, whose stories are in `demo`;
 - `chat`: talk to a model that has the tools of servers, which `servers` connects to;
 - `compare`: measure the ways to chain tools; `benchmark`: measure the server;
 - `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement;
@@ -24,7 +24,7 @@ import typer
 from banking_server import __version__
 from banking_server.cli.benchmark import benchmark
 from banking_server.cli.chat import chat
-from banking_server.cli.client import call, demo
+from banking_server.cli.client import WithCommand, call, demo, tools
 from banking_server.cli.compare import compare
 from banking_server.cli.database import database_app
 from banking_server.cli.desks import approvals_app, audit_app, codes, handoffs_app, settle
@@ -47,7 +47,10 @@ app = typer.Typer(
     help="A personal bank as an MCP server whose tools say which tool comes next. Without a "
     "command it serves MCP over standard input and output, as hosts expect.",
 )
-for command in (serve, demo, install, call, chat, compare, benchmark, codes, settle, token):
+for command in (serve, demo, install):
+    app.command()(command)
+app.command(cls=WithCommand)(call)
+for command in (tools, chat, compare, benchmark, codes, settle, token):
     app.command()(command)
 app.add_typer(handoffs_app, name="handoffs")
 app.add_typer(approvals_app, name="approvals")

@@ -1,4 +1,4 @@
-"""Being a client of any MCP server: `call`, and the `demo`."""
+"""Being a client of any MCP server: `call` and `tools`; and the `demo`."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
 from banking_server.cli.arguments import read_arguments
 from banking_server.cli.options import CustomerOption, DatabaseOption
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
     from banking_server.chaining import ChainResult
     from banking_server.host.patience import Patience
+
+_BEHIND_DASHES: Final = "banking_server.behind_dashes"
 
 UNWATCHED: Final = 600
 """Seconds that `call` gives a whole chain if nobody watches it; else it is the library's hour."""
@@ -112,16 +115,19 @@ def demo(
 
 def call(
     ctx: typer.Context,
-    tool: Annotated[str, typer.Argument(help="The tool to call.")],
+    tool: Annotated[
+        str | None,
+        typer.Argument(help="The tool to call. Without one, the server's tools are listed."),
+    ] = None,
     command: CommandArgument = None,
     arguments: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="JSON",
             help="The tool's arguments, as a JSON object, or a whole tools/call request; @FILE for "
-            "one in a file, - for one on standard input.",
+            "one in a file, - for one on standard input. Default: none.",
         ),
-    ] = "{}",
+    ] = None,
     url: UrlOption = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print everything that happened as JSON, at the end.")
@@ -160,8 +166,14 @@ def call(
     """
     import anyio
 
-    server = chosen_server(ctx, url, command, database, customer)
-    parsed = read_arguments(arguments, tool)
+    server = chosen_server(ctx, url, [*(command or []), *behind_dashes(ctx)], database, customer)
+    patience = patience_of(connect_timeout, call_timeout, questions)
+    if tool is None:
+        if arguments is not None:
+            raise typer.BadParameter("--arguments are for a tool: name it")
+        _tools(server, patience, as_json=as_json, insecure=insecure, trust=not distrust_hints)
+        return
+    parsed = read_arguments("{}" if arguments is None else arguments, tool)
     silence_libraries()
     raise typer.Exit(
         anyio.run(
@@ -173,7 +185,7 @@ def call(
                 as_json=as_json,
                 max_calls=max_calls,
                 time_limit=time_limit,
-                patience=patience_of(connect_timeout, call_timeout, questions),
+                patience=patience,
                 insecure=insecure,
                 yes=yes,
                 follow_unadvertised=follow_unadvertised,
@@ -181,6 +193,78 @@ def call(
             )
         )
     )
+
+
+class WithCommand(TyperCommand):
+    """A command behind whose `--` stands another one, and nothing of its own."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read what stands before `--`, and keep the rest as it is."""
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta[_BEHIND_DASHES] = args[at + 1 :]
+        return super().parse_args(ctx, args[:at])
+
+
+def behind_dashes(ctx: typer.Context) -> list[str]:
+    """Return the command that stands behind the `--` of a `WithCommand`."""
+    behind: list[str] = ctx.meta[_BEHIND_DASHES]
+    return behind
+
+
+def tools(
+    ctx: typer.Context,
+    command: CommandArgument = None,
+    url: UrlOption = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object: each tool as it is on the wire.")
+    ] = False,
+    call_timeout: CallTimeOption = None,
+    connect_timeout: ConnectOption = None,
+    insecure: InsecureOption = False,
+    distrust_hints: DistrustOption = False,
+    database: DatabaseOption = None,
+    customer: CustomerOption = None,
+) -> None:
+    """List the tools of any MCP server: what each is for, what it may do, and its arguments."""
+    server = chosen_server(ctx, url, command, database, customer)
+    patience = patience_of(connect_timeout, call_timeout, None)
+    _tools(server, patience, as_json=as_json, insecure=insecure, trust=not distrust_hints)
+
+
+def _tools(
+    server: "str | StdioServerParameters",
+    patience: "Patience",
+    *,
+    as_json: bool,
+    insecure: bool,
+    trust: bool,
+) -> None:
+    import anyio
+
+    from banking_server.host.connect import connected
+    from banking_server.host.printing import console
+    from banking_server.host.tool_list import ListedTools, Offer, offer_of, show_offer
+
+    async def read() -> Offer:
+        token = os.environ.get(TOKEN_VARIABLE)
+        listed = ListedTools()
+        async with connected(
+            server,
+            token=token,
+            token_advice=advice_for(token),
+            insecure=insecure,
+            patience=patience,
+            before_reading=listed.take,
+        ) as (client, refusals):
+            await listed.read(client, refusals, seconds=patience.call)
+            return offer_of(client, listed.tools)
+
+    silence_libraries()
+    offer = anyio.run(read)
+    if as_json:
+        print(json.dumps(offer.as_json(), indent=2))
+    else:
+        show_offer(console(sys.stdout), offer, trust_hints=trust)
 
 
 async def _call(

@@ -1,5 +1,7 @@
 """The database itself: where it is, made, emptied, checked, copied and put back."""
 
+import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,7 +9,7 @@ import typer
 
 from banking_server.cli.at_the_bank import at_the_bank
 from banking_server.cli.messages import CommandFailed, note
-from banking_server.cli.options import DatabaseOption, YesOption, ask, settings_of
+from banking_server.cli.options import DatabaseOption, JsonOption, YesOption, ask, settings_of
 
 if TYPE_CHECKING:
     from banking_server.bank.location import Location
@@ -18,9 +20,12 @@ database_app = typer.Typer(help="The database.", no_args_is_help=True)
 
 
 @database_app.command("path")
-def database_path(ctx: typer.Context, database: DatabaseOption = None) -> None:
+def database_path(
+    ctx: typer.Context, as_json: JsonOption = False, database: DatabaseOption = None
+) -> None:
     """Print where the database is."""
-    print(settings_of(ctx, database=database).database)
+    where = settings_of(ctx, database=database).database
+    print(json.dumps({"database": str(where)}) if as_json else where)
 
 
 @database_app.command("create")
@@ -60,20 +65,27 @@ def database_reset(
 
 
 @database_app.command("check")
-def database_check(ctx: typer.Context, database: DatabaseOption = None) -> None:
+def database_check(
+    ctx: typer.Context, as_json: JsonOption = False, database: DatabaseOption = None
+) -> None:
     """Check that everything in the database is as it must be; a server may go on meanwhile.
 
     Every fault is one line, and the exit code is then 1.
     """
     from banking_server.bank.upkeep import find_faults
+    from banking_server.host.printing import console, say
 
     settings = settings_of(ctx, database=database)
     faults = at_the_bank(settings, lambda bank: bank.read(find_faults))
-    for fault in faults:
-        print(fault)
+    if as_json:
+        print(json.dumps({"database": str(settings.database), "faults": faults}))
+    elif faults:
+        for fault in faults:
+            say(console(sys.stdout), fault, style="red")
+    else:
+        print(f"All is well with {settings.database}.")
     if faults:
         raise typer.Exit(1)
-    print(f"All is well with {settings.database}.")
 
 
 @database_app.command("backup")

@@ -10,33 +10,34 @@ import typer
 
 from banking_server.cli.at_the_bank import at_the_bank, done
 from banking_server.cli.messages import note, unknown_customer
-from banking_server.cli.options import DatabaseOption, YesOption, ask, settings_of
+from banking_server.cli.options import DatabaseOption, JsonOption, YesOption, ask, settings_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from banking_server.bank.handoffs import HandoffView
     from banking_server.bank.models import AuditEvent
     from banking_server.bank.storage import Bank
-    from banking_server.server.settings import Settings
 
 handoffs_app = typer.Typer(help="The agent's desk: customers who wait for an agent.")
 approvals_app = typer.Typer(help="The manager's desk: transfers that wait for approval.")
 audit_app = typer.Typer(help="The audit trail.")
 
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="The approval's id.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on each line.")]
 ManagerOption = Annotated[str, typer.Option(help="The manager who decides.")]
 
 
 @handoffs_app.callback(invoke_without_command=True)
-def handoffs(ctx: typer.Context, database: DatabaseOption = None) -> None:
+def handoffs(
+    ctx: typer.Context, as_json: JsonOption = False, database: DatabaseOption = None
+) -> None:
     """List the customers who wait for an agent."""
     from banking_server.bank.handoffs import list_open_handoffs
-    from banking_server.cli.listings import show_handoffs
-    from banking_server.host.printing import console
 
     if database is not None:
         ctx.find_root().obj["database"] = database
     if ctx.invoked_subcommand is None:
-        show_handoffs(console(sys.stdout), at_the_bank(settings_of(ctx), list_open_handoffs))
+        _print_handoffs(at_the_bank(settings_of(ctx), list_open_handoffs), as_json=as_json)
 
 
 @handoffs_app.command("claim")
@@ -44,33 +45,48 @@ def claim_handoff(
     ctx: typer.Context,
     handoff_id: Annotated[str, typer.Argument(metavar="ID", help="The handoff's id.")],
     agent: Annotated[str, typer.Option(help="The agent who takes the customer.")],
+    as_json: JsonOption = False,
     database: DatabaseOption = None,
 ) -> None:
     """Take a waiting customer."""
     from banking_server.bank import handoffs as bank_handoffs
-    from banking_server.cli.listings import show_handoffs
-    from banking_server.host.printing import console
     from banking_server.server.build import utc_now
 
     outcome = at_the_bank(
         settings_of(ctx, database=database),
         lambda bank: bank_handoffs.claim_handoff(bank, handoff_id, agent=agent, now=utc_now()),
     )
-    show_handoffs(console(sys.stdout), [done(outcome, "handoff")])
+    _print_handoffs([done(outcome, "handoff")], as_json=as_json or _before(ctx))
+
+
+def _print_handoffs(handoffs: "Sequence[HandoffView]", *, as_json: bool) -> None:
+    from banking_server.cli.listings import handoff_as_json, show_handoffs
+    from banking_server.host.printing import console
+
+    if as_json:
+        _print_lines(map(handoff_as_json, handoffs))
+    else:
+        show_handoffs(console(sys.stdout), handoffs)
 
 
 @approvals_app.callback(invoke_without_command=True)
-def approvals(ctx: typer.Context, database: DatabaseOption = None) -> None:
+def approvals(
+    ctx: typer.Context, as_json: JsonOption = False, database: DatabaseOption = None
+) -> None:
     """List the transfers that wait for a manager."""
     from banking_server.bank.approvals import list_open_approvals
-    from banking_server.cli.listings import show_open_approvals
+    from banking_server.cli.listings import approval_as_json, show_open_approvals
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
 
     if database is not None:
         ctx.find_root().obj["database"] = database
-    if ctx.invoked_subcommand is None:
-        waiting = at_the_bank(settings_of(ctx), lambda bank: list_open_approvals(bank, utc_now()))
+    if ctx.invoked_subcommand is not None:
+        return
+    waiting = at_the_bank(settings_of(ctx), lambda bank: list_open_approvals(bank, utc_now()))
+    if as_json:
+        _print_lines(approval_as_json(each.approval, each.transfer) for each in waiting)
+    else:
         show_open_approvals(console(sys.stdout), waiting)
 
 
@@ -79,10 +95,11 @@ def grant_approval(
     ctx: typer.Context,
     approval_id: ApprovalId,
     manager: ManagerOption,
+    as_json: JsonOption = False,
     database: DatabaseOption = None,
 ) -> None:
     """Let a transfer go ahead; the customer still has to confirm it."""
-    _decide(settings_of(ctx, database=database), approval_id, manager, granted=True)
+    _decide(ctx, database, approval_id, manager, granted=True, as_json=as_json)
 
 
 @approvals_app.command("refuse")
@@ -90,25 +107,48 @@ def refuse_approval(
     ctx: typer.Context,
     approval_id: ApprovalId,
     manager: ManagerOption,
+    as_json: JsonOption = False,
     database: DatabaseOption = None,
 ) -> None:
     """Refuse a transfer, which voids it."""
-    _decide(settings_of(ctx, database=database), approval_id, manager, granted=False)
+    _decide(ctx, database, approval_id, manager, granted=False, as_json=as_json)
 
 
-def _decide(settings: "Settings", approval_id: str, manager: str, *, granted: bool) -> None:
+def _decide(
+    ctx: typer.Context,
+    database: str | None,
+    approval_id: str,
+    manager: str,
+    *,
+    granted: bool,
+    as_json: bool,
+) -> None:
     from banking_server.bank.approvals import decide_approval
-    from banking_server.cli.listings import show_approval
+    from banking_server.cli.listings import approval_as_json, show_approval
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
 
     outcome = at_the_bank(
-        settings,
+        settings_of(ctx, database=database),
         lambda bank: decide_approval(
             bank, approval_id, granted=granted, manager=manager, now=utc_now()
         ),
     )
-    show_approval(console(sys.stdout), done(outcome, "approval"))
+    decided = done(outcome, "approval")
+    if as_json or _before(ctx):
+        _print_lines([approval_as_json(decided)])
+    else:
+        show_approval(console(sys.stdout), decided)
+
+
+def _before(ctx: typer.Context) -> bool:
+    """Return whether --json stands before the command, after the desk that it belongs to."""
+    return ctx.parent is not None and ctx.parent.params["as_json"] is True
+
+
+def _print_lines(lines: "Iterable[str]") -> None:
+    for line in lines:
+        print(line)
 
 
 def codes(
@@ -142,8 +182,7 @@ def codes(
 
     waiting = at_the_bank(settings, read)
     if as_json:
-        for each in waiting:
-            print(code_as_json(each))
+        _print_lines(map(code_as_json, waiting))
     else:
         show_codes(console(sys.stdout), waiting)
 
@@ -175,8 +214,7 @@ def audit(
 
     events = at_the_bank(settings_of(ctx), read)
     if as_json:
-        for event in events:
-            print(event_as_json(event))
+        _print_lines(map(event_as_json, events))
     else:
         show_events(console(sys.stdout), events, customer)
 
@@ -231,11 +269,12 @@ def settle(
             metavar="DATE", help="Settle what is due on this day. Default: today, in UTC."
         ),
     ] = None,
+    as_json: JsonOption = False,
     database: DatabaseOption = None,
 ) -> None:
     """Post the scheduled transfers that are due, as the HTTP server does once a minute."""
     from banking_server.bank import transfers as bank_transfers
-    from banking_server.cli.listings import show_settled
+    from banking_server.cli.listings import settled_as_json, show_settled
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
 
@@ -245,4 +284,7 @@ def settle(
         settings_of(ctx, database=database),
         lambda bank: bank_transfers.settle(bank, as_of=day, now=now),
     )
-    show_settled(console(sys.stdout), settled)
+    if as_json:
+        _print_lines(map(settled_as_json, settled))
+    else:
+        show_settled(console(sys.stdout), settled)

@@ -1,8 +1,13 @@
-"""What the commands of the bank's desks print, for agents, managers and auditors."""
+"""What the commands of the bank's desks print, for agents, managers and auditors.
+
+With `--json` that is one object on each line, with names and amounts as on the wire of MCP: times
+are UTC in ISO 8601, amounts whole minor units, and what is not known is null.
+"""
 
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from rich.console import Console
 
@@ -11,7 +16,7 @@ from banking_server.bank.handoffs import HandoffView
 from banking_server.bank.models import AuditEvent
 from banking_server.bank.money import format_money
 from banking_server.bank.transfers import PendingCode, TransferView
-from banking_server.host.printing import say
+from banking_server.host.printing import say, say_in_parts
 
 _WISHES = {"realtime": "wants to speak to an agent now", "callback": "wants to be called back"}
 
@@ -57,6 +62,36 @@ def show_codes(out: Console, waiting: Sequence[PendingCode]) -> None:
         say(out, _transfer(each.transfer), indent=2)
 
 
+def handoff_as_json(handoff: HandoffView) -> str:
+    """Return a handoff as one line of JSON."""
+    members = {
+        "handoffId": handoff.handoff_id,
+        "status": handoff.status,
+        "customerId": handoff.customer_id,
+        "choice": handoff.choice,
+        "reason": handoff.reason,
+        "createdAt": handoff.created_at.isoformat(),
+        "claimedBy": handoff.claimed_by,
+        "claimedAt": _iso(handoff.claimed_at),
+    }
+    return json.dumps(members)
+
+
+def approval_as_json(approval: ApprovalView, transfer: TransferView | None = None) -> str:
+    """Return a request for approval as one line of JSON, with what it is about if that is given."""
+    members = {
+        "approvalId": approval.approval_id,
+        "status": approval.status,
+        "customerId": approval.customer_id,
+        "transferId": approval.transfer_id,
+        "reason": approval.reason,
+        "createdAt": approval.created_at.isoformat(),
+        "decidedBy": approval.decided_by,
+        "decidedAt": _iso(approval.decided_at),
+    }
+    return json.dumps({**members, **(_what_moves(transfer) if transfer else {})})
+
+
 def code_as_json(pending: PendingCode) -> str:
     """Return a transfer's code as one line of JSON."""
     transfer = pending.transfer
@@ -64,14 +99,36 @@ def code_as_json(pending: PendingCode) -> str:
         "transferId": transfer.transfer_id,
         "customerId": pending.customer_id,
         "code": pending.code,
-        "amountMinor": transfer.amount_minor,
-        "currency": transfer.currency,
-        "fromAccountId": transfer.from_account_id,
-        "toAccountId": transfer.to_account_id,
+        **_what_moves(transfer),
         "expiresAt": transfer.expires_at.isoformat(),
         "needsManager": pending.needs_manager,
     }
     return json.dumps(members)
+
+
+def settled_as_json(transfer: TransferView) -> str:
+    """Return what became of a transfer that was due, as one line of JSON."""
+    members = {
+        "transferId": transfer.transfer_id,
+        "status": transfer.status,
+        "reason": transfer.reason,
+        **_what_moves(transfer),
+        "postedAt": _iso(transfer.posted_at),
+    }
+    return json.dumps(members)
+
+
+def _what_moves(transfer: TransferView) -> dict[str, Any]:
+    return {
+        "amountMinor": transfer.amount_minor,
+        "currency": transfer.currency,
+        "fromAccountId": transfer.from_account_id,
+        "toAccountId": transfer.to_account_id,
+    }
+
+
+def _iso(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
 
 
 def show_settled(out: Console, transfers: Sequence[TransferView]) -> None:
@@ -90,13 +147,21 @@ def show_events(out: Console, events: Sequence[AuditEvent], customer: str | None
         say(out, f"There are no events of {customer}." if customer else "The audit trail is empty.")
     for event in events:
         subject = f" {event.subject}" if event.subject else ""
-        say(
+        say_in_parts(
             out,
-            f"{_time(event.at)}  {event.customer_id}  {event.tool}  {event.outcome}{subject}",
+            (f"{_time(event.at)}  ", "dim"),
+            (f"{event.customer_id}  ", ""),
+            (event.tool, "bold"),
+            (f"  {event.outcome}{subject}", ""),
         )
         if event.chain_id:
             after = f", after {event.chain_previous_tool}" if event.chain_previous_tool else ""
-            say(out, f"chain {event.chain_id}, call {event.chain_level}{after}", indent=2)
+            say(
+                out,
+                f"chain {event.chain_id}, call {event.chain_level}{after}",
+                indent=2,
+                style="dim",
+            )
 
 
 def event_as_json(event: AuditEvent) -> str:

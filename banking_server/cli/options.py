@@ -18,6 +18,7 @@ CustomerOption = Annotated[
     str | None, typer.Option("--customer", help="The customer to serve [BANKING_CUSTOMER].")
 ]
 
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on each line.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 

@@ -1,0 +1,231 @@
+"""The tools of any server, told in short to a person, or whole as JSON.
+
+Everything here takes them as JSON, as the server sent it: one tool that is not as MCP has it hides
+neither itself nor the others.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import anyio
+from mcp import Client, MCPError
+from mcp.types import METHOD_NOT_FOUND
+from pydantic import ValidationError
+from rich.console import Console
+
+from banking_server.chaining.catalog import MAX_TEXT, MAX_TOOLS, PAGE_LIMIT
+from banking_server.chaining.consent import MOVES_MONEY
+from banking_server.chaining.content import has_next_step
+from banking_server.chaining.negotiation import has_declared
+from banking_server.host.connect import ConnectionFailed, HttpRefusals
+from banking_server.host.plain import LINE, NAME, one_line
+from banking_server.host.printing import compact, say, say_in_parts
+
+_DESCRIPTION: Final = 240
+"""Characters of a description that are shown; `--json` has the rest."""
+
+_ARGUMENTS: Final = 30
+"""Arguments of one tool that are shown."""
+
+_VALUES: Final = 6
+"""Values of one argument that are shown, where it takes no others."""
+
+_DEPTH: Final = 3
+"""How deep in a schema it is looked for what an argument may be."""
+
+
+class ListedTools:
+    """The tools that a server lists, as it sent them; `take` is for `connected`."""
+
+    def __init__(self) -> None:
+        self.tools: list[Any] = []
+
+    def take(self, result: dict[str, Any]) -> None:
+        """Take the tools out of an answer of the server's."""
+        tools = result.get("tools")
+        if isinstance(tools, list):
+            self.tools += tools
+            result["tools"] = []
+
+    async def read(self, client: Client, refusals: HttpRefusals, *, seconds: float) -> None:
+        """Have the server list its tools, on all pages; one that has none lists none.
+
+        Raises `ConnectionFailed` if it does not in so many seconds, or lists too much.
+        """
+        try:
+            with anyio.fail_after(seconds):
+                await self._read(client)
+        except TimeoutError:
+            raise ConnectionFailed(f"It did not list its tools within {seconds:g} s.") from None
+        except ValidationError:
+            raise ConnectionFailed(
+                "The server did not list its tools, but something else."
+            ) from None
+        except MCPError as error:
+            if error.code != METHOD_NOT_FOUND:
+                why = refusals.last or one_line(error.message, LINE)
+                raise ConnectionFailed(f"The server did not list its tools: {why}") from error
+
+    async def _read(self, client: Client) -> None:
+        cursor: str | None = None
+        seen: set[str] = set()
+        for _ in range(PAGE_LIMIT):
+            page = await client.list_tools(cursor=cursor, cache_mode="refresh")
+            cursor = page.next_cursor
+            if len(self.tools) > MAX_TOOLS:
+                raise ConnectionFailed(f"The server lists more than {MAX_TOOLS:,} tools.")
+            if len(str(self.tools)) > MAX_TEXT:
+                raise ConnectionFailed(
+                    f"The server's tools have more than {MAX_TEXT:,} characters."
+                )
+            if cursor is None or cursor in seen:
+                break
+            seen.add(cursor)
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a server offers, and who it says it is."""
+
+    server: Mapping[str, Any]
+    """Its name, title and version."""
+    revision: str
+    """The revision of MCP that is spoken with it."""
+    chains: bool
+    """It says that it supports the extension: a result of its tools can name the next one."""
+    tools: list[Any]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it as JSON, each tool as the server sent it."""
+        return {
+            "server": self.server,
+            "protocolVersion": self.revision,
+            "toolChaining": self.chains,
+            "tools": self.tools,
+        }
+
+
+def offer_of(client: Client, tools: list[Any]) -> Offer:
+    """Return what a connected server offers."""
+    info = client.server_info
+    return Offer(
+        server={
+            "name": info.name if info else None,
+            "title": info.title if info else None,
+            "version": info.version if info else None,
+        },
+        revision=client.protocol_version,
+        chains=has_declared(client.server_capabilities, client.protocol_version),
+        tools=tools,
+    )
+
+
+def show_offer(out: Console, offer: Offer, *, trust_hints: bool) -> None:
+    """Print what a server offers: who it is, then each tool."""
+    count = f"{len(offer.tools):,} tool{'' if len(offer.tools) == 1 else 's'}"
+    name, title = _text(offer.server, "name"), _text(offer.server, "title")
+    who = f"{name or 'A server without a name'} {_text(offer.server, 'version')}".strip()
+    more = f"{f', {title}' if title else ''}: {count}"
+    chains = ", which can name a next tool" if offer.chains else ""
+    say_in_parts(out, (who, "bold"), (f"{more}{chains} (MCP {one_line(offer.revision)})", ""))
+    for tool in offer.tools:
+        say(out, "")
+        show_tool(out, _mapping(tool), trust_hints=trust_hints)
+
+
+def show_tool(out: Console, tool: Mapping[str, Any], *, trust_hints: bool) -> None:
+    """Print a tool: its names, what a call may do, what it is for, and its arguments."""
+    name = _text(tool, "name") or "(a tool without a name)"
+    title = _text(tool, "title") or _text(_mapping(tool.get("annotations")), "title")
+    also = f"  {title}" if title not in ("", name) else ""
+    say_in_parts(out, (name, "bold cyan"), (also, "bold"))
+    say_in_parts(out, *_hints(tool, trust_hints=trust_hints), indent=2)
+    if description := _text(tool, "description", _DESCRIPTION):
+        say(out, description, indent=2)
+    schema = _mapping(tool.get("inputSchema"))
+    arguments, required = _mapping(schema.get("properties")), _list(schema.get("required"))
+    for argument in [*arguments][:_ARGUMENTS]:
+        about = _text(_mapping(arguments[argument]), "description", _DESCRIPTION)
+        say_in_parts(
+            out,
+            (one_line(argument, NAME), "cyan"),
+            (f": {one_line(type_in_words(arguments[argument], schema), LINE)}", "dim"),
+            (", required" if argument in required else "", "bold"),
+            (f". {about}" if about else "", ""),
+            indent=4,
+        )
+    if len(arguments) > _ARGUMENTS:
+        say(out, f"and {len(arguments) - _ARGUMENTS:,} more", indent=4, style="dim")
+
+
+def _hints(tool: Mapping[str, Any], *, trust_hints: bool) -> list[tuple[str, str]]:
+    """Return what a call of a tool may do, as far as its server is believed, each with its style.
+
+    Without hints a tool may do everything: these are the defaults that MCP defines.
+    """
+    hints = _mapping(tool.get("annotations")) if trust_hints else {}
+    only_reads = hints.get("readOnlyHint") is True
+    told: list[tuple[str, str]] = []
+    if trust_hints and _mapping(tool.get("_meta")).get(MOVES_MONEY) is True:
+        told.append(("may move money", "red"))
+    elif only_reads:
+        told.append(("only reads", "green"))
+    elif hints.get("destructiveHint") is False:
+        told.append(("may change something", "yellow"))
+    else:
+        told.append(("may change or destroy something", "red"))
+    if hints.get("idempotentHint") is True and not only_reads:
+        told.append(("repeatable", "dim"))
+    if hints.get("openWorldHint") is True:
+        told.append(("reaches out to other systems", "dim"))
+    if has_next_step(_mapping(tool.get("outputSchema"))):
+        told.append(("can name a next tool", "magenta"))
+    return [part for hint in told for part in ((", ", ""), hint)][1:]
+
+
+def type_in_words(schema: object, root: Mapping[str, Any], depth: int = _DEPTH) -> str:
+    """Return what an argument may be, in few words: "string or number".
+
+    `root` is the schema that a `$ref` points into. Whatever the schema is, there is an answer.
+    """
+    found = _mapping(schema)
+    reference = found.get("$ref")
+    if isinstance(reference, str):
+        kept = _mapping(root.get("$defs") or root.get("definitions"))
+        found = _mapping(kept.get(reference.rpartition("/")[2]))
+    if "const" in found:
+        return compact(found["const"])
+    if values := _list(found.get("enum")):
+        shown = [compact(value) for value in values[:_VALUES]]
+        return _either([*shown, "\N{HORIZONTAL ELLIPSIS}"] if len(values) > _VALUES else shown)
+    if (ways := _list(found.get("anyOf")) or _list(found.get("oneOf"))) and depth:
+        return _either([type_in_words(way, root, depth - 1) for way in ways[:_VALUES]])
+    kinds = _list(found.get("type")) or [found.get("type")]
+    named = [_kind(kind, found, root, depth) for kind in kinds if isinstance(kind, str)]
+    return _either(named) if named else "anything"
+
+
+def _kind(kind: str, schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+    if kind == "array" and "items" in schema and depth:
+        return f"array of {type_in_words(schema['items'], root, depth - 1)}"
+    form = _text(schema, "format")
+    return f"{kind} ({form})" if kind == "string" and form else kind
+
+
+def _either(words: list[str]) -> str:
+    """Return what is one of these; that it may be null as well goes without saying."""
+    return " or ".join(dict.fromkeys(word for word in words if word != "null")) or "null"
+
+
+def _text(holder: Mapping[str, Any], name: str, length: int = NAME) -> str:
+    value = holder.get(name)
+    return one_line(value, length) if isinstance(value, str) else ""
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
