@@ -9,6 +9,7 @@ One module for each kind of command:
 - `compare`: measure the ways to chain tools; `benchmark`: measure the server;
 - `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement;
 - `database`: the database itself;
+- `doctor`: look whether all of it can work here;
 - `install`: put this server into a host's configuration, shown as `changes` does;
 - `setup`: tokens for a trial.
 """
@@ -28,6 +29,7 @@ from banking_server.cli.client import WithCommand, call, demo, tools
 from banking_server.cli.compare import compare
 from banking_server.cli.database import database_app
 from banking_server.cli.desks import approvals_app, audit_app, codes, handoffs_app, settle
+from banking_server.cli.doctor import doctor
 from banking_server.cli.install import install
 from banking_server.cli.messages import complain, for_people
 from banking_server.cli.options import CustomerOption, DatabaseOption
@@ -47,11 +49,11 @@ app = typer.Typer(
     help="A personal bank as an MCP server whose tools say which tool comes next. Without a "
     "command it serves MCP over standard input and output, as hosts expect.",
 )
-for command in (serve, demo, install):
-    app.command()(command)
-app.command(cls=WithCommand)(call)
-for command in (tools, chat, compare, benchmark, codes, settle, token):
-    app.command()(command)
+for command in (
+    *(serve, demo, doctor, install, call, tools, chat, compare, benchmark, codes, settle, token),
+):
+    # Behind the `--` of `call` stands another command, even where no tool is named.
+    app.command(cls=WithCommand if command is call else None)(command)
 app.add_typer(handoffs_app, name="handoffs")
 app.add_typer(approvals_app, name="approvals")
 app.add_typer(audit_app, name="audit")

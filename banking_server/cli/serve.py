@@ -117,7 +117,7 @@ def _serve_http(settings: "Settings") -> None:
 
     configure_logging(settings.log_level)
     anyio.run(check_before_serving, settings)
-    _check_address(settings.host, settings.port)
+    check_address(settings.host, settings.port)
     note(f"Serving MCP at {settings.resource} (bound to {settings.host}). Ctrl-C ends it.")
     if not settings.on_loopback:
         note(
@@ -162,7 +162,7 @@ def _serve_http(settings: "Settings") -> None:
         sys.exit(GIVEN_UP)
 
 
-def _check_address(host: str, port: int) -> None:
+def check_address(host: str, port: int) -> None:
     """Try to bind the address, so that a problem is one line now and not a traceback later.
 
     Raises `CommandFailed`.

@@ -67,13 +67,19 @@ def say(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:
         _print(out, Text(piece, style=style), indent)
 
 
-def say_in_parts(out: Console, *parts: tuple[str, str], indent: int = 0) -> None:
-    """Print one line of texts from any source, each with its style."""
+def say_in_parts(out: Console, *parts: tuple[str, str], indent: int = 0, hang: int = 0) -> None:
+    """Print one line of texts from any source, each with its style.
+
+    Where it wraps, what follows is indented by `hang` more.
+    """
     shown = [(printable(text), style) for text, style in parts]
     if out.soft_wrap and not out.color_system:
         _write(out, [f"{' ' * indent}{''.join(text for text, _ in shown)}"])
         return
-    _print(out, Text.assemble(*shown), indent)
+    text = Text.assemble(*shown)
+    if hang and not out.soft_wrap:
+        text = Text(f"\n{' ' * hang}").join(text.wrap(out, max(out.width - indent - hang, 1)))
+    _print(out, text, indent)
 
 
 def _print(out: Console, text: Text, indent: int) -> None:

@@ -154,6 +154,7 @@ def show_tool(out: Console, tool: Mapping[str, Any], *, trust_hints: bool) -> No
             (", required" if argument in required else "", "bold"),
             (f". {about}" if about else "", ""),
             indent=4,
+            hang=2,
         )
     if len(arguments) > _ARGUMENTS:
         say(out, f"and {len(arguments) - _ARGUMENTS:,} more", indent=4, style="dim")

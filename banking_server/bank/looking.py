@@ -1,0 +1,117 @@
+"""Looking at a bank's database without changing anything, not even by opening it.
+
+A server that opens a file closes it to others, brings it up to this format and makes files beside
+it. Here it is only said what would come of that.
+"""
+
+import os
+import sqlite3
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from banking_server.bank.location import URL, Location
+from banking_server.bank.models import SCHEMA_VERSION
+from banking_server.bank.opening import load_postgresql
+from banking_server.bank.sqlite_file import APPLICATION_ID, beside, explain
+from banking_server.bank.storage import DatabaseMissing, DatabaseTooNew, DatabaseUnavailable
+
+SQLITE_VERSION: Final = sqlite3.sqlite_version_info
+"""Of the library that is in use."""
+
+WAL_RESET_MENDED: Final = (3, 51, 3)
+"""The first version that cannot lose commits by itself (`sqlite` has how we avoid that)."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a database is like that can be used."""
+
+    format: int
+    """The format of its tables, which can be older than ours."""
+    checked: bool
+    """It was looked whether it is damaged; else there was no time, or no way."""
+
+    @property
+    def is_old(self) -> bool:
+        """The next start brings it up to our format."""
+        return self.format < SCHEMA_VERSION
+
+
+async def look_at(location: Location, *, seconds: float) -> Look:
+    """Look at a database, and for so many seconds at most whether it is damaged.
+
+    Raises `DatabaseMissing` where there is none, and `DatabaseUnavailable` if it cannot be used.
+    """
+    if isinstance(location, URL):
+        return await _look_at_database(location)
+    return _look_at_file(location, seconds)
+
+
+async def _look_at_database(url: URL) -> Look:
+    postgresql = load_postgresql()
+    store = await postgresql.PostgresStore.open(url)
+    try:
+        version = await store.read(postgresql.read_format)
+    finally:
+        await store.close()
+    return _known(url, version or 0, checked=False)
+
+
+def _known(location: Location, version: int, *, checked: bool) -> Look:
+    if version == 0:
+        raise DatabaseMissing(location)
+    if version > SCHEMA_VERSION:
+        raise DatabaseTooNew(location, version)
+    return Look(version, checked)
+
+
+def _look_at_file(path: Path, seconds: float) -> Look:
+    if not os.path.lexists(path):
+        raise DatabaseMissing(path)
+    if path.is_dir():
+        raise DatabaseUnavailable(f"{path} is a folder, not a database file.")
+    # Whoever has it open has both files beside it. Without them nobody has, and it can be read as
+    # one that never changes; with one of them alone, reading would make the other.
+    beside_it = [beside(path, suffix).exists() for suffix in ("-wal", "-shm")]
+    mode = "ro" if all(beside_it) else "ro&immutable=1"
+    try:
+        with closing(
+            sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=1)
+        ) as looking:
+            (application,) = looking.execute("PRAGMA application_id").fetchone()
+            (version,) = looking.execute("PRAGMA user_version").fetchone()
+            (objects,) = looking.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if application != APPLICATION_ID and (application or version or objects):
+                raise DatabaseUnavailable(f"{path} is the database of another program.")
+            readable = all(beside_it) or not any(beside_it)
+            checked = readable and _is_whole(looking, path, seconds)
+    except (OSError, sqlite3.Error) as error:
+        raise DatabaseUnavailable(explain(path, error)) from error
+    for needed in (path, path.resolve().parent):
+        if not os.access(needed, os.W_OK):
+            raise DatabaseUnavailable(f"{needed} cannot be written to by this user.")
+    return _known(path, version, checked=checked)
+
+
+def _is_whole(looking: sqlite3.Connection, path: Path, seconds: float) -> bool:
+    """Return whether SQLite finds no damage; False if that takes longer than so many seconds.
+
+    Raises `DatabaseUnavailable` if it does.
+    """
+    end = time.monotonic() + seconds
+    looking.set_progress_handler(lambda: time.monotonic() > end, 10_000)
+    try:
+        (found,) = looking.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+            return False
+        raise
+    if found != "ok":
+        raise DatabaseUnavailable(
+            f"The database {path} is damaged: `banking-server database restore FILE` brings a "
+            "backup back."
+        )
+    return True
