@@ -106,11 +106,13 @@ def test_with_no_token_with_one_that_is_not_enough_and_with_a_good_one(
         "Set BANKING_TOKEN to a token for that server (for a bank of your own: banking-server "
         "token)\n"
     )
+    assert cli("tools", "--url", url) == refused
     monkeypatch.setenv("BANKING_TOKEN", "of-yesterday")
     refused = cli(*arguments)
     assert "The token in BANKING_TOKEN is not accepted, or no longer: set it to" in refused.err
     assert "of-yesterday" not in refused.err
     monkeypatch.setenv("BANKING_TOKEN", token("bank:read"))
+    assert cli("tools", "--url", url).out.count("can name a next tool") == 11
     refused = cli(*arguments)
     assert refused.code == 1
     assert "HTTP 403 Forbidden: Required scope: bank:transfer" in refused.err

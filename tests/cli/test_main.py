@@ -25,7 +25,7 @@ HEAVY = ("aiosqlite", "mcp", "openai", "pydantic", "sqlalchemy", "sqlmodel", "st
     [
         ("serve", "--port", "9000"),
         ("serve", "--http", "--customer", "CUST001"),
-        ("call",),
+        ("call", "--arguments", "{}"),
         ("call", "tool", "--max-calls", "0"),
         ("call", "tool", "--url", "http://127.0.0.1:1/mcp", "--", "some-server"),
         ("call", "tool", "--customer", "CUST001", "--", "some-server"),
@@ -43,8 +43,8 @@ def test_usage(cli: Cli, arguments: tuple[str, ...]) -> None:
 def test_help_names_every_command(cli: Cli) -> None:
     listed = re.findall(r"^│ ([a-z]+) ", cli("--help").out, re.MULTILINE)
     assert listed == [
-        *("serve", "demo", "install", "call", "chat", "compare", "benchmark", "codes", "settle"),
-        "token",
+        *("serve", "demo", "doctor", "install", "call", "tools", "chat", "compare", "benchmark"),
+        *("codes", "settle", "token"),
         *("handoffs", "approvals", "audit", "database"),
     ]
 

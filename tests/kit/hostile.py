@@ -189,6 +189,85 @@ def big(message: Json) -> Json | None:
     return said("big " * 1_000_000) if message["method"] == "tools/call" else None
 
 
+# --- odd, and no attack ---------------------------------------------------------------------------
+
+
+@mode
+def odd_tools(message: Json) -> Json | None:
+    """List tools that are not as MCP has them, each in a way of its own."""
+    if message["method"] != "tools/list":
+        return None
+    properties = {
+        "anything": True,
+        "one_of_many": {"type": ["integer", "null"], "enum": list(range(20))},
+        "circle": {"$ref": "#/$defs/Circle"},
+        "no_schema": 5,
+        "list": {"anyOf": [{"type": "array", "items": {"oneOf": [{"const": 1}]}}, {"type": "null"}]},
+        "day": {"type": "string", "format": "date", "description": "When.\nforged"},
+        "nothing": {"type": "null"},
+        "odd_words": {"type": "number", "description": 7, "format": 1},
+        **{f"further_{number}": {} for number in range(25)},
+    }
+    schema = {
+        "type": "object",
+        "properties": properties,
+        "required": ["day", {}],
+        "$defs": {"Circle": {"$ref": "#/$defs/Circle"}},
+    }
+    listed = [
+        {"name": "bare"},
+        tool("bare", title=5, description=[], annotations="none", outputSchema=1, _meta=[]),
+        tool(f"stirring{ESCAPES}", title=MISCHIEF, description=f"{MISCHIEF} {'x' * 100_000}"),
+        {"name": "many", "inputSchema": schema, "annotations": {"title": "Many things"}},
+        {"inputSchema": {"properties": [1], "required": "no"}},
+        "no tool",
+        tool("\u65e5\u672c\u8a9e", annotations={"readOnlyHint": True, "openWorldHint": True}),
+        tool("pay", title="pay", _meta={"com.example/moves-money": True}),
+        tool("keep", annotations={"destructiveHint": False, "idempotentHint": True}),
+    ]
+    return {"tools": listed}
+
+
+@mode
+def hundreds(message: Json) -> Json | None:
+    """List 300 tools on three pages, the last of which names the first."""
+    if message["method"] != "tools/list":
+        return None
+    page = int((message.get("params") or {}).get("cursor", 0))
+    listed = [tool(f"tool_{page}_{number}") for number in range(100)]
+    return {"tools": listed, "nextCursor": str((page + 1) % 3 or 1)}
+
+
+@mode
+def toolless(message: Json) -> Sent | None:
+    """Know nothing of tools."""
+    if message["method"] != "tools/list":
+        return None
+    refused = {"code": -32601, "message": "Method not found"}
+    body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": refused})
+    return Sent(iter([body.encode()]))
+
+
+@mode
+def no_list(message: Json) -> Json | None:
+    """Answer with something that is no list of tools."""
+    return {"tools": "none"} if message["method"] == "tools/list" else None
+
+
+@mode
+def failing(message: Json) -> Sent | None:
+    """Refuse to list the tools."""
+    return error(message, MISCHIEF) if message["method"] == "tools/list" else None
+
+
+@mode
+def nobody(message: Json) -> Json | None:
+    """Have neither a name nor any tools."""
+    if message["method"] == "initialize":
+        return {**usual(message), "serverInfo": {"name": "", "version": ""}}
+    return {"tools": []} if message["method"] == "tools/list" else None
+
+
 # --- without end ----------------------------------------------------------------------------------
 
 

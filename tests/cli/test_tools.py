@@ -1,0 +1,125 @@
+"""`banking-server tools`, and `call` without a tool: the tools of any server, odd ones included."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ..kit.command import Cli
+from ..kit.hostile import STEERS, hostile_server
+
+
+@pytest.fixture(scope="module")
+def origin() -> Iterator[str]:
+    with hostile_server() as found:
+        yield found
+
+
+def paragraphs(out: str) -> dict[str, list[str]]:
+    """Return what is said of each tool, by the line with its names."""
+    _, *tools = out.rstrip("\n").split("\n\n")
+    return {tool.splitlines()[0]: [*map(str.strip, tool.splitlines()[1:])] for tool in tools}
+
+
+def test_this_bank_by_default_with_call_too(cli: Cli) -> None:
+    listed = cli("call")
+    assert listed.code == 0
+    assert re.match(
+        r"banking-server \d\S*, Personal banking: 10 tools, which can name a next tool \(MCP",
+        listed.out,
+    )
+    tools = paragraphs(listed.out)
+    assert tools["list_accounts  List Accounts"][0] == "only reads, can name a next tool"
+    prepare = tools["prepare_money_transfer  Prepare Money Transfer"]
+    assert prepare[0] == "may change something, repeatable, can name a next tool"
+    assert prepare[2].startswith("amount: number, required. How much, a number with")
+    assert prepare[3].startswith("fromAccountId: string. Account to take")
+    confirm = tools["confirm_or_cancel_money_transfer  Confirm or Cancel Money Transfer"]
+    assert confirm[0] == "may move money, repeatable, can name a next tool"
+    assert confirm[3].startswith('action: "confirm" or "cancel", required. ')
+    assert tools["multiplex_tools  Multiplex Tools"][2].startswith("tools: array of object, ")
+
+
+def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> None:
+    listed = cli("tools", "--url", f"{origin}/odd_tools")
+    assert (listed.code, listed.err) == (0, "")
+    assert listed.out.startswith("hostile 1: 9 tools (MCP 2025-11-25)\n")
+    assert not STEERS.search(listed.out)
+    assert "\nforged" not in listed.out
+    assert max(map(len, listed.out.splitlines())) < 500
+    tools = paragraphs(listed.out)
+    unknown = ["may change or destroy something"]
+    assert tools["bare"] == unknown
+    assert tools["(a tool without a name)"] == unknown
+    assert tools["\u65e5\u672c\u8a9e"] == ["only reads, reaches out to other systems"]
+    assert tools["pay"] == ["may move money"]
+    assert tools["keep"] == ["may change something, repeatable"]
+    many = tools["many  Many things"]
+    assert many[1:9] == [
+        "anything: anything",
+        "one_of_many: 0 or 1 or 2 or 3 or 4 or 5 or \u2026",
+        "circle: anything",
+        "no_schema: anything",
+        "list: array of 1",
+        "day: string (date), required. When. forged",
+        "nothing: null",
+        "odd_words: number",
+    ]
+    assert many[-1] == "and 3 more"
+
+
+def test_no_hint_counts_that_is_distrusted(cli: Cli, origin: str) -> None:
+    listed = cli("tools", "--distrust-hints", "--url", f"{origin}/odd_tools")
+    said = {about[0] for about in paragraphs(listed.out).values()}
+    assert said == {"may change or destroy something"}
+
+
+def test_as_json_each_tool_is_what_the_server_sent(cli: Cli, origin: str) -> None:
+    listed = cli("tools", "--json", "--url", f"{origin}/odd_tools")
+    assert (listed.code, listed.err) == (0, "")
+    assert not STEERS.search(listed.out)
+    offer: dict[str, Any] = json.loads(listed.out)
+    tools = offer.pop("tools")
+    assert offer == {
+        "server": {"name": "hostile", "title": None, "version": "1"},
+        "protocolVersion": "2025-11-25",
+        "toolChaining": False,
+    }
+    assert (tools[0], tools[5], tools[1]["title"]) == ({"name": "bare"}, "no tool", 5)
+    assert len(tools[2]["description"]) > 100_000
+
+
+def test_all_pages_are_read_and_each_once(cli: Cli, origin: str) -> None:
+    listed = cli("call", "--url", f"{origin}/hundreds")
+    assert listed.out.startswith("hostile 1: 300 tools")
+    assert len(paragraphs(listed.out)) == 300
+
+
+@pytest.mark.parametrize(
+    ("does", "code", "told"),
+    [
+        ("toolless", 0, "hostile 1: 0 tools (MCP 2025-11-25)"),
+        ("nobody", 0, "A server without a name: 0 tools (MCP 2025-11-25)"),
+        ("no_list", 2, "The server did not list its tools, but something else."),
+        ("failing", 2, "The server did not list its tools: SAID"),
+        ("pages", 2, "The server lists more than 5,000 tools."),
+        ("long_pages", 2, "The server's tools have more than 4,000,000 characters."),
+        ("listless", 2, "It did not list its tools within 0.5 s."),
+    ],
+)
+def test_without_a_list(cli: Cli, origin: str, does: str, code: int, told: str) -> None:
+    patience = "0.5" if does == "listless" else "60"
+    ended = cli("tools", "--call-timeout", patience, "--url", f"{origin}/{does}")
+    assert (ended.code, told in ended.out + ended.err) == (code, True), ended
+    assert ended.err.count("\n") == (1 if code else 0)
+    assert not STEERS.search(ended.out + ended.err)
+
+
+def test_what_stands_behind_the_dashes_is_the_server(cli: Cli) -> None:
+    for command in ("call", "tools"):
+        ended = cli(command, "--", "no-such-command", "--url")
+        assert (ended.code, ended.out) == (2, "")
+        assert "Cannot talk to no-such-command: there is no such command" in ended.err
+    assert "name it" in cli("call", "--arguments", "{}").err
