@@ -1,6 +1,7 @@
 """The database's own commands."""
 
 import io
+import json
 import sqlite3
 import sys
 from contextlib import closing
@@ -25,6 +26,8 @@ def test_check_says_that_all_is_well(cli: Cli, database: Path) -> None:
     at_the_bank(database, wait_for_an_agent)
     checked = cli("database", "check")
     assert (checked.code, checked.out, checked.err) == (0, f"All is well with {database}.\n", "")
+    told = json.loads(cli("database", "check", "--json").out)
+    assert told == {"database": str(database), "faults": []}
 
 
 def test_check_names_each_fault(cli: Cli, database: Path) -> None:
@@ -36,6 +39,8 @@ def test_check_names_each_fault(cli: Cli, database: Path) -> None:
     assert checked.out.splitlines()[0] == (
         "account acc_equity_eur keeps 5 as pending; its pending transfers sum to 0"
     )
+    told = cli("database", "check", "--json")
+    assert (told.code, json.loads(told.out)["faults"]) == (1, checked.out.splitlines())
 
 
 def test_create_makes_one_only_where_there_is_none(
@@ -69,6 +74,7 @@ def test_the_database_is_where_the_options_or_the_environment_say(
     cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     assert cli("database", "path").out == f"{database}\n"
+    assert json.loads(cli("database", "path", "--json").out) == {"database": str(database)}
     assert cli("--database", str(tmp_path / "x"), "database", "path").out == f"{tmp_path / 'x'}\n"
     assert cli("database", "path", "--database", str(tmp_path / "y")).out == f"{tmp_path / 'y'}\n"
     monkeypatch.delenv("BANKING_DATABASE")

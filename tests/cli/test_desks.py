@@ -30,10 +30,26 @@ def test_the_agents_desk(cli: Cli, database: Path) -> None:
     assert listed.code == 0
     assert listed.out.startswith(f"{handoff}  open\n  CUST001 wants to be called back, since ")
     assert listed.out.endswith("  [b]Locked[/b]\n")
+    waiting = json.loads(cli("handoffs", "--json").out)
+    assert waiting == {
+        "handoffId": handoff,
+        "status": "open",
+        "customerId": "CUST001",
+        "choice": "callback",
+        "reason": "[b]Locked[/b]",
+        "createdAt": waiting["createdAt"],
+        "claimedBy": None,
+        "claimedAt": None,
+    }
     claimed = cli("handoffs", "claim", handoff, "--agent", "Ada")
     assert (claimed.code, claimed.out.splitlines()[-1]) == (0, "  taken by Ada")
     assert cli("handoffs").out == "No customer is waiting for an agent.\n"
-    assert cli("handoffs", "claim", handoff, "--agent", "Ada").code == 0
+    assert cli("handoffs", "--json").out == ""
+    again = cli("handoffs", "claim", handoff, "--agent", "Ada", "--json")
+    assert cli("handoffs", "--json", "claim", handoff, "--agent", "Ada") == again
+    taken = json.loads(again.out)
+    assert (taken["status"], taken["claimedBy"]) == ("claimed", "Ada")
+    assert taken["claimedAt"].endswith("+00:00")
     assert "Ada" in one_line(cli("handoffs", "claim", handoff, "--agent", "Bob"))
     assert "'ho_none'" in one_line(cli("handoffs", "claim", "ho_none", "--agent", "Ada"))
     one_line(cli("handoffs", "claim", handoff, "--agent", ""))
@@ -46,11 +62,23 @@ def test_the_managers_desk(cli: Cli, database: Path, decision: str, status: str)
     listed = cli("approvals")
     assert listed.out.startswith(f"{approval}  requested\n  CUST001, asked on ")
     assert "12,000.00 USD from High Yield Savings to Everyday Checking" in listed.out
+    moves = {
+        "amountMinor": 1_200_000,
+        "currency": "USD",
+        "fromAccountId": "acc_savings_001",
+        "toAccountId": "acc_everyday_001",
+    }
+    asked = json.loads(cli("approvals", "--json").out)
+    assert asked == asked | moves | {"approvalId": approval, "status": "requested"}
+    assert (asked["customerId"], asked["decidedBy"]) == ("CUST001", None)
     decided = cli("approvals", decision, approval, "--manager", "Grace")
     assert decided.code == 0
     assert decided.out.startswith(f"{approval}  {status}\n")
     assert f"{status} by Grace" in decided.out
     assert cli("approvals").out == "No transfer is waiting for a manager.\n"
+    told = json.loads(cli("approvals", decision, approval, "--manager", "Grace", "--json").out)
+    assert (told["status"], told["decidedBy"]) == (status, "Grace")
+    assert told["transferId"] == asked["transferId"]
     other = "refuse" if decision == "grant" else "grant"
     one_line(cli("approvals", other, approval, "--manager", "Grace"))
     assert "'ap_none'" in one_line(cli("approvals", decision, "ap_none", "--manager", "Grace"))
@@ -146,6 +174,10 @@ def test_settling(cli: Cli, database: Path) -> None:
     assert settled.code == 0
     assert settled.out.startswith(f"{transfer}  posted\n")
     assert cli("settle", "--as-of", tomorrow()).out == "Nothing was due.\n"
+    other = at_the_bank(database, schedule_for_tomorrow)
+    told = json.loads(cli("settle", "--as-of", tomorrow(), "--json").out)
+    assert (told["transferId"], told["status"], told["reason"]) == (other, "posted", None)
+    assert (told["amountMinor"], told["postedAt"][-6:]) == (1_000, "+00:00")
 
 
 @pytest.mark.parametrize("bad", ["tomorrow", "2026-02-30", "2026-1-1"])
