@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from banking_server.bank import handoffs
 from banking_server.bank.storage import Bank
 
 from ..kit.command import PATIENCE, Cli, command, environment, run
+from ..kit.terminal import Terminal
 from .support import at_the_bank, call, wait_for_an_agent
 
 HEAVY = ("aiosqlite", "mcp", "openai", "pydantic", "sqlalchemy", "sqlmodel", "starlette", "uvicorn")
@@ -154,3 +156,47 @@ def test_as_a_module_and_with_an_encoding_that_lacks_characters(database: Path) 
     listed = run("handoffs", BANKING_DATABASE=str(database), PYTHONIOENCODING="ascii")
     assert (listed.returncode, listed.stderr) == (0, "")
     assert "Caf\\xe9 \\u2192" in listed.stdout
+
+
+def test_a_narrow_terminal_gets_help_without_frames_or_colours(tmp_path: Path) -> None:
+    wide, narrow = (
+        Terminal(command("--help"), columns=columns, NO_COLOR=no_colour)
+        for columns, no_colour in ((100, ""), (40, "1"))
+    )
+    assert wide.finish() == narrow.finish() == 0
+    assert "\x1b[" in wide.screen
+    assert "\x1b" not in narrow.screen
+    assert "\u2500" not in narrow.screen
+    assert max(map(len, narrow.screen.splitlines())) <= 40
+
+
+def test_why_a_command_failed_is_red_where_colours_may_be(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    failed = cli("handoffs")
+    assert failed.err.startswith("\x1b[1;31mbanking-server:\x1b[0m There is no database at ")
+    assert failed.err.count("\n") == 1
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="completes in bash")
+def test_bash_completes_commands_and_hosts_once_it_is_installed(tmp_path: Path) -> None:
+    program = tmp_path / "banking-server"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m banking_server "$@"\n')
+    program.chmod(0o755)
+    typed = """
+        banking-server --install-completion >&2 && . ~/.bashrc
+        for line in "banking-server hand" "banking-server install cla"; do
+            COMP_WORDS=($line) && COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+            _banking_server_completion banking-server && echo "${COMPREPLY[@]}"
+        done
+    """
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    shell = subprocess.run(
+        ["bash", "-c", typed],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=environment(HOME=str(tmp_path), PATH=path),
+    )
+    assert shell.stdout.splitlines() == ["handoffs", "claude-desktop claude-code"], shell.stderr

@@ -2,11 +2,12 @@
 
 import io
 import os
+import re
 
 import pytest
 
 from banking_server.host.plain import one_line, printable, quoted
-from banking_server.host.printing import console, say
+from banking_server.host.printing import console, may_colour, say, say_in_parts
 
 
 @pytest.mark.parametrize(
@@ -63,6 +64,47 @@ def test_away_from_a_terminal_lines_stay_whole() -> None:
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+@pytest.mark.parametrize(
+    ("terminal", "variables", "may"),
+    [
+        (True, {}, True),
+        (False, {}, False),
+        (True, {"TERM": "dumb"}, False),
+        (True, {"NO_COLOR": "1"}, False),
+        (True, {"NO_COLOR": ""}, True),
+        (False, {"FORCE_COLOR": "1"}, True),
+        (False, {"FORCE_COLOR": "1", "TERM": "dumb"}, True),
+        (True, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_colours_are_where_they_may_be(
+    monkeypatch: pytest.MonkeyPatch, terminal: bool, variables: dict[str, str], may: bool
+) -> None:
+    for name, value in {"TERM": "xterm", "NO_COLOR": "", "FORCE_COLOR": "", **variables}.items():
+        monkeypatch.setenv(name, value)
+    stream = Terminal() if terminal else io.StringIO()
+    assert may_colour(stream) is may
+    out = console(stream)
+    say(out, "one\n\ntwo", indent=2, style="bold")
+    say_in_parts(out, ("name", "cyan"), (": words", ""), indent=2)
+    shown = stream.getvalue()
+    assert (shown.count("\x1b[1m"), shown.count("\x1b[36m")) == ((2, 1) if may else (0, 0))
+    assert may or "\x1b" not in shown
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
+    assert [line.rstrip() for line in plain.splitlines()] == ["  one", "", "  two", "  name: words"]
+
+
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_what_wraps_hangs_below_its_beginning(monkeypatch: pytest.MonkeyPatch, term: str) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.setenv("TERM", term)
+    monkeypatch.setenv("NO_COLOR", "1")
+    stream = Terminal()
+    say_in_parts(console(stream), ("name", ""), (": some words of it", ""), indent=2, hang=4)
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    assert lines == ["  name: some", "      words of it"]
 
 
 def test_a_long_text_is_wrapped_piece_by_piece_and_whole() -> None:

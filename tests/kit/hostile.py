@@ -202,7 +202,9 @@ def odd_tools(message: Json) -> Json | None:
         "one_of_many": {"type": ["integer", "null"], "enum": list(range(20))},
         "circle": {"$ref": "#/$defs/Circle"},
         "no_schema": 5,
-        "list": {"anyOf": [{"type": "array", "items": {"oneOf": [{"const": 1}]}}, {"type": "null"}]},
+        "list": {
+            "anyOf": [{"type": "array", "items": {"oneOf": [{"const": 1}]}}, {"type": "null"}]
+        },
         "day": {"type": "string", "format": "date", "description": "When.\nforged"},
         "nothing": {"type": "null"},
         "odd_words": {"type": "number", "description": 7, "format": 1},
