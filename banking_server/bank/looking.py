@@ -102,7 +102,7 @@ def _is_whole(looking: sqlite3.Connection, path: Path, seconds: float) -> bool:
     Raises `DatabaseUnavailable` if it does.
     """
     end = time.monotonic() + seconds
-    looking.set_progress_handler(lambda: time.monotonic() > end, 10_000)
+    looking.set_progress_handler(lambda: time.monotonic() > end, 1_000)
     try:
         (found,) = looking.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.OperationalError as error:

@@ -140,13 +140,13 @@ def _database(settings: Settings) -> Finding:
     where = settings.database
     try:
         look = anyio.run(partial(look_at, where, seconds=SECONDS))
-    except DatabaseMissing as missing:
+    except DatabaseMissing:
         may_be_made = isinstance(where, Path) and settings.secret is None
         if may_be_made and not _is_there(settings.secret_path):
             return _ok("database", f"{where} is not there yet; the first start makes it")
         return _problem(
             "database",
-            f"{where} is not there, but a secret is" if isinstance(where, Path) else str(missing),
+            f"{where} is {'not there, but a secret is' if isinstance(where, Path) else 'empty'}",
             "`banking-server database create` makes one, `database restore FILE` brings one back.",
         )
     except DatabaseUnavailable as error:
@@ -159,7 +159,9 @@ def _database(settings: Settings) -> Finding:
     if isinstance(where, Path):
         said += _in_use(where.resolve())
         if os.name == "posix" and where.stat().st_mode & 0o077:
-            return _warning("database", f"{said}; others can read it", f"chmod 600 {where}")
+            return _warning(
+                "database", f"{said}; others can read it", "The next start closes it to them."
+            )
     if look.is_old:
         return _warning(
             "database",
