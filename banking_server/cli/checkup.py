@@ -126,12 +126,10 @@ def _sqlite() -> Finding:
     if SQLITE_VERSION >= WAL_RESET_MENDED:
         return _ok("sqlite", said)
     mended = ".".join(map(str, WAL_RESET_MENDED))
-    said = f"{said}, which can lose commits where a log is begun anew (mended in {mended})"
-    if sys.platform == "win32":
-        return _warning("sqlite", said, "Let one process at a time use a database.")
     return _ok(
         "sqlite",
-        f"{said}; this program does not let that happen",
+        f"{said}, which could lose commits as it begins its log anew (mended in {mended}); this "
+        "program does not let it",
         "Let no other program write to the database while a server runs.",
     )
 
@@ -207,15 +205,16 @@ def _port(check: str, host: str, port: int, option: str) -> Finding:
     try:
         check_address(host, port)
     except CommandFailed as error:
-        if well := anyio.run(_health, f"http://{host}:{port}/health"):
-            return _ok(check, f"{port} of {host}: a banking-server is there already, and {well}")
-        by = _processes_with(_listening(port))
-        return _warning(
-            check,
-            f"{one_line(str(error), LINE).rstrip('.')}{f' by {by}' if by else ''}",
-            f"Choose another port with {option}.",
-        )
-    return _ok(check, f"{port} of {host} is free")
+        problem = one_line(str(error), LINE).rstrip(".")
+    else:
+        return _ok(check, f"{port} of {host} is free")
+    well = anyio.run(_health, f"http://{host}:{port}/health")
+    if well is not None:
+        return _ok(check, f"{port} of {host}: a banking-server is there already, and {well}")
+    by = _processes_with(_listening(port))
+    return _warning(
+        check, f"{problem}{f' by {by}' if by else ''}", f"Choose another port with {option}."
+    )
 
 
 async def _health(url: str) -> str | None:

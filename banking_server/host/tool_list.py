@@ -80,8 +80,9 @@ class ListedTools:
                     f"The server's tools have more than {MAX_TEXT:,} characters."
                 )
             if cursor is None or cursor in seen:
-                break
+                return
             seen.add(cursor)
+        raise ConnectionFailed(f"The server lists its tools on more than {PAGE_LIMIT} pages.")
 
 
 @dataclass(frozen=True)

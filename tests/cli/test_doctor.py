@@ -229,6 +229,14 @@ def test_a_secret_that_is_not_as_it_should_be(
     assert "0123456789" not in cli("doctor").out
 
 
+def test_sqlite_where_it_is_mended(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
+    mended = checkup.WAL_RESET_MENDED
+    monkeypatch.setattr(checkup, "SQLITE_VERSION", (3, 51, 2))
+    assert "(mended in 3.51.3)" in doctor()["sqlite"]["message"]
+    monkeypatch.setattr(checkup, "SQLITE_VERSION", mended)
+    assert doctor()["sqlite"]["message"] == "SQLite 3.51.3"
+
+
 def test_a_setting_that_cannot_be_used(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKING_PORT", "none")
     found = doctor()

@@ -104,6 +104,7 @@ def test_all_pages_are_read_and_each_once(cli: Cli, origin: str) -> None:
         ("nobody", 0, "A server without a name: 0 tools (MCP 2025-11-25)"),
         ("no_list", 2, "The server did not list its tools, but something else."),
         ("failing", 2, "The server did not list its tools: SAID"),
+        ("empty_pages", 2, "The server lists its tools on more than 100 pages."),
         ("pages", 2, "The server lists more than 5,000 tools."),
         ("long_pages", 2, "The server's tools have more than 4,000,000 characters."),
         ("listless", 2, "It did not list its tools within 0.5 s."),

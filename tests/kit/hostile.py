@@ -241,6 +241,15 @@ def hundreds(message: Json) -> Json | None:
 
 
 @mode
+def empty_pages(message: Json) -> Json | None:
+    """List no tools, on pages without end."""
+    if message["method"] != "tools/list":
+        return None
+    page = int((message.get("params") or {}).get("cursor", 0))
+    return {"tools": [], "nextCursor": str(page + 1)}
+
+
+@mode
 def toolless(message: Json) -> Sent | None:
     """Know nothing of tools."""
     if message["method"] != "tools/list":
