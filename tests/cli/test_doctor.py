@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import sqlite3
 import sys
@@ -41,6 +42,25 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("BANKING_PORT", str(free_port()))
     monkeypatch.setattr(checkup, "PROXY_PORT", free_port())
     return home
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a new database and its secret."""
+    folder = tmp_path_factory.mktemp("template")
+
+    async def leave(_: Bank) -> None:
+        pass
+
+    at_the_bank(folder / "bank.db", leave)
+    return folder
+
+
+@pytest.fixture
+def created(template: Path, database: Path) -> None:
+    """Let the database be there, and its secret."""
+    for file in template.iterdir():
+        shutil.copy2(file, database.parent)
 
 
 @pytest.fixture
