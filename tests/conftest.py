@@ -35,6 +35,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="REQUESTS",
         help="how many odd requests to send over HTTP, and a tenth as many lines over stdio",
     )
+    parser.addoption(
+        "--pictures",
+        type=Path,
+        metavar="FOLDER",
+        help="where to keep the pictures of the views that the README shows",
+    )
 
 
 def pytest_xdist_auto_num_workers() -> int:

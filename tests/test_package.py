@@ -1,4 +1,4 @@
-"""What the wheel and the source distribution carry of `specs/`, whatever else stands there."""
+"""What the wheel and the source distribution carry beside modules, whatever else stands there."""
 
 import os
 import shutil
@@ -41,6 +41,8 @@ def test_no_package_of_npm_gets_into_the_distributions(tmp_path: Path) -> None:
         for path in kept
         if "implementations" not in path.parts
     }
+    views = [path for path in (ROOT / "banking_server/tools/views").iterdir() if path.is_file()]
+    assert {path.relative_to(ROOT).as_posix() for path in views} <= carried
     [source] = tmp_path.glob("*.tar.gz")
     with tarfile.open(source) as archive:
         names = archive.getnames()

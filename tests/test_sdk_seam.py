@@ -24,7 +24,7 @@ BORROWED: list[tuple[str, str, set[str]]] = [
     (
         "tools/sdk.py",
         "mcp.server.mcpserver.tools:Tool.from_function",
-        {"fn", "title", "description", "annotations"},
+        {"fn", "title", "description", "annotations", "meta"},
     ),
     ("tools/sdk.py", "mcp.server.mcpserver.tools:Tool.run", {"arguments", "context"}),
     (
@@ -418,6 +418,7 @@ DOCUMENTED: dict[str, set[str]] = {
     "mcp.client.stdio": {"StdioServerParameters", "stdio_client"},
     "mcp.client.streamable_http": {"streamable_http_client"},
     "mcp.server.stdio": {"stdio_server"},
+    "mcp.server.apps": {"APP_MIME_TYPE", "Apps", "EXTENSION_ID", "ResourceCsp"},
     "mcp.server.auth.middleware.auth_context": {"get_access_token"},
     "mcp.server.auth.provider": {"AccessToken", "TokenVerifier"},
     "mcp.server.auth.settings": {"AuthSettings"},

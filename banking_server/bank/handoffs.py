@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
-from banking_server.bank.audit import Call, add_event, in_one_transaction
+from banking_server.bank.audit import Call, add_event, in_one_transaction, looked_up
 from banking_server.bank.models import (
     TABLES,
     Customer,
@@ -77,6 +77,20 @@ class ChoiceRecorded:
         return self.handoff.handoff_id
 
 
+@dataclass(frozen=True)
+class HandoffSeen:
+    """The handoff as it stands."""
+
+    recorded_as: ClassVar[str] = "looked_at"
+
+    handoff: HandoffView
+
+    @property
+    def subject(self) -> str:
+        """The handoff, for the audit trail."""
+        return self.handoff.handoff_id
+
+
 async def find_open_handoff(bank: Bank, customer_id: str, reason: str | None) -> HandoffView | None:
     """Return the customer's open handoff for this reason. Not audited: for questions to them."""
     checked = check_reason(bank.rules, reason, default=DEFAULT_REASON)
@@ -126,6 +140,30 @@ async def open_handoff(
         return HandoffOpened(_view(handoff))
 
     return await in_one_transaction(bank, call, rule)
+
+
+async def look_at_handoff(
+    bank: Bank, call: Call, *, handoff_id: str | None, reason: str | None
+) -> HandoffSeen | NotFound | Refused:
+    """Return the customer's handoff as it stands: by its id, else the open one for this reason."""
+
+    def look(tx: Transaction) -> HandoffSeen | NotFound | Refused:
+        if handoff_id is not None:
+            handoff = find_owned(tx, Handoff, handoff_id, call.customer_id)
+            return (
+                NotFound(Argument.HANDOFF_ID, excerpt(handoff_id))
+                if handoff is None
+                else HandoffSeen(_view(handoff))
+            )
+        checked = check_reason(bank.rules, reason, default=DEFAULT_REASON)
+        if isinstance(checked, Refused):
+            return checked
+        handoff = _find_open(tx, call.customer_id, checked) if is_id(call.customer_id) else None
+        if handoff is None:
+            return Refused(Argument.REASON, "No handoff for this reason is open.")
+        return HandoffSeen(_view(handoff))
+
+    return await looked_up(bank, call, look)
 
 
 async def choose(

@@ -34,6 +34,7 @@ from banking_server.server.sessions import CallsOfSession
 from banking_server.server.settings import Settings, SettingsError
 from banking_server.server.tokens import CustomerTokens, Keys, Tokens, load_keys
 from banking_server.tools import (
+    FOR_VIEWS,
     READ_SCOPE,
     TOOLS,
     App,
@@ -43,6 +44,7 @@ from banking_server.tools import (
     add_resources,
     serving_resource,
 )
+from banking_server.tools.views import only_to_who_shows_them, views
 
 if TYPE_CHECKING:
     from banking_server.server.issuer import IssuedTokens
@@ -186,10 +188,10 @@ def build_server(
         title="Personal banking",
         instructions=_INSTRUCTIONS,
         version=__version__,
-        tools=TOOLS,
-        extensions=[chaining],
+        tools=(*TOOLS, *FOR_VIEWS),
+        extensions=[chaining, views()],
         lifespan=lifespan,
-        middleware=[serving_resource, CallsOfSession()],
+        middleware=[only_to_who_shows_them, serving_resource, CallsOfSession()],
         token_verifier=CustomerTokens(tokens, running.is_customer) if over_http else None,
         auth=_auth(settings) if over_http else None,
         # All processes share the key: the answer may reach another process than the one that asked.

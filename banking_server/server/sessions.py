@@ -3,8 +3,9 @@
 On 2025-11-25 a question goes out in the middle of a call, and its answer comes in with a request of
 its own. Both have to find the process that holds the call: that is the session, which the client
 names in `Mcp-Session-Id`. What a client declares it says once, at the start, so that a session is
-needed to remember who follows directives, too. Whoever declares neither gets none; nor do clients
-of 2026-07-28, whose questions are part of results, and who declare with each request.
+needed to remember who follows directives or shows views, too. Whoever declares none of these gets
+none; nor do clients of 2026-07-28, whose questions are part of results, and who declare with each
+request.
 """
 
 import logging
@@ -41,6 +42,7 @@ from banking_server.server.sdk import (
 from banking_server.server.settings import PATH
 from banking_server.tools import READ_SCOPE
 from banking_server.tools.asking import takes_forms
+from banking_server.tools.views import takes_views
 
 logger = logging.getLogger(__name__)
 
@@ -241,7 +243,7 @@ def _takes_event_stream(scope: Scope) -> bool:
 def _needs_session(message: dict[str, Any]) -> bool:
     """Whether a message is the `initialize` of a client that is to be remembered.
 
-    That is one that declares form elicitation, or that it follows directives.
+    That is one that declares form elicitation, that it shows views, or that it follows directives.
     """
     if message.get("method") != "initialize" or "id" not in message:
         return False
@@ -250,7 +252,8 @@ def _needs_session(message: dict[str, Any]) -> bool:
     except ValidationError:
         return False
     declared = params.capabilities
-    return takes_forms(declared) or has_declared(declared, HANDSHAKE_PROTOCOL_VERSIONS[-1])
+    to_be_shown = takes_forms(declared) or takes_views(declared)
+    return to_be_shown or has_declared(declared, HANDSHAKE_PROTOCOL_VERSIONS[-1])
 
 
 class CallsOfSession:

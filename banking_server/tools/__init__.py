@@ -3,7 +3,8 @@
 Each tool asks the bank, looks up the next tool for its outcome in the one table (`next_steps`),
 and turns both into a result (`results`). How tools are declared stands in `declaration`, which
 scope a call needs in `scopes`, who is calling in `calling`, how fast in `pace`, how the customer is
-asked in `asking`. The package `multiplex` runs several in one call. What is borrowed from the
+asked in `asking`. The package `multiplex` runs several in one call, `views` are the cards that some
+hosts show of the results. What is borrowed from the
 inside of the SDK stands in `sdk`.
 """
 
@@ -19,11 +20,20 @@ from banking_server.tools.approvals import request_manager_approval
 from banking_server.tools.calling import App, BankServer, Infer, serving_resource
 from banking_server.tools.compliance import record_compliance_report
 from banking_server.tools.declaration import BankTool
-from banking_server.tools.handoffs import process_agent_handoff_choice, request_agent_handoff
+from banking_server.tools.handoffs import (
+    look_at_handoff,
+    process_agent_handoff_choice,
+    request_agent_handoff,
+)
 from banking_server.tools.multiplex import multiplex_tools
 from banking_server.tools.pace import Pace
 from banking_server.tools.scopes import READ_SCOPE, TRANSFER_SCOPE, Scope
-from banking_server.tools.transfers import confirm_or_cancel_money_transfer, prepare_money_transfer
+from banking_server.tools.transfers import (
+    confirm_in_view,
+    confirm_or_cancel_money_transfer,
+    look_at_transfer,
+    prepare_money_transfer,
+)
 
 TOOLS: Final[tuple[BankTool, ...]] = (
     list_accounts,
@@ -39,7 +49,10 @@ TOOLS: Final[tuple[BankTool, ...]] = (
 )
 """Every tool, in the order in which they are listed."""
 
-_SCOPES: Final = {tool.name: tool.scope for tool in TOOLS}
+FOR_VIEWS: Final[tuple[BankTool, ...]] = (confirm_in_view, look_at_transfer, look_at_handoff)
+"""What the views call besides; only clients that show views have these, and not for their model."""
+
+_SCOPES: Final = {tool.name: tool.scope for tool in (*TOOLS, *FOR_VIEWS)}
 
 
 def required_scope(tool: str) -> Scope | None:
@@ -48,6 +61,7 @@ def required_scope(tool: str) -> Scope | None:
 
 
 __all__ = [
+    "FOR_VIEWS",
     "READ_SCOPE",
     "TOOLS",
     "TRANSFER_SCOPE",

@@ -18,6 +18,7 @@ from banking_server.tools.declaration import WholeNumber, bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, refusal_of, result
 from banking_server.tools.scopes import READ_SCOPE
+from banking_server.tools.views import ACCOUNTS
 
 AccountId = Annotated[
     str, Field(description="One of the ids that list_accounts gives; never made up.")
@@ -101,7 +102,8 @@ def _minor(amount: int | None) -> AmountOut | None:
     return None if amount is None else to_decimal(amount)
 
 
-def _account(view: AccountView) -> AccountOut:
+def account_out(view: AccountView) -> AccountOut:
+    """Return an account as it is shown to its customer."""
     return AccountOut(
         account_id=view.account_id,
         account_name=view.account_name,
@@ -130,10 +132,10 @@ def _in_words(view: AccountView) -> str:
 async def _accounts() -> tuple[list[AccountView], AccountsOut]:
     bank, call = current_call()
     views = await bank_accounts.list_accounts(bank, call)
-    return views, AccountsOut(accounts=[_account(view) for view in views])
+    return views, AccountsOut(accounts=[account_out(view) for view in views])
 
 
-@bank_tool(title="List Accounts", scope=READ_SCOPE, read_only=True)
+@bank_tool(title="List Accounts", scope=READ_SCOPE, read_only=True, view=ACCOUNTS)
 async def list_accounts() -> Annotated[CallToolResult, AccountsOut]:
     """List the customer's accounts and payees with their ids, balances, whether they are
     locked, and whether money may be taken from or sent to them. Call this first to learn

@@ -24,6 +24,7 @@ from banking_server.bank.audit import Call, record
 from banking_server.bank.rules import excerpt
 from banking_server.bank.storage import Bank, BankBusy
 from banking_server.chaining import read_provenance
+from banking_server.chaining.content import hidden_from_model
 from banking_server.tools.declaration import BankTool
 from banking_server.tools.pace import Pace
 from banking_server.tools.prompts import PROMPT_MARK, misplaced_prompt
@@ -37,6 +38,7 @@ from banking_server.tools.results import (
 )
 from banking_server.tools.scopes import READ_SCOPE, ScopeMissing, check_scope, has_scope
 from banking_server.tools.sdk import CallNext, HandlerResult, find_tool
+from banking_server.tools.views import takes_views
 
 UNKNOWN_TOOL: Final = "(unknown tool)"
 """Written to the audit trail in place of a name that the caller made up."""
@@ -80,6 +82,8 @@ class App:
 class _Current:
     bank: Bank
     call: Call
+    is_step: bool
+    """Whether it is made inside another call."""
 
 
 _current: ContextVar[_Current] = ContextVar("bank_call")
@@ -89,6 +93,11 @@ def current_call() -> tuple[Bank, Call]:
     """Return the bank and the call that is being served."""
     current = _current.get()
     return current.bank, current.call
+
+
+def shows_view(ctx: Context[Any, Any]) -> bool:
+    """Say whether the client shows a view of the current call: never of a step in another."""
+    return not _current.get().is_step and takes_views(ctx.client_capabilities)
 
 
 @contextmanager
@@ -103,7 +112,7 @@ def serving(app: App, tool: str, meta: object) -> Iterator[tuple[Bank, Call]]:
         chain_level=provenance.level if provenance else None,
         chain_previous_tool=provenance.previous_tool if provenance else None,
     )
-    mark = _current.set(_Current(app.bank, call))
+    mark = _current.set(_Current(app.bank, call, is_step=_current.get(None) is not None))
     try:
         yield app.bank, call
     finally:
@@ -160,7 +169,7 @@ class BankServer(MCPServer[App]):
         seconds = _too_early(request.lifespan_context)
         if seconds:
             return too_fast(seconds)
-        if find_tool(self, name) is not None:
+        if self._has(name, context):
             prompt = None if _is_step() else misplaced_prompt(arguments)
             if prompt is not None and read_provenance(request.meta) is not None:
                 prompt = None  # A directive's arguments are a server's, and nobody's prompt.
@@ -177,6 +186,16 @@ class BankServer(MCPServer[App]):
             return refuse("unknown_tool", None, f"Unknown tool: {excerpt(name)}")
 
         return await _recorded(request.lifespan_context, UNKNOWN_TOOL, request.meta, refuse_unknown)
+
+    def _has(self, name: str, context: Context[App, Any]) -> bool:
+        """Whether there is such a tool for the caller: one for views only where views are shown.
+
+        A view's calls come through its host; a step in another call is none of them.
+        """
+        tool = find_tool(self, name)
+        if tool is None or not hidden_from_model(tool.meta):
+            return tool is not None
+        return not _is_step() and takes_views(context.client_capabilities)
 
 
 def _too_early(app: App) -> float:

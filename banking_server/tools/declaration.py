@@ -20,7 +20,7 @@ from banking_server.tools.results import published, refuse, temporarily_unavaila
 from banking_server.tools.scopes import Scope, check_scope
 from banking_server.tools.sdk import ExactTool, ToolError, UnexpectedToolError, question_keys
 
-SECRET_ARGUMENTS = frozenset({"confirmationCode"})
+SECRET_ARGUMENTS = frozenset({"confirmationCode", "secret"})
 """Arguments whose value is never repeated."""
 
 
@@ -194,13 +194,22 @@ def bank_tool(
     moves_money: bool = False,
     before_refusal: BeforeRefusal | None = None,
     nothing_to_ask: NothingToAsk | None = None,
+    view: str | None = None,
+    for_views: bool = False,
 ) -> Callable[[Callable[..., Any]], BankTool]:
     """Declare a function as a tool; its docstring is the description that a model reads.
 
     `scope` is the OAuth scope that a call of the tool needs. The hints are MCP's `readOnlyHint`,
     `destructiveHint` and `idempotentHint`; no tool of the bank reaches beyond it, so
     `openWorldHint` is false. `moves_money` says in the tool's `_meta` that a call may move money.
+    `view` is the URI of the view that a host of MCP Apps shows of the tool's results; a tool that
+    is `for_views` alone is called by them, and by no model.
     """
+    meta: dict[str, Any] = {MOVES_MONEY: True} if moves_money else {}
+    if view is not None:
+        meta["ui"] = {"resourceUri": view}
+    if for_views:
+        meta["ui"] = {"visibility": ["app"]}
 
     def declare(fn: Callable[..., Any]) -> BankTool:
         return BankTool.declared(
@@ -215,7 +224,7 @@ def bank_tool(
                 open_world_hint=False,
             ),
             output_schema=published,
-            meta={MOVES_MONEY: True} if moves_money else None,
+            meta=meta or None,
             scope=scope,
             before_refusal=before_refusal,
             nothing_to_ask=nothing_to_ask,

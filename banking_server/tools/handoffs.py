@@ -14,13 +14,19 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from banking_server.bank import handoffs as bank_handoffs
-from banking_server.bank.handoffs import ChoiceRecorded, HandoffOpened, HandoffView
+from banking_server.bank.handoffs import (
+    ChoiceRecorded,
+    HandoffOpened,
+    HandoffSeen,
+    HandoffView,
+)
 from banking_server.tools.asking import Option, Pick, can_ask, picker
-from banking_server.tools.calling import current_call
+from banking_server.tools.calling import current_call, shows_view
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, refusal_of, result, text
 from banking_server.tools.scopes import READ_SCOPE
+from banking_server.tools.views import HANDOFF
 
 Choice = Literal["realtime", "callback"]
 
@@ -52,7 +58,7 @@ class NotAsked:
 async def ask_how_to_connect(reason: str | None, ctx: Context[Any, Any]) -> NotAsked | Elicit[Pick]:
     """Ask how to connect, unless the customer chose when they last asked for the same reason."""
     bank, call = current_call()
-    if not can_ask(ctx):
+    if not _asks(ctx):
         return NotAsked()
     handoff = await bank_handoffs.find_open_handoff(bank, call.customer_id, reason)
     if handoff is not None and handoff.choice is not None:
@@ -64,11 +70,21 @@ async def ask_how_to_connect(reason: str | None, ctx: Context[Any, Any]) -> NotA
 
 
 def not_to_be_asked(_: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
-    """Say so if this client cannot be asked."""
-    return None if can_ask(ctx) else {"connection": NotAsked()}
+    """Say so if this client is not asked."""
+    return None if _asks(ctx) else {"connection": NotAsked()}
 
 
-@bank_tool(title="Request Agent Handoff", scope=READ_SCOPE, nothing_to_ask=not_to_be_asked)
+def _asks(ctx: Context[Any, Any]) -> bool:
+    """Whether the customer is asked by a form: where they see a view of it, they choose there."""
+    return can_ask(ctx) and not shows_view(ctx)
+
+
+@bank_tool(
+    title="Request Agent Handoff",
+    scope=READ_SCOPE,
+    nothing_to_ask=not_to_be_asked,
+    view=HANDOFF,
+)
 async def request_agent_handoff(
     connection: Annotated[ElicitationResult[Any], Resolve(ask_how_to_connect)],
     reason: Annotated[
@@ -104,6 +120,23 @@ async def process_agent_handoff_choice(
     return _answer(outcome)
 
 
+@bank_tool(title="Look at Handoff", scope=READ_SCOPE, read_only=True, for_views=True)
+async def look_at_handoff(
+    handoffId: Annotated[
+        str | None, Field(description="The id that request_agent_handoff gave.")
+    ] = None,
+    reason: Annotated[
+        str | None, Field(description="The reason of an open handoff, where its id is not known.")
+    ] = None,
+) -> Annotated[CallToolResult, HandoffOut]:
+    """Look where a handoff stands, for the view that shows it: whether an agent has taken it."""
+    bank, call = current_call()
+    outcome = await bank_handoffs.look_at_handoff(bank, call, handoff_id=handoffId, reason=reason)
+    if not isinstance(outcome, HandoffSeen):
+        return refusal_of(outcome)
+    return result(_in_words(outcome.handoff), _handoff(outcome.handoff))
+
+
 def _answer(outcome: HandoffOpened | ChoiceRecorded) -> CallToolResult:
     handoff = outcome.handoff
     return result(
@@ -127,6 +160,8 @@ def _handoff(handoff: HandoffView) -> HandoffOut:
 
 def _in_words(handoff: HandoffView) -> str:
     reference = f"Your reference is {handoff.handoff_id}."
+    if handoff.status == "claimed":
+        return f"A customer service agent has taken this over. {reference}"
     match handoff.choice:
         case "realtime":
             return (

@@ -32,6 +32,8 @@ TRANSFER_TOOLS = (
     "confirm_or_cancel_money_transfer",
     "request_manager_approval",
     "record_compliance_report",
+    "confirm_in_view",
+    "look_at_transfer",
 )
 LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 PLACE = {"chainId": "a-chain", "level": 3, "previousTool": "list_accounts"}

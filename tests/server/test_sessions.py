@@ -12,6 +12,8 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from banking_server.chaining import IDENTIFIER, SETTINGS, call_tool_with_chaining
 from banking_server.server import sessions
@@ -23,6 +25,7 @@ from banking_server.server.tokens import Tokens, load_keys
 from ..conformance.node_project import MODULES, missing, node
 from ..kit.bank import Customer, code_of, structured
 from ..kit.servers import Chooser, HttpServer, headers_of, http_client, http_server, tool_call
+from ..kit.views import SHOWS_VIEWS, for_view
 from ..kit.words import FROM_LOCKED, HANDOFF, MODES
 
 YES = {"agreed": True}
@@ -221,6 +224,17 @@ async def test_who_follows_directives_gets_no_words(alone: HttpServer, place: st
         assert result["_meta"]["nextTool"]["tool"] == HANDOFF
         assert len(result["content"]) == 1
         assert "nextStep" not in result["structuredContent"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("mode", MODES)
+async def test_who_shows_views_is_remembered(alone: HttpServer, mode: str) -> None:
+    headers = {"Authorization": f"Bearer {alone.token()}"}
+    transport = streamable_http_client(alone.url, http_client=httpx2.AsyncClient(headers=headers))
+    async with Client(transport, mode=mode, extensions=[SHOWS_VIEWS]) as client:
+        asked = await client.call_tool("prepare_money_transfer", {"amount": 1})
+        assert (for_view(asked) or {})["accounts"]
+        assert len((await client.list_resources()).resources) == 4
 
 
 @pytest.mark.anyio

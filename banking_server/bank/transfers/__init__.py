@@ -5,14 +5,15 @@ Time lets expire what nobody confirms.
 Each function runs in one write transaction, with its audit event, and returns an outcome: one small
 type for each thing that can happen (`outcomes`). What is decided stands in `bank/rules.py`;
 `prepare`, `confirm`, `cancel` and `settle` load what the decision needs, and do what it says.
-`records` reads and writes the transfer itself; `codes` are the confirmation codes, and `desk` lists
-them for the bank's own side.
+`look` shows a transfer as it stands. `records` reads and writes the transfer itself; `codes` are
+the confirmation codes and the views' secrets, and `desk` lists the codes for the bank's own side.
 """
 
 from banking_server.bank.transfers.cancel import cancel_transfer
 from banking_server.bank.transfers.codes import confirmation_code
 from banking_server.bank.transfers.confirm import confirm_transfer, decline_transfer
 from banking_server.bank.transfers.desk import PendingCode, list_codes
+from banking_server.bank.transfers.look import look_at_transfer
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
     ApprovalOutstanding,
@@ -27,6 +28,8 @@ from banking_server.bank.transfers.outcomes import (
     Preparation,
     Prepared,
     Scheduled,
+    SecretRefused,
+    Seen,
     ToAccountMissing,
     TransferFailed,
     TransferView,
@@ -61,6 +64,8 @@ __all__ = [
     "Preparation",
     "Prepared",
     "Scheduled",
+    "SecretRefused",
+    "Seen",
     "ToAccountMissing",
     "TransferFailed",
     "TransferView",
@@ -74,6 +79,7 @@ __all__ = [
     "expire_if_due",
     "find_confirmable",
     "list_codes",
+    "look_at_transfer",
     "prepare_transfer",
     "read_parties",
     "record_locked_attempt",

@@ -1,16 +1,18 @@
-"""Confirmation codes: how a transfer's code is derived, and a given one compared with it."""
+"""What stands for the customer's yes: a transfer's code and a view's secret, how they are derived,
+and how a given one is compared with them.
+
+Nothing secret has to be stored, and a repeated prepare gives the same.
+"""
 
 import hmac
 from collections.abc import Sequence
 
-from banking_server.bank.rules import GivenCode
+from banking_server.bank.models import Transfer
+from banking_server.bank.rules import GivenCode, Rules
 
 
 def confirmation_code(code_key: bytes, transfer_id: str) -> str:
-    """Return the transfer's six-digit code, derived as HOTP (RFC 4226) does.
-
-    Nothing secret has to be stored, and a repeated prepare gives the same code.
-    """
+    """Return the transfer's six-digit code, derived as HOTP (RFC 4226) does."""
     digest = hmac.digest(code_key, transfer_id.encode(), "sha256")
     offset = digest[-1] & 0x0F
     number = int.from_bytes(digest[offset : offset + 4], "big") & 0x7FFF_FFFF
@@ -30,3 +32,33 @@ def compare_code(code_keys: Sequence[bytes], transfer_id: str, given: str | None
         hmac.compare_digest(confirmation_code(key, transfer_id).encode(), code) for key in code_keys
     ]
     return GivenCode.RIGHT if any(is_right) else GivenCode.WRONG
+
+
+def view_secret(code_key: bytes, transfer: Transfer) -> str:
+    """Return what confirms the transfer from a view that shows it to its customer, 256 bits.
+
+    It is bound to the customer, the transfer, its expiry, and to how often the transfer was to be
+    confirmed and was not: it is good for one attempt, whatever comes of that.
+    """
+    bound_to = (
+        "view",
+        transfer.customer_id,
+        transfer.transfer_id,
+        transfer.expires_at.isoformat(),
+        str(transfer.declines),
+    )
+    return hmac.digest(code_key, "\n".join(bound_to).encode(), "sha256").hex()
+
+
+def is_view_secret(
+    rules: Rules, code_keys: Sequence[bytes], transfer: Transfer, given: str
+) -> bool:
+    """Whether a caller gave the transfer's secret under one of the keys; it may be any text.
+
+    None is right where only the bank's desk gives out what confirms.
+    """
+    secret = given.encode(errors="surrogatepass")
+    is_right = [
+        hmac.compare_digest(view_secret(key, transfer).encode(), secret) for key in code_keys
+    ]
+    return rules.codes == "result" and any(is_right)

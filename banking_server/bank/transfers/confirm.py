@@ -32,7 +32,7 @@ from banking_server.bank.rules import (
 )
 from banking_server.bank.storage import Bank, find_owned
 from banking_server.bank.transaction import Statement, Transaction, command, value
-from banking_server.bank.transfers.codes import compare_code
+from banking_server.bank.transfers.codes import compare_code, is_view_secret
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
     ApprovalOutstanding,
@@ -43,6 +43,7 @@ from banking_server.bank.transfers.outcomes import (
     Expired,
     Posted,
     Scheduled,
+    SecretRefused,
     TransferFailed,
     Voided,
     VoidedForCodes,
@@ -79,14 +80,16 @@ async def confirm_transfer(
     customer_agreed: bool,
     code: str | None,
     asked_after: int = 0,
+    secret: str | None = None,
 ) -> Confirmation:
     """Post a pending transfer, or schedule it if it is dated in the future.
 
-    It takes the customer's own act: `customer_agreed` (they were asked and said yes) or the right
-    `code`. A code that is given is always checked, even beside a yes, and a wrong one counts. A
-    customer's no goes to `decline_transfer` instead: a yes counts only if they had declined
-    `asked_after` times when they were asked, and have not since. A posted or scheduled transfer
-    gives the same outcome again. If the accounts no longer allow it, the transfer stays pending.
+    It takes the customer's own act: `customer_agreed` (they were asked and said yes), the right
+    `code`, or the `secret` of the view in which they said yes, which that spends. A code that is
+    given is always checked, even beside a yes, and a wrong one counts. A customer's no goes to
+    `decline_transfer` instead: a yes counts only if they had declined `asked_after` times when they
+    were asked, and have not since. A posted or scheduled transfer gives the same outcome again. If
+    the accounts no longer allow it, the transfer stays pending.
     """
 
     def rule(tx: Transaction) -> Confirmation:
@@ -94,6 +97,9 @@ async def confirm_transfer(
         if transfer is None:
             return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
         parties = read_parties(tx, transfer)
+        in_view = secret is not None
+        if in_view and not is_view_secret(bank.rules, bank.code_keys, transfer, str(secret)):
+            return SecretRefused(view_transfer(transfer, parties, call.at))
         given = compare_code(bank.code_keys, transfer.transfer_id, code)
         decision = decide_confirmation(
             bank.rules,
@@ -101,14 +107,17 @@ async def confirm_transfer(
             parties.from_account,
             parties.to_account,
             available_minor=read_available(tx, parties.from_account, call.at),
-            customer_agreed=customer_agreed,
+            customer_agreed=customer_agreed or in_view,
             code=given,
             recent_wrong_codes=(
                 0 if given is GivenCode.MISSING else _wrong_codes(tx, call.customer_id, call.at)
             ),
             now=call.at,
-            asked_after=asked_after,
+            asked_after=transfer.declines if in_view else asked_after,
         )
+        if in_view and isinstance(decision, Refused | DebitBlocked | ManagerMustDecide):
+            # It stays pending, and the secret is spent all the same.
+            tx.change(transfer, declines=transfer.declines + 1)
         match decision:
             case Refused() | TooMany():
                 return decision

@@ -88,6 +88,8 @@ class Prepared(_AboutTransfer):
 
     code: str | None
     """None where the bank's desk gives it out."""
+    secret: str | None
+    """What confirms it from a view; None likewise."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +159,13 @@ class VoidedForCodes(_AboutTransfer):
 
 
 @dataclass(frozen=True)
+class SecretRefused(_AboutTransfer):
+    """A view's secret is not the transfer's, or not any more; nothing was changed."""
+
+    recorded_as: ClassVar[str] = "secret_refused"
+
+
+@dataclass(frozen=True)
 class CodeMissing(_AboutTransfer):
     """Neither the customer's own yes nor a code came with the request."""
 
@@ -187,6 +196,15 @@ class ApprovalRefused(_AboutTransfer):
 
 
 @dataclass(frozen=True)
+class Seen(_AboutTransfer):
+    """The transfer as it stands. `secret` confirms it from a view, if that is what it waits for."""
+
+    recorded_as: ClassVar[str] = "looked_at"
+
+    secret: str | None
+
+
+@dataclass(frozen=True)
 class Cancelled(_AboutTransfer):
     """The customer cancelled the transfer, now or earlier; nothing was moved."""
 
@@ -202,6 +220,7 @@ Confirmation = (
     | TransferFailed
     | WrongCode
     | VoidedForCodes
+    | SecretRefused
     | CodeMissing
     | Declined
     | ApprovalOutstanding

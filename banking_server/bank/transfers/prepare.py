@@ -25,7 +25,7 @@ from banking_server.bank.rules import (
 )
 from banking_server.bank.storage import Bank, find_owned
 from banking_server.bank.transaction import Statement, Transaction, has_status
-from banking_server.bank.transfers.codes import confirmation_code
+from banking_server.bank.transfers.codes import confirmation_code, view_secret
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
     OverThreshold,
@@ -125,13 +125,14 @@ async def prepare_transfer(
                 expires_at=call.at + confirm_within(bank.rules, details.amount_minor),
             )
             add_pending(tx, transfer, from_account)
-        outcome = OverThreshold if waits_for_manager(transfer) else Prepared
-        return outcome(
-            view_transfer(transfer, Parties(from_account, to_account), call.at),
-            None
-            if bank.rules.codes == "desk"
-            else confirmation_code(bank.code_key, transfer.transfer_id),
-        )
+        view = view_transfer(transfer, Parties(from_account, to_account), call.at)
+        code = secret = None
+        if bank.rules.codes == "result":
+            code = confirmation_code(bank.code_key, transfer.transfer_id)
+            secret = view_secret(bank.code_key, transfer)
+        if waits_for_manager(transfer):
+            return OverThreshold(view, code)
+        return Prepared(view, code, secret)
 
     return await in_one_transaction(bank, call, rule)
 

@@ -6,6 +6,7 @@ from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, InputRequiredResult
 from pydantic import Field
 
+from banking_server.chaining.content import hidden_from_model
 from banking_server.tools.calling import App
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.multiplex.request import MAX_STEPS, StepRequest, mistake
@@ -28,7 +29,8 @@ async def multiplex_tools(
     "[0].structuredContent.accounts[1].accountId"}, or describe it for a language model with a
     string like "PROMPT_ARGUMENT: the id of the savings account". A step with `when` runs only if
     an earlier result is as it says. At most 10 steps, and 20 prompts."""
-    known = {tool.name: tool for tool in await ctx.mcp_server.list_tools()}
+    listed = await ctx.mcp_server.list_tools()
+    known = {tool.name: tool for tool in listed if not hidden_from_model(tool.meta)}
     refused = mistake(tools, known)
     if refused is not None:
         return refused

@@ -21,6 +21,7 @@ from banking_server.bank.transfers import (
     Expired,
     Posted,
     Scheduled,
+    SecretRefused,
     TransferFailed,
     TransferView,
     Voided,
@@ -28,7 +29,7 @@ from banking_server.bank.transfers import (
     WrongCode,
 )
 from banking_server.tools.asking import Agreement, can_ask
-from banking_server.tools.calling import current_call
+from banking_server.tools.calling import current_call, shows_view
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import refusal_of, refuse, result
@@ -49,6 +50,8 @@ class NotAsked:
     """There is nothing to confirm, or this client cannot be asked."""
 
     can_be_asked: bool
+    in_view: bool = False
+    """A view has shown them the transfer, and they confirm there."""
 
 
 async def find_confirmable(transferId: str) -> TransferView | None:
@@ -79,7 +82,8 @@ def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[s
     """Say so if there is nothing to confirm, or this client cannot be asked."""
     if arguments.get("action") == "confirm" and can_ask(ctx):
         return None
-    return {"agreement": NotAsked(can_be_asked=False), "asked_about": None}
+    not_asked = NotAsked(can_be_asked=False, in_view=shows_view(ctx))
+    return {"agreement": not_asked, "asked_about": None}
 
 
 @bank_tool(
@@ -124,7 +128,7 @@ async def confirm_or_cancel_money_transfer(
     agreed = isinstance(said, Agreement) and said.agreed
     if asked and not agreed:
         declined = await bank_transfers.decline_transfer(bank, call, transferId)
-        return _confirmed(declined, bank.rules)
+        return confirmed(declined, bank.rules)
     # What could not be confirmed a moment ago may be now. Who can be asked is asked then, whatever
     # code they have.
     code = None if isinstance(said, NotAsked) and said.can_be_asked else confirmationCode
@@ -136,10 +140,12 @@ async def confirm_or_cancel_money_transfer(
         code=code,
         asked_after=0 if asked_about is None else asked_about.declines,
     )
-    return _confirmed(outcome, bank.rules)
+    in_view = isinstance(said, NotAsked) and said.in_view
+    return confirmed(outcome, bank.rules, in_view=in_view)
 
 
-def _confirmed(outcome: Confirmation, rules: Rules) -> CallToolResult:
+def confirmed(outcome: Confirmation, rules: Rules, *, in_view: bool = False) -> CallToolResult:
+    """Return the result of a confirmation; `in_view` if the customer can confirm in a view."""
     match outcome:
         case Posted(transfer=transfer):
             words = f"{summary(transfer)} was made at {transfer.posted_at:%Y-%m-%d %H:%M:%S} UTC."
@@ -152,7 +158,12 @@ def _confirmed(outcome: Confirmation, rules: Rules) -> CallToolResult:
                 f"{summary(transfer)} needs the customer's confirmation: ask them for the "
                 "six-digit code, and call again with it as confirmationCode."
             )
-            if rules.codes == "desk":
+            if in_view:
+                words = (
+                    f"{summary(transfer)} needs the customer's confirmation: they confirm it where "
+                    "it is shown to them, by their own act."
+                )
+            if in_view or rules.codes == "desk":
                 words += f" {DESK_HAS_CODE}"
             content = transfer_content(transfer, "confirmation_needed")
             return result(words, content, then=next_step(outcome))
@@ -192,6 +203,12 @@ def _confirmed(outcome: Confirmation, rules: Rules) -> CallToolResult:
                 f"{left} more wrong {'code' if left == 1 else 'codes'}."
             )
             return refuse("wrong_code", "confirmationCode", words)
+        case SecretRefused(transfer=transfer):
+            words = (
+                f"secret: is not that of transfer {transfer.transfer_id}, or was used already. "
+                "Nothing was moved: look at the transfer again."
+            )
+            return refuse("wrong_code", "secret", words)
         case Refused() | NotFound() | TooMany():
             return refusal_of(outcome)
 

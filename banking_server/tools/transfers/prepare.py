@@ -20,14 +20,18 @@ from banking_server.bank.rules import (
     check_details,
 )
 from banking_server.bank.transfers import AccountLocked, OverThreshold, Prepared, ToAccountMissing
+from banking_server.tools.accounts import account_out
 from banking_server.tools.amounts import AmountIn
 from banking_server.tools.asking import Option, Pick, can_ask, picker
-from banking_server.tools.calling import current_call
+from banking_server.tools.calling import current_call, shows_view
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import refusal_of, refuse, result, text
 from banking_server.tools.scopes import TRANSFER_SCOPE
+from banking_server.tools.transfers.view import shown_in_view
 from banking_server.tools.transfers.words import (
+    CHOOSE_IN_VIEW,
+    CONFIRM_IN_VIEW,
     DESK_HAS_CODE,
     FROM_QUESTION,
     TO_QUESTION,
@@ -37,6 +41,7 @@ from banking_server.tools.transfers.words import (
     summary,
     transfer_content,
 )
+from banking_server.tools.views import TRANSFER, shown_with
 
 
 @dataclass(frozen=True)
@@ -48,7 +53,7 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Choices:
-    """The account is not known, and this client cannot be asked: offer what it may be."""
+    """The account is not known, and this client is not asked by a form: offer what it may be."""
 
     field: str
     question: str
@@ -110,7 +115,7 @@ async def ask_to_account(
 def _ask(
     ctx: Context[Any, Any], field: str, question: str, accounts: Sequence[AccountView]
 ) -> Choices | Elicit[Pick]:
-    if not accounts or not can_ask(ctx):
+    if not accounts or shows_view(ctx) or not can_ask(ctx):
         return Choices(field, question, accounts)
     options = [
         Option(
@@ -154,6 +159,7 @@ async def locked_account_first(arguments: dict[str, Any]) -> CallToolResult | No
     scope=TRANSFER_SCOPE,
     before_refusal=locked_account_first,
     nothing_to_ask=both_accounts_given,
+    view=TRANSFER,
 )
 async def prepare_money_transfer(
     amount: Annotated[
@@ -194,9 +200,9 @@ async def prepare_money_transfer(
     bank, call = current_call()
     from_id, to_id = _account_id(chosen_from), _account_id(chosen_to)
     if from_id is None:
-        return refusal_of(details) if isinstance(details, Refused) else _undecided(chosen_from)
+        return refusal_of(details) if isinstance(details, Refused) else _undecided(chosen_from, ctx)
     if to_id is None and not _needs_no_answer(chosen_to):
-        return _undecided(chosen_to)
+        return _undecided(chosen_to, ctx)
     outcome = await bank_transfers.prepare_transfer(
         bank,
         call,
@@ -210,7 +216,7 @@ async def prepare_money_transfer(
         case AccountLocked():
             return locked(outcome)
         case Prepared() | OverThreshold():
-            return _prepared(outcome, can_be_asked=can_ask(ctx))
+            return _prepared(outcome, ctx)
         case ToAccountMissing():
             return refuse("refused", "toAccountId", "toAccountId: is missing.")
         case Refused() | NotFound() | TooMany():
@@ -221,7 +227,7 @@ def _needs_no_answer(chosen: ElicitationResult[Any]) -> bool:
     return isinstance(chosen, AcceptedElicitation) and isinstance(chosen.data, NotAsked)
 
 
-def _undecided(chosen: ElicitationResult[Any]) -> CallToolResult:
+def _undecided(chosen: ElicitationResult[Any], ctx: Context[Any, Any]) -> CallToolResult:
     """Return the result if an account is missing: what it may be, or that none was chosen."""
     if isinstance(chosen, AcceptedElicitation) and isinstance(chosen.data, Choices):
         choices = chosen.data
@@ -230,21 +236,28 @@ def _undecided(chosen: ElicitationResult[Any]) -> CallToolResult:
                 "refused", choices.field, f"{choices.field}: you have no account that it could be."
             )
         lines = [f"- {account.account_name}: {account.account_id}" for account in choices.accounts]
-        return result(
+        shown = shows_view(ctx)
+        offered = result(
             "\n".join([f"{choices.question} Call again with {choices.field}:", *lines]),
             TransferOut(
                 status="account_needed",
                 field=choices.field,
                 choices=[choice(account) for account in choices.accounts],
             ),
+            more=[text(CHOOSE_IN_VIEW, "assistant")] if shown else [],
         )
+        accounts = [
+            account_out(account).model_dump(mode="json", by_alias=True, exclude_none=True)
+            for account in choices.accounts
+        ]
+        return shown_with(offered, {"accounts": accounts}) if shown else offered
     return result(
         "No transfer was prepared, because no account was chosen.",
         TransferOut(status="declined"),
     )
 
 
-def _prepared(outcome: Prepared | OverThreshold, *, can_be_asked: bool) -> CallToolResult:
+def _prepared(outcome: Prepared | OverThreshold, ctx: Context[Any, Any]) -> CallToolResult:
     transfer = outcome.transfer
     words = (
         f"{summary(transfer)} is prepared, and the money is reserved until "
@@ -254,16 +267,21 @@ def _prepared(outcome: Prepared | OverThreshold, *, can_be_asked: bool) -> CallT
         words += "A manager has to approve it before the customer can confirm it."
     else:
         words += "It is not made before the customer confirms it."
-    more = []
-    if outcome.code is None:
+    shown = shows_view(ctx)
+    more = [text(CONFIRM_IN_VIEW, "assistant")] if shown else []
+    if outcome.code is None or shown:
         words += f" {DESK_HAS_CODE}"
     else:
         # Whom it is for is a wish: most hosts show it to the model as well.
         worth = (
             "While you can be asked, as here, it confirms nothing alone: you will be asked as well."
-            if can_be_asked
+            if can_ask(ctx)
             else "Whoever reads it here, a model too, can confirm with it."
         )
         code = f"Your confirmation code for transfer {transfer.transfer_id} is {outcome.code}."
         more = [text(f"{code} {worth}", "user")]
-    return result(words, transfer_content(transfer), more=more, then=next_step(outcome))
+    prepared = result(words, transfer_content(transfer), more=more, then=next_step(outcome))
+    if not shown:
+        return prepared
+    secret = outcome.secret if isinstance(outcome, Prepared) else None
+    return shown_in_view(prepared, transfer, secret)

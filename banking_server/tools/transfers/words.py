@@ -17,6 +17,14 @@ from banking_server.tools.results import Structured, result
 FROM_QUESTION: Final = "Which account should the money be taken from?"
 TO_QUESTION: Final = "Which account should the money be sent to?"
 DESK_HAS_CODE: Final = "If it takes a code, the customer gets that from the bank's desk."
+CHOOSE_IN_VIEW: Final = (
+    "The customer is shown these accounts, and can choose there. If they do, the transfer goes on "
+    "there: call again only if they tell you the account."
+)
+CONFIRM_IN_VIEW: Final = (
+    "The customer is shown this transfer, and confirms or cancels it there by their own act. There "
+    "is nothing for you to confirm."
+)
 
 
 class ChoiceOut(Structured):

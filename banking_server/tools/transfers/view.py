@@ -1,0 +1,70 @@
+"""What the view of a transfer is given besides the result, and the tools that it alone calls."""
+
+from typing import Annotated, Any
+
+from mcp.types import CallToolResult
+from pydantic import Field
+
+from banking_server.bank import transfers as bank_transfers
+from banking_server.bank.transfers import Seen, TransferView
+from banking_server.tools.calling import current_call
+from banking_server.tools.declaration import bank_tool
+from banking_server.tools.results import refusal_of, result
+from banking_server.tools.scopes import TRANSFER_SCOPE
+from banking_server.tools.transfers.confirm import confirmed
+from banking_server.tools.transfers.words import TransferOut, summary, transfer_content
+from banking_server.tools.views import shown_with
+
+TransferId = Annotated[str, Field(description="The id that prepare_money_transfer gave.")]
+
+
+def shown_in_view(
+    shown: CallToolResult, transfer: TransferView, secret: str | None
+) -> CallToolResult:
+    """Return a result with the names of the transfer's accounts, and the secret that confirms it.
+
+    Without a secret the view confirms as everybody does: see `banking_server.tools.views`.
+    """
+    data: dict[str, Any] = {
+        "from": {"accountName": transfer.from_account_name},
+        "to": {
+            "accountName": transfer.to_account_name,
+            "accountHolder": transfer.to_account_holder,
+        },
+    }
+    return shown_with(shown, data if secret is None else {**data, "secret": secret})
+
+
+@bank_tool(
+    title="Confirm in View",
+    scope=TRANSFER_SCOPE,
+    destructive=True,
+    moves_money=True,
+    for_views=True,
+)
+async def confirm_in_view(
+    transferId: TransferId,
+    secret: Annotated[
+        str,
+        Field(description="What the view was given to confirm this transfer with, for one use."),
+    ],
+) -> Annotated[CallToolResult, TransferOut]:
+    """Confirm a transfer in the view that shows it to the customer, by their own act there. It
+    takes the secret that the view alone was given; it is no tool for a model."""
+    bank, call = current_call()
+    outcome = await bank_transfers.confirm_transfer(
+        bank, call, transferId, customer_agreed=False, code=None, secret=secret
+    )
+    return confirmed(outcome, bank.rules)
+
+
+@bank_tool(title="Look at Transfer", scope=TRANSFER_SCOPE, read_only=True, for_views=True)
+async def look_at_transfer(transferId: TransferId) -> Annotated[CallToolResult, TransferOut]:
+    """Look where a transfer stands, for the view that shows it to the customer."""
+    bank, call = current_call()
+    outcome = await bank_transfers.look_at_transfer(bank, call, transferId)
+    if not isinstance(outcome, Seen):
+        return refusal_of(outcome)
+    transfer = outcome.transfer
+    words = f"{summary(transfer)} is {transfer.status}."
+    return shown_in_view(result(words, transfer_content(transfer)), transfer, outcome.secret)

@@ -1,0 +1,71 @@
+/* The view of `list_accounts`: balances, locks, and what each account can be used for. */
+
+function row(account) {
+  const use = limits(account);
+  const badges = [
+    account.isLocked && badge("Locked", "bad", "lock"),
+    use && badge(use, "soft"),
+  ].filter(Boolean);
+  const amounts =
+    account.available === undefined
+      ? undefined
+      : made(
+          "span",
+          { class: "amounts" },
+          made("strong", {}, money(account.available, account.currency)),
+          account.reserved > 0
+            ? made("small", {}, `${money(account.posted, account.currency)} posted, ` +
+                `${money(account.reserved, account.currency)} reserved`)
+            : made("small", {}, "available"),
+        );
+  const name = accountLine(account);
+  if (badges.length > 0) name.append(made("span", { class: "badges" }, ...badges));
+  return made("li", { class: "line" }, name, amounts);
+}
+
+/** Return what an account of the customer's own cannot be used for. */
+function limits({ available, canTransferFrom, canTransferTo }) {
+  if (available === undefined || (canTransferFrom && canTransferTo)) return undefined;
+  if (canTransferFrom) return "Sends only";
+  return canTransferTo ? "Receives only" : "No transfers";
+}
+
+function group(words, accounts) {
+  if (accounts.length === 0) return undefined;
+  return made(
+    "section",
+    {},
+    made("h2", {}, words),
+    made("ul", { class: "lines" }, ...accounts.map(row)),
+  );
+}
+
+function totals(accounts) {
+  const sums = new Map();
+  for (const { available, currency } of accounts) {
+    sums.set(currency, (sums.get(currency) ?? 0) + Math.round(available * 100));
+  }
+  return [...sums].map(([currency, sum]) => made("span", {}, money(sum / 100, currency)));
+}
+
+function draw(result, acted = false) {
+  const accounts = result.structuredContent?.accounts;
+  if (result.isError || !Array.isArray(accounts)) {
+    show(made("article", { class: "card" }, ...inWords("Your accounts", result)), acted);
+    return;
+  }
+  const own = accounts.filter((account) => account.available !== undefined);
+  const payees = accounts.filter((account) => account.available === undefined);
+  const top = heading("Your accounts", "calm", "wallet");
+  const anew = async () => draw(await host.call("list_accounts", {}), true);
+  top.append(button("Refresh", "plain", anew));
+  const all = made("small", {}, "available in all");
+  const sum = own.length ? made("p", { class: "sum all" }, ...totals(own), all) : undefined;
+  const none = accounts.length ? undefined : made("p", {}, message(result));
+  show(
+    made("article", { class: "card" }, top, sum, none, group("Accounts", own), group("Payees", payees)),
+    acted,
+  );
+}
+
+begin({ waiting: "Looking up your accounts …", onResult: draw });

@@ -1,0 +1,75 @@
+"""Each view as one HTML document, put together of the files beside this module.
+
+A document fetches nothing. Its own policy allows the one style sheet and the one script that are
+in it, by their hashes, and nothing else: no connection, no image, no form, no text made into code.
+The host's policy comes on top.
+"""
+
+import base64
+import hashlib
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from mcp.server.apps import Apps, ResourceCsp
+
+ACCOUNTS: Final = "ui://bank/accounts"
+TRANSFER: Final = "ui://bank/transfer"
+HANDOFF: Final = "ui://bank/handoff"
+
+_SHOWN: Final = {
+    ACCOUNTS: ("Accounts", "The customer's accounts, their balances and locks.", ["accounts.js"]),
+    TRANSFER: (
+        "Transfer",
+        "A transfer from its preparation to its receipt; the customer confirms it here.",
+        ["handoff_card.js", "transfer.js"],
+    ),
+    HANDOFF: (
+        "Handoff to an agent",
+        "How the customer is connected with an agent, and when one has taken over.",
+        ["handoff_card.js", "handoff.js"],
+    ),
+}
+"""What each view is called, what it is for, and its scripts besides those that each view has."""
+
+_HERE: Final = Path(__file__).parent
+
+
+def views() -> Apps:
+    """Return the extension that serves the three views as resources."""
+    apps = Apps()
+    for uri, (title, description, scripts) in _SHOWN.items():
+        apps.add_html_resource(
+            uri,
+            _document(title, scripts),
+            name=uri.rpartition("/")[2] + "_view",
+            title=title,
+            description=description,
+            csp=ResourceCsp(
+                connect_domains=[], resource_domains=[], frame_domains=[], base_uri_domains=[]
+            ),
+            prefers_border=False,
+        )
+    return apps
+
+
+def _document(title: str, scripts: list[str]) -> str:
+    style = _read("view.css")
+    script = "\n".join(map(_read, ["host.js", "page.js", *scripts]))
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types"
+    )
+    return Template(_read("view.html")).substitute(
+        title=title, policy=policy, style=style, script=script
+    )
+
+
+def _read(name: str) -> str:
+    return (_HERE / name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """Return what a policy calls the content of an element by."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

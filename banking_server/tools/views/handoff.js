@@ -1,0 +1,11 @@
+/* The view of `request_agent_handoff`. */
+
+begin({
+  waiting: "Asking for an agent …",
+  onResult(result) {
+    const card = made("article", { class: "card" });
+    if (isHandoff(result)) card.append(handoffCard(result, "h1"));
+    else card.append(...inWords(result.isError ? "No agent was asked" : "Your handoff", result));
+    show(card);
+  },
+});

@@ -1,0 +1,136 @@
+/* A handoff to an agent: why, the two ways to be connected, the reference; and, looked at now and
+   then while somebody can see it, whether an agent has taken it. */
+
+const WAYS = {
+  realtime: ["Speak to an agent now", "talk", "An agent will speak with you as soon as one is free."],
+  callback: ["Be called back", "phone", "An agent will call you back."],
+};
+
+const FIRST_LOOK = 5_000;
+const LONGEST_WAIT = 30_000;
+const MOST_LOOKS = 60;
+
+/** Return the card of the handoff in a result, which keeps itself up to date. */
+function handoffCard(result, heading = "h2") {
+  const card = made("section", { class: "handoff" });
+  let handoff = result.structuredContent;
+  let timer;
+  let looks = 0;
+  let wait = FIRST_LOOK;
+  let seen = true;
+
+  function draw(acted = false) {
+    card.replaceChildren(...parts());
+    if (acted) reach(card);
+  }
+
+  function parts() {
+    const shown = facts([
+      ["Why", handoff.reason],
+      ["Reference", made("code", {}, handoff.handoffId)],
+    ]);
+    if (handoff.status === "claimed") {
+      const how = WAYS[handoff.choice]?.[0];
+      if (how) shown.append(...facts([["You chose", how]]).children);
+      return [title("An agent has taken it", "good", "check"), shown];
+    }
+    if (!handoff.choice) {
+      const ask = made("p", {}, "How would you like to be connected?");
+      const buttons = Object.keys(WAYS).map((way) => wayButton(way, "choice"));
+      const both = made("div", { class: "choices two" }, ...buttons);
+      return [title("An agent can help you", "calm", "person"), shown, ask, both];
+    }
+    const [, drawn, words] = WAYS[handoff.choice];
+    const other = handoff.choice === "realtime" ? "callback" : "realtime";
+    const waits = made("p", { class: "waits" }, made("i", { class: "dot" }), words);
+    const more = looks < MOST_LOOKS ? undefined : button("Look again", "plain", lookAgain);
+    return [
+      title("You are in the queue", "calm", drawn),
+      shown,
+      waits,
+      made("div", { class: "row" }, more, wayButton(other, "plain", " instead")),
+    ];
+  }
+
+  function title(words, kind, drawn) {
+    const mark = made("span", { class: `mark ${kind}` }, icon(drawn));
+    return made("header", {}, mark, made(heading, { tabindex: "-1" }, words));
+  }
+
+  function wayButton(way, kind, after = "") {
+    const [words, drawn] = WAYS[way];
+    return button(words + after, kind, () => choose(way), kind === "choice" ? drawn : undefined);
+  }
+
+  async function choose(choice) {
+    const given = { handoffId: handoff.handoffId, choice };
+    const answer = await host.call("process_agent_handoff_choice", given);
+    if (isHandoff(answer)) {
+      handoff = answer.structuredContent;
+      host.mention(message(answer));
+      draw(true);
+    } else {
+      problem(answer);
+      // An agent may have taken it meanwhile.
+      await look();
+    }
+  }
+
+  function problem(answer) {
+    card.querySelector(".problem")?.remove();
+    card.append(made("p", { class: "problem", role: "alert" }, message(answer)));
+  }
+
+  async function look() {
+    const answer = await host.call("look_at_handoff", { handoffId: handoff.handoffId });
+    if (!isHandoff(answer)) return;
+    const before = handoff;
+    handoff = answer.structuredContent;
+    if (before.status === handoff.status && before.choice === handoff.choice) return;
+    draw(card.contains(document.activeElement));
+    if (handoff.status === "claimed") {
+      say("An agent has taken it.");
+      host.mention(message(answer));
+    }
+  }
+
+  async function lookAgain() {
+    looks = 0;
+    wait = FIRST_LOOK;
+    await look();
+    draw(true);
+    watch();
+  }
+
+  /** Look again after a while, more and more seldom; not while nobody can see it. */
+  function watch() {
+    clearTimeout(timer);
+    if (handoff.status === "claimed" || !seen || document.visibilityState !== "visible") return;
+    if (looks >= MOST_LOOKS) {
+      draw();
+      return;
+    }
+    timer = setTimeout(async () => {
+      looks += 1;
+      wait = Math.min(wait * 1.25, LONGEST_WAIT);
+      await look();
+      watch();
+    }, wait);
+  }
+
+  document.addEventListener("visibilitychange", watch);
+  new IntersectionObserver(([{ isIntersecting }]) => {
+    seen = isIntersecting;
+    watch();
+  }).observe(card);
+  host.on("ui/resource-teardown", () => {
+    seen = false;
+    watch();
+  });
+  draw();
+  return card;
+}
+
+function isHandoff(result) {
+  return !result.isError && typeof result.structuredContent?.handoffId === "string";
+}

@@ -1,0 +1,73 @@
+"""To whom views are offered: clients that declare MCP Apps. For all others there are none."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from mcp.server import ServerRequestContext
+from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
+from mcp.types import CallToolResult, ClientCapabilities
+
+from banking_server.chaining.content import hidden_from_model
+from banking_server.tools.sdk import CallNext, HandlerResult
+
+DATA: Final = "com.example/bank-view"
+"""The member of a result's `_meta` that is for the view alone."""
+
+
+def takes_views(capabilities: ClientCapabilities | None) -> bool:
+    """Say whether a client declares that it shows views of MCP Apps.
+
+    The SDK's `client_supports_apps` asks the same of a request; this is asked of `initialize` too.
+    """
+    declared = (capabilities.extensions or {}) if capabilities else {}
+    kinds = declared.get(EXTENSION_ID, {}).get("mimeTypes")
+    return isinstance(kinds, list) and APP_MIME_TYPE in kinds
+
+
+def shown_with(result: CallToolResult, data: Mapping[str, Any]) -> CallToolResult:
+    """Return a result with what its view needs besides, and nobody else."""
+    return result.model_copy(update={"meta": {**(result.meta or {}), DATA: dict(data)}})
+
+
+async def only_to_who_shows_them(
+    ctx: ServerRequestContext[Any, Any], call_next: CallNext
+) -> HandlerResult:
+    """Middleware: leave views, and the tools that are for views alone, out of what others are told.
+
+    On 2025-11-25 over HTTP without a session nobody knows what a client declared: it has none.
+    """
+    result = await call_next(ctx)
+    leave_out = _LEAVE_OUT.get(ctx.method)
+    if leave_out is None or takes_views(ctx.session.client_capabilities):
+        return result
+    return leave_out(cast(dict[str, Any], result))
+
+
+def _of_tools(listed: dict[str, Any]) -> dict[str, Any]:
+    kept = [tool for tool in listed["tools"] if not hidden_from_model(tool.get("_meta"))]
+    return {**listed, "tools": [_plain(tool) for tool in kept]}
+
+
+def _of_resources(listed: dict[str, Any]) -> dict[str, Any]:
+    kept = [one for one in listed["resources"] if one.get("mimeType") != APP_MIME_TYPE]
+    return {**listed, "resources": kept}
+
+
+def _of_capabilities(discovered: dict[str, Any]) -> dict[str, Any]:
+    capabilities = discovered["capabilities"]
+    kept = {name: one for name, one in capabilities["extensions"].items() if name != EXTENSION_ID}
+    return {**discovered, "capabilities": {**capabilities, "extensions": kept}}
+
+
+_LEAVE_OUT: Final[dict[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
+    "tools/list": _of_tools,
+    "resources/list": _of_resources,
+    "server/discover": _of_capabilities,
+}
+
+
+def _plain(tool: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool without its view."""
+    others = {name: member for name, member in tool.get("_meta", {}).items() if name != "ui"}
+    plain = {name: member for name, member in tool.items() if name != "_meta"}
+    return {**plain, "_meta": others} if others else plain

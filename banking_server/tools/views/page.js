@@ -1,0 +1,258 @@
+/* What every view has in common: elements, words for people, the host's theme, and the steps of a
+   chain. Data becomes text and nothing else: no markup is ever read here. */
+
+const DATA = "com.example/bank-view";
+const CHAINING = "com.example/tool-chaining";
+const DRAWING = "http://www.w3.org/2000/svg";
+
+const ICONS = {
+  lock: "M7 11V8a5 5 0 0 1 10 0v3M6 11h12v9H6z",
+  check: "M5 12.5l4.5 4.5L19 7.5",
+  cross: "M6.5 6.5l11 11M17.5 6.5l-11 11",
+  clock: "M12 7v5l3.2 2M12 3.5a8.5 8.5 0 1 0 0 17a8.5 8.5 0 1 0 0-17",
+  down: "M12 5v14M6.5 13.5L12 19l5.5-5.5",
+  next: "M9 5.5l6.5 6.5L9 18.5",
+  person: "M12 4a4 4 0 1 0 0 8a4 4 0 1 0 0-8M4.5 20.5a7.5 7.5 0 0 1 15 0",
+  phone: "M6 4h4l1.6 4.6-2.4 1.6a11 11 0 0 0 4.6 4.6l1.6-2.4L20 14v4a2 2 0 0 1-2 2A14 14 0 0 1 4 6a2 2 0 0 1 2-2z",
+  talk: "M4 5h16v11H11l-4.5 4v-4H4z",
+  wallet: "M4 7.5h16v12H4zM4 7.5l11-3.5v3.5M15.5 13.5h1.5",
+};
+
+let locale = "en";
+let timeZone;
+
+/** Return a new element: `made("p", {class: "quiet"}, "words", otherElement)`. */
+function made(tag, members = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(members)) {
+    if (value === undefined || value === false) continue;
+    if (name === "onclick") element.addEventListener("click", value);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.filter((child) => child !== undefined && child !== null));
+  return element;
+}
+
+/** Return one of the drawings above, which says nothing that is not written beside it. */
+function icon(name) {
+  const drawing = document.createElementNS(DRAWING, "svg");
+  drawing.setAttribute("viewBox", "0 0 24 24");
+  drawing.setAttribute("aria-hidden", "true");
+  drawing.setAttribute("class", "icon");
+  const line = document.createElementNS(DRAWING, "path");
+  line.setAttribute("d", ICONS[name]);
+  drawing.append(line);
+  return drawing;
+}
+
+function badge(words, kind, drawn) {
+  return made("span", { class: `badge ${kind}` }, drawn && icon(drawn), words);
+}
+
+/** Return the heading of a card, with a mark that is coloured by what it says. */
+function heading(words, kind, drawn) {
+  const mark = made("span", { class: `mark ${kind}` }, icon(drawn));
+  return made("header", {}, mark, made("h1", { tabindex: "-1" }, words));
+}
+
+/** Return a button that does something once; while it does, nothing else can be pressed. */
+function button(words, kind, act, drawn) {
+  const inside = [drawn && icon(drawn), made("span", {}, words)];
+  return made("button", { type: "button", class: kind, onclick: () => busyWith(act) }, ...inside);
+}
+
+async function busyWith(act) {
+  const view = document.getElementById("view");
+  if (view.getAttribute("aria-busy") === "true") return;
+  view.setAttribute("aria-busy", "true");
+  try {
+    await act();
+  } finally {
+    view.setAttribute("aria-busy", "false");
+  }
+}
+
+/** Show a card; `acted` says that the customer did something, so that it is read out and reached. */
+function show(card, acted = false) {
+  const view = document.getElementById("view");
+  view.replaceChildren(card);
+  view.setAttribute("aria-busy", "false");
+  if (acted) reach(card);
+}
+
+/** Move the keyboard to what is new. */
+function reach(card) {
+  card.querySelector("h1, h2")?.focus();
+}
+
+/** Have a screen reader say something. */
+function say(words) {
+  document.getElementById("said").textContent = words;
+}
+
+function waitingCard(words) {
+  const bars = ["wide", "half", "wide"].map((kind) => made("i", { class: `bar ${kind}` }));
+  const card = made("article", { class: "card" }, made("p", { class: "quiet" }, words), ...bars);
+  show(card);
+  document.getElementById("view").setAttribute("aria-busy", "true");
+}
+
+// --- words ---------------------------------------------------------------------------------------
+
+/** Return an amount in words for people: `5,250.75 USD`, in the host's locale. */
+function money(amount, currency) {
+  const digits = { minimumFractionDigits: 2, maximumFractionDigits: 2 };
+  const number = new Intl.NumberFormat(locale, digits).format(amount);
+  return currency ? `${number} ${currency}` : number;
+}
+
+function time(moment, how) {
+  return new Intl.DateTimeFormat(locale, { timeZone, ...how }).format(new Date(moment));
+}
+
+/** Return a moment as date and time, where the customer is. */
+function dateAndTime(moment) {
+  return time(moment, { dateStyle: "medium", timeStyle: "short" });
+}
+
+/** Return a day, which is the same wherever the customer is. */
+function day(date) {
+  return time(`${date}T12:00:00Z`, { dateStyle: "long", timeZone: "UTC" });
+}
+
+/** Return what a result tells people, without the name of the argument that it is about. */
+function message(result) {
+  const told = result.structuredContent?.message;
+  const forPeople = (item) => item.type === "text" && forUser(item) && !item._meta?.[CHAINING];
+  const words =
+    typeof told === "string"
+      ? told
+      : (Array.isArray(result.content) ? result.content : [])
+          .filter(forPeople)
+          .map((item) => item.text)
+          .join("\n");
+  const field = result.structuredContent?.field;
+  const plain = field && words.startsWith(`${field}: `) ? words.slice(field.length + 2) : words;
+  return plain.charAt(0).toUpperCase() + plain.slice(1);
+}
+
+/** Return that as paragraphs. */
+function text(result) {
+  const lines = message(result).split("\n").map((line) => made("p", {}, line));
+  return made("div", {}, ...lines);
+}
+
+/** Return a card's parts where nothing but words has come: some proxies leave the data out. */
+function inWords(title, result) {
+  const [kind, drawn] = result.isError ? ["bad", "cross"] : ["calm", "talk"];
+  return [heading(title, kind, drawn), text(result)];
+}
+
+function forUser(item) {
+  const audience = item.annotations?.audience;
+  return !Array.isArray(audience) || audience.includes("user");
+}
+
+/** Return lines of what is known, as a list of terms. */
+function facts(lines) {
+  const rows = lines
+    .filter(([, value]) => value !== undefined && value !== null)
+    .map(([term, value]) => made("div", {}, made("dt", {}, term), made("dd", {}, value)));
+  return made("dl", {}, ...rows);
+}
+
+function accountLine(account) {
+  const kind = account.accountHolder
+    ? `Held by ${account.accountHolder}`
+    : typeWords(account.accountType);
+  return made(
+    "span",
+    { class: "account" },
+    made("strong", {}, account.accountName),
+    made("small", {}, `${kind} · ${account.accountId}`),
+  );
+}
+
+function typeWords(type) {
+  const words = String(type ?? "account").replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+// --- what follows --------------------------------------------------------------------------------
+
+const STEPS = {
+  request_agent_handoff: ["Speak to an agent", "An agent was asked to help"],
+  request_manager_approval: ["Ask a manager", "A manager was asked to approve"],
+  record_compliance_report: ["Report the payment", "The bank's compliance desk was told"],
+  prepare_money_transfer: ["Prepare it again", "It was prepared again"],
+};
+
+/** Return the calls that somebody made after the one whose result this is (the host, or a proxy). */
+function followed(result) {
+  const told = result._meta?.[CHAINING]?.followUps;
+  return Array.isArray(told) ? told : [];
+}
+
+/** Return the list of these calls, for people; nothing if there are none. */
+function stepsTaken(steps) {
+  if (steps.length === 0) return undefined;
+  const lines = steps.map((step) => {
+    const done = STEPS[step.tool]?.[1] ?? `${step.tool} was called`;
+    const failed = step.fate !== "made" || step.isError === true;
+    const how = { not_made: "was not done", unknown: "may not have been done" }[step.fate];
+    const words = failed ? `${done}: ${how ?? "it failed"}` : done;
+    return made("li", { class: failed ? "failed" : "" }, icon(failed ? "cross" : "check"), words);
+  });
+  const list = made("ol", { class: "steps" }, ...lines);
+  return made("section", {}, made("h2", {}, "What followed by itself"), list);
+}
+
+/** Return the call that has to come next, if it was left to nobody else. */
+function offered(result) {
+  const next = result._meta?.nextTool;
+  return next && typeof next.tool === "string" ? next : undefined;
+}
+
+/** Return a button for it: the customer's own act, never this view's. */
+function nextButton(next, then) {
+  const words = STEPS[next.tool]?.[0] ?? `Go on: ${next.tool}`;
+  const act = async () => then(next.tool, await host.call(next.tool, next.arguments ?? {}));
+  const press = button(words, "primary", act, "next");
+  const why = next.title ? made("p", { class: "quiet" }, `${next.title}.`) : undefined;
+  return made("div", { class: "next" }, why, press);
+}
+
+// --- the host's context --------------------------------------------------------------------------
+
+function dress(context) {
+  const root = document.documentElement;
+  // The body's, not the page's: where that differs from the host's, browsers fill in a background.
+  if (context.theme === "light" || context.theme === "dark") {
+    document.body.style.colorScheme = context.theme;
+  }
+  for (const [name, value] of Object.entries(context.styles?.variables ?? {})) {
+    if (/^--[a-z0-9-]+$/.test(name) && typeof value === "string") root.style.setProperty(name, value);
+  }
+  try {
+    if (context.locale) [locale] = Intl.getCanonicalLocales(context.locale);
+    if (context.timeZone) timeZone = new Intl.DateTimeFormat(locale, context).resolvedOptions().timeZone;
+  } catch {
+    // A locale or a zone that this browser does not know: it keeps its own.
+  }
+}
+
+/** Begin: show the result that the host hands over, and what the tool was asked for before that. */
+async function begin({ onInput, onResult, waiting }) {
+  waitingCard(waiting);
+  host.on("ui/notifications/tool-input", (params) => onInput?.(params.arguments ?? {}));
+  host.on("ui/notifications/tool-result", (params) => onResult(params));
+  host.on("ui/notifications/tool-cancelled", () => {
+    show(made("article", { class: "card" }, heading("This was stopped", "soft", "cross")));
+  });
+  host.on("ui/notifications/host-context-changed", dress);
+  const room = new ResizeObserver(([{ target }]) => {
+    host.resize(Math.ceil(target.scrollWidth), Math.ceil(target.getBoundingClientRect().height));
+  });
+  dress(await host.greet());
+  room.observe(document.getElementById("view"));
+}

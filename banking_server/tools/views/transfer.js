@@ -1,0 +1,289 @@
+/* The view of `prepare_money_transfer`, whatever it answers: which account, what is about to move,
+   the customer's own yes or no to it, and what became of it. */
+
+const PREPARE = "prepare_money_transfer";
+const CONFIRM = "confirm_or_cancel_money_transfer";
+
+const PICKS = {
+  fromAccountId: "Which account should the money come from?",
+  toAccountId: "Where should the money go?",
+};
+
+/** How the states of a transfer that is over are shown. */
+const ENDS = {
+  posted: ["Transferred", "good", "check"],
+  scheduled: ["Scheduled", "good", "clock"],
+  voided: ["Cancelled", "soft", "cross"],
+  expired: ["Not confirmed in time", "soft", "clock"],
+  failed: ["Not transferred", "bad", "cross"],
+};
+
+/** What was asked for, as arguments of `prepare_money_transfer`. */
+let wanted = {};
+/** The transfer that was shown last, the names of its accounts, and what confirms it. */
+let transfer;
+let names = {};
+let secret;
+let clock;
+
+function draw(result, acted = false) {
+  clearInterval(clock);
+  const content = result.structuredContent ?? {};
+  const data = result._meta?.[DATA] ?? {};
+  if (content.transferId && content.amount !== undefined) transfer = content;
+  if (data.from) names = data;
+  secret = data.secret;
+  const card = made("article", { class: "card" }, ...parts(result, content, data));
+  card.append(...after(result).filter(Boolean));
+  show(card, acted);
+}
+
+function parts(result, content, data) {
+  if (content.status === "account_needed") return picker(content, data);
+  if (content.status === "account_locked") return [heading("This account is locked", "bad", "lock"), text(result)];
+  if (content.status === "pending" || content.status === "confirmation_needed") return toConfirm(content);
+  if (content.amount !== undefined && content.status in ENDS) return over(result, content);
+  if (content.status === "declined") return [heading("No transfer", "soft", "cross"), text(result)];
+  return result.isError ? problem(result, content) : inWords("Your transfer", result);
+}
+
+// --- the account picker --------------------------------------------------------------------------
+
+function picker(content, data) {
+  const known = new Map((data.accounts ?? []).map((account) => [account.accountId, account]));
+  const options = (content.choices ?? []).map((choice) => {
+    const account = known.get(choice.accountId) ?? choice;
+    const beside = [
+      account.isLocked && badge("Locked", "bad", "lock"),
+      account.available !== undefined &&
+        made("span", { class: "amount" }, money(account.available, account.currency)),
+    ].filter(Boolean);
+    const act = () => prepare({ [content.field]: choice.accountId });
+    return made(
+      "li",
+      {},
+      made(
+        "button",
+        { type: "button", class: "choice", onclick: () => busyWith(act) },
+        accountLine(account),
+        made("span", { class: "facts" }, ...beside),
+      ),
+    );
+  });
+  const amount = wanted.amount === undefined ? undefined : `You want to move ${money(wanted.amount)}.`;
+  return [
+    heading(PICKS[content.field] ?? "Which account?", "calm", "wallet"),
+    amount && made("p", { class: "quiet" }, amount),
+    made("ul", { class: "choices" }, ...options),
+  ];
+}
+
+async function prepare(more) {
+  wanted = { ...wanted, ...more };
+  draw(await host.call(PREPARE, wanted), true);
+}
+
+// --- what is about to move -----------------------------------------------------------------------
+
+function movement(content) {
+  const side = (label, account, id) =>
+    made(
+      "div",
+      { class: "side" },
+      made("small", {}, label),
+      made("strong", {}, account?.accountName ?? id),
+      made("small", {}, account?.accountHolder ? `${account.accountHolder} · ${id}` : id),
+    );
+  return made(
+    "div",
+    { class: "movement" },
+    made("p", { class: "sum" }, money(content.amount, content.currency)),
+    side("From", names.from, content.fromAccountId),
+    made("span", { class: "arrow" }, icon("down")),
+    side("To", names.to, content.toAccountId),
+  );
+}
+
+function details(content, more = []) {
+  return facts([
+    ["When", content.scheduledDate ? day(content.scheduledDate) : undefined],
+    ["Note", content.memo],
+    ...more,
+    ["Reference", made("code", {}, content.transferId)],
+  ]);
+}
+
+function toConfirm(content) {
+  const waits = content.approval === "required" || content.approval === "requested";
+  const until = made("span", {}, left(content.expiresAt));
+  const asksCode = content.status === "confirmation_needed";
+  const title = waits ? "A manager has to approve this" : "Confirm this transfer";
+  const words = waits
+    ? "The money is reserved. You can confirm the transfer once a manager has approved it."
+    : "Nothing is moved before you confirm it.";
+  const cancel = button("Cancel transfer", "plain", () => decide("cancel"));
+  const confirm = button("Confirm transfer", "primary", () => decide("confirm"), "check");
+  const again = button("Check again", "plain", lookAgain);
+  const buttons = made("div", { class: "row" }, waits ? again : asksCode ? undefined : confirm, cancel);
+  count(content, until);
+  return [
+    heading(title, waits ? "wait" : "calm", waits ? "clock" : "check"),
+    movement(content),
+    details(content, [["Confirm by", until]]),
+    made("p", { class: "quiet" }, words),
+    asksCode ? codeForm() : undefined,
+    buttons,
+  ];
+}
+
+/** Where no secret was given, and nobody asked the customer: the code from the bank's desk. */
+function codeForm() {
+  const field = made("input", {
+    id: "code",
+    inputmode: "numeric",
+    autocomplete: "one-time-code",
+    pattern: "[0-9]{6}",
+    maxlength: "6",
+    required: true,
+    "aria-describedby": "code-help",
+  });
+  const send = async () => {
+    if (field.reportValidity()) await decide("confirm", { confirmationCode: field.value });
+  };
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") busyWith(send);
+  });
+  // No form: hosts need not allow any.
+  return made(
+    "div",
+    { class: "code" },
+    made("label", { for: "code" }, "Confirmation code"),
+    field,
+    made("p", { class: "quiet", id: "code-help" }, "Six digits, which the bank's desk gives you."),
+    button("Confirm transfer", "primary", send, "check"),
+  );
+}
+
+/** Return when it expires, in words. */
+function left(expiresAt) {
+  const minutes = Math.ceil((new Date(expiresAt) - Date.now()) / 60_000);
+  const at = dateAndTime(expiresAt);
+  if (minutes > 90) return at;
+  return minutes > 1 ? `${at} (in ${minutes} minutes)` : `${at} (in less than a minute)`;
+}
+
+/** Keep the time that is left right, and ask the bank when there is none left. */
+function count(content, until) {
+  clock = setInterval(() => {
+    if (new Date(content.expiresAt) <= Date.now()) {
+      clearInterval(clock);
+      busyWith(lookAgain);
+    } else {
+      until.textContent = left(content.expiresAt);
+    }
+  }, 15_000);
+}
+
+async function decide(action, more = {}) {
+  const { transferId } = transfer;
+  const answer =
+    action === "confirm" && secret !== undefined
+      ? await host.call("confirm_in_view", { transferId, secret })
+      : await host.call(CONFIRM, { transferId, action, ...more });
+  host.mention(`In the card of the transfer the customer chose to ${action} it. ${message(answer)}`);
+  draw(answer, true);
+}
+
+async function lookAgain() {
+  draw(await host.call("look_at_transfer", { transferId: transfer.transferId }), true);
+}
+
+// --- what became of it ---------------------------------------------------------------------------
+
+function over(result, content) {
+  const [title, kind, drawn] = ENDS[content.status];
+  const made_at = content.postedAt ? dateAndTime(content.postedAt) : undefined;
+  const moved = content.status === "posted" || content.status === "scheduled";
+  const words = result.isError && content.status !== "expired" ? text(result) : undefined;
+  const nothing = moved || words ? undefined : made("p", { class: "quiet" }, "No money was moved.");
+  return [
+    heading(title, kind, drawn),
+    movement(content),
+    details(content, [["Made", made_at]]),
+    words,
+    nothing,
+  ];
+}
+
+function problem(result, content) {
+  const buttons = [];
+  if (content.field in PICKS && !transfer) {
+    const other = () => prepare({ [content.field]: undefined });
+    buttons.push(button("Choose another account", "primary", other));
+  }
+  if (transfer) buttons.push(button("Look again", "primary", lookAgain));
+  return [
+    heading("That did not work", "bad", "cross"),
+    made("div", { role: "alert" }, text(result)),
+    buttons.length ? made("div", { class: "row" }, ...buttons) : undefined,
+  ];
+}
+
+/** Return what followed, or what the customer can let follow. */
+function after(result) {
+  const steps = followed(result);
+  const shown = [stepsTaken(steps)];
+  const last = steps.filter((step) => step.fate === "made" && step.isError !== true).at(-1);
+  if (last?.tool === "request_agent_handoff") shown.push(handoffThatFollowed(last.arguments));
+  if (last?.tool === PREPARE) {
+    const act = () => prepare(last.arguments);
+    shown.push(made("div", { class: "row" }, button("Show the new transfer", "primary", act, "next")));
+  }
+  const next = offered(result);
+  if (next) shown.push(nextButton(next, cameNext));
+  return shown;
+}
+
+/** Show the handoff that somebody else's call has opened: it is looked up, and nothing is changed. */
+function handoffThatFollowed({ reason }) {
+  const place = made("div", {});
+  host.call("look_at_handoff", reason === undefined ? {} : { reason }).then((answer) => {
+    if (isHandoff(answer)) place.append(handoffCard(answer));
+  });
+  return place;
+}
+
+/** Show what came of the call that the customer let follow. */
+function cameNext(tool, result) {
+  if (tool === PREPARE) {
+    wanted = {};
+    draw(result, true);
+    return;
+  }
+  const card = document.querySelector(".card");
+  card.lastElementChild.remove();
+  if (isHandoff(result)) {
+    card.append(handoffCard(result));
+    reach(card.lastElementChild);
+  } else {
+    const title = result.isError ? "That did not work" : (STEPS[tool]?.[1] ?? "Done");
+    card.append(made("section", {}, made("h2", { tabindex: "-1" }, title), text(result)));
+    reach(card.lastElementChild);
+  }
+  card.append(...after(result).filter(Boolean));
+}
+
+// -------------------------------------------------------------------------------------------------
+
+begin({
+  waiting: "Preparing your transfer …",
+  onInput(given) {
+    wanted = { ...given };
+  },
+  onResult(result) {
+    draw(result);
+    const { status, createdAt } = result.structuredContent ?? {};
+    // A host may show again what it showed long ago: then the bank is asked how it stands now.
+    if (status === "pending" && Date.now() - new Date(createdAt) > 60_000) lookAgain();
+  },
+});

@@ -1,0 +1,362 @@
+"""Views of MCP Apps: who is offered them, what they are given, and what confirms in one."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client import advertise
+from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID, Apps
+
+from banking_server.bank.handoffs import claim_handoff
+from banking_server.server import build
+from banking_server.tools import FOR_VIEWS, TOOLS, BankTool, required_scope
+from banking_server.tools.views import ACCOUNTS as ACCOUNTS_VIEW
+from banking_server.tools.views import DATA
+from banking_server.tools.views import HANDOFF as HANDOFF_VIEW
+from banking_server.tools.views import TRANSFER as TRANSFER_VIEW
+
+from ..kit.bank import (
+    Customer,
+    World,
+    code_of,
+    copy_of,
+    everything,
+    facts,
+    next_tool,
+    open_bank,
+    refused,
+    structured,
+    words,
+)
+from ..kit.views import SHOWS_VIEWS, for_view, secret_of
+from ..kit.words import (
+    ACCOUNTS,
+    APPROVAL,
+    CHOICE,
+    EVERYDAY,
+    HANDOFF,
+    LOCKED,
+    PAYEE,
+    PREPARE,
+    REPORT,
+    SAVINGS,
+)
+
+pytestmark = pytest.mark.anyio
+
+KINDS = ("connect", "resource", "frame", "baseUri")
+CONFIRM_IN_VIEW = "confirm_in_view"
+LOOK_TRANSFER = "look_at_transfer"
+LOOK_HANDOFF = "look_at_handoff"
+
+
+async def in_view(person: Customer, transfer_id: str, secret: str) -> Any:
+    return await person.call(CONFIRM_IN_VIEW, transferId=transfer_id, secret=secret)
+
+
+# --- who is offered them --------------------------------------------------------------------------
+
+
+async def test_a_client_that_shows_views_is_offered_them(world: World, mode: str) -> None:
+    async with world.customer(mode=mode, extensions=[SHOWS_VIEWS]) as person:
+        listed = {tool.name: tool.meta for tool in (await person.client.list_tools()).tools}
+        views = {name: meta["ui"] for name, meta in listed.items() if meta and "ui" in meta}
+        assert views == {
+            ACCOUNTS: {"resourceUri": ACCOUNTS_VIEW},
+            PREPARE: {"resourceUri": TRANSFER_VIEW},
+            HANDOFF: {"resourceUri": HANDOFF_VIEW},
+            CONFIRM_IN_VIEW: {"visibility": ["app"]},
+            LOOK_TRANSFER: {"visibility": ["app"]},
+            LOOK_HANDOFF: {"visibility": ["app"]},
+        }
+        resources = (await person.client.list_resources()).resources
+        offered = {str(one.uri): one for one in resources if one.mime_type == APP_MIME_TYPE}
+        assert list(offered) == [ACCOUNTS_VIEW, TRANSFER_VIEW, HANDOFF_VIEW]
+        for uri in offered:
+            (content,) = (await person.client.read_resource(uri)).contents
+            assert content.mime_type == APP_MIME_TYPE
+            assert content.meta == offered[uri].meta
+            csp = content.meta["ui"]["csp"]
+            assert csp == {f"{kind}Domains": [] for kind in KINDS}
+        if mode == "auto":
+            assert EXTENSION_ID in (person.client.server_capabilities.extensions or {})
+
+
+async def told(world: World, mode: str, form: bool) -> list[str]:
+    """Everything that a client without views is told, with all that is random made the same."""
+    answers: list[Any] = [{"picked": EVERYDAY}, {"picked": SAVINGS}, {"agreed": True}]
+    answers += [{"picked": "callback"}]
+    options: dict[str, Any] = {"answers": answers} if form else {}
+    async with world.customer(mode=mode, **options) as person:
+        client = person.client
+        said = [
+            (await client.list_tools()).model_dump_json(by_alias=True),
+            (await client.list_resources()).model_dump_json(by_alias=True),
+            (await client.list_resource_templates()).model_dump_json(by_alias=True),
+            client.server_capabilities.model_dump_json(by_alias=True),
+        ]
+        calls: list[tuple[str, dict[str, Any]]] = [
+            (ACCOUNTS, {}),
+            (PREPARE, {"amount": 12}),
+            (PREPARE, {"amount": 12_500, "fromAccountId": SAVINGS, "toAccountId": EVERYDAY}),
+            (PREPARE, {"amount": 1, "fromAccountId": LOCKED}),
+            (CONFIRM_IN_VIEW, {"transferId": "tr_0", "secret": "no"}),
+            (LOOK_TRANSFER, {"transferId": "tr_0"}),
+            (LOOK_HANDOFF, {}),
+            ("multiplex_tools", {"tools": [step(LOOK_HANDOFF, {})]}),
+        ]
+        results = [await client.call_tool(name, arguments) for name, arguments in calls]
+        prepared = await person.prepare(amount=12)
+        transfer_id = structured(prepared)["transferId"]
+        results += [prepared, await person.confirm(transfer_id, confirmationCode=code_of(prepared))]
+        results += [await person.call(HANDOFF, reason="To ask")]
+        said += [everything(result) for result in results]
+    same = [re.sub(r"\b(tr|ho|ap)_[0-9a-f]{16}", r"\1_0", line) for line in said]
+    return [re.sub(r"\b\d{6}\b", "000000", line) for line in same]
+
+
+def without_view(tool: BankTool) -> dict[str, Any] | None:
+    return {name: said for name, said in (tool.meta or {}).items() if name != "ui"} or None
+
+
+def step(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    params = {"name": name, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+
+
+@pytest.mark.parametrize("form", [True, False], ids=["asked by forms", "not asked"])
+async def test_all_others_get_byte_for_byte_what_they_got_before(
+    filled: Path, tmp_path: Path, mode: str, form: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = [tmp_path / name for name in ("with", "without")]
+    for folder in folders:
+        folder.mkdir()
+    world, without = (World(copy_of(filled, folder)) for folder in folders)
+    got = await told(world, mode, form)
+    plain = tuple(tool.model_copy(update={"meta": without_view(tool)}) for tool in TOOLS)
+    monkeypatch.setattr(build, "TOOLS", plain)
+    monkeypatch.setattr(build, "FOR_VIEWS", ())
+    monkeypatch.setattr(build, "views", Apps)
+    assert got == await told(without, mode, form)
+    assert not any(DATA in line or "ui://" in line or EXTENSION_ID in line for line in got)
+    assert world.outcomes() == without.outcomes()
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [{}, {"mimeTypes": None}, {"mimeTypes": APP_MIME_TYPE}, {"mimeTypes": ["text/html"]}],
+    ids=repr,
+)
+async def test_who_does_not_say_that_it_shows_this_kind_of_view_is_offered_none(
+    world: World, mode: str, declared: dict[str, Any]
+) -> None:
+    said = advertise(EXTENSION_ID, declared)
+    async with world.customer(mode=mode, extensions=[said]) as person:
+        listed = (await person.client.list_tools()).tools
+        assert [tool.name for tool in listed] == [tool.name for tool in TOOLS]
+        assert for_view(await person.prepare()) is None
+
+
+# --- what a view is given -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", [True, False], ids=["can be asked", "cannot"])
+async def test_a_view_takes_the_place_of_the_form(world: World, mode: str, form: bool) -> None:
+    options: dict[str, Any] = {"answers": []} if form else {}
+    async with world.customer(mode=mode, extensions=[SHOWS_VIEWS], **options) as person:
+        asked = await person.call(PREPARE, amount=12)
+        assert structured(asked)["field"] == "fromAccountId"
+        data = for_view(asked)
+        assert data is not None
+        shown = {account["accountId"]: account for account in data["accounts"]}
+        choices = [choice["accountId"] for choice in structured(asked)["choices"]]
+        assert list(shown) == choices
+        assert shown[LOCKED]["isLocked"] is True
+        assert shown[SAVINGS]["available"] == 25_000
+        assert "can choose there" in words(asked, "assistant")
+
+        asked = await person.call(PREPARE, amount=12, fromAccountId=EVERYDAY)
+        assert structured(asked)["field"] == "toAccountId"
+        assert PAYEE in [one["accountId"] for one in (for_view(asked) or {})["accounts"]]
+
+        prepared = await person.prepare(toAccountId=PAYEE, amount=12)
+        assert for_view(prepared) == {
+            "from": {"accountName": "Everyday Checking"},
+            "to": {"accountName": "Rent Payments", "accountHolder": "Fictional Homes Ltd"},
+            "secret": secret_of(prepared),
+        }
+        assert not re.search(r"\b\d{6}\b", words(prepared))
+        assert "by their own act" in words(prepared, "assistant")
+
+        handoff = await person.call(HANDOFF, reason="To ask")
+        assert structured(handoff)["choices"] == ["realtime", "callback"]
+
+
+async def test_a_form_is_what_a_step_in_another_call_has(world: World, mode: str) -> None:
+    """`multiplex_tools` has no view that could take its place."""
+    answers = [{"picked": EVERYDAY}, {"picked": SAVINGS}]
+    async with world.customer(mode=mode, extensions=[SHOWS_VIEWS], answers=answers) as person:
+        done = await person.call("multiplex_tools", tools=[step(PREPARE, {"amount": 12})])
+        assert "pending" in everything(done)
+        assert DATA not in everything(done)
+        refused = await person.call("multiplex_tools", tools=[step(LOOK_HANDOFF, {})])
+        assert f"there is no tool '{LOOK_HANDOFF}'" in words(refused)
+
+
+# --- the customer's own act -----------------------------------------------------------------------
+
+
+async def test_the_secret_confirms_once(world: World, mode: str) -> None:
+    async with world.customer(mode=mode, extensions=[SHOWS_VIEWS], answers=[]) as person:
+        prepared = await person.prepare()
+        transfer_id = structured(prepared)["transferId"]
+        assert re.fullmatch("[0-9a-f]{64}", secret_of(prepared))
+        assert secret_of(await person.prepare()) == secret_of(prepared)
+        posted = await in_view(person, transfer_id, secret_of(prepared))
+        assert facts(posted)["status"] == "posted"
+        funds = world.funds(SAVINGS)
+        again = await in_view(person, transfer_id, secret_of(prepared))
+        assert facts(again) == facts(posted)
+        assert world.funds(SAVINGS) == funds
+        seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
+        assert facts(seen) == facts(posted)
+        assert "secret" not in (for_view(seen) or {})
+        assert world.outcomes()[-4:] == [
+            (PREPARE, "prepared"),
+            (CONFIRM_IN_VIEW, "posted"),
+            (CONFIRM_IN_VIEW, "posted"),
+            (LOOK_TRANSFER, "looked_at"),
+        ]
+
+
+async def test_what_comes_after_a_confirmation_comes_after_it_in_a_view(
+    world: World, mode: str
+) -> None:
+    async with world.customer(mode=mode, extensions=[SHOWS_VIEWS]) as person:
+        prepared = await person.prepare(fromAccountId=SAVINGS, toAccountId=PAYEE, amount=3000)
+        posted = await in_view(person, structured(prepared)["transferId"], secret_of(prepared))
+        assert (next_tool(posted) or {})["tool"] == REPORT
+
+        late = await person.prepare()
+        world.clock.move(minutes=11)
+        expired = await in_view(person, structured(late)["transferId"], secret_of(late))
+        assert structured(expired)["status"] == "expired"
+        assert (next_tool(expired) or {})["tool"] == PREPARE
+
+
+async def test_the_secret_is_bound_to_one_transfer_of_one_customer(world: World) -> None:
+    async with world.customer(extensions=[SHOWS_VIEWS]) as person:
+        prepared, other = await person.prepare(), await person.prepare(amount=26)
+        transfer_id, secret = structured(prepared)["transferId"], secret_of(prepared)
+        for wrong in (secret_of(other), secret[:-1], secret.upper(), "", "\ud800é", "0" * 64):
+            said = refused(await in_view(person, transfer_id, wrong), "secret")
+            assert "Nothing was moved" in said
+            assert not wrong or wrong not in said
+        code = world.sql("SELECT wrong_codes FROM transfer WHERE transfer_id = ?", transfer_id)
+        assert code == [(0,)]
+        async with world.customer("CUST002", extensions=[SHOWS_VIEWS]) as stranger:
+            for call in (
+                await in_view(stranger, transfer_id, secret),
+                await stranger.call(LOOK_TRANSFER, transferId=transfer_id),
+            ):
+                assert facts(call)["status"] == "not_found"
+        assert facts(await in_view(person, transfer_id, secret))["status"] == "posted"
+    assert (CONFIRM_IN_VIEW, "secret_refused") in world.outcomes()
+
+
+async def test_a_secret_is_spent_by_an_attempt_that_fails(world: World) -> None:
+    async with world.customer(extensions=[SHOWS_VIEWS]) as person:
+        prepared = await person.prepare(amount=25)
+        transfer_id, secret = structured(prepared)["transferId"], secret_of(prepared)
+        world.sql("UPDATE account SET can_transfer_to = 0 WHERE account_id = ?", SAVINGS)
+        refused(await in_view(person, transfer_id, secret), "toAccountId")
+        world.sql("UPDATE account SET can_transfer_to = 1 WHERE account_id = ?", SAVINGS)
+        refused(await in_view(person, transfer_id, secret), "secret")
+        seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
+        assert secret_of(seen) != secret
+        assert facts(await in_view(person, transfer_id, secret_of(seen)))["status"] == "posted"
+
+
+async def test_a_no_voids_the_secret_and_so_does_a_cancellation(world: World) -> None:
+    async with world.customer(extensions=[SHOWS_VIEWS], answers=["decline"]) as person:
+        prepared = await person.prepare()
+        transfer_id = structured(prepared)["transferId"]
+        await person.confirm(transfer_id)
+        refused(await in_view(person, transfer_id, secret_of(prepared)), "secret")
+        seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
+        await person.cancel(transfer_id)
+        ended = await in_view(person, transfer_id, secret_of(seen))
+        assert structured(ended)["status"] == "voided"
+
+
+async def test_what_a_manager_must_approve_has_no_secret_before(world: World) -> None:
+    async with world.customer(extensions=[SHOWS_VIEWS]) as person:
+        large = await person.prepare(fromAccountId=SAVINGS, toAccountId=PAYEE, amount=12_000)
+        transfer_id = structured(large)["transferId"]
+        assert "secret" not in (for_view(large) or {})
+        seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
+        assert "secret" not in (for_view(seen) or {})
+        await person.call(APPROVAL, transferId=transfer_id, reason="Above it")
+        await world.decide()
+        seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
+        assert facts(await in_view(person, transfer_id, secret_of(seen)))["status"] == "posted"
+
+
+@pytest.mark.parametrize("form", [True, False], ids=["can be asked", "cannot"])
+async def test_from_the_desk_nothing_in_a_result_confirms(world: World, form: bool) -> None:
+    async with world.customer(extensions=[SHOWS_VIEWS]) as person:
+        good = secret_of(await person.prepare())
+    world.codes = "desk"
+    options: dict[str, Any] = {"answers": [{"agreed": True}]} if form else {}
+    async with world.customer(extensions=[SHOWS_VIEWS], **options) as person:
+        prepared = await person.prepare()
+        transfer_id = structured(prepared)["transferId"]
+        assert set(for_view(prepared) or {}) == {"from", "to"}
+        seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
+        assert set(for_view(seen) or {}) == {"from", "to"}
+        refused(await in_view(person, transfer_id, good), "secret")
+        # What the view does then is what everybody does.
+        answer = await person.confirm(transfer_id)
+        assert facts(answer)["status"] == ("posted" if form else "confirmation_needed")
+
+
+async def test_a_model_that_confirms_is_told_that_this_is_not_for_it(world: World) -> None:
+    async with world.customer(extensions=[SHOWS_VIEWS]) as person:
+        transfer_id = structured(await person.prepare())["transferId"]
+        answer = await person.confirm(transfer_id)
+        assert facts(answer)["status"] == "confirmation_needed"
+        assert "where it is shown to them" in words(answer)
+
+
+# --- looking at a handoff -------------------------------------------------------------------------
+
+
+async def test_a_view_learns_that_an_agent_has_taken_over(world: World, mode: str) -> None:
+    async with world.customer(mode=mode, extensions=[SHOWS_VIEWS]) as person:
+        handoff_id = structured(await person.call(HANDOFF, reason="To ask"))["handoffId"]
+        by_reason = await person.call(LOOK_HANDOFF, reason="To ask")
+        assert structured(by_reason)["handoffId"] == handoff_id
+        stored = world.stored()
+        await person.call(LOOK_HANDOFF, handoffId=handoff_id)
+        assert world.stored() == stored
+        await person.call(CHOICE, handoffId=handoff_id, choice="callback")
+        bank = await open_bank(world.location, world.clock())
+        try:
+            await claim_handoff(bank, handoff_id, agent="Sam", now=world.clock())
+        finally:
+            await bank.close()
+        seen = await person.call(LOOK_HANDOFF, handoffId=handoff_id)
+        assert facts(seen)["status"] == "claimed"
+        assert "has taken this over" in words(seen)
+        for question in ({"reason": "To ask"}, {}):
+            assert "is open" in refused(await person.call(LOOK_HANDOFF, **question), "reason")
+        refused(await person.call(LOOK_HANDOFF, reason="\u202e"), "reason")
+    async with world.customer("CUST002", mode=mode, extensions=[SHOWS_VIEWS]) as stranger:
+        other = await stranger.call(LOOK_HANDOFF, handoffId=handoff_id)
+        assert facts(other)["status"] == "not_found"
+
+
+def test_their_tools_are_no_other_tools() -> None:
+    assert {tool.name for tool in FOR_VIEWS} == {CONFIRM_IN_VIEW, LOOK_TRANSFER, LOOK_HANDOFF}
+    assert all(required_scope(tool.name) == tool.scope for tool in FOR_VIEWS)

@@ -1,0 +1,120 @@
+"""A small host of MCP Apps in a real browser, on a real bank: shows a view, makes its calls."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+from mcp import Client
+from mcp.types import CallToolResult
+
+from banking_server.chaining import CLIENT_EXTENSION
+from banking_server.chaining.content import on_the_wire
+
+from ..kit.bank import Clock, World
+from ..kit.views import SHOWS_VIEWS
+
+PAGE = (Path(__file__).parent / "host.html").read_text(encoding="utf-8")
+ADDRESS = "https://host.example/"
+
+
+class MiniHost:
+    """One page with one view. `calls` are those that the view has made."""
+
+    def __init__(
+        self, browser: Any, portal: BlockingPortal, client: Client, clock: Clock, **page: Any
+    ) -> None:
+        self.client = client
+        self.portal = portal
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+        self.complaints: list[str] = []
+        self.failing: str | None = None
+        """What every call fails with, if the host cannot make any."""
+        self.wrap = False
+        """Whether the host puts a view's document into the body of one of its own."""
+        self.page = browser.new_page(**page)
+        self.page.set_default_timeout(20_000)
+        self.page.route("**/*", self._fetch)
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.expose_function("call_tool", self._call)
+        self.page.clock.install(time=clock.now)
+        self.page.goto(ADDRESS)
+        self.view = self.page.frame_locator("#view")
+
+    def _fetch(self, route: Any) -> None:
+        """Serve the host's own page; a view has nothing to fetch."""
+        if route.request.url == ADDRESS:
+            route.fulfill(body=PAGE, content_type="text/html")
+        else:
+            self.complaints.append(route.request.url)
+            route.abort()
+
+    def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        self.calls.append((name, arguments))
+        if self.failing is not None:
+            return {"error": self.failing}
+        return self.result(name, arguments)
+
+    def result(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Call a tool, and return its result as a view gets it."""
+        result = self.portal.call(self.client.call_tool, name, arguments)
+        assert isinstance(result, CallToolResult)
+        return on_the_wire(result)
+
+    def open(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        result: dict[str, Any] | None = None,
+        **context: Any,
+    ) -> None:
+        """Call a tool and show its view, or the view of a result that is given."""
+        shown = {
+            "html": self._document(tool),
+            "input": arguments,
+            "result": self.result(tool, arguments) if result is None else result,
+            "context": {"locale": "en-GB", "timeZone": "UTC", **context},
+            "capabilities": {"serverTools": {}, "updateModelContext": {"text": {}}},
+        }
+        self.page.evaluate("shown => open_view(shown)", shown)
+        self.view.locator("main[aria-busy=false]").wait_for()
+
+    def _document(self, tool: str) -> str:
+        listed = self.portal.call(self.client.list_tools).tools
+        (uri,) = [one.meta["ui"]["resourceUri"] for one in listed if one.name == tool and one.meta]
+        (content,) = self.portal.call(self.client.read_resource, uri).contents
+        html = str(content.text)
+        if self.wrap:
+            html = f"<!doctype html><html><head></head><body>{html}</body></html>"
+        return html
+
+    def says(self, words: str | re.Pattern[str]) -> None:
+        """Wait until the view says this."""
+        self.view.get_by_text(words).first.wait_for()
+
+    def press(self, words: str) -> None:
+        self.view.get_by_role("button", name=re.compile(re.escape(words))).click()
+
+    def text(self) -> str:
+        return str(self.view.locator("main").inner_text())
+
+    def mentioned(self) -> list[str]:
+        """What the view told the model."""
+        heard = self.page.evaluate("heard")
+        told = [one for one in heard if one.get("method") == "ui/update-model-context"]
+        return [one["params"]["content"][0]["text"] for one in told]
+
+
+@contextmanager
+def hosting(browser: Any, world: World, **page: Any) -> Iterator[MiniHost]:
+    """Connect a client that shows views, and open the page of its host."""
+    with start_blocking_portal() as portal:
+        client = Client(world.server(), extensions=[SHOWS_VIEWS, CLIENT_EXTENSION])
+        with portal.wrap_async_context_manager(client):
+            host = MiniHost(browser, portal, client, world.clock, **page)
+            yield host
+            host.page.close()
+            assert host.complaints == []

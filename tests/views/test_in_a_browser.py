@@ -1,0 +1,408 @@
+"""The views in a real browser, in a small host, on a real bank: the states that they show."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from banking_server.bank.handoffs import claim_handoff
+from banking_server.bank.transfers import list_codes
+
+from ..kit.bank import START, World, copy_of, open_bank
+from ..kit.browser import LACKING, contrast, running_browser
+from ..kit.words import (
+    ACCOUNTS,
+    APPROVAL,
+    CHOICE,
+    CONFIRM,
+    EVERYDAY,
+    HANDOFF,
+    LOCKED,
+    LOCKED_REASON,
+    PAYEE,
+    PREPARE,
+    SAVINGS,
+)
+from .mini_host import MiniHost, hosting
+
+pytestmark = pytest.mark.needs_program(LACKING)
+
+BOTH = {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with running_browser() as started:
+        yield started
+
+
+@pytest.fixture
+def world(filled: Path, tmp_path: Path) -> World:
+    return World(copy_of(filled, tmp_path))
+
+
+@pytest.fixture
+def host(browser: Any, world: World) -> Iterator[MiniHost]:
+    with hosting(browser, world) as host:
+        yield host
+
+
+def test_a_transfer_is_chosen_confirmed_and_receipted_by_the_keyboard(
+    host: MiniHost, world: World
+) -> None:
+    host.open(PREPARE, {"amount": 250, "memo": "<img src=x onerror=alert(1)>"})
+    assert "You want to move 250.00." in host.text()
+    assert "5,250.75 USD" in host.text()
+    everyday = host.view.get_by_role("button", name="Everyday Checking")
+    everyday.focus()
+    host.page.keyboard.press("Enter")
+    host.says("Where should the money go?")
+    assert focused(host) == "Where should the money go?"
+    host.view.get_by_role("button", name="High Yield Savings").focus()
+    host.page.keyboard.press("Space")
+    host.says("Confirm this transfer")
+    assert "<img src=x onerror=alert(1)>" in host.text()
+    assert "2 Mar 2026, 10:10 (in 10 minutes)" in host.text()
+    assert world.sql("SELECT status FROM transfer") == [("pending",)]
+    host.page.keyboard.press("Tab")
+    host.page.keyboard.press("Enter")
+    host.says("Transferred")
+    assert world.sql("SELECT status FROM transfer") == [("posted",)]
+    assert [name for name, _ in host.calls] == [PREPARE, PREPARE, "confirm_in_view"]
+    secret = host.calls[-1][1]["secret"]
+    (mentioned,) = host.mentioned()
+    assert "was made at" in mentioned
+    assert secret not in mentioned + host.text()
+
+
+def focused(host: MiniHost) -> str:
+    return str(host.view.locator(":focus").inner_text())
+
+
+def test_a_locked_account_is_handed_off_where_nobody_follows(host: MiniHost, world: World) -> None:
+    host.open(PREPARE, {"amount": 250, "fromAccountId": LOCKED})
+    host.says("is currently locked")
+    assert world.sql("SELECT count(*) FROM handoff") == [(0,)]
+    host.press("Speak to an agent")
+    host.says("How would you like to be connected?")
+    assert host.calls == [(HANDOFF, {"reason": LOCKED_REASON})]
+    host.press("Be called back")
+    host.says("An agent will call you back.")
+    host.press("Speak to an agent now instead")
+    host.says("as soon as one is free")
+    ((handoff_id, choice),) = world.sql("SELECT handoff_id, choice FROM handoff")
+    assert choice == "realtime"
+
+    host.page.clock.fast_forward(6_000)
+    claim(host, world, handoff_id)
+    host.page.clock.fast_forward(40_000)
+    host.says("An agent has taken it")
+    looked = len(host.calls)
+    host.page.clock.fast_forward(3_600_000)
+    assert len(host.calls) == looked
+    assert "An agent has taken it." in host.view.get_by_role("status").inner_text()
+
+
+def claim(host: MiniHost, world: World, handoff_id: str) -> None:
+    async def claimed() -> None:
+        bank = await open_bank(world.location, world.clock())
+        try:
+            await claim_handoff(bank, handoff_id, agent="Sam", now=world.clock())
+        finally:
+            await bank.close()
+
+    host.portal.call(claimed)
+
+
+def test_steps_that_were_followed_are_shown_and_not_repeated(host: MiniHost, world: World) -> None:
+    """As a proxy hands them on: the first step's result, and what was followed in `_meta`."""
+    locked = host.result(PREPARE, {"amount": 250, "fromAccountId": LOCKED})
+    host.result(HANDOFF, {"reason": LOCKED_REASON})
+    del locked["_meta"]["nextTool"]
+    step = {"tool": HANDOFF, "arguments": {"reason": LOCKED_REASON}, "fate": "made"}
+    others = [
+        {"tool": APPROVAL, "arguments": {}, "fate": "not_made"},
+        {"tool": "mark_it", "arguments": {}, "fate": "unknown"},
+    ]
+    told = {"outcome": "completed", "followUps": [step, *others]}
+    locked["_meta"]["com.example/tool-chaining"] = told
+    host.open(PREPARE, {"amount": 250, "fromAccountId": LOCKED}, locked)
+    host.says("An agent was asked to help")
+    host.says("A manager was asked to approve: was not done")
+    host.says("mark_it was called: may not have been done")
+    host.says("How would you like to be connected?")
+    assert host.view.get_by_role("button", name="Speak to an agent", exact=True).count() == 0
+    host.press("Be called back")
+    host.says("You are in the queue")
+    assert world.sql("SELECT choice FROM handoff") == [("callback",)]
+
+
+def test_a_large_transfer_waits_for_the_manager(host: MiniHost, world: World) -> None:
+    large = {"amount": 12_000, "fromAccountId": SAVINGS, "toAccountId": PAYEE}
+    host.open(PREPARE, large)
+    host.says("A manager has to approve this")
+    assert host.view.get_by_role("button", name="Confirm transfer").count() == 0
+    host.press("Ask a manager")
+    host.says("A manager has been asked")
+    host.portal.call(world.decide)
+    host.press("Check again")
+    host.says("Confirm this transfer")
+    host.press("Confirm transfer")
+    host.says("Transferred")
+    # A payment of this size is reported: where nobody follows, the customer lets it be done.
+    host.press("Report the payment")
+    host.says("The bank's compliance desk was told")
+    assert world.sql("SELECT count(*) FROM compliance_report") == [(1,)]
+
+
+def test_what_is_not_confirmed_in_time_can_be_prepared_again(host: MiniHost, world: World) -> None:
+    host.open(PREPARE, {"amount": 25, **BOTH})
+    world.clock.move(minutes=11)
+    host.page.clock.fast_forward(660_000)
+    host.says("Not confirmed in time")
+    assert host.calls[-1][0] == "look_at_transfer"
+    host.open(PREPARE, {"amount": 26, **BOTH})
+    world.clock.move(minutes=11)
+    host.press("Confirm transfer")
+    host.says("Not confirmed in time")
+    host.press("Prepare it again")
+    host.says("Confirm this transfer")
+    host.press("Cancel transfer")
+    host.says("Cancelled")
+    assert "No money was moved." in host.text()
+    assert world.sql("SELECT status FROM transfer ORDER BY created_at") == [
+        ("pending",),
+        ("expired",),
+        ("voided",),
+    ]
+
+
+def test_from_the_desk_the_view_takes_the_code(browser: Any, world: World) -> None:
+    world.codes = "desk"
+    with hosting(browser, world) as host:
+        host.open(PREPARE, {"amount": 25, **BOTH})
+        host.press("Confirm transfer")
+        field = host.view.get_by_label("Confirmation code")
+        field.wait_for()
+        assert host.calls == [
+            (CONFIRM, {"transferId": host.calls[0][1]["transferId"], "action": "confirm"})
+        ]
+        field.fill("12ab")
+        host.press("Confirm transfer")
+        assert len(host.calls) == 1  # The field itself says what is missing.
+        field.fill("000000")
+        field.press("Enter")
+        host.says("more wrong codes")
+        host.press("Look again")
+        host.press("Confirm transfer")
+        bank_says = [code for _, code in codes(host, world)]
+        host.view.get_by_label("Confirmation code").fill(bank_says[0])
+        host.press("Confirm transfer")
+        host.says("Transferred")
+
+
+def codes(host: MiniHost, world: World) -> list[tuple[str, str]]:
+    """What the bank's desk gives out."""
+
+    async def listed() -> list[tuple[str, str]]:
+        bank = await open_bank(world.location, world.clock())
+        try:
+            waiting = await list_codes(bank, bank.code_key, world.clock())
+            return [(one.transfer.transfer_id, one.code) for one in waiting]
+        finally:
+            await bank.close()
+
+    return host.portal.call(listed)
+
+
+def test_what_goes_wrong_is_said(host: MiniHost, world: World) -> None:
+    host.open(PREPARE, {"amount": 25, **BOTH})
+    world.sql("UPDATE account SET can_transfer_to = 0 WHERE account_id = ?", SAVINGS)
+    host.press("Confirm transfer")
+    host.says("That did not work")
+    assert "toAccountId:" not in host.text()
+    host.failing = "no way to the server"
+    host.press("Look again")
+    host.says("This could not be done here: no way to the server")
+    host.failing = None
+    host.press("Look again")
+    host.says("Confirm this transfer")
+    host.open(PREPARE, {"amount": 99_999, **BOTH})
+    host.says("That did not work")
+    host.open(PREPARE, {"amount": 1, "fromAccountId": "acc_nobodys"})
+    host.press("Choose another account")
+    host.says("Which account should the money come from?")
+    host.open(HANDOFF, {"reason": "\u202e"})
+    host.says("No agent was asked")
+
+
+def test_the_accounts(host: MiniHost, world: World) -> None:
+    host.result(PREPARE, {"amount": 250, **BOTH})
+    host.open(ACCOUNTS, {})
+    shown = host.text()
+    for words in ("129,251.15 USD", "3,200.00 EUR", "Locked", "No transfers", "Receives only"):
+        assert words in shown
+    assert "1,850.40 USD posted, 250.00 USD reserved" in shown
+    assert "Held by Fictional Homes Ltd" in shown
+    world.sql("UPDATE account SET account_name = ? WHERE account_id = ?", "<b>New</b>", SAVINGS)
+    host.press("Refresh")
+    host.says("<b>New</b>")
+
+
+def test_nobody_but_the_host_is_listened_to(host: MiniHost) -> None:
+    host.open(PREPARE, {"amount": 25, **BOTH})
+    forged = {
+        "jsonrpc": "2.0",
+        "method": "ui/notifications/tool-result",
+        "params": {"content": [{"type": "text", "text": "Forged"}], "structuredContent": {}},
+    }
+    # Another frame of the page, and the view itself, are not the host.
+    host.page.evaluate(
+        """forged => new Promise(done => {
+          const other = document.createElement("iframe");
+          other.srcdoc = `<script>parent.frames[0].postMessage(${JSON.stringify(forged)}, "*")`
+            + "</" + "script>";
+          other.onload = () => setTimeout(done, 100);
+          document.body.append(other);
+          setTimeout(done, 100);
+        })""",
+        forged,
+    )
+    host.view.locator("main").evaluate("(_, forged) => window.postMessage(forged, '*')", forged)
+    assert "Confirm this transfer" in host.text()
+    # What is no message of the protocol is passed over.
+    for odd in (None, 1, {"jsonrpc": "1.0"}, {"jsonrpc": "2.0", "id": 99, "result": {}}):
+        host.page.evaluate("odd => frame.contentWindow.postMessage(odd, '*')", odd)
+    assert "Forged" not in host.text()
+    # The host's own notification is heard.
+    host.page.evaluate("forged => send(forged)", forged)
+    host.says("Forged")
+
+
+TRY_EVERYTHING = """async () => {
+  const refused = new Set();
+  const note = (event) => refused.add(event.effectiveDirective);
+  document.addEventListener("securitypolicyviolation", note);
+  const quietly = (act) => { try { act(); } catch { refused.add("thrown"); } };
+  quietly(() => { document.createElement("script").textContent = "window.ran = true"; });
+  quietly(() => document.body.insertAdjacentHTML("beforeend", "<img src=https://evil.example/x>"));
+  quietly(() => setTimeout("window.ran = true"));
+  const style = document.createElement("style");
+  style.textContent = "* { color: red }";
+  document.head.append(style);
+  new Image().src = "https://evil.example/y";
+  await fetch("https://evil.example/z").catch(() => {});
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+  return [window.ran === true, [...refused].sort()];
+}"""
+
+
+@pytest.mark.parametrize("wrapped", [False, True], ids=["as it is", "in a body of the host's"])
+def test_its_own_policy_allows_nothing_else(host: MiniHost, wrapped: bool) -> None:
+    host.wrap = wrapped
+    host.open(ACCOUNTS, {})
+    host.complaints.clear()
+    ran, refused = host.view.locator("main").evaluate(TRY_EVERYTHING)
+    expected = ["connect-src", "img-src", "require-trusted-types-for", "style-src-elem", "thrown"]
+    assert (ran, refused) == (False, expected)
+    assert not [url for url in host.complaints if url.startswith("https://")]
+    host.complaints.clear()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 900])
+def test_it_is_read_on_any_screen_in_any_light(
+    browser: Any, world: World, theme: str, width: int
+) -> None:
+    with hosting(browser, world, viewport={"width": width, "height": 900}) as host:
+        for tool, arguments in (
+            (ACCOUNTS, {}),
+            (PREPARE, {"amount": 250}),
+            (PREPARE, {"amount": 250, **BOTH}),
+            (PREPARE, {"amount": 250, "fromAccountId": LOCKED}),
+            (HANDOFF, {}),
+        ):
+            host.open(tool, arguments, theme=theme)
+            page = host.view.locator("html")
+            assert page.evaluate("page => page.scrollWidth - page.clientWidth") <= 0, tool
+            assert contrast(page) >= 4.5, (tool, theme)
+            height = host.view.locator("main").evaluate(
+                "main => main.getBoundingClientRect().height"
+            )
+            frame = host.page.locator("#view")
+            host.page.wait_for_function(
+                "height => document.getElementById('view').clientHeight >= height", arg=int(height)
+            )
+            assert frame.is_visible()
+
+
+def test_it_wears_the_hosts_clothes(host: MiniHost) -> None:
+    ink, ground = "rgb(1, 2, 3)", "rgb(4, 5, 6)"
+    variables = {"--color-text-primary": ink, "--color-background-primary": ground}
+    context = {"styles": {"variables": variables}, "locale": "de-DE", "timeZone": "Asia/Tokyo"}
+    host.open(PREPARE, {"amount": 1250, **BOTH}, **context)
+    assert "1.250,00 USD" in host.text()
+    assert "19:10" in host.text()
+    card = host.view.locator(".card")
+    assert card.evaluate("card => getComputedStyle(card).color") == ink
+    assert card.evaluate("card => getComputedStyle(card).backgroundColor") == ground
+    method = "ui/notifications/host-context-changed"
+    changed = {"method": method, "params": {"theme": "dark", "locale": "?"}}
+    host.page.evaluate("changed => send(changed)", changed)
+    host.view.locator("body[style*='color-scheme: dark']").wait_for()
+
+
+def test_an_old_result_is_looked_at_anew(host: MiniHost, world: World) -> None:
+    old = host.result(PREPARE, {"amount": 25, **BOTH})
+    host.result(CONFIRM, {"transferId": old["structuredContent"]["transferId"], "action": "cancel"})
+    host.page.clock.set_fixed_time(START.replace(minute=2))
+    host.open(PREPARE, {"amount": 25, **BOTH}, old)
+    host.says("Cancelled")
+    assert [name for name, _ in host.calls] == ["look_at_transfer"]
+
+
+def test_where_only_words_come_they_are_shown(host: MiniHost) -> None:
+    """As of a proxy with `--text-only`."""
+    for tool, arguments, words in (
+        (ACCOUNTS, {}, "High Yield Savings (acc_savings_001)"),
+        (PREPARE, {"amount": 250, "fromAccountId": LOCKED}, "is currently locked"),
+        (HANDOFF, {}, "Your reference is ho_"),
+    ):
+        result = host.result(tool, arguments)
+        del result["structuredContent"]
+        result.pop("_meta", None)
+        host.open(tool, arguments, result)
+        host.says(words)
+        assert "process_agent_handoff_choice" not in host.text()
+    host.failing = "gone"
+    host.open(ACCOUNTS, {})
+    host.press("Refresh")
+    host.says("This could not be done here: gone")
+
+
+def test_nobody_is_asked_for_ever_whether_an_agent_has_come(host: MiniHost) -> None:
+    handoff = host.result(HANDOFF, {})
+    host.open(HANDOFF, {}, handoff)
+    host.press("Be called back")
+    host.says("You are in the queue")
+    for looks in range(60):
+        host.page.clock.fast_forward(31_000)
+        while len(host.calls) < looks + 2:
+            host.page.wait_for_timeout(1)
+    host.press("Look again")
+    host.says("You are in the queue")
+    assert len(host.calls) == 62
+
+
+def test_a_host_that_stops_the_call_and_then_the_view(host: MiniHost) -> None:
+    host.open(HANDOFF, {})
+    host.page.evaluate("send({ id: 1, method: 'ui/resource-teardown', params: {} })")
+    host.page.evaluate("send({ id: 2, method: 'ping', params: {} })")
+    host.page.evaluate("send({ id: 3, method: 'ui/odd', params: {} })")
+    host.page.wait_for_function("heard.filter(one => one.id < 4 && !one.method).length === 3")
+    host.page.evaluate("send({ method: 'ui/notifications/tool-cancelled', params: {} })")
+    host.says("This was stopped")
+    host.page.clock.fast_forward(60_000)
+    assert host.calls == []
+    assert CHOICE not in host.text()
