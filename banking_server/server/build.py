@@ -191,7 +191,7 @@ def build_server(
         tools=(*TOOLS, *FOR_VIEWS),
         extensions=[chaining, views()],
         lifespan=lifespan,
-        middleware=[only_to_who_shows_them, serving_resource, CallsOfSession()],
+        middleware=[serving_resource, only_to_who_shows_them, CallsOfSession()],
         token_verifier=CustomerTokens(tokens, running.is_customer) if over_http else None,
         auth=_auth(settings) if over_http else None,
         # All processes share the key: the answer may reach another process than the one that asked.

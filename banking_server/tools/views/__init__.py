@@ -20,9 +20,12 @@ then no result holds anything that confirms, no view gets a secret, and what a v
 is the call that everybody makes, with the code that the customer has from the bank's desk.
 """
 
-from banking_server.tools.views.documents import ACCOUNTS, HANDOFF, TRANSFER, views
+from banking_server.tools.views.documents import views
 from banking_server.tools.views.offering import (
+    ACCOUNTS,
     DATA,
+    HANDOFF,
+    TRANSFER,
     only_to_who_shows_them,
     shown_with,
     takes_views,

@@ -13,9 +13,7 @@ from typing import Final
 
 from mcp.server.apps import Apps, ResourceCsp
 
-ACCOUNTS: Final = "ui://bank/accounts"
-TRANSFER: Final = "ui://bank/transfer"
-HANDOFF: Final = "ui://bank/handoff"
+from banking_server.tools.views.offering import ACCOUNTS, HANDOFF, TRANSFER
 
 _SHOWN: Final = {
     ACCOUNTS: ("Accounts", "The customer's accounts, their balances and locks.", ["accounts.js"]),

@@ -3,12 +3,18 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
+from mcp import MCPError
 from mcp.server import ServerRequestContext
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
-from mcp.types import CallToolResult, ClientCapabilities
+from mcp.types import INVALID_PARAMS, CallToolResult, ClientCapabilities
 
 from banking_server.chaining.content import hidden_from_model
 from banking_server.tools.sdk import CallNext, HandlerResult
+
+ACCOUNTS: Final = "ui://bank/accounts"
+TRANSFER: Final = "ui://bank/transfer"
+HANDOFF: Final = "ui://bank/handoff"
+VIEWS: Final = (ACCOUNTS, TRANSFER, HANDOFF)
 
 DATA: Final = "com.example/bank-view"
 """The member of a result's `_meta` that is for the view alone."""
@@ -36,11 +42,15 @@ async def only_to_who_shows_them(
 
     On 2025-11-25 over HTTP without a session nobody knows what a client declared: it has none.
     """
+    if takes_views(ctx.session.client_capabilities):
+        return await call_next(ctx)
+    uri = (ctx.params or {}).get("uri")
+    if ctx.method == "resources/read" and isinstance(uri, str) and uri in VIEWS:
+        # In the words of the SDK for what it does not have.
+        raise MCPError(INVALID_PARAMS, f"Unknown resource: {uri}", data={"uri": uri})
     result = await call_next(ctx)
     leave_out = _LEAVE_OUT.get(ctx.method)
-    if leave_out is None or takes_views(ctx.session.client_capabilities):
-        return result
-    return leave_out(cast(dict[str, Any], result))
+    return result if leave_out is None else leave_out(cast(dict[str, Any], result))
 
 
 def _of_tools(listed: dict[str, Any]) -> dict[str, Any]:
