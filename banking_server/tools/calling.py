@@ -25,6 +25,7 @@ from banking_server.bank.rules import excerpt
 from banking_server.bank.storage import Bank, BankBusy
 from banking_server.chaining import read_provenance
 from banking_server.chaining.content import hidden_from_model
+from banking_server.tools.asking import can_ask
 from banking_server.tools.declaration import BankTool
 from banking_server.tools.pace import Pace
 from banking_server.tools.prompts import PROMPT_MARK, misplaced_prompt
@@ -98,6 +99,11 @@ def current_call() -> tuple[Bank, Call]:
 def shows_view(ctx: Context[Any, Any]) -> bool:
     """Say whether the client shows a view of the current call: never of a step in another."""
     return not _current.get().is_step and takes_views(ctx.client_capabilities)
+
+
+def asks_by_form(ctx: Context[Any, Any]) -> bool:
+    """Say whether the customer is asked by a form: where they see a view, they answer there."""
+    return can_ask(ctx) and not shows_view(ctx)
 
 
 @contextmanager

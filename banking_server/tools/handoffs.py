@@ -20,8 +20,8 @@ from banking_server.bank.handoffs import (
     HandoffSeen,
     HandoffView,
 )
-from banking_server.tools.asking import Option, Pick, can_ask, picker
-from banking_server.tools.calling import current_call, shows_view
+from banking_server.tools.asking import Option, Pick, picker
+from banking_server.tools.calling import asks_by_form, current_call
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, refusal_of, result, text
@@ -58,7 +58,7 @@ class NotAsked:
 async def ask_how_to_connect(reason: str | None, ctx: Context[Any, Any]) -> NotAsked | Elicit[Pick]:
     """Ask how to connect, unless the customer chose when they last asked for the same reason."""
     bank, call = current_call()
-    if not _asks(ctx):
+    if not asks_by_form(ctx):
         return NotAsked()
     handoff = await bank_handoffs.find_open_handoff(bank, call.customer_id, reason)
     if handoff is not None and handoff.choice is not None:
@@ -71,12 +71,7 @@ async def ask_how_to_connect(reason: str | None, ctx: Context[Any, Any]) -> NotA
 
 def not_to_be_asked(_: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
     """Say so if this client is not asked."""
-    return None if _asks(ctx) else {"connection": NotAsked()}
-
-
-def _asks(ctx: Context[Any, Any]) -> bool:
-    """Whether the customer is asked by a form: where they see a view of it, they choose there."""
-    return can_ask(ctx) and not shows_view(ctx)
+    return None if asks_by_form(ctx) else {"connection": NotAsked()}
 
 
 @bank_tool(

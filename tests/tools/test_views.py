@@ -5,11 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp import MCPError
 from mcp.client import advertise
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID, Apps
 
 from banking_server.bank.handoffs import claim_handoff
+from banking_server.bank.transfers import confirmation_code
 from banking_server.server import build
+from banking_server.server.tokens import load_keys
 from banking_server.tools import FOR_VIEWS, TOOLS, BankTool, required_scope
 from banking_server.tools.views import ACCOUNTS as ACCOUNTS_VIEW
 from banking_server.tools.views import DATA
@@ -26,6 +29,7 @@ from ..kit.bank import (
     next_tool,
     open_bank,
     refused,
+    settings,
     structured,
     words,
 )
@@ -34,6 +38,7 @@ from ..kit.words import (
     ACCOUNTS,
     APPROVAL,
     CHOICE,
+    CONFIRM,
     EVERYDAY,
     HANDOFF,
     LOCKED,
@@ -65,6 +70,7 @@ async def test_a_client_that_shows_views_is_offered_them(world: World, mode: str
         assert views == {
             ACCOUNTS: {"resourceUri": ACCOUNTS_VIEW},
             PREPARE: {"resourceUri": TRANSFER_VIEW},
+            CONFIRM: {"resourceUri": TRANSFER_VIEW},
             HANDOFF: {"resourceUri": HANDOFF_VIEW},
             CONFIRM_IN_VIEW: {"visibility": ["app"]},
             LOOK_TRANSFER: {"visibility": ["app"]},
@@ -112,6 +118,11 @@ async def told(world: World, mode: str, form: bool) -> list[str]:
         results += [prepared, await person.confirm(transfer_id, confirmationCode=code_of(prepared))]
         results += [await person.call(HANDOFF, reason="To ask")]
         said += [everything(result) for result in results]
+        for uri in (ACCOUNTS_VIEW, "ui://bank/none", "banking://accounts"):
+            try:
+                said.append((await client.read_resource(uri)).model_dump_json(by_alias=True))
+            except MCPError as refused:
+                said.append(refused.error.model_dump_json())
     same = [re.sub(r"\b(tr|ho|ap)_[0-9a-f]{16}", r"\1_0", line) for line in said]
     return [re.sub(r"\b\d{6}\b", "000000", line) for line in same]
 
@@ -139,7 +150,7 @@ async def test_all_others_get_byte_for_byte_what_they_got_before(
     monkeypatch.setattr(build, "FOR_VIEWS", ())
     monkeypatch.setattr(build, "views", Apps)
     assert got == await told(without, mode, form)
-    assert not any(DATA in line or "ui://" in line or EXTENSION_ID in line for line in got)
+    assert not any(DATA in line or APP_MIME_TYPE in line or EXTENSION_ID in line for line in got)
     assert world.outcomes() == without.outcomes()
 
 
@@ -194,12 +205,13 @@ async def test_a_view_takes_the_place_of_the_form(world: World, mode: str, form:
 
 
 async def test_a_form_is_what_a_step_in_another_call_has(world: World, mode: str) -> None:
-    """`multiplex_tools` has no view that could take its place."""
+    """`multiplex_tools` has no view that could take its place, and gives nothing that confirms."""
     answers = [{"picked": EVERYDAY}, {"picked": SAVINGS}]
     async with world.customer(mode=mode, extensions=[SHOWS_VIEWS], answers=answers) as person:
         done = await person.call("multiplex_tools", tools=[step(PREPARE, {"amount": 12})])
         assert "pending" in everything(done)
         assert DATA not in everything(done)
+        assert not re.search(r"\b\d{6}\b", words(done))
         refused = await person.call("multiplex_tools", tools=[step(LOOK_HANDOFF, {})])
         assert f"there is no tool '{LOOK_HANDOFF}'" in words(refused)
 
@@ -282,7 +294,8 @@ async def test_a_no_voids_the_secret_and_so_does_a_cancellation(world: World) ->
     async with world.customer(extensions=[SHOWS_VIEWS], answers=["decline"]) as person:
         prepared = await person.prepare()
         transfer_id = structured(prepared)["transferId"]
-        await person.confirm(transfer_id)
+        asked = step(CONFIRM, {"transferId": transfer_id, "action": "confirm"})
+        await person.call("multiplex_tools", tools=[asked])
         refused(await in_view(person, transfer_id, secret_of(prepared)), "secret")
         seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
         await person.cancel(transfer_id)
@@ -304,11 +317,13 @@ async def test_what_a_manager_must_approve_has_no_secret_before(world: World) ->
 
 
 @pytest.mark.parametrize("form", [True, False], ids=["can be asked", "cannot"])
-async def test_from_the_desk_nothing_in_a_result_confirms(world: World, form: bool) -> None:
+async def test_from_the_desk_it_takes_the_code_and_nothing_in_a_result(
+    world: World, form: bool
+) -> None:
     async with world.customer(extensions=[SHOWS_VIEWS]) as person:
         good = secret_of(await person.prepare())
     world.codes = "desk"
-    options: dict[str, Any] = {"answers": [{"agreed": True}]} if form else {}
+    options: dict[str, Any] = {"answers": []} if form else {}
     async with world.customer(extensions=[SHOWS_VIEWS], **options) as person:
         prepared = await person.prepare()
         transfer_id = structured(prepared)["transferId"]
@@ -317,16 +332,53 @@ async def test_from_the_desk_nothing_in_a_result_confirms(world: World, form: bo
         assert set(for_view(seen) or {}) == {"from", "to"}
         refused(await in_view(person, transfer_id, good), "secret")
         # What the view does then is what everybody does.
-        answer = await person.confirm(transfer_id)
-        assert facts(answer)["status"] == ("posted" if form else "confirmation_needed")
+        needed = await person.confirm(transfer_id)
+        assert facts(needed)["status"] == "confirmation_needed"
+        assert set(for_view(needed) or {}) == {"from", "to"}
+        code = confirmation_code(load_keys(settings(Path())).confirmation_codes, transfer_id)
+        answer = await person.confirm(transfer_id, confirmationCode=code)
+        assert facts(answer)["status"] == "posted"
 
 
-async def test_a_model_that_confirms_is_told_that_this_is_not_for_it(world: World) -> None:
-    async with world.customer(extensions=[SHOWS_VIEWS]) as person:
+@pytest.mark.parametrize("form", [True, False], ids=["can be asked", "cannot"])
+async def test_a_model_that_confirms_has_the_view_shown_and_no_code_replaces_it(
+    world: World, mode: str, form: bool
+) -> None:
+    async with world.customer(mode=mode) as other:
+        code = code_of(await other.prepare())
+    options: dict[str, Any] = {"answers": []} if form else {}
+    async with world.customer(mode=mode, extensions=[SHOWS_VIEWS], **options) as person:
         transfer_id = structured(await person.prepare())["transferId"]
-        answer = await person.confirm(transfer_id)
-        assert facts(answer)["status"] == "confirmation_needed"
-        assert "where it is shown to them" in words(answer)
+        for given in ({}, {"confirmationCode": code}, {"confirmationCode": "000000"}):
+            answer = await person.confirm(transfer_id, **given)
+            assert facts(answer)["status"] == "confirmation_needed"
+            assert "where it is shown to them" in words(answer)
+        posted = await in_view(person, transfer_id, secret_of(answer))
+        assert facts(posted)["status"] == "posted"
+        again = await person.confirm(transfer_id)
+        assert for_view(again) == {key: (for_view(answer) or {})[key] for key in ("from", "to")}
+        other_id = structured(await person.prepare(amount=26))["transferId"]
+        assert set(for_view(await person.cancel(other_id)) or {}) == {"from", "to"}
+        assert for_view(await person.cancel("tr_0")) is None
+        assert for_view(await person.confirm("tr_0")) is None
+
+
+async def test_the_secret_is_in_no_log_and_not_stored(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    async with world.customer(extensions=[SHOWS_VIEWS]) as person:
+        prepared = await person.prepare()
+        transfer_id, secret = structured(prepared)["transferId"], secret_of(prepared)
+        results = [await in_view(person, transfer_id, secret)]
+        results.append(await person.call(CONFIRM_IN_VIEW, transferId=transfer_id, secret=[secret]))
+        results.append(await in_view(person, transfer_id, secret))
+        results.append(await person.call(LOOK_TRANSFER, transferId=transfer_id))
+    (text,) = {everything(prepared).replace(secret, "", 1)}
+    ours = [line for line in caplog.text.splitlines() if "banking_server" in line]
+    for kept in (text, *map(everything, results), *map(str, world.events()), *ours):
+        assert secret not in kept
+    assert secret not in str(world.stored())
 
 
 # --- looking at a handoff -------------------------------------------------------------------------

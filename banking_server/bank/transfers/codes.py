@@ -34,12 +34,17 @@ def compare_code(code_keys: Sequence[bytes], transfer_id: str, given: str | None
     return GivenCode.RIGHT if any(is_right) else GivenCode.WRONG
 
 
-def view_secret(code_key: bytes, transfer: Transfer) -> str:
+def view_secret(rules: Rules, code_key: bytes, transfer: Transfer) -> str | None:
     """Return what confirms the transfer from a view that shows it to its customer, 256 bits.
 
     It is bound to the customer, the transfer, its expiry, and to how often the transfer was to be
-    confirmed and was not: it is good for one attempt, whatever comes of that.
+    confirmed and was not: it is good for one attempt, whatever comes of that. There is none where
+    only the bank's desk gives out what confirms.
     """
+    return _secret(code_key, transfer) if rules.codes == "result" else None
+
+
+def _secret(code_key: bytes, transfer: Transfer) -> str:
     bound_to = (
         "view",
         transfer.customer_id,
@@ -55,10 +60,8 @@ def is_view_secret(
 ) -> bool:
     """Whether a caller gave the transfer's secret under one of the keys; it may be any text.
 
-    None is right where only the bank's desk gives out what confirms.
+    Where there is none, nothing is right.
     """
     secret = given.encode(errors="surrogatepass")
-    is_right = [
-        hmac.compare_digest(view_secret(key, transfer).encode(), secret) for key in code_keys
-    ]
+    is_right = [hmac.compare_digest(_secret(key, transfer).encode(), secret) for key in code_keys]
     return rules.codes == "result" and any(is_right)

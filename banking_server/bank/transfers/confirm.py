@@ -32,7 +32,7 @@ from banking_server.bank.rules import (
 )
 from banking_server.bank.storage import Bank, find_owned
 from banking_server.bank.transaction import Statement, Transaction, command, value
-from banking_server.bank.transfers.codes import compare_code, is_view_secret
+from banking_server.bank.transfers.codes import compare_code, is_view_secret, view_secret
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
     ApprovalOutstanding,
@@ -235,6 +235,6 @@ def _shown(
         case VoidForWrongCodes():
             return VoidedForCodes(transfer)
         case CustomerMustAgree():
-            return CodeMissing(transfer)
+            return CodeMissing(transfer, view_secret(bank.rules, bank.code_key, stored))
         case DeclinedSince():
             return Declined(transfer)

@@ -21,9 +21,7 @@ async def look_at_transfer(bank: Bank, call: Call, transfer_id: str) -> Seen | N
         confirmable = may_be_asked_to_confirm(transfer, parties.from_account, call.at)
         return Seen(
             view_transfer(transfer, parties, call.at),
-            view_secret(bank.code_key, transfer)
-            if confirmable and bank.rules.codes == "result"
-            else None,
+            view_secret(bank.rules, bank.code_key, transfer) if confirmable else None,
         )
 
     return await looked_up(bank, call, look)

@@ -171,6 +171,9 @@ class CodeMissing(_AboutTransfer):
 
     recorded_as: ClassVar[str] = "code_missing"
 
+    secret: str | None
+    """What confirms it from a view; None where the bank's desk gives out what confirms."""
+
 
 @dataclass(frozen=True)
 class Declined(_AboutTransfer):

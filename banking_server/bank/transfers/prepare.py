@@ -126,13 +126,14 @@ async def prepare_transfer(
             )
             add_pending(tx, transfer, from_account)
         view = view_transfer(transfer, Parties(from_account, to_account), call.at)
-        code = secret = None
-        if bank.rules.codes == "result":
-            code = confirmation_code(bank.code_key, transfer.transfer_id)
-            secret = view_secret(bank.code_key, transfer)
+        code = (
+            None
+            if bank.rules.codes == "desk"
+            else confirmation_code(bank.code_key, transfer.transfer_id)
+        )
         if waits_for_manager(transfer):
             return OverThreshold(view, code)
-        return Prepared(view, code, secret)
+        return Prepared(view, code, view_secret(bank.rules, bank.code_key, transfer))
 
     return await in_one_transaction(bank, call, rule)
 

@@ -28,8 +28,8 @@ from banking_server.bank.transfers import (
     VoidedForCodes,
     WrongCode,
 )
-from banking_server.tools.asking import Agreement, can_ask
-from banking_server.tools.calling import current_call, shows_view
+from banking_server.tools.asking import Agreement
+from banking_server.tools.calling import asks_by_form, current_call, shows_view
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import refusal_of, refuse, result
@@ -40,18 +40,18 @@ from banking_server.tools.transfers.words import (
     describing,
     locked,
     ordinal,
+    shown_in_view,
     summary,
     transfer_content,
 )
+from banking_server.tools.views import TRANSFER
 
 
 @dataclass(frozen=True)
 class NotAsked:
-    """There is nothing to confirm, or this client cannot be asked."""
+    """There is nothing to confirm, or this client is not asked by a form."""
 
     can_be_asked: bool
-    in_view: bool = False
-    """A view has shown them the transfer, and they confirm there."""
 
 
 async def find_confirmable(transferId: str) -> TransferView | None:
@@ -79,11 +79,10 @@ async def ask_to_confirm(transfer: Confirmable) -> NotAsked | Elicit[Agreement]:
 
 
 def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
-    """Say so if there is nothing to confirm, or this client cannot be asked."""
-    if arguments.get("action") == "confirm" and can_ask(ctx):
+    """Say so if there is nothing to confirm, or this client is not asked by a form."""
+    if arguments.get("action") == "confirm" and asks_by_form(ctx):
         return None
-    not_asked = NotAsked(can_be_asked=False, in_view=shows_view(ctx))
-    return {"agreement": not_asked, "asked_about": None}
+    return {"agreement": NotAsked(can_be_asked=False), "asked_about": None}
 
 
 @bank_tool(
@@ -92,6 +91,7 @@ def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[s
     destructive=True,
     moves_money=True,
     nothing_to_ask=not_to_be_asked,
+    view=TRANSFER,
 )
 @describing(wrong_codes=Rules().max_wrong_codes)
 async def confirm_or_cancel_money_transfer(
@@ -104,6 +104,7 @@ async def confirm_or_cancel_money_transfer(
     ],
     agreement: Annotated[ElicitationResult[Any], Resolve(ask_to_confirm)],
     asked_about: Confirmable,
+    ctx: Context[Any, Any],
     confirmationCode: Annotated[
         str | None,
         Field(
@@ -117,31 +118,37 @@ async def confirm_or_cancel_money_transfer(
     confirmation code; {wrong_codes} wrong codes void the transfer. Repeating a confirmation never
     moves the money twice."""
     bank, call = current_call()
+    in_view = shows_view(ctx)
     if action == "cancel":
         cancelled = await bank_transfers.cancel_transfer(bank, call, transferId)
         if not isinstance(cancelled, Cancelled):
             return refusal_of(cancelled)
         words = f"{summary(cancelled.transfer)} is cancelled. Nothing is reserved for it any more."
-        return result(words, transfer_content(cancelled.transfer), then=next_step(cancelled))
+        told = result(words, transfer_content(cancelled.transfer), then=next_step(cancelled))
+        return shown_in_view(told, cancelled.transfer) if in_view else told
     said = agreement.data if isinstance(agreement, AcceptedElicitation) else agreement
     asked = not isinstance(said, NotAsked)
     agreed = isinstance(said, Agreement) and said.agreed
     if asked and not agreed:
         declined = await bank_transfers.decline_transfer(bank, call, transferId)
         return confirmed(declined, bank.rules)
-    # What could not be confirmed a moment ago may be now. Who can be asked is asked then, whatever
-    # code they have.
-    code = None if isinstance(said, NotAsked) and said.can_be_asked else confirmationCode
+    # What could not be confirmed a moment ago may be now. Who can be asked is asked then, and who
+    # is given what confirms in a view confirms there, whatever code they have.
+    asks_else = isinstance(said, NotAsked) and said.can_be_asked
+    confirms_in_view = in_view and bank.rules.codes == "result"
     outcome = await bank_transfers.confirm_transfer(
         bank,
         call,
         transferId,
         customer_agreed=agreed,
-        code=code,
+        code=None if asks_else or confirms_in_view else confirmationCode,
         asked_after=0 if asked_about is None else asked_about.declines,
     )
-    in_view = isinstance(said, NotAsked) and said.in_view
-    return confirmed(outcome, bank.rules, in_view=in_view)
+    told = confirmed(outcome, bank.rules, in_view=in_view)
+    if not in_view or isinstance(outcome, AccountLocked | Refused | NotFound | TooMany):
+        return told
+    secret = outcome.secret if isinstance(outcome, CodeMissing) else None
+    return shown_in_view(told, outcome.transfer, secret)
 
 
 def confirmed(outcome: Confirmation, rules: Rules, *, in_view: bool = False) -> CallToolResult:
@@ -163,7 +170,7 @@ def confirmed(outcome: Confirmation, rules: Rules, *, in_view: bool = False) -> 
                     f"{summary(transfer)} needs the customer's confirmation: they confirm it where "
                     "it is shown to them, by their own act."
                 )
-            if in_view or rules.codes == "desk":
+            if rules.codes == "desk":
                 words += f" {DESK_HAS_CODE}"
             content = transfer_content(transfer, "confirmation_needed")
             return result(words, content, then=next_step(outcome))

@@ -23,12 +23,11 @@ from banking_server.bank.transfers import AccountLocked, OverThreshold, Prepared
 from banking_server.tools.accounts import account_out
 from banking_server.tools.amounts import AmountIn
 from banking_server.tools.asking import Option, Pick, can_ask, picker
-from banking_server.tools.calling import current_call, shows_view
+from banking_server.tools.calling import asks_by_form, current_call, shows_view
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import refusal_of, refuse, result, text
 from banking_server.tools.scopes import TRANSFER_SCOPE
-from banking_server.tools.transfers.view import shown_in_view
 from banking_server.tools.transfers.words import (
     CHOOSE_IN_VIEW,
     CONFIRM_IN_VIEW,
@@ -38,10 +37,11 @@ from banking_server.tools.transfers.words import (
     TransferOut,
     choice,
     locked,
+    shown_in_view,
     summary,
     transfer_content,
 )
-from banking_server.tools.views import TRANSFER, shown_with
+from banking_server.tools.views import TRANSFER, shown_with, takes_views
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ async def ask_to_account(
 def _ask(
     ctx: Context[Any, Any], field: str, question: str, accounts: Sequence[AccountView]
 ) -> Choices | Elicit[Pick]:
-    if not accounts or shows_view(ctx) or not can_ask(ctx):
+    if not accounts or not asks_by_form(ctx):
         return Choices(field, question, accounts)
     options = [
         Option(
@@ -269,9 +269,9 @@ def _prepared(outcome: Prepared | OverThreshold, ctx: Context[Any, Any]) -> Call
         words += "It is not made before the customer confirms it."
     shown = shows_view(ctx)
     more = [text(CONFIRM_IN_VIEW, "assistant")] if shown else []
-    if outcome.code is None or shown:
+    if outcome.code is None:
         words += f" {DESK_HAS_CODE}"
-    else:
+    elif not takes_views(ctx.client_capabilities):
         # Whom it is for is a wish: most hosts show it to the model as well.
         worth = (
             "While you can be asked, as here, it confirms nothing alone: you will be asked as well."

@@ -1,38 +1,25 @@
-"""What the view of a transfer is given besides the result, and the tools that it alone calls."""
+"""The tools that the view of a transfer calls, and nobody else."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from mcp.types import CallToolResult
 from pydantic import Field
 
 from banking_server.bank import transfers as bank_transfers
-from banking_server.bank.transfers import Seen, TransferView
+from banking_server.bank.transfers import Seen
 from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.results import refusal_of, result
 from banking_server.tools.scopes import TRANSFER_SCOPE
 from banking_server.tools.transfers.confirm import confirmed
-from banking_server.tools.transfers.words import TransferOut, summary, transfer_content
-from banking_server.tools.views import shown_with
+from banking_server.tools.transfers.words import (
+    TransferOut,
+    shown_in_view,
+    summary,
+    transfer_content,
+)
 
 TransferId = Annotated[str, Field(description="The id that prepare_money_transfer gave.")]
-
-
-def shown_in_view(
-    shown: CallToolResult, transfer: TransferView, secret: str | None
-) -> CallToolResult:
-    """Return a result with the names of the transfer's accounts, and the secret that confirms it.
-
-    Without a secret the view confirms as everybody does: see `banking_server.tools.views`.
-    """
-    data: dict[str, Any] = {
-        "from": {"accountName": transfer.from_account_name},
-        "to": {
-            "accountName": transfer.to_account_name,
-            "accountHolder": transfer.to_account_holder,
-        },
-    }
-    return shown_with(shown, data if secret is None else {**data, "secret": secret})
 
 
 @bank_tool(

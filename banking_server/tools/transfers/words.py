@@ -13,6 +13,7 @@ from banking_server.bank.transfers import AccountLocked, TransferView
 from banking_server.tools.amounts import AmountOut
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, result
+from banking_server.tools.views import shown_with
 
 FROM_QUESTION: Final = "Which account should the money be taken from?"
 TO_QUESTION: Final = "Which account should the money be sent to?"
@@ -115,6 +116,23 @@ def transfer_content(
         expires_at=transfer.expires_at,
         posted_at=transfer.posted_at,
     )
+
+
+def shown_in_view(
+    shown: CallToolResult, transfer: TransferView, secret: str | None = None
+) -> CallToolResult:
+    """Return a result with the names of the transfer's accounts, and the secret that confirms it.
+
+    Without a secret the view confirms as everybody does: see `banking_server.tools.views`.
+    """
+    data: dict[str, Any] = {
+        "from": {"accountName": transfer.from_account_name},
+        "to": {
+            "accountName": transfer.to_account_name,
+            "accountHolder": transfer.to_account_holder,
+        },
+    }
+    return shown_with(shown, data if secret is None else {**data, "secret": secret})
 
 
 def locked(outcome: AccountLocked) -> CallToolResult:
