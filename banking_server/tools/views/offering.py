@@ -77,7 +77,9 @@ _LEAVE_OUT: Final[dict[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {
 
 
 def _plain(tool: dict[str, Any]) -> dict[str, Any]:
-    """Return a tool without its view."""
+    """Return a tool without its view; what is left stands where it stood."""
     others = {name: member for name, member in tool.get("_meta", {}).items() if name != "ui"}
-    plain = {name: member for name, member in tool.items() if name != "_meta"}
-    return {**plain, "_meta": others} if others else plain
+    plain = {**tool, "_meta": others}
+    if not others:
+        del plain["_meta"]
+    return plain
