@@ -1,5 +1,6 @@
 """The views in a real browser, in a small host, on a real bank: the states that they show."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,7 @@ def test_a_transfer_is_chosen_confirmed_and_receipted_by_the_keyboard(
     assert "<img src=x onerror=alert(1)>" in host.text()
     assert "2 Mar 2026, 10:10 (in 10 minutes)" in host.text()
     assert world.sql("SELECT status FROM transfer") == [("pending",)]
+    host.view.locator("button:not([aria-disabled])", has_text="Confirm").wait_for()
     host.page.keyboard.press("Tab")
     host.page.keyboard.press("Enter")
     host.says("Transferred")
@@ -145,9 +147,13 @@ def test_a_large_transfer_waits_for_the_manager(host: MiniHost, world: World) ->
     assert host.view.get_by_role("button", name="Confirm transfer").count() == 0
     host.press("Ask a manager")
     host.says("A manager has been asked")
-    host.portal.call(world.decide)
     host.press("Check again")
+    host.says("A manager has to approve this")
+    host.portal.call(world.decide)
+    # Nobody has to ask: it is looked at now and then.
+    host.page.clock.fast_forward(6_000)
     host.says("Confirm this transfer")
+    assert "approved" in host.view.get_by_role("status").inner_text()
     host.press("Confirm transfer")
     host.says("Transferred")
     # A payment of this size is reported: where nobody follows, the customer lets it be done.
@@ -194,8 +200,6 @@ def test_from_the_desk_the_view_takes_the_code(browser: Any, world: World) -> No
         field.fill("000000")
         field.press("Enter")
         host.says("more wrong codes")
-        host.press("Look again")
-        host.press("Confirm transfer")
         bank_says = [code for _, code in codes(host, world)]
         host.view.get_by_label("Confirmation code").fill(bank_says[0])
         host.press("Confirm transfer")
@@ -228,13 +232,125 @@ def test_what_goes_wrong_is_said(host: MiniHost, world: World) -> None:
     host.failing = None
     host.press("Look again")
     host.says("Confirm this transfer")
-    host.open(PREPARE, {"amount": 99_999, **BOTH})
+    # The yes was used by the attempt that failed; the card has got another with the last look.
+    world.sql("UPDATE transfer SET declines = 7")
+    host.press("Confirm transfer")
+    host.says("This yes was used already")
+    host.press("Look again")
+    host.says("Confirm this transfer")
+    world.sql("UPDATE account SET can_transfer_to = 1 WHERE account_id = ?", SAVINGS)
+    # What cannot be paid from this account may be from another, and who has none chooses one.
+    for wrong in ({"amount": 9_999, **BOTH}, {"amount": 1, "fromAccountId": "acc_nobodys"}):
+        host.open(PREPARE, wrong)
+        host.press("Choose another account")
+        host.says("Which account should the money come from?")
+    host.open(PREPARE, {"amount": -1})
     host.says("That did not work")
-    host.open(PREPARE, {"amount": 1, "fromAccountId": "acc_nobodys"})
-    host.press("Choose another account")
-    host.says("Which account should the money come from?")
+    assert host.view.get_by_role("button").count() == 0
+    world.sql("ALTER TABLE transfer RENAME TO gone")
+    host.open(PREPARE, {"amount": 27, **BOTH})
+    host.says(re.compile("quote incident"))
+    world.sql("ALTER TABLE gone RENAME TO transfer")
+    host.press("Try again")
+    host.says("Confirm this transfer")
+    fill_with_pending(world)
+    host.open(PREPARE, {"amount": 28, **BOTH})
+    host.says(re.compile("confirm or cancel some"))
+    assert host.view.get_by_role("button", name="Try again").count() == 1
     host.open(HANDOFF, {"reason": "\u202e"})
     host.says("No agent was asked")
+
+
+def fill_with_pending(world: World) -> None:
+    """Let the customer have as many transfers waiting as they may."""
+    names = [row[1] for row in world.sql("PRAGMA table_info(transfer)") if row[1] != "transfer_id"]
+    columns = ", ".join(names)
+    for number in range(100):
+        world.sql(
+            f"INSERT INTO transfer (transfer_id, {columns}) "
+            f"SELECT ?, {columns} FROM transfer WHERE status = 'pending' LIMIT 1",
+            f"tr_{number:016x}",
+        )
+
+
+def test_a_model_that_confirms_has_the_card_shown(host: MiniHost, world: World) -> None:
+    """The tool that confirms has no form here, and its own call brings the view."""
+    prepared = host.result(PREPARE, {"amount": 25, **BOTH})
+    given = {"transferId": prepared["structuredContent"]["transferId"], "action": "confirm"}
+    host.open(CONFIRM, given)
+    host.says("Everyday Checking")
+    confirm = host.view.get_by_role("button", name="Confirm transfer")
+    assert "25.00 USD" in confirm.evaluate(
+        "it => document.getElementById(it.getAttribute('aria-describedby')).innerText"
+    )
+    host.press("Confirm transfer")
+    host.says("Transferred")
+    assert world.sql("SELECT status FROM transfer") == [("posted",)]
+    host.open(CONFIRM, given)
+    host.says("Transferred")
+    host.open(CONFIRM, {"transferId": "tr_0", "action": "cancel"})
+    host.press("Look again")
+    host.says("That did not work")
+
+
+def test_a_press_at_once_after_the_card_came_is_none(host: MiniHost) -> None:
+    """It was meant for what stood there before: the second click of two on an account, say."""
+    host.page.add_init_script(
+        "const usual = window.setTimeout;"
+        "window.setTimeout = (act, after, ...more) =>"
+        " after === 600 ? (window.later = act) : usual(act, after, ...more);"
+    )
+    host.open(PREPARE, {"amount": 25, **BOTH})
+    confirm = host.view.get_by_role("button", name="Confirm transfer")
+    confirm.evaluate("it => it.click()")
+    assert host.calls == []
+    confirm.evaluate("() => window.later()")
+    host.press("Confirm transfer")
+    host.says("Transferred")
+
+
+def test_what_others_have_named_hides_and_turns_nothing(host: MiniHost, world: World) -> None:
+    holder = "\u202eevil\u2066 <img src=x onerror=alert(1)> \x1b[31m" + "very-long" * 12
+    world.sql(
+        "UPDATE account SET account_name = ?, account_holder = ? WHERE account_id = ?",
+        "<script>alert(1)</script>\u202e" + "W" * 120,
+        holder,
+        PAYEE,
+    )
+    large = {"amount": 9_999_999.99, "fromAccountId": EVERYDAY}
+    host.page.set_viewport_size({"width": 280, "height": 900})
+    for tool, arguments in (
+        (ACCOUNTS, {}),
+        (PREPARE, {"amount": 25, "fromAccountId": EVERYDAY}),
+        (PREPARE, {"amount": 25, "fromAccountId": EVERYDAY, "toAccountId": PAYEE}),
+        (PREPARE, {**large, "toAccountId": PAYEE}),
+        (HANDOFF, {"reason": "W" * 200}),
+    ):
+        host.open(tool, arguments)
+        shown = host.view.locator("html").evaluate(
+            "it => [it.scrollWidth - it.clientWidth, it.outerHTML.match(/<(script|img)/g)?.length,"
+            " document.querySelector('main').innerText]"
+        )
+        assert shown[0] <= 0, (tool, arguments)
+        assert shown[1] == 1  # The view's own script.
+        assert not any(mark in shown[2] for mark in "\u202e\u2066\x1b")
+        if PAYEE in str(arguments) and arguments["amount"] == 25:
+            assert "\ufffdevil\ufffd <img src=x onerror=alert(1)> \ufffd[31m" in shown[2]
+            names = host.view.locator("bdi").all_inner_texts()
+            assert names[-1] == PAYEE
+
+
+def test_a_clock_that_is_wrong_is_not_asked_for_ever(host: MiniHost, world: World) -> None:
+    host.open(PREPARE, {"amount": 25, **BOTH})
+    # The browser's clock goes on, and the bank's does not: for the bank it is pending still.
+    host.page.clock.fast_forward(660_000)
+    while not host.calls:
+        host.page.wait_for_timeout(1)
+    host.says("Confirm this transfer")
+    host.page.clock.fast_forward(600_000)
+    host.press("Confirm transfer")
+    host.says("Transferred")
+    assert [name for name, _ in host.calls] == ["look_at_transfer", "confirm_in_view"]
 
 
 def test_the_accounts(host: MiniHost, world: World) -> None:
@@ -311,7 +427,7 @@ def test_its_own_policy_allows_nothing_else(host: MiniHost, wrapped: bool) -> No
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [320, 900])
+@pytest.mark.parametrize("width", [280, 800])
 def test_it_is_read_on_any_screen_in_any_light(
     browser: Any, world: World, theme: str, width: int
 ) -> None:

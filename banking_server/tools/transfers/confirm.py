@@ -212,8 +212,8 @@ def confirmed(outcome: Confirmation, rules: Rules, *, in_view: bool = False) -> 
             return refuse("wrong_code", "confirmationCode", words)
         case SecretRefused(transfer=transfer):
             words = (
-                f"secret: is not that of transfer {transfer.transfer_id}, or was used already. "
-                "Nothing was moved: look at the transfer again."
+                "secret: this yes was used already, or is for another transfer than "
+                f"{transfer.transfer_id}. Nothing was moved: look at the transfer again."
             )
             return refuse("wrong_code", "secret", words)
         case Refused() | NotFound() | TooMany():

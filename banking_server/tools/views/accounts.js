@@ -36,7 +36,7 @@ function group(words, accounts) {
     "section",
     {},
     made("h2", {}, words),
-    made("ul", { class: "lines" }, ...accounts.map(row)),
+    made("ul", { class: "lines", role: "list" }, ...accounts.map(row)),
   );
 }
 

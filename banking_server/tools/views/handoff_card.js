@@ -6,18 +6,11 @@ const WAYS = {
   callback: ["Be called back", "phone", "An agent will call you back."],
 };
 
-const FIRST_LOOK = 5_000;
-const LONGEST_WAIT = 30_000;
-const MOST_LOOKS = 60;
-
 /** Return the card of the handoff in a result, which keeps itself up to date. */
 function handoffCard(result, heading = "h2") {
   const card = made("section", { class: "handoff" });
   let handoff = result.structuredContent;
-  let timer;
-  let looks = 0;
-  let wait = FIRST_LOOK;
-  let seen = true;
+  const looking = keepLooking(card, look, () => draw());
 
   function draw(acted = false) {
     card.replaceChildren(...parts());
@@ -43,7 +36,7 @@ function handoffCard(result, heading = "h2") {
     const [, drawn, words] = WAYS[handoff.choice];
     const other = handoff.choice === "realtime" ? "callback" : "realtime";
     const waits = made("p", { class: "waits" }, made("i", { class: "dot" }), words);
-    const more = looks < MOST_LOOKS ? undefined : button("Look again", "plain", lookAgain);
+    const more = looking.hasGivenUp() ? button("Look again", "plain", lookAgain) : undefined;
     return [
       title("You are in the queue", "calm", drawn),
       shown,
@@ -81,52 +74,28 @@ function handoffCard(result, heading = "h2") {
     card.append(made("p", { class: "problem", role: "alert" }, message(answer)));
   }
 
+  /** Look where it stands, and return whether that can still change. */
   async function look() {
     const answer = await host.call("look_at_handoff", { handoffId: handoff.handoffId });
-    if (!isHandoff(answer)) return;
+    if (!isHandoff(answer)) return true;
     const before = handoff;
     handoff = answer.structuredContent;
-    if (before.status === handoff.status && before.choice === handoff.choice) return;
+    const isTaken = handoff.status === "claimed";
+    if (before.status === handoff.status && before.choice === handoff.choice) return !isTaken;
     draw(card.contains(document.activeElement));
-    if (handoff.status === "claimed") {
+    if (isTaken) {
       say("An agent has taken it.");
       host.mention(message(answer));
     }
+    return !isTaken;
   }
 
   async function lookAgain() {
-    looks = 0;
-    wait = FIRST_LOOK;
     await look();
+    looking.again();
     draw(true);
-    watch();
   }
 
-  /** Look again after a while, more and more seldom; not while nobody can see it. */
-  function watch() {
-    clearTimeout(timer);
-    if (handoff.status === "claimed" || !seen || document.visibilityState !== "visible") return;
-    if (looks >= MOST_LOOKS) {
-      draw();
-      return;
-    }
-    timer = setTimeout(async () => {
-      looks += 1;
-      wait = Math.min(wait * 1.25, LONGEST_WAIT);
-      await look();
-      watch();
-    }, wait);
-  }
-
-  document.addEventListener("visibilitychange", watch);
-  new IntersectionObserver(([{ isIntersecting }]) => {
-    seen = isIntersecting;
-    watch();
-  }).observe(card);
-  host.on("ui/resource-teardown", () => {
-    seen = false;
-    watch();
-  });
   draw();
   return card;
 }

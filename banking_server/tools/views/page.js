@@ -21,6 +21,9 @@ const ICONS = {
 let locale = "en";
 let timeZone;
 
+/* What hides, or turns the order of what stands beside it: nobody's name needs that. */
+const UNFIT = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
+
 /** Return a new element: `made("p", {class: "quiet"}, "words", otherElement)`. */
 function made(tag, members = {}, ...children) {
   const element = document.createElement(tag);
@@ -29,7 +32,12 @@ function made(tag, members = {}, ...children) {
     if (name === "onclick") element.addEventListener("click", value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.filter((child) => child !== undefined && child !== null));
+  for (const child of children) {
+    if (child instanceof Node) element.append(child);
+    else if (child !== undefined && child !== null) {
+      element.append(String(child).replace(UNFIT, "\ufffd"));
+    }
+  }
   return element;
 }
 
@@ -46,7 +54,7 @@ function icon(name) {
 }
 
 function badge(words, kind, drawn) {
-  return made("span", { class: `badge ${kind}` }, drawn && icon(drawn), words);
+  return made("span", { class: `badge ${kind}` }, drawn ? icon(drawn) : undefined, words);
 }
 
 /** Return the heading of a card, with a mark that is coloured by what it says. */
@@ -57,18 +65,36 @@ function heading(words, kind, drawn) {
 
 /** Return a button that does something once; while it does, nothing else can be pressed. */
 function button(words, kind, act, drawn) {
-  const inside = [drawn && icon(drawn), made("span", {}, words)];
-  return made("button", { type: "button", class: kind, onclick: () => busyWith(act) }, ...inside);
+  const inside = [drawn ? icon(drawn) : undefined, made("span", {}, words)];
+  const pressed = ({ currentTarget }) => {
+    if (!currentTarget.hasAttribute("aria-disabled")) busyWith(act);
+  };
+  return made("button", { type: "button", class: kind, onclick: pressed }, ...inside);
+}
+
+/** Have a button do nothing for a moment: a press that was meant for what stood there before. */
+function notAtOnce(pressed) {
+  pressed.setAttribute("aria-disabled", "true");
+  setTimeout(() => pressed.removeAttribute("aria-disabled"), 600);
+  return pressed;
+}
+
+const WAIT = "One moment …";
+
+function isBusy() {
+  return document.getElementById("view").getAttribute("aria-busy") === "true";
 }
 
 async function busyWith(act) {
+  if (isBusy()) return;
   const view = document.getElementById("view");
-  if (view.getAttribute("aria-busy") === "true") return;
   view.setAttribute("aria-busy", "true");
+  say(WAIT);
   try {
     await act();
   } finally {
     view.setAttribute("aria-busy", "false");
+    if (document.getElementById("said").textContent === WAIT) say("");
   }
 }
 
@@ -88,6 +114,60 @@ function reach(card) {
 /** Have a screen reader say something. */
 function say(words) {
   document.getElementById("said").textContent = words;
+}
+
+// --- looking again ------------------------------------------------------------------------------
+
+const FIRST_LOOK = 5_000;
+const LONGEST_WAIT = 30_000;
+const MOST_LOOKS = 60;
+
+let tornDown = false;
+
+/** Call `look` now and then, more and more seldom, while `element` is shown and can be seen: until
+    it returns false, or has been called often enough. `gaveUp` is called in the latter case. */
+function keepLooking(element, look, gaveUp = () => {}) {
+  let timer;
+  let looks = 0;
+  let wait = FIRST_LOOK;
+  let isSeen = false;
+  let isOver = false;
+
+  function next() {
+    clearTimeout(timer);
+    const isShown = isSeen && element.isConnected && document.visibilityState === "visible";
+    if (isOver || tornDown || !isShown) return;
+    if (looks >= MOST_LOOKS) {
+      isOver = true;
+      gaveUp();
+      return;
+    }
+    timer = setTimeout(async () => {
+      looks += 1;
+      wait = Math.min(wait * 1.25, LONGEST_WAIT);
+      isOver = !(await look());
+      next();
+    }, wait);
+  }
+
+  document.addEventListener("visibilitychange", next);
+  new IntersectionObserver(([{ isIntersecting }]) => {
+    isSeen = isIntersecting;
+    next();
+  }).observe(element);
+
+  return {
+    /** Whether it was called often enough, and nobody looks any more. */
+    hasGivenUp: () => looks >= MOST_LOOKS,
+
+    /** Begin anew. */
+    again() {
+      looks = 0;
+      wait = FIRST_LOOK;
+      isOver = false;
+      next();
+    },
+  };
 }
 
 function waitingCard(words) {
@@ -163,13 +243,13 @@ function facts(lines) {
 
 function accountLine(account) {
   const kind = account.accountHolder
-    ? `Held by ${account.accountHolder}`
+    ? made("span", {}, "Held by ", made("bdi", {}, account.accountHolder))
     : typeWords(account.accountType);
   return made(
     "span",
     { class: "account" },
     made("strong", {}, account.accountName),
-    made("small", {}, `${kind} · ${account.accountId}`),
+    made("small", {}, kind, " · ", made("bdi", {}, account.accountId)),
   );
 }
 
@@ -197,13 +277,13 @@ function followed(result) {
 function stepsTaken(steps) {
   if (steps.length === 0) return undefined;
   const lines = steps.map((step) => {
-    const done = STEPS[step.tool]?.[1] ?? `${step.tool} was called`;
+    const done = STEPS[step.tool]?.[1] ?? `${String(step.tool)} was called`;
     const failed = step.fate !== "made" || step.isError === true;
     const how = { not_made: "was not done", unknown: "may not have been done" }[step.fate];
     const words = failed ? `${done}: ${how ?? "it failed"}` : done;
     return made("li", { class: failed ? "failed" : "" }, icon(failed ? "cross" : "check"), words);
   });
-  const list = made("ol", { class: "steps" }, ...lines);
+  const list = made("ol", { class: "steps", role: "list" }, ...lines);
   return made("section", {}, made("h2", {}, "What followed by itself"), list);
 }
 
@@ -235,7 +315,9 @@ function dress(context) {
   }
   try {
     if (context.locale) [locale] = Intl.getCanonicalLocales(context.locale);
-    if (context.timeZone) timeZone = new Intl.DateTimeFormat(locale, context).resolvedOptions().timeZone;
+    if (context.timeZone) {
+      ({ timeZone } = new Intl.DateTimeFormat(locale, { timeZone: context.timeZone }).resolvedOptions());
+    }
   } catch {
     // A locale or a zone that this browser does not know: it keeps its own.
   }
@@ -250,6 +332,9 @@ async function begin({ onInput, onResult, waiting }) {
     show(made("article", { class: "card" }, heading("This was stopped", "soft", "cross")));
   });
   host.on("ui/notifications/host-context-changed", dress);
+  host.on("ui/resource-teardown", () => {
+    tornDown = true;
+  });
   const room = new ResizeObserver(([{ target }]) => {
     host.resize(Math.ceil(target.scrollWidth), Math.ceil(target.getBoundingClientRect().height));
   });

@@ -1,5 +1,5 @@
-/* The view of `prepare_money_transfer`, whatever it answers: which account, what is about to move,
-   the customer's own yes or no to it, and what became of it. */
+/* The view of `prepare_money_transfer`, whatever it answers, and of the tool that confirms: which
+   account, what is about to move, the customer's own yes or no to it, and what became of it. */
 
 const PREPARE = "prepare_money_transfer";
 const CONFIRM = "confirm_or_cancel_money_transfer";
@@ -40,6 +40,9 @@ function draw(result, acted = false) {
 
 function parts(result, content, data) {
   if (content.status === "account_needed") return picker(content, data);
+  if (content.status === "wrong_code" && transfer?.status === "confirmation_needed") {
+    return toConfirm(transfer, message(result));
+  }
   if (content.status === "account_locked") return [heading("This account is locked", "bad", "lock"), text(result)];
   if (content.status === "pending" || content.status === "confirmation_needed") return toConfirm(content);
   if (content.amount !== undefined && content.status in ENDS) return over(result, content);
@@ -74,12 +77,14 @@ function picker(content, data) {
   return [
     heading(PICKS[content.field] ?? "Which account?", "calm", "wallet"),
     amount && made("p", { class: "quiet" }, amount),
-    made("ul", { class: "choices" }, ...options),
+    made("ul", { class: "choices", role: "list" }, ...options),
   ];
 }
 
+/** Prepare it with what was asked for and what is chosen now; what is undefined is open again. */
 async function prepare(more) {
-  wanted = { ...wanted, ...more };
+  const given = Object.entries({ ...wanted, ...more }).filter(([, value]) => value !== undefined);
+  wanted = Object.fromEntries(given);
   draw(await host.call(PREPARE, wanted), true);
 }
 
@@ -92,11 +97,13 @@ function movement(content) {
       { class: "side" },
       made("small", {}, label),
       made("strong", {}, account?.accountName ?? id),
-      made("small", {}, account?.accountHolder ? `${account.accountHolder} · ${id}` : id),
+      account?.accountHolder
+        ? made("small", {}, made("bdi", {}, account.accountHolder), " · ", made("bdi", {}, id))
+        : made("small", {}, id),
     );
   return made(
     "div",
-    { class: "movement" },
+    { class: "movement", id: "movement" },
     made("p", { class: "sum" }, money(content.amount, content.currency)),
     side("From", names.from, content.fromAccountId),
     made("span", { class: "arrow" }, icon("down")),
@@ -113,31 +120,48 @@ function details(content, more = []) {
   ]);
 }
 
-function toConfirm(content) {
-  const waits = content.approval === "required" || content.approval === "requested";
+function toConfirm(content, problem) {
   const until = made("span", {}, left(content.expiresAt));
-  const asksCode = content.status === "confirmation_needed";
-  const title = waits ? "A manager has to approve this" : "Confirm this transfer";
-  const words = waits
-    ? "The money is reserved. You can confirm the transfer once a manager has approved it."
-    : "Nothing is moved before you confirm it.";
-  const cancel = button("Cancel transfer", "plain", () => decide("cancel"));
-  const confirm = button("Confirm transfer", "primary", () => decide("confirm"), "check");
-  const again = button("Check again", "plain", lookAgain);
-  const buttons = made("div", { class: "row" }, waits ? again : asksCode ? undefined : confirm, cancel);
   count(content, until);
-  return [
-    heading(title, waits ? "wait" : "calm", waits ? "clock" : "check"),
-    movement(content),
-    details(content, [["Confirm by", until]]),
-    made("p", { class: "quiet" }, words),
-    asksCode ? codeForm() : undefined,
-    buttons,
-  ];
+  const what = [movement(content), details(content, [["Confirm by", until]])];
+  const cancel = button("Cancel transfer", "plain", () => decide("cancel"));
+  if (waitsForManager(content)) {
+    const words = "The money is reserved. You can confirm the transfer once a manager has approved it.";
+    const waits = made("p", { class: "waits" }, made("i", { class: "dot" }), words);
+    keepLooking(waits, () => lookForDecision(waits));
+    const again = button("Check again", "plain", lookAgain);
+    const top = heading("A manager has to approve this", "wait", "clock");
+    return [top, ...what, waits, made("div", { class: "row" }, again, cancel)];
+  }
+  const top = heading("Confirm this transfer", "calm", "check");
+  const nothing = made("p", { class: "quiet" }, "Nothing is moved before you confirm it.");
+  if (content.status === "confirmation_needed" && secret === undefined) {
+    return [top, ...what, nothing, codeForm(problem), made("div", { class: "row" }, cancel)];
+  }
+  const confirm = notAtOnce(button("Confirm transfer", "primary", () => decide("confirm"), "check"));
+  confirm.setAttribute("aria-describedby", "movement");
+  return [top, ...what, nothing, made("div", { class: "row" }, confirm, cancel)];
 }
 
-/** Where no secret was given, and nobody asked the customer: the code from the bank's desk. */
-function codeForm() {
+function waitsForManager({ approval }) {
+  return approval === "required" || approval === "requested";
+}
+
+/** Show what a manager has decided; return whether there is nothing yet. */
+async function lookForDecision(shown) {
+  const { transferId } = transfer;
+  const answer = await host.call("look_at_transfer", { transferId });
+  const content = answer.structuredContent ?? {};
+  if (!shown.isConnected) return false;
+  const isSame = content.status === "pending" && waitsForManager(content);
+  if (answer.isError || isSame || isBusy()) return true;
+  draw(answer, document.querySelector(".card").contains(document.activeElement));
+  say(content.approval === "granted" ? "A manager has approved this." : "This has changed.");
+  return false;
+}
+
+/** Where no secret was given: the code from the bank's desk. */
+function codeForm(problem) {
   const field = made("input", {
     id: "code",
     inputmode: "numeric",
@@ -160,6 +184,7 @@ function codeForm() {
     made("label", { for: "code" }, "Confirmation code"),
     field,
     made("p", { class: "quiet", id: "code-help" }, "Six digits, which the bank's desk gives you."),
+    problem && made("p", { class: "problem", role: "alert" }, problem),
     button("Confirm transfer", "primary", send, "check"),
   );
 }
@@ -168,14 +193,17 @@ function codeForm() {
 function left(expiresAt) {
   const minutes = Math.ceil((new Date(expiresAt) - Date.now()) / 60_000);
   const at = dateAndTime(expiresAt);
-  if (minutes > 90) return at;
+  if (minutes > 90 || minutes < 1) return at;
   return minutes > 1 ? `${at} (in ${minutes} minutes)` : `${at} (in less than a minute)`;
 }
 
-/** Keep the time that is left right, and ask the bank when there is none left. */
+/** Keep the time that is left right, and ask the bank once when there is none left. */
 function count(content, until) {
+  const isOver = () => new Date(content.expiresAt) <= Date.now();
+  // The clock here may be wrong: what the bank calls pending is shown as such.
+  if (isOver()) return;
   clock = setInterval(() => {
-    if (new Date(content.expiresAt) <= Date.now()) {
+    if (isOver()) {
       clearInterval(clock);
       busyWith(lookAgain);
     } else {
@@ -217,11 +245,15 @@ function over(result, content) {
 
 function problem(result, content) {
   const buttons = [];
-  if (content.field in PICKS && !transfer) {
-    const other = () => prepare({ [content.field]: undefined });
+  if (transfer) {
+    buttons.push(button("Look again", "primary", lookAgain));
+  } else if (content.field in PICKS || (content.field === "amount" && wanted.fromAccountId)) {
+    const field = content.field === "amount" ? "fromAccountId" : content.field;
+    const other = () => prepare({ [field]: undefined });
     buttons.push(button("Choose another account", "primary", other));
+  } else if (content.field === undefined) {
+    buttons.push(button("Try again", "primary", () => prepare({})));
   }
-  if (transfer) buttons.push(button("Look again", "primary", lookAgain));
   return [
     heading("That did not work", "bad", "cross"),
     made("div", { role: "alert" }, text(result)),
@@ -278,7 +310,9 @@ function cameNext(tool, result) {
 begin({
   waiting: "Preparing your transfer …",
   onInput(given) {
-    wanted = { ...given };
+    // Of the tool that confirms, too: it is about a transfer that there is.
+    if (given.transferId) transfer = { transferId: given.transferId };
+    else wanted = { ...given };
   },
   onResult(result) {
     draw(result);
