@@ -60,9 +60,15 @@ def connected(browser: Any, url: str, **page: Any) -> Any:
     opened = browser.new_page(**page)
     opened.set_default_timeout(PATIENCE * 1000)
     opened.goto(url)
-    opened.get_by_role("switch").first.press("Space")
-    # Two programs start for it; and whoever presses once more would stop that.
-    opened.get_by_text("Apps", exact=True).first.click(timeout=4 * PATIENCE * 1000)
+    switch, apps = opened.get_by_role("switch").first, opened.get_by_text("Apps", exact=True).first
+    switch.wait_for()
+    end = time.monotonic() + 3 * PATIENCE
+    while not apps.is_visible() and time.monotonic() < end:
+        # It is on while it connects, and off again if that took the Inspector too long.
+        if not switch.is_checked():
+            switch.press("Space")
+        opened.wait_for_timeout(200)
+    apps.click()
     return opened
 
 
