@@ -1,15 +1,14 @@
-"""A conversation with the agent at the terminal.
+"""A conversation with the agent: lines of a person or of a program, and what comes of each.
 
-The event loop runs in a thread of its own. The main thread reads the user's lines, so that the
-terminal's own line editing and history work, and so that Ctrl-C reaches it and stops a request.
+The event loop runs in a thread of its own. The main thread reads the lines, so that the terminal's
+own line editing works, and so that Ctrl-C reaches it and stops a request.
 """
 
-import importlib
 import json
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Protocol
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
@@ -21,6 +20,7 @@ from banking_server.agent.endpoint import Endpoint
 from banking_server.agent.loop import Agent
 from banking_server.agent.resources import MayRead
 from banking_server.agent.settings import ModelSettings
+from banking_server.agent.shortened import one_line
 from banking_server.agent.toolbox import OfferedTool, Toolbox
 from banking_server.agent.transcript import (
     Called,
@@ -38,24 +38,19 @@ from banking_server.agent.transcript import (
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal, Step
 
 PROMPT: Final = "you> "
-QUIT: Final = "/quit"
 
-_INDENT: Final = " " * 3
+COMMANDS: Final = {
+    "/help": "show this",
+    "/tools": "list the tools that the model has",
+    "/save FILE": "write the conversation to a new file, as Markdown",
+    "/quit": "end the conversation, as Ctrl-D does",
+}
+"""What can be typed beside requests, and what it does."""
 
-_NAMED: Final = 50
-"""Tools that are named at the beginning."""
+_THINKING: Final = "Thinking"
 
-
-def read_line(prompt: str) -> str:
-    """Return the user's next line, with editing and history if the platform has them.
-
-    To be called in the main thread. Raises EOFError if there are no more lines.
-    """
-    with suppress(ImportError):
-        # Importing it gives input() line editing.
-        importlib.import_module("readline")
-    sys.stdout.flush()
-    return input(prompt if sys.stdin.isatty() else "")
+_ABOUT: Final = 100
+"""Characters that `/tools` shows of what a tool is about."""
 
 
 class Tell(Protocol):
@@ -66,12 +61,51 @@ class Tell(Protocol):
         ...
 
 
+class Speech(Protocol):
+    """Shows what the model says to the user."""
+
+    def say(self, piece: str) -> None:
+        """Show a piece, as it comes."""
+        ...
+
+    def end(self) -> None:
+        """Show the rest: what is shown next is something else, on a line of its own."""
+        ...
+
+
+class Waiting(Protocol):
+    """Shows that something is going on while nothing else is shown."""
+
+    def on(self, what: str) -> None:
+        """Say what is waited for, until `over`, or until it is something else."""
+        ...
+
+    def retrying(self, seconds: float) -> None:
+        """Say that what was waited for failed, and in how many seconds it is tried again."""
+        ...
+
+    def over(self) -> None:
+        """Say that nothing is waited for."""
+        ...
+
+
+class Record(Protocol):
+    """Keeps what was said, for `/save`."""
+
+    def add(self, request: str, run: Run) -> None:
+        """Keep a request and what came of it."""
+        ...
+
+    def save(self, file: str) -> str:
+        """Write all of it to a new file, and return what to tell. Raises ValueError likewise."""
+        ...
+
+
 @dataclass(frozen=True)
 class Terminal:
-    """What a conversation needs of a terminal."""
+    """What a conversation needs of a terminal, or of what stands in its place."""
 
-    write: Callable[[str], None]
-    """Writes a piece of the model's text as it comes, and adds no line break."""
+    speech: Speech
     tell: Tell
     consents: Callable[[OfferedTool, dict[str, Any]], Awaitable[bool]] | None
     """Asks the user whether a call that may change something is made. None means that nobody can
@@ -79,7 +113,13 @@ class Terminal:
     learns: Callable[[str, CallToolResult | str], None]
     """Takes note of what a server has returned, a result or a resource's text, so that the user can
     be told by name what a call is about."""
-    read: Callable[[str], str] = read_line
+    read: Callable[[str], str]
+    """Returns the next line, asked for with this prompt. Called in the main thread; raises EOFError
+    if there are no more lines."""
+    waiting: Waiting
+    record: Record
+    is_typed: bool = True
+    """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
     shares: MayRead | None = None
     """Asks the user whether the model is told what a distrusted server offers to know; None: no."""
 
@@ -106,12 +146,16 @@ def chat(
     terminal: Terminal,
     narrator: ChainNarrator,
     *,
+    prompt: str | None = None,
     configuration: AgentConfiguration = ANY_AGENT,
     trust_hints: bool = True,
     follow_unadvertised: bool = False,
     call_timeout: float = DEFAULT_CALL_TIMEOUT,
-) -> None:
+) -> bool:
     """Hold a conversation until the user ends it with `/quit` or the end of the input.
+
+    Each line is a request, or one of `COMMANDS`. If `prompt` is given, it is the only request, and
+    no line is read. Returns whether each request was answered, and each command carried out.
 
     `configuration` is what the agent is told, and what it may use of the servers of those names.
     `trust_hints` says whether a tool that its server calls read-only is called without asking, and
@@ -119,45 +163,83 @@ def chat(
     did not advertise the extension. `call_timeout` is in seconds, as of `Agent`.
 
     Ctrl-C stops the request under way, and the conversation goes on; a second one, before the
-    request has stopped, raises KeyboardInterrupt. Raises ToolsUnavailable, and what `connect`
-    raises.
+    request has stopped, raises KeyboardInterrupt. So does the first where no person types. Raises
+    ToolsUnavailable, and what `connect` raises.
     """
     view = _View(terminal, narrator)
-    with (
-        start_blocking_portal() as portal,
-        portal.wrap_async_context_manager(
-            _agent(
-                settings,
-                connect,
-                view,
-                configuration,
-                trust_hints,
-                follow_unadvertised,
-                call_timeout,
-            )
-        ) as agent,
-    ):
-        while True:
-            try:
-                line = terminal.read(PROMPT).strip()
-            except EOFError:
-                return
-            except KeyboardInterrupt:
-                terminal.tell(f"(Ctrl-D or {QUIT} ends the conversation.)")
-                continue
-            if line == QUIT:
-                return
-            if line:
-                view.end(_ask(portal, agent, line))
-
-
-def _ask(portal: BlockingPortal, agent: Agent, line: str) -> Run:
-    future = portal.start_task_soon(agent.ask, line)
     try:
-        return future.result()
+        with (
+            start_blocking_portal() as portal,
+            portal.wrap_async_context_manager(
+                _agent(
+                    settings,
+                    connect,
+                    view,
+                    configuration,
+                    trust_hints,
+                    follow_unadvertised,
+                    call_timeout,
+                )
+            ) as (agent, toolbox),
+        ):
+            if prompt is not None:
+                good = _ask(portal, agent, view, prompt)
+            else:
+                view.begin(settings.name, toolbox)
+                ask = partial(_ask, portal, agent, view)
+                good = _converse(terminal, view, toolbox, ask)
+    finally:
+        terminal.waiting.over()
+    if view.interrupted:
+        raise KeyboardInterrupt
+    return good
+
+
+def _converse(
+    terminal: Terminal, view: "_View", toolbox: Toolbox, ask: Callable[[str], bool]
+) -> bool:
+    """Take line after line, to the last; return whether something was done about each."""
+    good = True
+    while not view.interrupted:
+        try:
+            line = terminal.read(PROMPT).strip()
+        except EOFError:
+            break
+        except KeyboardInterrupt:
+            view.interrupt()
+            if terminal.is_typed:
+                terminal.tell("(Ctrl-D or /quit ends the conversation.)")
+            continue
+        command, _, more = line.partition(" ")
+        if line == "/quit":
+            break
+        if command == "/save":
+            good &= view.save(more.strip())
+        elif line == "/help":
+            view.help()
+        elif line == "/tools":
+            view.list_tools(toolbox)
+        elif line.startswith("/"):
+            *others, last = COMMANDS
+            terminal.tell(f"There is no {line}: there are {', '.join(others)} and {last}.")
+            good = False
+        elif line:
+            good &= ask(line)
+    return good
+
+
+def _ask(portal: BlockingPortal, agent: Agent, view: "_View", request: str) -> bool:
+    """Make a request of the agent, and show how it ends; return whether it was answered."""
+    view.waiting.on(_THINKING)
+    future = portal.start_task_soon(agent.ask, request)
+    try:
+        run = future.result()
     except KeyboardInterrupt:
+        view.interrupt()
         portal.call(agent.stop)
-        return future.result()
+        run = future.result()
+    view.end(request, run)
+    return run.outcome is RunOutcome.ANSWERED
 
 
 @asynccontextmanager
@@ -169,8 +251,13 @@ async def _agent(
     trust_hints: bool,
     follow_unadvertised: bool,
     call_timeout: float,
-) -> AsyncIterator[Agent]:
-    async with Endpoint(settings) as endpoint, connect() as clients:
+) -> AsyncIterator[tuple[Agent, Toolbox]]:
+    waiting = view.waiting
+    waiting.on("Connecting")
+    async with (
+        Endpoint(settings, on_retry=waiting.retrying) as endpoint,
+        connect() as clients,
+    ):
         of = {server.name: server for server in configuration.servers}
         toolbox = await Toolbox.gather(
             clients,
@@ -184,8 +271,8 @@ async def _agent(
             allowed=configuration.tools,
             allowed_of={name: one.tools for name, one in of.items() if one.tools is not None},
         )
-        view.begin(endpoint, toolbox)
-        yield Agent(
+        view.learn(toolbox)
+        agent = Agent(
             endpoint,
             toolbox,
             consent=view,
@@ -193,10 +280,12 @@ async def _agent(
             follow_unadvertised=follow_unadvertised,
             call_timeout=call_timeout,
             on_call=view.announce,
-            on_proposal=view.narrator.proposed,
+            on_proposal=view.propose,
             on_entry=view.show,
-            on_text=view.write,
+            on_text=view.speech.say,
         )
+        waiting.over()
+        yield agent, toolbox
 
 
 class _View:
@@ -204,43 +293,73 @@ class _View:
 
     def __init__(self, terminal: Terminal, narrator: ChainNarrator) -> None:
         self._terminal = terminal
-        self.narrator = narrator
+        self._narrator = narrator
+        self.speech = terminal.speech
+        self.waiting = terminal.waiting
         self.shares = terminal.shares
-        self._mid_line = False
+        self.interrupted = False
+        """Whether Ctrl-C has ended the conversation."""
 
-    def begin(self, endpoint: Endpoint, toolbox: Toolbox) -> None:
-        """Say which model is talking, and which tools it has."""
+    def interrupt(self) -> None:
+        """Take note of Ctrl-C: it ends a conversation that no person types."""
+        self.interrupted = not self._terminal.is_typed
+
+    def learn(self, toolbox: Toolbox) -> None:
+        """Take note of what the servers let know, and tell what of it the model is not told."""
         for known in toolbox.known:
             for said in known.said:
                 self._terminal.learns(known.server, said)
-        tools = ", ".join(offered.name for offered in toolbox.tools[:_NAMED]) or "none"
-        if len(toolbox.tools) > _NAMED:
-            tools += f" and {len(toolbox.tools) - _NAMED} more"
-        self._tell(f"Model: {endpoint.model}. Tools: {tools}.")
         for server, number in toolbox.left_out.items():
             self._tell(
                 f"(The model is not told {_many(number, 'resource')} of {server}: "
                 "too many or too long.)"
             )
-        self._tell(f"Ctrl-C stops a request; {QUIT} ends the conversation.")
 
-    def write(self, text: str) -> None:
-        """Show a piece of what the model says to the user, indented, as no line of ours is."""
-        first, *others = text.split("\n")
-        pieces = [f"{'' if self._mid_line or not first else _INDENT}{first}"]
-        pieces += [f"{_INDENT}{line}" if line else "" for line in others]
-        self._terminal.write("\n".join(pieces))
-        self._mid_line = not text.endswith("\n")
+    def begin(self, model: str, toolbox: Toolbox) -> None:
+        """Say to who types which model is talking, and what can be typed."""
+        if self._terminal.is_typed:
+            self._tell(f"Model: {model}, with {_many(len(toolbox.tools), 'tool')}.")
+            self._tell("/help shows what you can type. Ctrl-C stops a request, /quit ends.")
+
+    def help(self) -> None:
+        """Show what can be typed."""
+        width = max(map(len, COMMANDS))
+        for command, about in COMMANDS.items():
+            self._tell(f"{command:{width}}  {about}", indent=3)
+        self._tell("All else is a request to the model. Ctrl-C stops it.", indent=3)
+
+    def list_tools(self, toolbox: Toolbox) -> None:
+        """Show the tools that the model has, and which are called only with the user's consent."""
+        for tool in toolbox.tools:
+            about = tool.tool.title or tool.tool.description or "no description"
+            asked = "" if tool.read_only else " (you are asked first)"
+            self._tell(f"{tool.name}: {one_line(about, _ABOUT)}{asked}", indent=3)
+        if not toolbox.tools:
+            self._tell("The model has no tools.", indent=3)
+
+    def save(self, file: str) -> bool:
+        """Save the conversation, and say what came of it; return whether it was saved."""
+        if not file:
+            self._tell("/save needs the name of a file to write to.")
+            return False
+        try:
+            self._tell(self._terminal.record.save(file))
+        except ValueError as error:
+            self._tell(str(error))
+            return False
+        return True
 
     def show(self, entry: Entry) -> None:
         """Show an entry of the transcript."""
         match entry:
             case Called():
-                self._end_line()
+                self.speech.end()
                 self._terminal.learns(entry.server, entry.step.result)
-                self.narrator.told(entry.step)
+                self._narrator.told(entry.step)
+                self.waiting.on(_THINKING)
             case ChainStopped():
                 self._tell(f"(The chain ended: {entry.detail}.)", indent=3)
+                self.waiting.on(_THINKING)
             case Declined():
                 self._tell(f"(Not called: {entry.tool.name}. The model has been told.)", indent=3)
             case Corrected():
@@ -250,25 +369,23 @@ class _View:
                     f"(The model is told no more of {_many(entry.calls, 'earlier call')} that "
                     "changed something: BANKING_MODEL_HISTORY says how much it is told.)"
                 )
-            case Said() | Calling():
-                self._end_line()
+            case Calling():
+                self.speech.end()
+                self.waiting.on(f"Waiting for {entry.tool.name}")
+            case Said():
+                self.speech.end()
             case ModelReplied():
                 pass  # The rest of its text may follow.
 
-    def end(self, run: Run) -> None:
+    def end(self, request: str, run: Run) -> None:
         """Show how a request ended."""
-        self._end_line()
+        self.waiting.over()
+        self.speech.end()
         if run.outcome is not RunOutcome.ANSWERED:
             self._tell(run.report())
-        mine = sum(called.by == "model" for called in run.calls)
-        usage = run.usage
-        self._tell(
-            f"[{_many(mine, 'call')} by the model, {_many(len(run.calls) - mine, 'call')} by "
-            f"directive; {_many(run.model_calls, 'reply', 'replies')}, "
-            f"{'about ' if usage.estimated else ''}{usage.prompt_tokens} + "
-            f"{usage.completion_tokens} tokens, {run.seconds:.1f} s]"
-        )
-        self._gap()
+        self._tell(footer(run))
+        self._tell("")
+        self._terminal.record.add(request, run)
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
         """Return whether the user consents to a call that may change something, whoever asks."""
@@ -277,23 +394,31 @@ class _View:
 
     def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
         """Show a call that the model asks for, before consent is asked for."""
-        self._gap()
+        self._tell("")
         self._tell(tool.name)
         self._tell(f"with     {json.dumps(arguments, ensure_ascii=False)}", indent=3)
         self._tell("because  the model asked for it", indent=3)
 
+    def propose(self, proposal: Proposal) -> None:
+        """Show a call that a directive asks for, before consent is asked for."""
+        self.speech.end()
+        self._narrator.proposed(proposal)
+
     def _tell(self, text: str, *, indent: int = 0) -> None:
-        self._end_line()
+        self.speech.end()
         self._terminal.tell(text, indent=indent)
 
-    def _gap(self) -> None:
-        self._end_line()
-        self._terminal.write("\n")
 
-    def _end_line(self) -> None:
-        if self._mid_line:
-            self._terminal.write("\n")
-            self._mid_line = False
+def footer(run: Run) -> str:
+    """Return who decided on the calls of a request, and what it cost, on one line."""
+    mine = sum(called.by == "model" for called in run.calls)
+    usage = run.usage
+    return (
+        f"[{_many(mine, 'call')} by the model, {_many(len(run.calls) - mine, 'call')} by "
+        f"directive; {_many(run.model_calls, 'reply', 'replies')}, "
+        f"{'about ' if usage.estimated else ''}{usage.prompt_tokens} + "
+        f"{usage.completion_tokens} tokens, {run.seconds:.1f} s]"
+    )
 
 
 def _many(number: int, one: str, more: str = "") -> str:

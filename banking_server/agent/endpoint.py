@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
 import httpx2
@@ -22,6 +22,9 @@ from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from banking_server.agent.settings import ModelSettings
 from banking_server.chaining.steady_http import BoundedHttpClient
+
+if TYPE_CHECKING:
+    import openai
 
 Message = dict[str, Any]
 """A message of the conversation, as JSON."""
@@ -114,15 +117,17 @@ _NONSENSE: Final = (ValueError, TypeError, AttributeError, RuntimeError)
 """What an answer that is no chat completion does to the client."""
 
 OnText = Callable[[str], None]
+OnRetry = Callable[[float], None]
 
 
 class Endpoint:
     """A chat endpoint; an async context manager that holds its connections.
 
+    `on_retry` is told of the seconds that are waited before a request that failed is made again.
     Raises ImportError if the client is not installed; `load_model_settings` says so in words.
     """
 
-    def __init__(self, settings: ModelSettings) -> None:
+    def __init__(self, settings: ModelSettings, *, on_retry: OnRetry | None = None) -> None:
         import openai
 
         self.settings = settings
@@ -133,7 +138,7 @@ class Endpoint:
         """How replies are constrained; None as long as nobody knows."""
         key = settings.key.get_secret_value() if settings.key else ""
         self._key = key
-        self._client = openai.AsyncOpenAI(
+        self._client = _client_class(on_retry)(
             base_url=settings.url,
             # The client insists on a key; endpoints that ask for none ignore it.
             api_key=key or "none",
@@ -336,6 +341,20 @@ class Endpoint:
         if self._key:
             line = line.replace(self._key, "***")
         return kind(line[:400].rstrip(".") + ".")
+
+
+def _client_class(on_retry: OnRetry | None) -> "type[openai.AsyncOpenAI]":
+    """Return the class of the client: it tells nobody itself that it waits, and how long."""
+    import openai
+
+    class Telling(openai.AsyncOpenAI):
+        def _calculate_retry_timeout(self, *args: Any, **options: Any) -> float:
+            seconds = super()._calculate_retry_timeout(*args, **options)
+            if on_retry is not None:
+                on_retry(seconds)
+            return seconds
+
+    return Telling
 
 
 class _NoCompletion(ValueError):

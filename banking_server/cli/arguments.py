@@ -34,8 +34,8 @@ def read_arguments(given: str, tool: str) -> dict[str, Any]:
 def _text(given: str) -> tuple[str, str]:
     """Return how people know the source, and what it has."""
     if given == "-":
-        source, data = "Standard input", sys.stdin.buffer.read(MAX_SIZE + 1)
-    elif given.startswith("@"):
+        return "Standard input", standard_input()
+    if given.startswith("@"):
         source = f"'{one_line(given[1:])}'" if given[1:] else "a file without a name"
         try:
             with open(given[1:], "rb") as file:
@@ -43,12 +43,20 @@ def _text(given: str) -> tuple[str, str]:
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise CommandFailed(f"Cannot read {source}: {why}.") from None
-    else:
-        return "--arguments", given
+        return source, _decoded(source, data)
+    return "--arguments", given
+
+
+def standard_input() -> str:
+    """Return all of standard input. Raises `CommandFailed` if it is too much, or no text."""
+    return _decoded("Standard input", sys.stdin.buffer.read(MAX_SIZE + 1))
+
+
+def _decoded(source: str, data: bytes) -> str:
     if len(data) > MAX_SIZE:
         raise CommandFailed(f"{source} has more than {MAX_SIZE:,} bytes.")
     try:
-        return source, data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise CommandFailed(f"{source} is not UTF-8.") from None
 

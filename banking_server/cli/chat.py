@@ -1,12 +1,15 @@
 """The command `chat`: a language model with the tools of one server, or of several."""
 
+import io
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
+from platformdirs import user_state_path
 
+from banking_server.cli.arguments import standard_input
 from banking_server.cli.client import (
     TOKEN_VARIABLE,
     CallTimeOption,
@@ -22,6 +25,9 @@ from banking_server.cli.client import (
 )
 from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption
+
+HISTORY: Final = user_state_path("banking-server", appauthor=False) / "chat-history"
+"""Where the lines are kept that were typed at the prompt."""
 
 UrlsOption = Annotated[
     list[str] | None,
@@ -43,6 +49,22 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Agents in a YAML file: prompt, servers, allowed tools."),
 ]
+PromptOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT",
+        help="Make this one request, and end; - for all of standard input as one request.",
+    ),
+]
+HistoryOption = Annotated[
+    bool,
+    typer.Option(
+        "--history/--no-history",
+        envvar="BANKING_CHAT_HISTORY",
+        help="Keep what is typed at the prompt, for the arrow keys, in a file that you alone can "
+        f"read: {HISTORY}.",
+    ),
+]
 AgentOption = Annotated[
     str | None, typer.Option("--agent", metavar="ID", help="The agent in the file, if not one.")
 ]
@@ -51,6 +73,7 @@ AgentOption = Annotated[
 def chat(
     ctx: typer.Context,
     command: CommandArgument = None,
+    prompt: PromptOption = None,
     urls: UrlsOption = None,
     commands: CommandsOption = None,
     config: ConfigOption = None,
@@ -61,6 +84,7 @@ def chat(
     connect_timeout: ConnectOption = None,
     questions: QuestionsOption = None,
     insecure: InsecureOption = False,
+    history: HistoryOption = True,
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
@@ -68,20 +92,36 @@ def chat(
 
     BANKING_MODEL_URL and BANKING_MODEL_NAME say which. A tool that is not read-only is called only
     with your consent, whether the model or a directive asks for it. Ctrl-C stops a request, /quit
-    or Ctrl-D ends the conversation.
+    or Ctrl-D ends the conversation, /help shows what else can be typed.
+
+    Without a terminal each line of standard input is a request, or a command like /save. Where the
+    output is none, it has the answers alone; what was called stands on standard error. Exit code 0:
+    every request was answered; 1: one was not; 130: stopped by Ctrl-C.
     """
     from banking_server import agent
+    from banking_server.cli.saving import Conversation
     from banking_server.cli.servers import connect_all, from_configuration, from_options
     from banking_server.host.narrator import Narrator
-    from banking_server.host.plain import cut, one_line, printable
+    from banking_server.host.plain import cut, one_line
     from banking_server.host.printing import console, say
     from banking_server.host.questions import TerminalQuestions
+    from banking_server.host.speech import MarkdownSpeech, PlainSpeech
+    from banking_server.host.typed import TypedLines
+    from banking_server.host.waiting import Waiting
 
     if agent_id and not config:
         raise typer.BadParameter("--agent chooses one of the agents in the file of --config")
     silence_libraries()
-    out = console(sys.stdout)
-    person, is_here = TerminalQuestions(console(sys.stderr)), sys.stdin.isatty()
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        # What is no text ends no conversation.
+        sys.stdin.reconfigure(errors="replace")
+    request = None if prompt is None else _request(prompt)
+    waiting = Waiting(sys.stderr)
+    out, errors = (console(stream, waiting.hidden) for stream in (sys.stdout, sys.stderr))
+    # A program that reads the output gets the answers, and a person sees it all in its order.
+    seen = sys.stdout.isatty()
+    notes = out if seen else errors
+    person, is_here = TerminalQuestions(errors, waiting.hidden), sys.stdin.isatty()
     patience = patience_of(connect_timeout, call_timeout, questions)
 
     async def consents(tool: agent.OfferedTool, arguments: dict[str, Any]) -> bool:
@@ -89,13 +129,6 @@ def chat(
             tool.tool, arguments, trust_hints=tool.trusted, name=tool.name, server=tool.server
         )
 
-    terminal = agent.Terminal(
-        write=lambda text: print(printable(text), end="", flush=True),
-        tell=lambda text, *, indent=0: say(out, cut(one_line(text)), indent=indent),
-        consents=consents if is_here else None,
-        shares=person.shares if is_here else None,
-        learns=person.names.learn,
-    )
     try:
         configuration = agent.load_agent(config, agent_id) if config else agent.ANY_AGENT
         if configuration.servers and (command or urls or commands or database or customer):
@@ -109,17 +142,30 @@ def chat(
         else:
             wanted = [("", chosen_server(ctx, None, None, database, customer), None)]
         settings = agent.load_model_settings()
-        agent.chat(
+        terminal = agent.Terminal(
+            speech=MarkdownSpeech(out, waiting.says) if seen else PlainSpeech(out),
+            tell=lambda text, *, indent=0: say(notes, cut(one_line(text)), indent=indent),
+            consents=consents if is_here else None,
+            shares=person.shares if is_here else None,
+            learns=person.names.learn,
+            read=TypedLines(HISTORY if history else None).read,
+            waiting=waiting,
+            record=Conversation(settings.name),
+            is_typed=is_here and request is None,
+        )
+        answered = agent.chat(
             settings,
             partial(
                 connect_all,
                 wanted,
                 insecure=insecure,
                 person=person if is_here else None,
+                progressed=waiting.progressed if waiting.seen else None,
                 patience=patience,
             ),
             terminal,
-            Narrator(out, questions=None),
+            Narrator(notes, questions=None),
+            prompt=request,
             configuration=configuration,
             trust_hints=not distrust_hints,
             follow_unadvertised=follow_unadvertised,
@@ -127,3 +173,15 @@ def chat(
         )
     except (agent.ModelNotConfigured, agent.ToolsUnavailable, agent.ConfigurationMistake) as error:
         raise CommandFailed(str(error)) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None  # As a program that Ctrl-C has ended.
+    if not answered:
+        raise typer.Exit(1)
+
+
+def _request(given: str) -> str:
+    """Return the one request of `--prompt`. Raises CommandFailed if there is none."""
+    request = (standard_input() if given == "-" else given).strip()
+    if not request:
+        raise CommandFailed("The request is empty: --prompt needs a text.")
+    return request

@@ -287,18 +287,22 @@ async def _call(
         ChainFailed,
         ChainStop,
         Outcome,
+        Proposal,
+        Step,
         call_tool_with_chaining,
     )
     from banking_server.host.connect import connected
     from banking_server.host.narrator import Narrator
     from banking_server.host.printing import console, say
     from banking_server.host.questions import TerminalQuestions
+    from banking_server.host.waiting import Waiting
 
+    waiting = Waiting(sys.stderr)
     # With --json the steps are shown on standard error, beside the questions.
-    errors = console(sys.stderr)
-    questions = TerminalQuestions(errors) if sys.stdin.isatty() else None
+    errors = console(sys.stderr, waiting.hidden)
+    questions = TerminalQuestions(errors, waiting.hidden) if sys.stdin.isatty() else None
     narrator = Narrator(
-        errors if as_json else console(sys.stdout),
+        errors if as_json else console(sys.stdout, waiting.hidden),
         questions=questions,
         follow_all=yes,
         trust_hints=trust_hints,
@@ -306,36 +310,51 @@ async def _call(
     if time_limit is None:
         # Without a terminal, nobody is here who could lose patience (TC-C-23).
         time_limit = UNWATCHED if questions is None else DEFAULT_TOTAL_TIMEOUT
+
+    def told(step: Step) -> None:
+        waiting.over()
+        narrator.told(step)
+
+    def proposed(proposal: Proposal) -> None:
+        narrator.proposed(proposal)
+        waiting.on(f"Waiting for {proposal.tool.name}")
+
     stop = ChainStop()
     token = os.environ.get(TOKEN_VARIABLE)
-    async with connected(
-        server,
-        token=token,
-        token_advice=advice_for(token),
-        insecure=insecure,
-        elicitation=questions,
-        patience=patience,
-    ) as (client, refusals):
-        narrator.begin(tool, arguments)
-        try:
-            with _ctrl_c(stop.stop):
-                result = await call_tool_with_chaining(
-                    client,
-                    tool,
-                    arguments,
-                    limit=DEFAULT_LIMIT if max_calls is None else max_calls,
-                    consent=narrator,
-                    call_timeout=patience.call,
-                    total_timeout=time_limit,
-                    on_step=narrator.told,
-                    on_proposal=narrator.proposed,
-                    follow_unadvertised=follow_unadvertised,
-                    stop=stop,
-                )
-        except ChainFailed as failed:
-            result = failed.result
-            if refusals.last:
-                say(errors, f"The server answered {refusals.last}.")
+    waiting.on("Connecting")
+    try:
+        async with connected(
+            server,
+            token=token,
+            token_advice=advice_for(token),
+            insecure=insecure,
+            elicitation=questions,
+            progressed=waiting.progressed if waiting.seen else None,
+            patience=patience,
+        ) as (client, refusals):
+            narrator.begin(tool, arguments)
+            waiting.on(f"Waiting for {tool}")
+            try:
+                with _ctrl_c(stop.stop):
+                    result = await call_tool_with_chaining(
+                        client,
+                        tool,
+                        arguments,
+                        limit=DEFAULT_LIMIT if max_calls is None else max_calls,
+                        consent=narrator,
+                        call_timeout=patience.call,
+                        total_timeout=time_limit,
+                        on_step=told,
+                        on_proposal=proposed,
+                        follow_unadvertised=follow_unadvertised,
+                        stop=stop,
+                    )
+            except ChainFailed as failed:
+                result = failed.result
+                if refusals.last:
+                    say(errors, f"The server answered {refusals.last}.")
+    finally:
+        waiting.over()
     narrator.end(result)
     if as_json:
         print(json.dumps(_as_json(result), indent=2))

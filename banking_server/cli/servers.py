@@ -18,6 +18,7 @@ from banking_server.host.plain import one_line
 if TYPE_CHECKING:
     from mcp import Client
     from mcp.client.stdio import StdioServerParameters
+    from mcp.shared.dispatcher import ProgressFnT
 
     from banking_server.host.patience import Patience
     from banking_server.host.questions import TerminalQuestions
@@ -71,6 +72,7 @@ async def connect_all(
     *,
     insecure: bool,
     person: "TerminalQuestions | None",
+    progressed: "ProgressFnT | None",
     patience: "Patience",
 ) -> AsyncIterator[Mapping[str, "Client"]]:
     """Connect to servers, each under its name. Raises ConnectionFailed, which says which it was."""
@@ -88,6 +90,7 @@ async def connect_all(
                         token_advice=advice_for(token, variable),
                         insecure=insecure,
                         elicitation=person.asked_by(who) if person and several else person,
+                        progressed=progressed,
                         patience=patience,
                     )
                 )

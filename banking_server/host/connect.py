@@ -22,6 +22,7 @@ from mcp import Client, MCPError
 from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import Implementation, JSONRPCResponse
 
 from banking_server import __version__
@@ -86,6 +87,7 @@ async def connected(
     token_advice: str = "",
     insecure: bool = False,
     elicitation: ElicitationFnT | None = None,
+    progressed: ProgressFnT | None = None,
     patience: Patience = PATIENCE,
     before_reading: Callable[[dict[str, Any]], None] | None = None,
 ) -> AsyncIterator[tuple[Client, HttpRefusals]]:
@@ -93,10 +95,10 @@ async def connected(
 
     `token` is the bearer token for a URL; `token_advice` is said where it is not accepted, or none
     was given. It goes to this computer or over TLS, unless `insecure` is set. `elicitation` answers
-    the server's questions; without it, the server is told that it cannot ask any.
-    `before_reading` is given each result, as JSON, before the SDK reads it, and may change it.
-    Raises ConnectionFailed, but only while connecting: a connection that breaks later fails the
-    call that it breaks in, and the client goes on.
+    the server's questions; without it, the server is told that it cannot ask any. `progressed` is
+    told of the progress of calls. `before_reading` is given each result, as JSON, before the SDK
+    reads it, and may change it. Raises ConnectionFailed, but only while connecting: a connection
+    that breaks later fails the call that it breaks in, and the client goes on.
     """
     refusals = HttpRefusals(token_advice)
     failure: Exception | None = None
@@ -128,7 +130,7 @@ async def connected(
             extensions=[CLIENT_EXTENSION],
             client_info=Implementation(name="banking-server call", version=__version__),
         )
-        client.bounds = bounds
+        client.bounds, client.progressed = bounds, progressed
         try:
             # Not anyio's: its scopes could not end before what the client enters in them.
             async with asyncio.timeout(patience.connect) as waiting:

@@ -10,6 +10,7 @@ import anyio
 from mcp import Client
 from mcp.client.context import ClientRequestContext
 from mcp.client.session import ElicitationFnT
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult, ErrorData
 
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT
@@ -104,19 +105,22 @@ class PatientClient(Client):
     """A client of the SDK that waits for a person as long as they need, and for a server not."""
 
     bounds: Bounds
+    progressed: ProgressFnT | None = None
+    """Told of the progress that the server reports; without it, it is asked for none."""
 
     async def call_tool(
         self,
         name: str,
         arguments: dict[str, Any] | None = None,
         read_timeout_seconds: float | None = None,
-        *args: Any,
+        progress_callback: ProgressFnT | None = None,
         **options: Any,
     ) -> CallToolResult:
         """Call a tool, as `mcp.Client` does, but for whose time `read_timeout_seconds` counts.
 
         Raises TimeoutError when they are over.
         """
+        progressed = progress_callback or self.progressed
         with self.bounds.of_a_call(read_timeout_seconds):
-            result = await super().call_tool(name, arguments, None, *args, **options)
+            result = await super().call_tool(name, arguments, None, progressed, **options)
         return result

@@ -7,7 +7,8 @@ import io
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final, TextIO
 
 from rich.console import Console
@@ -16,6 +17,9 @@ from rich.text import Text
 
 from banking_server.host.plain import printable
 
+Hidden = Callable[[], AbstractContextManager[object]]
+"""Keeps away, while something is shown, what else is on the terminal: `Waiting.hidden`."""
+
 _PIECE: Final = 20_000
 """Characters that are wrapped at a time: rich takes a hundred bytes for each."""
 
@@ -23,13 +27,22 @@ _PIECE: Final = 20_000
 class _Console(Console):
     """A console that falls silent when its reader is gone; what is under way goes on."""
 
+    def __init__(self, hidden: Hidden, **options: Any) -> None:
+        super().__init__(**options)
+        self.hidden = hidden
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as rich does, with nothing else on the line."""
+        with self.hidden():
+            super().print(*objects, **options)
+
     def on_broken_pipe(self) -> None:
         """Let the rest of the output go nowhere."""
         self.quiet = True
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
-def console(stream: TextIO) -> Console:
+def console(stream: TextIO, hidden: Hidden = nullcontext) -> Console:
     """Return a console on `stream`: wrapped on a terminal, else whole lines; styled if it may be.
 
     NO_COLOR, FORCE_COLOR and TERM=dumb say whether it may, as they do to Python itself.
@@ -38,6 +51,7 @@ def console(stream: TextIO) -> Console:
     dumb = os.environ.get("TERM") == "dumb"
     width, height = shutil.get_terminal_size() if dumb else (None, None)
     return _Console(
+        hidden,
         file=stream,
         markup=False,
         highlight=False,
@@ -61,7 +75,8 @@ def may_colour(stream: TextIO) -> bool:
 def say(out: Console, text: str, *, indent: int = 0, style: str = "") -> None:
     """Print a text from any source, piece by piece. Lines that wrap are indented too."""
     if out.soft_wrap and not (style and out.color_system):
-        _write(out, (f"{' ' * indent}{line}".rstrip() for line in _lines(printable(text))))
+        lines = (f"{' ' * indent}{line}".rstrip() for line in _lines(printable(text)))
+        _write(out, (f"{line.expandtabs()}\n" for line in lines))
         return
     for piece in _pieces(printable(text)):
         _print(out, Text(piece, style=style), indent)
@@ -74,7 +89,7 @@ def say_in_parts(out: Console, *parts: tuple[str, str], indent: int = 0, hang: i
     """
     shown = [(printable(text), style) for text, style in parts]
     if out.soft_wrap and not out.color_system:
-        _write(out, [f"{' ' * indent}{''.join(text for text, _ in shown)}"])
+        _write(out, [f"{' ' * indent}{''.join(text for text, _ in shown)}\n"])
         return
     text = Text.assemble(*shown)
     if hang and not out.soft_wrap:
@@ -90,12 +105,18 @@ def _print(out: Console, text: Text, indent: int) -> None:
         out.print(Padding(text, (0, 0, 0, indent), expand=False))
 
 
-def _write(out: Console, lines: Iterable[str]) -> None:
+def write(out: Console, text: str) -> None:
+    """Write a piece of a text from any source as it is: not wrapped, and no line break added."""
+    _write(out, [printable(text)])
+
+
+def _write(out: Console, pieces: Iterable[str]) -> None:
     if out.quiet:
         return
     try:
-        out.file.writelines(f"{line.expandtabs()}\n" for line in lines)
-        out.file.flush()
+        with out.hidden() if isinstance(out, _Console) else nullcontext():
+            out.file.writelines(pieces)
+            out.file.flush()
     except BrokenPipeError:
         out.on_broken_pipe()
 

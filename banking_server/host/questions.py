@@ -1,8 +1,8 @@
 """Asking a person at a terminal: what a server asks (elicitation), and for the host's consent."""
 
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,7 @@ from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.host.names import Names
 from banking_server.host.plain import LINE, cut, one_line, printable, quoted
-from banking_server.host.printing import compact, say
+from banking_server.host.printing import Hidden, compact, say
 
 if sys.platform != "win32":
     import termios
@@ -28,8 +28,10 @@ Answer = str | int | float | bool | list[str] | None
 class TerminalQuestions:
     """Puts questions to the person at the terminal, one at a time."""
 
-    def __init__(self, out: Console) -> None:
+    def __init__(self, out: Console, hidden: Hidden = nullcontext) -> None:
+        """`hidden` keeps away whatever else is on the terminal, from question to answer."""
         self._out = out
+        self._hidden = hidden
         self._one_at_a_time = anyio.Lock()
         self.names = Names()
         """What servers have called the ids that calls are made with."""
@@ -48,8 +50,7 @@ class TerminalQuestions:
         `name` is what the person knows the tool by, if that is not the server's own name for it,
         and `server` the one whose names are shown.
         """
-        async with self._one_at_a_time:
-            self._begin()
+        async with self._asking():
             for line in self.names.shown(server, arguments):
                 say(self._out, line, indent=3)
             may = what_it_may_do(tool, trust_hints=trust_hints)
@@ -59,8 +60,7 @@ class TerminalQuestions:
 
     async def shares(self, server: str, resource: Resource) -> bool:
         """Ask whether a language model is told what a server offers to know."""
-        async with self._one_at_a_time:
-            self._begin()
+        async with self._asking():
             what = quoted(resource.title or resource.name)
             question = f"Let the model know {what} of the server {quoted(server)}? [y/N] "
             answer = await self._read(question)
@@ -83,8 +83,7 @@ class TerminalQuestions:
             say(self._out, f"{who} asks you to open a web page, and was told no: {asked}.")
             say(self._out, "Only questions that are answered here are put to you.")
             return ElicitResult(action="decline")
-        async with self._one_at_a_time:
-            self._begin()
+        async with self._asking():
             say(self._out, f"{who} asks:")
             say(self._out, params.message, indent=3, style="bold")
             content: dict[str, Answer] = {}
@@ -142,15 +141,19 @@ class TerminalQuestions:
                 return value
             say(self._out, "That does not fit what is asked for.", indent=3, style="red")
 
-    def _begin(self) -> None:
-        """Forget what was typed before the question: it can be no answer to it.
+    @asynccontextmanager
+    async def _asking(self) -> AsyncIterator[None]:
+        """Ask inside. What was typed before the question is forgotten: it can be no answer to it.
 
         A server, or a model, can show what looks like a question before there is one.
         """
-        if sys.platform != "win32":
-            with suppress(termios.error):
-                termios.tcflush(sys.stdin, termios.TCIFLUSH)
-        self._out.print()
+        async with self._one_at_a_time:
+            with self._hidden():
+                if sys.platform != "win32":
+                    with suppress(termios.error):
+                        termios.tcflush(sys.stdin, termios.TCIFLUSH)
+                self._out.print()
+                yield
 
     async def _read(self, prompt: str) -> str | None:
         """Return the next line without surrounding spaces, or None if the input has ended."""

@@ -1,0 +1,119 @@
+"""What a model says, as it is shown on a terminal and to a program."""
+
+import io
+import re
+
+import pytest
+
+from banking_server.host.printing import console
+from banking_server.host.speech import MAX_RENDERED, MarkdownSpeech, PlainSpeech
+
+from ..kit.hostile import STEERS
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def shown(text: str, *, width: int = 44, colour: str = "") -> str:
+    """Return what a terminal shows of an answer that comes in small pieces."""
+    out = Terminal()
+    screen = console(out)
+    screen.width = width
+    screen._color_system = screen._color_system if colour else None
+    speech = MarkdownSpeech(screen, lambda coming: None)
+    for at in range(0, len(text), 3):
+        speech.say(text[at : at + 3])
+    speech.end()
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("said", "seen"),
+    [
+        ("**Two** of *many* `words`.", "   Two of many words.\n"),
+        ("# Heading\nand more", "   Heading\n\n   and more\n"),
+        ("one\ntwo  \nthree", "   one\n   two\n   three\n"),
+        (
+            "1. a\n\n   still a\n2. b\n   - c\n\nEnd.",
+            "    1 a\n      still a\n    2 b\n       • c\n\n   End.\n",
+        ),
+        ("```py\na = 1\n\n  b = [x]\n~~~\n```\nSo.", "   a = 1\n\n     b = [x]\n   ~~~\n\n   So.\n"),
+        ("```\nnever closed\n\n# no heading", "   never closed\n\n   # no heading\n"),
+        ("    indented <code>", "   indented <code>\n"),
+        ("| a | b |\n| - | -: |\n| one | 2 |", "    a    b\n    ──────\n    one  2\n"),
+        ("> quoted", "   ▌ quoted\n"),
+        ("~~gone~~ and\n\n\n\nback", "   gone and\n\n   back\n"),
+        # What is not Markdown, or is not to be.
+        ("<b>List<int></b> [red]x[/red] :smile:", "   <b>List<int></b> [red]x[/red] :smile:\n"),
+        ("[bank](https://evil.example)", "   bank (https://evil.example)\n"),
+        ("![pic](http://a.example/b)", "   !pic (http://a.example/b)\n"),
+        ("[hidden]: http://a.example", "   [hidden]: http://a.example\n"),
+        ("[x](javascript:alert)", "   [x](javascript:alert)\n"),
+        ("a &#8238;b &#x1b;[2J &amp; c\x1b[2J", "   a \ufffdb \ufffd[2J & c\ufffd[2J\n"),
+        ("[a](http://x/%1b[2J)", "   a (http://x/%1b%5B2J)\n"),
+        (" \n\n", ""),
+        ("two  blanks, and one at the end ", "   two  blanks, and one at the end\n"),
+    ],
+)
+def test_markdown_is_rendered_and_nothing_in_it_is_hidden(said: str, seen: str) -> None:
+    assert shown(said) == seen
+
+
+def test_every_line_is_indented_also_where_it_wraps() -> None:
+    said = f"[0 calls by the model, 0 calls by directive]\n\n> {'word ' * 20}\n\n- {'x' * 90}"
+    assert shown(said, width=1)
+    for width in (44, 12):
+        lines = shown(said, width=width).splitlines()
+        assert all(line.startswith("   ") or not line for line in lines)
+
+
+def test_styles_are_the_only_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    seen = shown("**b** [l](http://a.example) `c`\n\n```x\ncode\n```\x1b]8;;http://a\x07", colour="y")
+    assert "\x1b[1mb\x1b[0m" in seen
+    assert "\x1b]" not in seen
+    assert not STEERS.search(re.sub(r"\x1b\[[\d;]*m", "", seen))
+
+
+def test_a_block_is_shown_when_it_is_complete_and_what_comes_is_told() -> None:
+    out, told = Terminal(), list[str]()
+    screen = console(out)
+    screen.width = 44
+    speech = MarkdownSpeech(screen, told.append)
+    speech.say("First **words")
+    assert (out.getvalue(), told[-1]) == ("", "First **words")
+    speech.say("**.\n\n")
+    assert (out.getvalue(), told[-1]) == ("", "")
+    speech.say("Second \x1b[2J" + "y" * 90)
+    assert "   First" in out.getvalue()
+    assert told[-1] == "y" * 24
+    speech.say("\nline")
+    assert told[-1] == "y" * 19 + " line"
+    speech.end()
+    assert told[-1] == ""
+    assert out.getvalue().endswith("line\n")
+    # What is said next is an answer of its own.
+    before = len(out.getvalue())
+    speech.say("Third.")
+    speech.end()
+    assert out.getvalue()[before:].lstrip("\x1b[0m") == "   Third.\n"
+
+
+def test_what_is_long_is_shown_as_it_is() -> None:
+    seen = shown("**a** " * (MAX_RENDERED // 2), width=400)
+    assert seen.split() == ["**a**"] * (MAX_RENDERED // 2)
+
+
+def test_a_program_gets_the_words_as_they_are() -> None:
+    out = io.StringIO()
+    speech = PlainSpeech(console(out))
+    for piece in ("**Two**", " words\x1b[2J", "\n\n- one", "\n"):
+        speech.say(piece)
+    speech.end()
+    speech.say("Next")
+    speech.end()
+    speech.end()
+    assert out.getvalue() == "**Two** words\ufffd[2J\n\n- one\nNext\n"

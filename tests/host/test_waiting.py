@@ -1,0 +1,122 @@
+"""The line that says what is waited for: when it is there, what it says, and that it goes away."""
+
+import io
+import os
+import select
+from collections.abc import Callable, Iterator
+from contextlib import closing
+
+import pytest
+
+from banking_server.host import waiting as module
+from banking_server.host.printing import console, say, write
+from banking_server.host.waiting import Waiting
+
+from ..kit.command import PATIENCE
+
+pytestmark = pytest.mark.anyio
+
+
+class Screen:
+    """A terminal, and what was written to it."""
+
+    def __init__(self) -> None:
+        self._theirs, ours = os.openpty()
+        self.stream = os.fdopen(ours, "w", encoding="utf-8")
+        self.shown = ""
+
+    def wait_for(self, text: str) -> str:
+        """Return what is written from now on, up to `text`."""
+        before = len(self.shown)
+        while text not in self.shown[before:]:
+            ready, _, _ = select.select([self._theirs], [], [], PATIENCE)
+            assert ready, f"no {text!r} in {self.shown[before:]!r}"
+            self.shown += os.read(self._theirs, 65536).decode()
+        return self.shown[before:]
+
+    def close(self) -> None:
+        self.stream.close()
+        os.close(self._theirs)
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[Screen]:
+    monkeypatch.setattr(module, "DELAY", 0)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "60")
+    with closing(Screen()) as screen:
+        yield screen
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Lets so many seconds pass."""
+    now = [1_000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+
+    def passes(seconds: float) -> None:
+        now[0] += seconds
+
+    return passes
+
+
+async def test_what_is_waited_for_how_far_it_is_and_how_long(
+    screen: Screen, clock: Callable[[float], None]
+) -> None:
+    waiting = Waiting(screen.stream)
+    waiting.on("Waiting for pack")
+    screen.wait_for("Waiting for pack")
+    await waiting.progressed(3, 10, "Pack\x1b[31ming\nnow")
+    screen.wait_for(": Pack\ufffd[31ming now (3 of 10)")
+    await waiting.progressed(0.5, None, None)
+    screen.wait_for("pack: 0.5\x1b")
+    await waiting.progressed(4, None, "Wrapping")
+    screen.wait_for("pack: Wrapping\x1b")
+    clock(12)
+    screen.wait_for("Waiting for pack, 12 s: Wrapping")
+    waiting.retrying(20)
+    screen.wait_for("Waiting for pack: no answer, retrying in 20 s\x1b")
+    clock(18.5)
+    screen.wait_for("retrying in 2 s")
+    clock(2)
+    screen.wait_for("Waiting for pack, 32 s: Wrapping")
+    waiting.says("x" * 100)
+    screen.wait_for("xxx\u2026")
+    waiting.over()
+    assert "\x1b[?25h" in screen.wait_for("\x1b[2K")
+
+
+def test_nothing_else_is_ever_on_its_line(screen: Screen) -> None:
+    waiting = Waiting(screen.stream)
+    out = console(screen.stream, waiting.hidden)
+    waiting.on("Thinking")
+    screen.wait_for("Thinking")
+    with waiting.hidden():
+        say(out, "a line of ours")
+        write(out, "and a question? ")
+        waiting.on("Connecting")
+        assert screen.wait_for("and a question? ").endswith("a line of ours\r\nand a question? ")
+    # Begun anew, below what was shown; and what is written to standard error meanwhile is above.
+    assert screen.wait_for("Connecting").count("Thinking") == 0
+    waiting.over()
+
+
+def test_what_is_quick_is_not_announced(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DELAY", 3_600)
+    waiting = Waiting(screen.stream)
+    waiting.on("Thinking")
+    write(console(screen.stream, waiting.hidden), "There.")
+    waiting.over()
+    assert screen.wait_for("There.") == "There."
+
+
+def test_away_from_a_terminal_there_is_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DELAY", 0)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    stream = io.StringIO()
+    waiting = Waiting(stream)
+    assert not waiting.seen
+    waiting.on("Thinking")
+    assert waiting._timer is None
+    waiting.over()
+    assert stream.getvalue() == ""
