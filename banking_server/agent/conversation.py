@@ -5,8 +5,9 @@ own line editing works, and so that Ctrl-C reaches it and stops a request.
 """
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol
@@ -188,6 +189,11 @@ def chat(
                 view.begin(settings.name, toolbox)
                 ask = partial(_ask, portal, agent, view)
                 good = _converse(terminal, view, toolbox, ask)
+    except BaseExceptionGroup as several:
+        # A second Ctrl-C, as what was under way then has passed it on.
+        if several.subgroup(KeyboardInterrupt) is None:
+            raise
+        raise KeyboardInterrupt from None
     finally:
         terminal.waiting.over()
     if view.interrupted:
@@ -230,16 +236,36 @@ def _converse(
 
 def _ask(portal: BlockingPortal, agent: Agent, view: "_View", request: str) -> bool:
     """Make a request of the agent, and show how it ends; return whether it was answered."""
-    view.waiting.on(_THINKING)
-    future = portal.start_task_soon(agent.ask, request)
-    try:
-        run = future.result()
-    except KeyboardInterrupt:
+
+    def stop() -> None:
         view.interrupt()
-        portal.call(agent.stop)
-        run = future.result()
-    view.end(request, run)
+        portal.start_task_soon(agent.stop)
+
+    with _ctrl_c(stop):
+        view.waiting.on(_THINKING)
+        run = portal.call(agent.ask, request)
+        view.end(request, run)
     return run.outcome is RunOutcome.ANSWERED
+
+
+@contextmanager
+def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
+    """Let the first Ctrl-C call `stop`; a second one does what it did before.
+
+    Raised as KeyboardInterrupt, it would come wherever this thread is, and break off more than the
+    request.
+    """
+    before = signal.getsignal(signal.SIGINT)
+
+    def first(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        stop()
+
+    signal.signal(signal.SIGINT, first)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @asynccontextmanager

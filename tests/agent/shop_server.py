@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import anyio
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
 from mcp.types import Annotations, CallToolResult, ImageContent, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
@@ -201,8 +201,9 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         raise RuntimeError("inner detail")
 
     @mcp.tool(annotations=READ_ONLY)
-    async def hang(door: str = "") -> str:
+    async def hang(ctx: Context[Any, Any], door: str = "") -> str:
         """Never come back."""
+        await ctx.report_progress(2, 3, "Hanging\x1b[2J it up")
         log.note("hang", door=door)
         log.hanging.set()
         await anyio.sleep_forever()

@@ -1,6 +1,8 @@
 """A conversation at the terminal: what is shown, asked, and stopped."""
 
 import json
+import os
+import signal
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,10 +12,10 @@ from mcp import Client
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 
-from banking_server.agent import OfferedTool, Terminal, chat
+from banking_server.agent import OfferedTool, Run, Terminal, chat
 from banking_server.chaining import CLIENT_EXTENSION, Proposal, Step
 
-from ..kit.model import Script, ScriptedModel, call, error, scripted_model
+from ..kit.model import Script, ScriptedModel, Silence, call, error, scripted_model
 from .shop_server import SECRET, Log, fresh_shop, unadvertised
 from .support import settings
 
@@ -28,6 +30,10 @@ class User:
         self._refuses = refuses
         self.screen = ""
         self.learnt: list[tuple[str, CallToolResult | str]] = []
+        self.waits: list[str] = []
+        self.kept: list[tuple[str, Run]] = []
+        self.answered: bool | None = None
+        self._said = ""
 
     def read(self, prompt: str) -> str:
         line = next(self._lines, EOFError)
@@ -36,12 +42,33 @@ class User:
             raise line
         return line if isinstance(line, str) else line()
 
-    def write(self, text: str) -> None:
-        self.screen += text
+    def say(self, piece: str) -> None:
+        self._said += piece
+
+    def end(self) -> None:
+        self.screen += f"SAID {self._said}\n" if self._said else ""
+        self._said = ""
 
     def tell(self, text: str, *, indent: int = 0) -> None:
-        assert self.screen.endswith(("\n", "> ")) or not self.screen, "a line was broken into"
+        assert not self._said, "what the model says was broken into"
         self.screen += f"{' ' * indent}{text}\n"
+
+    def on(self, what: str) -> None:
+        self.waits.append(what)
+
+    def retrying(self, seconds: float) -> None:
+        self.waits.append(f"retrying in {seconds:g}")
+
+    def over(self) -> None:
+        self.waits.append("")
+
+    def add(self, request: str, run: Run) -> None:
+        self.kept.append((request, run))
+
+    def save(self, file: str) -> str:
+        if file == "there":
+            raise ValueError("Not saved: there is there already.")
+        return f"Saved to {file}."
 
     async def consents(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
         self.screen += f"Call {tool.name}?\n"
@@ -50,8 +77,17 @@ class User:
     def learns(self, server: str, said: CallToolResult | str) -> None:
         self.learnt.append((server, said))
 
-    def terminal(self) -> Terminal:
-        return Terminal(self.write, self.tell, self.consents, self.learns, self.read)
+    def terminal(self, is_typed: bool = True) -> Terminal:
+        return Terminal(
+            speech=self,
+            tell=self.tell,
+            consents=self.consents,
+            learns=self.learns,
+            read=self.read,
+            waiting=self,
+            record=self,
+            is_typed=is_typed,
+        )
 
     def told(self, step: Step) -> None:
         for block in step.result.content:
@@ -69,6 +105,8 @@ def converse(
     follow_unadvertised: bool = False,
     server: MCPServer[Any] | None = None,
     user: User | None = None,
+    prompt: str | None = None,
+    is_typed: bool = True,
     **more: Any,
 ) -> tuple[str, ScriptedModel, Log]:
     (shop, log), user = fresh_shop(), user or User(lines, refuses)
@@ -79,11 +117,12 @@ def converse(
             yield {"shop": client}
 
     with scripted_model(script) as model:
-        chat(
+        user.answered = chat(
             settings(model.url, **more),
             connect,
-            user.terminal(),
+            user.terminal(is_typed),
             user,
+            prompt=prompt,
             trust_hints=trust_hints,
             follow_unadvertised=follow_unadvertised,
         )
@@ -117,18 +156,86 @@ def test_the_user_is_told_what_the_model_is_not() -> None:
 
 def test_what_is_held_back_of_an_answer_follows_on_the_same_line() -> None:
     screen, _, _ = converse(["Sets are {1, 2}."], ["What are sets?"])
-    assert "   Sets are {1, 2}.\n[0 calls" in screen
+    assert "SAID Sets are {1, 2}.\n[0 calls" in screen
 
 
 def test_an_answer_is_streamed_and_its_cost_shown() -> None:
-    screen, model, _ = converse(["Hello there!\n\nBye."], ["Hi", "/quit", "never read"])
+    user = User(["Hi", "/quit", "never read"])
+    screen, model, _ = converse(["Hello there!\n\nBye."], [], user=user)
     assert model.requests[0]["stream"] is True
     assert len(model.requests) == 1
-    assert "Model: scripted. Tools: price, buy," in screen
-    assert (
-        "you>    Hello there!\n\n   Bye.\n[0 calls by the model, 0 calls by directive; " in screen
-    )
+    assert screen.startswith("Model: scripted, with 21 tools.\n/help shows what you can type.")
+    assert "you> SAID Hello there!\n\nBye.\n[0 calls by the model, 0 calls by directive; " in screen
     assert "1 reply, 100 + 10 tokens, " in screen
+    assert user.answered is True
+    assert [(request, run.answer) for request, run in user.kept] == [("Hi", "Hello there!\n\nBye.")]
+
+
+def test_what_is_waited_for_is_said() -> None:
+    script = [error(503, retry_after_ms="1"), call("reserve", door="oak"), "Ordered."]
+    user = User(["Reserve oak."])
+    converse(script, [], user=user, retries=1)
+    assert user.waits == [
+        *("Connecting", ""),
+        *("Thinking", "retrying in 0.001", "Waiting for reserve", "Thinking"),
+        *("Waiting for order", "Thinking", "", ""),
+    ]
+
+
+def test_commands_are_carried_out_and_are_not_for_the_model() -> None:
+    lines = ["/help", "/tools", "/save", "/save there", "/save a file ", "/nothing at all", "Hi"]
+    user = User(lines)
+    screen, model, _ = converse(["Hello."], [], user=user)
+    assert [request["messages"][-1]["content"] for request in model.requests] == ["Hi"]
+    shown = screen.split("you> ")
+    assert "   /help       show this\n" in shown[1]
+    assert "   /save FILE  write the conversation to a new file, as Markdown\n" in shown[1]
+    assert "   price: Price of a Door\n   buy: Buy a door. (you are asked first)\n" in shown[2]
+    assert shown[3:7] == [
+        "/save needs the name of a file to write to.\n",
+        "Not saved: there is there already.\n",
+        "Saved to a file.\n",
+        "There is no /nothing at all: there are /help, /tools, /save FILE and /quit.\n",
+    ]
+    assert user.answered is False, "some were not carried out"
+    good = User(["/tools", "/quit"])
+    screen, _, _ = converse([], [], user=good, server=MCPServer("empty"))
+    assert "   The model has no tools.\n" in screen
+    assert good.answered is True
+
+
+@pytest.mark.parametrize(("reply", "answered"), [("Hello.", True), (error(500), False)])
+def test_one_request_and_no_more(reply: Any, answered: bool) -> None:
+    user = User([AssertionError])
+    screen, model, _ = converse([reply], [], user=user, prompt="/quit", is_typed=False)
+    assert model.requests[0]["messages"][-1]["content"] == "/quit"
+    assert user.answered is answered
+    assert screen.startswith("SAID Hello.\n[0 calls" if answered else "The model endpoint at")
+
+
+def test_ctrl_c_while_the_model_thinks_ends_what_no_person_types() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def interrupt(_request: Any) -> Silence:
+        os.kill(os.getpid(), signal.SIGINT)
+        return Silence()
+
+    user = User([AssertionError])
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            converse(interrupt, [], user=user, prompt="Hi", is_typed=False)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert user.screen.startswith("This was stopped. No tool call was completed.\n[0 calls by")
+
+
+def test_where_no_person_types_ctrl_c_ends_it_all() -> None:
+    user = User(["Hi", KeyboardInterrupt, "never read"])
+    with pytest.raises(KeyboardInterrupt):
+        converse(["Hello."], [], user=user, is_typed=False)
+    assert "SAID Hello.\n" in user.screen
+    assert user.screen.count("you> ") == 2
+    assert user.waits[-1] == ""
 
 
 def test_calls_are_shown_and_whose_they_were() -> None:
@@ -136,7 +243,7 @@ def test_calls_are_shown_and_whose_they_were() -> None:
     screen, _, log = converse(script, ["Reserve oak."])
     assert [tool for tool, _ in log.calls] == ["reserve", "order"]
     shown = [
-        "I'll see.",
+        "SAID I'll see.",
         "reserve",
         '   with     {"door": "oak"}',
         "   because  the model asked for it",
@@ -144,7 +251,7 @@ def test_calls_are_shown_and_whose_they_were() -> None:
         "DIRECTIVE to order",
         "Call order?",
         "TOLD ordered oak: no. 77",
-        "Ordered.",
+        "SAID Ordered.",
         "[1 call by the model, 1 call by directive; 2 replies, 200 + 20 tokens, ",
     ]
     at = -1

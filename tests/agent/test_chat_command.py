@@ -3,7 +3,7 @@
 import io
 import json
 import os
-import subprocess
+import stat
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -13,12 +13,15 @@ import pytest
 
 from banking_server.cli import main
 
-from ..kit.command import PATIENCE, environment
+from ..kit.command import PATIENCE
 from ..kit.cutting import cutting_server
-from ..kit.model import Script, ScriptedModel, Silence, call, scripted_model
+from ..kit.model import Action, Script, ScriptedModel, Silence, call, error, scripted_model
 from ..kit.terminal import Terminal
+from ..server.conftest import elsewhere
 from . import shop_server
 from .shop_server import SECRET
+
+__all__ = ["elsewhere"]
 
 
 def settings(model: ScriptedModel | None, folder: Path) -> dict[str, str]:
@@ -29,6 +32,7 @@ def settings(model: ScriptedModel | None, folder: Path) -> dict[str, str]:
         # So wide that no text is wrapped which a test waits for.
         "COLUMNS": "400",
         "LINES": "40",
+        "XDG_STATE_HOME": str(folder / "state"),
         "BANKING_DATABASE": str(folder / "bank.db"),
     }
     if model is not None:
@@ -41,12 +45,32 @@ def settings(model: ScriptedModel | None, folder: Path) -> dict[str, str]:
     return chosen
 
 
-def chat(model: ScriptedModel, folder: Path, command: Sequence[str]) -> Terminal:
+def chat(model: ScriptedModel, folder: Path, command: Sequence[str], **variables: str) -> Terminal:
     """Start a conversation in a terminal."""
     return Terminal(
         [sys.executable, "-m", "banking_server", "chat", *command],
-        **settings(model, folder),
+        **settings(model, folder) | variables,
     )
+
+
+def piped(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    folder: Path,
+    script: Script,
+    *command: str,
+    stdin: str = "",
+) -> tuple[int | str | None, str, str, ScriptedModel]:
+    """Hold a conversation in this process, without a terminal: its exit code, and what it wrote."""
+    monkeypatch.setattr(sys, "argv", ["banking-server", "chat", *command])
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("latin-1"))))
+    with scripted_model(script) as model:
+        for name, value in settings(model, folder).items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(SystemExit) as ended:
+            main()
+    out, err = capsys.readouterr()
+    return ended.value.code, out, err, model
 
 
 class Shop:
@@ -83,8 +107,16 @@ def terminals() -> Iterator[list[Terminal]]:
 def test_a_conversation_in_the_terminal(
     tmp_path: Path, shop: Shop, terminals: list[Terminal]
 ) -> None:
-    """One conversation: consent, a question, Ctrl-C everywhere, the history, and the end."""
+    """One conversation: consent, a question, Ctrl-C everywhere, the history, and the end.
+
+    What is waited for is said meanwhile, and what the model says is rendered.
+    """
+    history = tmp_path / "state" / "banking-server" / "chat-history"
+    history.parent.mkdir(parents=True)
+    history.write_text("Of yesterday.\n")
     script: Script = [
+        "**Today.**\n\n- [x](http://a.example)",
+        error(429, retry_after="77"),
         call("buy", door="oak"),
         "You bought oak.",
         call("survey"),
@@ -101,9 +133,24 @@ def test_a_conversation_in_the_terminal(
         "Me three.",
     ]
     with scripted_model(script) as model:
-        terminal = chat(model, tmp_path, shop.command)
+        terminal = chat(
+            model, tmp_path, shop.command, TERM="xterm-256color", BANKING_MODEL_RETRIES="1"
+        )
         terminals.append(terminal)
-        terminal.wait_for("Model: scripted. Tools: price, buy")
+        terminal.wait_for("Model: scripted, with 21 tools.")
+
+        terminal.wait_for("you> ")
+        terminal.press("\x1b[A\n")
+        terminal.wait_for("Of yesterday.")
+        terminal.wait_for("   \x1b[1mToday.\x1b[0m\n")
+        terminal.wait_for("\u2022 \x1b[0m\x1b[94mx\x1b[0m (\x1b[4;34mhttp://a.example\x1b[0m)\n")
+        terminal.wait_for("[0 calls by the model")
+
+        terminal.wait_for("you> ")
+        terminal.press("Are you busy?\n")
+        terminal.wait_for("Thinking: no answer, retrying in 7")
+        terminal.press("\x03")
+        terminal.wait_for("This was stopped. No tool call was completed.")
 
         terminal.wait_for("you> ")
         terminal.press("Buy an oak door.\n")
@@ -127,13 +174,14 @@ def test_a_conversation_in_the_terminal(
         terminal.press("Give me a code, then hang.\n")
         terminal.wait_for(SECRET)
         shop.wait_for_call("hang")
+        terminal.wait_for("Waiting for hang: Hanging\ufffd[2J it up (2 of 3)")
         terminal.press("\x03")
         terminal.wait_for("Done so far: code (by the model). The call of hang was under way")
 
         # A directive's call is shown and asked for as the model's is, and can be stopped too.
         terminal.wait_for("you> ")
         terminal.press("Check out.\n")
-        terminal.wait_for("2. pay\n")
+        terminal.wait_for("2. pay")
         terminal.wait_for('with     {"amount": 80}')
         terminal.wait_for("because  checkout said so: _meta.nextTool = ")
         terminal.wait_for("Call it? [y/N] ")
@@ -174,8 +222,16 @@ def test_a_conversation_in_the_terminal(
         terminal.wait_for("Me three.\n")
 
         terminal.wait_for("you> ")
+        terminal.press(f"/save {tmp_path}/chat.md\n")
+        terminal.wait_for(f"Saved to {tmp_path}/chat.md, as Markdown: 13 requests.")
+        terminal.wait_for("you> ")
         terminal.press("\x04")
         assert terminal.finish() == 0
+    assert "\n> You bought oak.\n" in (tmp_path / "chat.md").read_text("utf-8")
+    kept = history.read_text("utf-8").splitlines()
+    assert kept[:3] == ["Of yesterday.", "Are you busy?", "Buy an oak door."]
+    assert not {"y", "half a line"} & set(kept), "answers to questions are no requests"
+    assert stat.S_IMODE(history.stat().st_mode) == 0o600
     assert [message["content"] for message in model.requests[-1]["messages"][-3:]] == [
         "And you?",
         "Me too.",
@@ -232,42 +288,80 @@ def test_the_banks_own_server_and_its_directive(tmp_path: Path, terminals: list[
     assert "A customer service agent will call you back." in model.last_message()
 
 
-def test_without_a_terminal_nothing_is_asked(tmp_path: Path, shop: Shop) -> None:
-    script = [call("price", door="oak"), call("buy", door="oak"), "Nobody agreed."]
-    with scripted_model(script) as model:
-        ran = subprocess.run(
-            [sys.executable, "-m", "banking_server", "chat", *shop.command],
-            input="Buy an oak door.\n",
-            capture_output=True,
-            text=True,
-            env=environment(**settings(model, tmp_path)),
-            timeout=PATIENCE,
-            check=False,
-        )
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert "Nobody agreed.\n" in ran.stdout
-    assert "(Not called: buy." in ran.stdout
-    assert "you>" not in ran.stdout
+def test_without_a_terminal_nothing_is_asked_and_a_program_gets_the_answers_alone(
+    tmp_path: Path,
+    shop: Shop,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "chat.md"
+    script = [
+        *(call("price", door="oak"), call("buy", door="oak"), "**Nobody** agreed.\n\n1. So."),
+        "Et \u00e9.",
+    ]
+    stdin = f"Buy an oak door.\n\xff?\n/tools\n/save {file}\n/quit\nnever read\n"
+    code, out, err, model = piped(monkeypatch, capsys, tmp_path, script, *shop.command, stdin=stdin)
+    assert (code, out) == (0, "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\n")
+    assert "(Not called: buy." in err
+    assert "[1 call by the model, 0 calls by directive; 3 replies" in err
+    assert "   buy: Buy a door. (you are asked first)\n" in err
+    for noise in ("you>", "\x1b", "Model:", "Thinking"):
+        assert noise not in out + err
+    assert model.last_message() == "\ufffd?"
+    assert file.read_text("utf-8").count("## Request") == 2
+    assert not (tmp_path / "state").exists()
     assert [tool for tool, _ in shop.calls()] == ["price"]
 
 
-def test_a_connection_that_breaks_ends_a_call_and_not_the_conversation(tmp_path: Path) -> None:
+def test_a_connection_that_breaks_ends_a_call_and_not_the_conversation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     script = [call("begin"), "Nobody knows.", call("go_on"), "Still here."]
-    with scripted_model(script) as model, cutting_server() as (url, called):
-        ran = subprocess.run(
-            [sys.executable, "-m", "banking_server", "chat", "--url", url],
-            input="Begin.\nGo on.\n",
-            capture_output=True,
-            text=True,
-            env=environment(**settings(model, tmp_path)),
-            timeout=PATIENCE,
-            check=False,
+    with cutting_server() as (url, called):
+        code, out, _, model = piped(
+            monkeypatch, capsys, tmp_path, script, "--url", url, stdin="Begin.\nGo on.\n"
         )
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert "Nobody knows.\n" in ran.stdout
-    assert "Still here.\n" in ran.stdout
+    assert (code, out) == (0, "Nobody knows.\nStill here.\n")
     assert called == ["begin", "cut", "go_on"]
     assert "That call was started, and whether it took effect is not known" in model.told
+
+
+@pytest.mark.parametrize(
+    ("prompt", "stdin", "reply", "code", "out"),
+    [
+        ("Hello?", "never read", "Hi.", 0, "Hi.\n"),
+        ("-", " Hello?\nAnd:\nthis. \n", "Hi.", 0, "Hi.\n"),
+        ("Hello?", "", error(500), 1, ""),
+        (" ", "", "never", 2, ""),
+        ("-", "", "never", 2, ""),
+        ("-", "\xff", "never", 2, ""),
+    ],
+)
+def test_one_request(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    elsewhere: str,
+    prompt: str,
+    stdin: str,
+    reply: Action,
+    code: int,
+    out: str,
+) -> None:
+    monkeypatch.setenv("BANKING_MODEL_RETRIES", "0")
+    ended, shown, err, model = piped(
+        *(monkeypatch, capsys, tmp_path, [reply]),
+        *("--prompt", prompt, "--url", elsewhere),
+        stdin=stdin,
+    )
+    assert (ended, shown) == (code, out)
+    if code == 2:
+        assert err.startswith("banking-server: ")
+        assert err.count("\n") == 1
+        assert model.requests == []
+    else:
+        asked = stdin.strip() if prompt == "-" else prompt
+        assert model.requests[0]["messages"][-1]["content"] == asked
 
 
 @pytest.mark.parametrize(

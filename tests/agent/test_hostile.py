@@ -99,15 +99,15 @@ def test_whatever_the_models_endpoint_says_steers_no_terminal_and_ends_no_conver
         with pytest.raises(SystemExit) as ended:
             main()
     shown = capsys.readouterr()
-    assert (ended.value.code, shown.err) == (0, "")
-    assert not STEERS.search(shown.out)
-    assert shown.out.count(SAID) >= 4
-    assert KEY not in shown.out
+    assert ended.value.code == 1
+    assert not STEERS.search(shown.out + shown.err)
+    assert (shown.out + shown.err).count(SAID) >= 4
+    assert KEY not in shown.out + shown.err
     assert KEY not in model.told
     # After each attack the conversation goes on, to the last of them.
-    assert shown.out.count("[0 calls by the model, 0 calls by directive;") == len(ATTACKS)
-    assert "That is all.\n" in shown.out
-    assert len(shown.out) < 2 * MAX_REPLY
+    assert shown.err.count("[0 calls by the model, 0 calls by directive;") == len(ATTACKS)
+    assert shown.out.endswith("That is all.\nCall it? [y/N] y\n")
+    assert len(shown.out + shown.err) < 2 * MAX_REPLY
     assert all(message["role"] != "system" for message in model.requests[-1]["messages"][1:])
 
 

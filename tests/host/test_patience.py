@@ -30,6 +30,12 @@ def curious() -> MCPServer[Any]:
         return "asked"
 
     @mcp.tool()
+    async def pack(ctx: Context[Any, Any]) -> str:
+        for number in (1, 2):
+            await ctx.report_progress(number, 2, "packing")
+        return "packed"
+
+    @mcp.tool()
     async def hang(ctx: Context[Any, Any]) -> str:
         for number in range(10**6):
             await ctx.report_progress(number)
@@ -65,6 +71,20 @@ async def test_no_progress_makes_the_time_for_a_call_longer() -> None:
     async with client(3) as hanging:
         with pytest.raises(ChainFailed, match="the time allowed for it ran out"):
             await call_tool_with_chaining(hanging, "hang", call_timeout=0.05)
+
+
+async def test_the_progress_that_a_server_reports_is_asked_for_if_somebody_wants_it() -> None:
+    told: list[tuple[float, float | None, str | None]] = []
+
+    async def progressed(*news: Any) -> None:
+        told.append(news)
+
+    async with client(0) as packing:
+        await call_tool_with_chaining(packing, "pack")
+        assert told == []
+        packing.progressed = progressed
+        await call_tool_with_chaining(packing, "pack")
+    assert told == [(1, 2, "packing"), (2, 2, "packing")]
 
 
 async def test_the_time_of_the_person_is_not_the_servers() -> None:

@@ -39,7 +39,10 @@ def shown(text: str, *, width: int = 44, colour: str = "") -> str:
             "1. a\n\n   still a\n2. b\n   - c\n\nEnd.",
             "    1 a\n      still a\n    2 b\n       • c\n\n   End.\n",
         ),
-        ("```py\na = 1\n\n  b = [x]\n~~~\n```\nSo.", "   a = 1\n\n     b = [x]\n   ~~~\n\n   So.\n"),
+        (
+            "```py\na = 1\n\n  b = [x]\n~~~\n```\nSo.",
+            "   a = 1\n\n     b = [x]\n   ~~~\n\n   So.\n",
+        ),
         ("```\nnever closed\n\n# no heading", "   never closed\n\n   # no heading\n"),
         ("    indented <code>", "   indented <code>\n"),
         ("| a | b |\n| - | -: |\n| one | 2 |", "    a    b\n    ──────\n    one  2\n"),
@@ -72,7 +75,9 @@ def test_every_line_is_indented_also_where_it_wraps() -> None:
 def test_styles_are_the_only_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    seen = shown("**b** [l](http://a.example) `c`\n\n```x\ncode\n```\x1b]8;;http://a\x07", colour="y")
+    seen = shown(
+        "**b** [l](http://a.example) `c`\n\n```x\ncode\n```\x1b]8;;http://a\x07", colour="y"
+    )
     assert "\x1b[1mb\x1b[0m" in seen
     assert "\x1b]" not in seen
     assert not STEERS.search(re.sub(r"\x1b\[[\d;]*m", "", seen))
