@@ -79,6 +79,7 @@ ONLY_IN: dict[str, set[str]] = {
     "jinja2": {"conformance"},
     "scipy": {"comparison"},
     "rich": {"host", "cli", "conformance"},
+    "markdown_it": {"host"},
     "typer": {"cli", "conformance", "proxy"},
 }
 """Of other projects, which rooms have business with them."""

@@ -7,6 +7,7 @@ own line editing works, and so that Ctrl-C reaches it and stops a request.
 import json
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import wait
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -49,6 +50,9 @@ COMMANDS: Final = {
 """What can be typed beside requests, and what it does."""
 
 _THINKING: Final = "Thinking"
+
+_LOOK: Final = 0.2
+"""Seconds after which Ctrl-C is seen at the latest."""
 
 _ABOUT: Final = 100
 """Characters that `/tools` shows of what a tool is about."""
@@ -243,7 +247,11 @@ def _ask(portal: BlockingPortal, agent: Agent, view: "_View", request: str) -> b
 
     with _ctrl_c(stop):
         view.waiting.on(_THINKING)
-        run = portal.call(agent.ask, request)
+        future = portal.start_task_soon(agent.ask, request)
+        while not future.done():
+            # Not without end: where another thread is given the signal, this one is not woken.
+            wait([future], _LOOK)
+        run = future.result()
         view.end(request, run)
     return run.outcome is RunOutcome.ANSWERED
 

@@ -5,7 +5,8 @@ One module for each kind of command:
 - `serve`: serve MCP, over stdio or HTTP;
 - `client`: be a client of any server: `call`, whose `--arguments` are read in `arguments`, and
   `tools`; and `demo`, whose stories are in `demo`;
-- `chat`: talk to a model that has the tools of servers, which `servers` connects to;
+- `chat`: talk to a model that has the tools of servers, which `servers` connects to, and
+  save it, as `saving` writes it;
 - `compare`: measure the ways to chain tools; `benchmark`: measure the server;
 - `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement;
 - `database`: the database itself;

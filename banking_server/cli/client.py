@@ -26,6 +26,9 @@ _BEHIND_DASHES: Final = "banking_server.behind_dashes"
 UNWATCHED: Final = 600
 """Seconds that `call` gives a whole chain if nobody watches it; else it is the library's hour."""
 
+_LOOK: Final = 0.2
+"""Seconds after which Ctrl-C is seen at the latest."""
+
 TOKEN_VARIABLE = "BANKING_TOKEN"  # noqa: S105 - its name, not its value
 
 CommandArgument = Annotated[
@@ -395,10 +398,19 @@ def _ctrl_c(stop: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         loop.call_soon_threadsafe(stop)
 
+    looking: asyncio.TimerHandle
+
+    def look() -> None:
+        # Where another thread is given the signal, the loop is not woken by it.
+        nonlocal looking
+        looking = loop.call_later(_LOOK, look)
+
+    looking = loop.call_later(_LOOK, look)
     signal.signal(signal.SIGINT, first)
     try:
         yield
     finally:
+        looking.cancel()
         signal.signal(signal.SIGINT, before)
 
 

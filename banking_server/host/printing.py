@@ -89,7 +89,7 @@ def say_in_parts(out: Console, *parts: tuple[str, str], indent: int = 0, hang: i
     """
     shown = [(printable(text), style) for text, style in parts]
     if out.soft_wrap and not out.color_system:
-        _write(out, [f"{' ' * indent}{''.join(text for text, _ in shown)}\n"])
+        _write(out, [f"{' ' * indent}{''.join(text for text, _ in shown)}".expandtabs() + "\n"])
         return
     text = Text.assemble(*shown)
     if hang and not out.soft_wrap:

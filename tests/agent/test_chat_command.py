@@ -223,7 +223,7 @@ def test_a_conversation_in_the_terminal(
 
         terminal.wait_for("you> ")
         terminal.press(f"/save {tmp_path}/chat.md\n")
-        terminal.wait_for(f"Saved to {tmp_path}/chat.md, as Markdown: 13 requests.")
+        terminal.wait_for(f"Saved to {tmp_path}/chat.md, as Markdown: 12 requests.")
         terminal.wait_for("you> ")
         terminal.press("\x04")
         assert terminal.finish() == 0

@@ -354,6 +354,17 @@ def test_a_person_need_not_answer(shell: Shell, elsewhere: str, typed: str, acti
     assert f"Not answered: {action}" in shown
 
 
+def test_what_is_waited_for_is_said_and_can_be_stopped(shell: Shell) -> None:
+    with cutting_server("silent") as (url, _):
+        terminal = shell.call("begin", "--url", url)
+        terminal.wait_for("Waiting for cut")
+        terminal.press("\x03")
+        ended, shown = shell.finish()
+    assert ended == 130
+    assert "\x1b[?25h" in shown.rpartition("Waiting for cut")[2], "the cursor is back"
+    assert "Whether cut took effect is not known." in shown
+
+
 def test_ctrl_c_at_a_question_ends_it(shell: Shell, elsewhere: str) -> None:
     terminal = shell.call("order", "--url", elsewhere)
     terminal.wait_for("declines): ")
