@@ -96,7 +96,8 @@ def chat(
 
     Without a terminal each line of standard input is a request, or a command like /save. Where the
     output is none, it has the answers alone; what was called stands on standard error. Exit code 0:
-    every request was answered; 1: one was not; 130: stopped by Ctrl-C.
+    every request was answered, or a person has seen what was not; 1: one was not; 130: stopped by
+    Ctrl-C.
     """
     from banking_server import agent
     from banking_server.cli.saving import Conversation
@@ -124,6 +125,12 @@ def chat(
     person, is_here = TerminalQuestions(errors, waiting.hidden), sys.stdin.isatty()
     patience = patience_of(connect_timeout, call_timeout, questions)
 
+    def tell(text: str, *, indent: int = 0) -> None:
+        if text:
+            say(notes, cut(one_line(text)), indent=indent)
+        else:
+            notes.print()
+
     async def consents(tool: agent.OfferedTool, arguments: dict[str, Any]) -> bool:
         return await person.consents(
             tool.tool, arguments, trust_hints=tool.trusted, name=tool.name, server=tool.server
@@ -144,7 +151,7 @@ def chat(
         settings = agent.load_model_settings()
         terminal = agent.Terminal(
             speech=MarkdownSpeech(out, waiting.says) if seen else PlainSpeech(out),
-            tell=lambda text, *, indent=0: say(notes, cut(one_line(text)), indent=indent),
+            tell=tell,
             consents=consents if is_here else None,
             shares=person.shares if is_here else None,
             learns=person.names.learn,
@@ -175,7 +182,7 @@ def chat(
         raise CommandFailed(str(error)) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None  # As a program that Ctrl-C has ended.
-    if not answered:
+    if not (answered or terminal.is_typed):
         raise typer.Exit(1)
 
 

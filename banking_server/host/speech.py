@@ -59,7 +59,6 @@ class MarkdownSpeech:
         self._coming = coming
         self._blocks = _Blocks()
         self._line = ""
-        self._first = True
 
     def say(self, piece: str) -> None:
         """Take a piece, and show what is complete."""
@@ -75,15 +74,14 @@ class MarkdownSpeech:
         """Show the rest."""
         self._show(self._blocks.add(self._line))
         self._show(self._blocks.rest())
-        self._line, self._first = "", True
+        self._line = ""
         self._coming("")
 
     def _show(self, block: str) -> None:
         if not block.strip():
             return
-        if not self._first:
-            self._out.print()
-        self._first = False
+        # Also before the first one: what a server says may stand above it.
+        self._out.print()
         if len(block) > MAX_RENDERED:
             say(self._out, block, indent=INDENT)
         else:

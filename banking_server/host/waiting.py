@@ -67,7 +67,8 @@ class Waiting:
         """Say how far a server is with a call; a `progress_callback` of the client."""
         done = f"{progress:g}" if total is None else f"{progress:g} of {total:g}"
         if message:
-            done = message if total is None else f"{message} ({done})"
+            # The number first: what is too long for the line is cut off at its end.
+            done = message if total is None else f"{done}, {message}"
         self.says(done)
 
     def retrying(self, seconds: float) -> None:
