@@ -12,7 +12,7 @@ from mcp import Client
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 
-from banking_server.agent import OfferedTool, Run, Terminal, chat
+from banking_server.agent import OfferedTool, Run, Terminal, chat, conversation
 from banking_server.chaining import CLIENT_EXTENSION, Proposal, Step
 
 from ..kit.model import Script, ScriptedModel, Silence, call, error, scripted_model
@@ -227,6 +227,24 @@ def test_ctrl_c_while_the_model_thinks_ends_what_no_person_types() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert user.screen.startswith("This was stopped. No tool call was completed.\n[0 calls by")
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        (KeyboardInterrupt(), pytest.raises(KeyboardInterrupt)),
+        (ValueError(), pytest.RaisesGroup(ValueError, flatten_subgroups=True)),
+    ],
+)
+def test_a_second_ctrl_c_comes_out_as_what_it_is(
+    monkeypatch: pytest.MonkeyPatch, raised: BaseException, expected: Any
+) -> None:
+    def ask(*_: Any) -> bool:
+        raise raised
+
+    monkeypatch.setattr(conversation, "_ask", ask)
+    with expected:
+        converse([], ["Hi"])
 
 
 def test_where_no_person_types_ctrl_c_ends_it_all() -> None:

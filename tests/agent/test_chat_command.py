@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import signal
 import stat
 import sys
 import time
@@ -362,6 +363,27 @@ def test_one_request(
     else:
         asked = stdin.strip() if prompt == "-" else prompt
         assert model.requests[0]["messages"][-1]["content"] == asked
+
+
+def test_one_request_that_is_stopped(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    elsewhere: str,
+) -> None:
+    def interrupt(_request: object) -> Silence:
+        os.kill(os.getpid(), signal.SIGINT)
+        return Silence()
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        code, out, err, _ = piped(
+            *(monkeypatch, capsys, tmp_path, interrupt), *("--prompt", "Hi", "--url", elsewhere)
+        )
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (code, out) == (130, "")
+    assert err.startswith("This was stopped. No tool call was completed.\n[0 calls by the model")
 
 
 @pytest.mark.parametrize(

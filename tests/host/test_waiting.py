@@ -107,6 +107,7 @@ def test_what_is_quick_is_not_announced(screen: Screen, monkeypatch: pytest.Monk
     waiting.on("Thinking")
     write(console(screen.stream, waiting.hidden), "There.")
     waiting.over()
+    waiting._show()  # Too late.
     assert screen.wait_for("There.") == "There."
 
 
