@@ -17,27 +17,20 @@ from banking_server.agent import ModelSettings
 from banking_server.chaining import IDENTIFIER
 from banking_server.server.settings import Settings
 
+from .kit.pages import PAGES, ROOT, block
 from .kit.servers import http_server
 from .proxy.pipe import OLD, pipe
 from .proxy.wire import proxy_over_http
 
-ROOT = Path(__file__).parents[1]
-README = ROOT / "README.md"
-PAGES = ("README.md", "CONTRIBUTING.md", "banking_server/README.md")
-
-
-def block(marker: str, language: str) -> str:
-    """Return the first code block of `language` after the HTML comment `marker`."""
-    text = README.read_text(encoding="utf-8").split(f"<!-- {marker} -->", 1)[1]
-    found = re.search(rf"```{language}\n(.*?)```", text, re.DOTALL)
-    assert found, f"no {language} block after {marker}"
-    return found.group(1)
+README = "README.md"
+LIBRARY = "banking_server/chaining/README.md"
+COMMANDS = "banking_server/cli/README.md"
 
 
 def test_the_examples_of_the_extension_run_as_shown(tmp_path: Path) -> None:
-    for name in ("orders.py", "client.py"):
-        (tmp_path / name).write_text(block(name, "python"), encoding="utf-8")
-    shown = block("client.py", "text")
+    for name, page in (("orders.py", README), ("client.py", LIBRARY)):
+        (tmp_path / name).write_text(block(page, name, "python"), encoding="utf-8")
+    shown = block(LIBRARY, "what it prints", "text")
     ran = subprocess.run(
         [sys.executable, "client.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
     )
@@ -62,8 +55,16 @@ def test_the_demo_prints_what_is_shown_and_leaves_nothing(tmp_path: Path) -> Non
         timeout=60,
     )
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert lasting(ran.stdout).strip() == lasting(block("demo", "text")).strip()
+    assert lasting(ran.stdout).strip() == lasting(block(COMMANDS, "demo", "text")).strip()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_result_on_the_first_screen_is_the_one_of_the_demo() -> None:
+    shown = json.loads(block(README, "result", "json"))
+    said = block(COMMANDS, "demo", "text")
+    assert json.dumps(shown["_meta"]["nextTool"]) in said
+    [text] = shown["content"]
+    assert text["text"].removesuffix(" …") in said
 
 
 def test_every_setting_stands_in_the_table_in_its_own_words() -> None:
@@ -74,33 +75,23 @@ def test_every_setting_stands_in_the_table_in_its_own_words() -> None:
             default = f"`{field.default}`" if plain else ""
             variable = f"{model.model_config['env_prefix']}{name.upper()}"
             rows.append(f"| `{variable}` | {default} | {field.description} |")
-    text = README.read_text(encoding="utf-8")
+    text = PAGES["banking_server/server/README.md"].text
     assert text.split("<!-- settings -->\n", 1)[1].split("<!-- /settings -->")[0].strip() == (
         "\n".join(rows)
     )
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_links_lead_to_files(page: str) -> None:
-    text = (ROOT / page).read_text(encoding="utf-8")
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", text)
-    assert links
-    missing = [link for link in links if not (ROOT / page).parent.joinpath(link).exists()]
-    assert missing == []
-
-
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "banking_server/README.md"])
 def test_files_that_are_named_are_there(page: str) -> None:
     """A path in backticks is one of the repository, of the package, or of its tests."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    named = set(re.findall(r"`((?:[\w.-]+/)+[\w-]+\.(?:py|md|yaml|json))`", text))
+    named = set(re.findall(r"`((?:[\w.-]+/)+[\w-]+\.(?:py|md|yaml|json))`", PAGES[page].text))
     roots = (ROOT, ROOT / "banking_server", ROOT / "banking_server" / "bank")
     missing = [name for name in named if not any((root / name).exists() for root in roots)]
     assert missing == []
 
 
 def test_the_number_of_sentences_is_the_specifications() -> None:
-    counted = re.search(r"(\d+) numbered sentences", README.read_text(encoding="utf-8"))
+    counted = re.search(r"(\d+) numbered sentences", PAGES[README].text)
     assert counted is not None
     text = (ROOT / "specs" / "requirements.yaml").read_text(encoding="utf-8")
     assert int(counted[1]) == len(set(re.findall(r"\bTC-[DSC]-\d\d\b", text)))
@@ -111,7 +102,7 @@ LOCKED = {"fromAccountId": "acc_checking_001", "toAccountId": "acc_savings_001",
 
 def rows_of_clients() -> list[str]:
     """Return the rows of the table of clients, without its head."""
-    after = README.read_text(encoding="utf-8").split("<!-- clients -->\n", 1)[1]
+    after = PAGES[README].text.split("<!-- clients -->\n", 1)[1]
     return after.split("\n\n", 1)[0].splitlines()[2:]
 
 
@@ -119,7 +110,7 @@ def commands_of_clients() -> list[str]:
     """Return each command that the section on clients has a host start, once."""
     rows = "\n".join(rows_of_clients())
     commands = re.findall(r"`[^`]*?((?:tool-chaining-proxy|banking-server)[^`]* CUST001)`", rows)
-    bank = json.loads(block("hosts", "json"))["mcpServers"]["bank"]
+    bank = json.loads(block(README, "hosts", "json"))["mcpServers"]["bank"]
     return list(dict.fromkeys([shlex.join([bank["command"], *bank["args"]]), *commands]))
 
 
@@ -159,7 +150,7 @@ def test_every_row_of_the_table_says_what_to_do() -> None:
 
 @pytest.mark.anyio
 async def test_the_proxy_in_three_lines(tmp_path: Path) -> None:
-    stdio, to_http, over_http = block("proxy", "sh").splitlines()
+    stdio, to_http, over_http = block(README, "proxy", "sh").splitlines()
     assert here(stdio) == here(commands_of_clients()[0])
     with http_server(tmp_path) as bank:
         line = here(to_http, **{"http://127.0.0.1:8000/mcp": bank.url})

@@ -1,6 +1,6 @@
 """Every setting, from the environment: `BANKING_PORT=9000`. Options of the command line win.
 
-Each is described once, here; the README's table repeats it, and a test compares the two.
+Each is described once, here; the table in `README.md` repeats it, and a test compares the two.
 """
 
 import ipaddress

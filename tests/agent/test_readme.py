@@ -50,9 +50,3 @@ def test_the_bounds_are_those_of_the_code() -> None:
     for module, name, figure in rows:
         code = importlib.import_module(f"banking_server.agent.{module}")
         assert getattr(code, name) == int(figure.replace(",", ""))
-
-
-def test_links_lead_to_files() -> None:
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", PAGE)
-    assert links
-    assert all(Path(str(agent.__file__)).parent.joinpath(link).exists() for link in links)

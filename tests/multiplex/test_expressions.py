@@ -481,12 +481,12 @@ async def test_a_transfer_is_prepared_and_cancelled_by_expressions(world: World,
     assert world.sql("SELECT status FROM transfer") == [("voided",)]
 
 
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "banking_server" / "tools" / "multiplex" / "README.md"
 
 
-async def test_the_example_of_the_readme_runs(world: World, mode: str) -> None:
-    after = README.read_text(encoding="utf-8").split("### `multiplex_tools`")[1]
-    example = json.loads(after.split("```json\n")[1].split("```")[0])
+async def test_the_example_of_the_page_runs(world: World, mode: str) -> None:
+    after = PAGE.read_text(encoding="utf-8").split("<!-- plan.json -->\n```json\n")[1]
+    example = json.loads(after.split("```")[0])
     model = ClientModel({"the id of the savings account": SAVINGS})
     async with world.customer(mode=mode, sampling_callback=model) as me:
         result = await multiplex(me, *example["tools"])

@@ -1,0 +1,127 @@
+"""GitHub shows every page as it was meant: links, anchors, tables, pictures and code."""
+
+import ast
+import json
+import re
+import struct
+from pathlib import Path
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+
+from .kit.pages import PAGES, ROOT, Page
+
+SVG = "{http://www.w3.org/2000/svg}"
+PICTURES = sorted((ROOT / ".github").glob("*.svg")) + sorted((ROOT / ".github").glob("*.png"))
+COLOUR = re.compile(r"#[0-9a-f]{6}\b")
+
+each_page = pytest.mark.parametrize("page", PAGES.values(), ids=list(PAGES))
+
+
+def links(page: Page) -> list[str]:
+    """Where its links and pictures lead, those written in HTML among them."""
+    written = [
+        str(part.attrs[name])
+        for part in page.inline
+        for name in ("href", "src")
+        if name in part.attrs
+    ]
+    html = [token.content for token in [*page.tokens, *page.inline] if "html" in token.type]
+    for attributes in re.findall(r"<\w+ ([^>]+)>", "\n".join(html)):
+        written += re.findall(r'(?:href|src|srcset)="([^"]+)"', attributes)
+    return written
+
+
+@each_page
+def test_links_lead_to_a_file_and_to_a_heading_in_it(page: Page) -> None:
+    wrong = []
+    for link in links(page):
+        if link.startswith("https://"):
+            continue
+        path, _, anchor = unquote(link).partition("#")
+        target = (page.path.parent / path).resolve() if path else page.path
+        there = target.is_relative_to(ROOT) and target.exists()
+        if there and anchor:
+            name = target.relative_to(ROOT).as_posix()
+            there = name in PAGES and anchor in PAGES[name].anchors
+        if not there:
+            wrong.append(link)
+    assert wrong == []
+
+
+@each_page
+def test_every_row_of_a_table_has_as_many_cells_as_its_head(page: Page) -> None:
+    """GitHub drops a cell too many, and a row outside a table is a line of text."""
+    lines = page.text.splitlines()
+    code = {
+        number
+        for token in page.tokens
+        if token.type in ("fence", "html_block") and token.map
+        for number in range(*token.map)
+    }
+    rows = {number for number, line in enumerate(lines) if line.startswith("|")} - code
+    for token in page.tokens:
+        if token.type == "table_open" and token.map:
+            cells = {len(re.findall(r"(?<!\\)\|", lines[n])) for n in range(*token.map)}
+            assert len(cells) == 1, f"{page.name}, the table in line {token.map[0] + 1}"
+            rows -= set(range(*token.map))
+    assert not rows, f"{page.name}: no table in the lines {sorted(n + 1 for n in rows)}"
+
+
+@each_page
+def test_code_is_what_its_block_says(page: Page) -> None:
+    """A language that no reader of ours knows, such as Mermaid's, would need a test of its own."""
+    assert [token for token in page.tokens if token.type == "code_block"] == [], "indented code"
+    for block in page.blocks:
+        where = f"{page.name}, line {block.line}"
+        if block.language == "json":
+            json.loads(block.text)
+        elif block.language == "yaml":
+            assert yaml.safe_load(block.text), where
+        elif block.language == "python":
+            compile(block.text, where, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        else:
+            assert block.language in ("sh", "text", "ts", "typescript"), where
+
+
+@each_page
+def test_nothing_is_swallowed_or_read_as_something_else(page: Page) -> None:
+    """A word in angle brackets is a tag, and two dollar signs make a formula."""
+    tags = [part.content for part in page.inline if part.type == "html_inline"]
+    assert [tag for tag in tags if not tag.startswith("<!--")] == []
+    text = [
+        "".join(part.content for part in token.children if part.type == "text")
+        for token in page.tokens
+        if token.children
+    ]
+    assert [line for line in text if line.count("$") > 1] == []
+
+
+@pytest.mark.parametrize("light", [one for one in PICTURES if "-light" in one.name], ids=str)
+def test_a_picture_is_the_same_in_the_dark(light: Path) -> None:
+    dark = light.with_name(light.name.replace("-light", "-dark"))
+    if light.suffix == ".png":
+        size = slice(16, 24)
+        wide, high = struct.unpack(">II", light.read_bytes()[size])
+        assert (wide, high) == struct.unpack(">II", dark.read_bytes()[size])
+        return
+    one, other = (path.read_text(encoding="utf-8") for path in (light, dark))
+    assert COLOUR.sub("", one) == COLOUR.sub("", other)
+    assert set(COLOUR.findall(one)).isdisjoint(COLOUR.findall(other))
+    drawing = ElementTree.fromstring(one)
+    assert drawing.findtext(f"{SVG}title")
+    assert drawing.findtext(f"{SVG}desc")
+
+
+def test_every_picture_is_shown_in_both_lights_and_told_in_words() -> None:
+    text = PAGES["README.md"].text
+    shown = re.findall(
+        r'<source media="\(prefers-color-scheme: dark\)" srcset="\.github/([\w-]+)-dark\.(\w+)">\s*'
+        r'<img alt="[^"]{40,}" src="\.github/\1-light\.\2"',
+        text,
+    )
+    there = {(one.stem.rsplit("-", 1)[0], one.suffix[1:]) for one in PICTURES}
+    assert text.count("<img") == text.count("<picture>") == len(shown)
+    assert set(shown) == there

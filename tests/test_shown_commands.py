@@ -1,0 +1,222 @@
+"""Every command that a page shows is run as it stands there, or the page says what it needs."""
+
+import io
+import logging
+import os
+import re
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+import typer
+
+from banking_server import cli
+from banking_server.conformance import cli as suite
+from banking_server.proxy import cli as proxy
+
+from .conformance.small_server import SmallServer
+from .conformance.support import serving
+from .kit.command import environment
+from .kit.pages import PAGES, ROOT, Block, block
+from .kit.servers import http_server
+
+NEEDS = re.compile(r"needs (a host|the network|a model|Node)\b|comparison$")
+"""The comment above a block that no test can run; a comparison needs a model, and hours."""
+
+
+def command_of(line: str) -> str:
+    """Return a line without its comment."""
+    return re.sub(r"\s+# .*", "", line)
+
+
+def commands(of: Block) -> list[str]:
+    return [command_of(line) for line in of.text.splitlines() if line]
+
+
+SHOWN = {
+    name: shown
+    for name, page in PAGES.items()
+    if (shown := [one for one in page.blocks if one.language == "sh"])
+}
+
+ELSEWHERE = {
+    "tool-chaining-proxy -- banking-server --customer CUST001": "tests/test_readme.py",
+    "tool-chaining-proxy --url http://127.0.0.1:8000/mcp": "tests/test_readme.py",
+    "tool-chaining-proxy --http --port 9000 -- banking-server": "tests/test_readme.py",
+    "banking-server demo --multiplex": "tests/cli/test_demo.py",
+    "banking-server call multiplex_tools --arguments @plan.json": (
+        "tests/multiplex/test_expressions.py"
+    ),
+    "banking-server benchmark --only proxy": "tests/benchmark/test_command.py",
+    "tool-chaining-conformance client --one-process --jobs 2 -- python client_under_test.py": (
+        "tests/conformance/test_running.py"
+    ),
+}
+"""What another test runs, and sees more of."""
+
+PROGRAMS: dict[str, Callable[[], Any]] = {
+    "banking-server": cli.main,
+    "tool-chaining-conformance": suite.main,
+}
+
+LESS = {
+    "server": ("--spec-version", "2026-07-28"),
+    "client": ("--spec-version", "2026-07-28", "--case", "follow/exact-arguments"),
+}
+"""How much of the suite is run, whose other tests run the whole of it."""
+
+BEGUN = "tool-chaining-conformance server --scenario orders.yaml -- python orders.py"
+INCONCLUSIVE = 4
+
+URL = "http://127.0.0.1:8000/mcp"
+SUITE = "specs/conformance/README.md"
+
+
+class Shop(SmallServer):
+    """The server that `shop.yaml` is about: nobody has to sign in."""
+
+    def lets_in(self, request: Any) -> bool:
+        return True
+
+
+SHOP = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from tests.conformance.small_server import SmallServer, serve_stdio
+class Shop(SmallServer):
+    def lets_in(self, request):
+        return True
+serve_stdio(Shop())
+"""
+
+
+class Shell:
+    """A folder with what the pages tell a reader to save there, and what was exported."""
+
+    def __init__(self, folder: Path, page: str, stack: ExitStack) -> None:
+        self.folder, self.page, self._stack = folder, page, stack
+        scripts = str(Path(sys.executable).parent)
+        self.environment = environment(
+            BANKING_DATABASE=str(folder / "bank.db"),
+            XDG_DATA_HOME=str(folder / "data-home"),
+            PATH=os.pathsep.join([scripts, os.environ["PATH"]]),
+        )
+        self.url = ""
+        if page == SUITE:
+            self.url = stack.enter_context(serving(Shop()))
+        orders = block("README.md", "orders.py", "python")
+        (folder / "orders.py").write_text(orders, encoding="utf-8")
+        (folder / "shop.py").write_text(SHOP, encoding="utf-8")
+        client = ROOT / "tests" / "conformance" / "small_client.py"
+        shutil.copy(client, folder / "client_under_test.py")
+
+    def run(self, command: str) -> None:
+        exported = re.fullmatch(r"export (\w+)=\$\((.+)\)", command)
+        if exported:
+            self.environment[exported[1]] = self._run(*shlex.split(exported[2])).strip()
+        elif command == "banking-server serve --http":
+            server = self._stack.enter_context(http_server(self.folder))
+            self.url = server.url
+            # Its tokens are for its own address.
+            self.environment["BANKING_PORT"] = str(server.port)
+        elif command not in ELSEWHERE:
+            expected = INCONCLUSIVE if command == BEGUN else 0
+            self._run(*shlex.split(command), expected=expected)
+            if "scenario -o shop.yaml" in command:
+                # What the reader then makes of it.
+                written = block(SUITE, "shop.yaml", "yaml")
+                (self.folder / "shop.yaml").write_text(written, encoding="utf-8")
+
+    def _run(self, program: str, *words: str, expected: int = 0) -> str:
+        """Run a program in this process, for speed, and return what it printed."""
+        arguments = [self.url if word == URL else word for word in words]
+        if program == "tool-chaining-conformance":
+            arguments[1:1] = LESS.get(words[0], ())
+        out, err = io.StringIO(), io.StringIO()
+        handler = signal.getsignal(signal.SIGTERM)
+        code: str | int | None = 0
+        with (
+            chdir(self.folder),
+            mock.patch.object(sys, "argv", [program, *arguments]),
+            mock.patch.dict(os.environ, self.environment, clear=True),
+            mock.patch.object(logging.getLogger(), "handlers", []),
+            mock.patch.object(logging.getLogger("mcp"), "propagate", True),
+            redirect_stdout(out),
+            redirect_stderr(err),
+        ):
+            try:
+                PROGRAMS[program]()
+            except SystemExit as ended:
+                code = ended.code or 0
+            finally:
+                signal.signal(signal.SIGTERM, handler)
+        said = out.getvalue() + err.getvalue()
+        assert code == expected, f"{self.page}: {program} {shlex.join(words)}\n{said}"
+        return out.getvalue()
+
+
+@contextmanager
+def shell(folder: Path, page: str) -> Iterator[Shell]:
+    with ExitStack() as stack:
+        yield Shell(folder, page, stack)
+
+
+_run_already: set[str] = set()
+
+
+@pytest.mark.parametrize("page", SHOWN)
+def test_the_commands_of_a_page_can_be_run_one_after_another(page: str, tmp_path: Path) -> None:
+    to_run = [one for one in SHOWN[page] if not NEEDS.match(one.comment)]
+    # The same commands on another page do the same.
+    to_run = [one for one in to_run if not _run_already.issuperset(commands(one))]
+    with shell(tmp_path, page) as reader:
+        for one in to_run:
+            for command in commands(one):
+                reader.run(command)
+                _run_already.add(command)
+
+
+def test_what_is_run_elsewhere_is_shown_and_the_test_is_there() -> None:
+    shown = {each for blocks in SHOWN.values() for one in blocks for each in commands(one)}
+    assert set(ELSEWHERE) <= shown
+    assert all((ROOT / test).is_file() for test in ELSEWHERE.values())
+
+
+TREE: dict[str, Any] = {
+    "banking-server": typer.main.get_command(cli.app),
+    "tool-chaining-conformance": typer.main.get_command(suite.app),
+    "tool-chaining-proxy": typer.main.get_command(proxy.app),
+}
+
+
+def checked(line: str) -> str:
+    """Return the command of a line, without options and arguments, which are known to it."""
+    path, *words = shlex.split(line.replace("…", ""))
+    command = TREE[path]
+    while words and hasattr(command, "commands") and not words[0].startswith("-"):
+        path, command = f"{path} {words[0]}", command.commands[words.pop(0)]
+    options = {option for each in command.params for option in each.opts} | {"--help"}
+    given = {word.partition("=")[0] for word in line.split(" -- ")[0].split() if word[:2] == "--"}
+    assert given <= options, line
+    return path
+
+
+def test_a_command_in_a_sentence_is_one_that_is_run() -> None:
+    ours = re.compile(rf"({'|'.join(TREE)})( |$)")
+    run: set[str] = set()
+    for blocks in SHOWN.values():
+        for command in (each for one in blocks for each in commands(one)):
+            parts = re.split(r" && |\$\(|\)", command)
+            run |= {checked(part) for part in parts if ours.match(part)}
+    for page in PAGES.values():
+        for part in page.inline:
+            if part.type == "code_inline" and ours.match(part.content):
+                path = checked(part.content)
+                assert page.name != "README.md" or path in {*run, *TREE}, part.content
