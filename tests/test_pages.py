@@ -99,7 +99,9 @@ def test_nothing_is_swallowed_or_read_as_something_else(page: Page) -> None:
     assert [line for line in text if line.count("$") > 1] == []
 
 
-@pytest.mark.parametrize("light", [one for one in PICTURES if "-light" in one.name], ids=str)
+@pytest.mark.parametrize(
+    "light", [one for one in PICTURES if "-light" in one.name], ids=lambda one: one.name
+)
 def test_a_picture_is_the_same_in_the_dark(light: Path) -> None:
     dark = light.with_name(light.name.replace("-light", "-dark"))
     if light.suffix == ".png":

@@ -136,6 +136,8 @@ class Shell:
 
     def _run(self, program: str, *words: str, expected: int = 0) -> str:
         """Run a program in this process, for speed, and return what it printed."""
+        if program not in PROGRAMS:
+            pytest.fail(f"{self.page}: no test runs {program}; say above the block what it needs")
         arguments = [self.url if word == URL else word for word in words]
         if program == "tool-chaining-conformance":
             arguments[1:1] = LESS.get(words[0], ())
