@@ -25,7 +25,7 @@ from .conformance.small_server import SmallServer
 from .conformance.support import serving
 from .kit.command import environment
 from .kit.pages import PAGES, ROOT, Block, block
-from .kit.servers import http_server
+from .kit.servers import free_port, http_server
 
 NEEDS = re.compile(r"needs (a host|the network|a model|Node)\b|comparison$")
 """The comment above a block that no test can run; a comparison needs a model, and hours."""
@@ -105,6 +105,8 @@ class Shell:
         scripts = str(Path(sys.executable).parent)
         self.environment = environment(
             BANKING_DATABASE=str(folder / "bank.db"),
+            BANKING_PORT=str(free_port()),
+            HOME=str(folder / "home"),
             XDG_DATA_HOME=str(folder / "data-home"),
             PATH=os.pathsep.join([scripts, os.environ["PATH"]]),
         )
