@@ -9,5 +9,6 @@
 - `speech`: show what a model says, as Markdown or as it is;
 - `names`: what a server has called the ids in a call;
 - `questions`: ask the person what a server asks, and for their consent;
-- `narrator`: show a chain as it happens.
+- `narrator`: show a chain as it happens;
+- `tool_list`: the tools of any server, in short.
 """
