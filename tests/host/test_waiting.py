@@ -95,8 +95,10 @@ def test_nothing_else_is_ever_on_its_line(screen: Screen) -> None:
         say(out, "a line of ours")
         write(out, "and a question? ")
         waiting.on("Connecting")
-        assert screen.wait_for("and a question? ").endswith("a line of ours\r\nand a question? ")
-    # Begun anew, below what was shown; and what is written to standard error meanwhile is above.
+        away, ours = screen.wait_for("and a question? ").split("a line of ours\r\n")
+        assert away.endswith("\x1b[2K"), "the line is gone before anything else is shown"
+        assert ours == "and a question? "
+    # Begun anew, below what was shown.
     assert screen.wait_for("Connecting").count("Thinking") == 0
     waiting.over()
 
