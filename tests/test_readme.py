@@ -151,6 +151,7 @@ def test_every_row_of_the_table_says_what_to_do() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.whole
 async def test_the_proxy_in_three_lines(tmp_path: Path) -> None:
     stdio, to_http, over_http = block(README, "proxy", "sh").splitlines()
     assert here(stdio) == here(commands_of_clients()[0])

@@ -81,7 +81,7 @@ class ChoiceRecorded:
 class HandoffSeen:
     """The handoff as it stands."""
 
-    recorded_as: ClassVar[str] = "looked_at"
+    recorded_as: ClassVar[str] = "handoff_seen"
 
     handoff: HandoffView
 

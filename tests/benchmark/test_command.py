@@ -24,7 +24,7 @@ TINY = (
 @pytest.mark.parametrize(
     "chosen",
     [
-        pytest.param(("locked-1", "chain"), id="two"),
+        pytest.param(("locked-1",), id="one"),
         pytest.param(tuple(ROWS), id="every", marks=pytest.mark.whole),
     ],
 )

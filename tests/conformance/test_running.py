@@ -320,7 +320,12 @@ def peak(*arguments: object) -> tuple[int, str]:
     ("flood", "how"),
     [
         pytest.param(FLOODS_ITS_OUTPUT, (), id="its output", marks=pytest.mark.whole),
-        pytest.param(FLOODS_ITS_OUTPUT, ("--one-process",), id="its output in one process"),
+        pytest.param(
+            FLOODS_ITS_OUTPUT,
+            ("--one-process",),
+            id="its output in one process",
+            marks=pytest.mark.whole,
+        ),
         pytest.param(FLOODS_THE_MOCK, (), id="the mock server"),
     ],
 )

@@ -57,6 +57,7 @@ def test_fastmcp_as_server_over_http() -> None:
 
 
 @fastmcp
+@pytest.mark.whole
 def test_fastmcp_as_server_with_the_middleware() -> None:
     with served_by(*SERVER, "--chaining") as url:
         run = suite("server", "--url", url, "--scenario", SHOP, "--json")
@@ -66,7 +67,8 @@ def test_fastmcp_as_server_with_the_middleware() -> None:
 
 
 @fastmcp
-@pytest.mark.parametrize("era", [Era.MODERN, pytest.param(Era.LEGACY, marks=pytest.mark.whole)])
+@pytest.mark.whole
+@pytest.mark.parametrize("era", [Era.MODERN, Era.LEGACY])
 def test_fastmcp_as_client(era: Era) -> None:
     from .fastmcp_client import follow
 

@@ -173,7 +173,7 @@ async def test_a_server_that_never_answers_is_one_line(tmp_path: Path) -> None:
     assert (await greeting(quiet, start_timeout=0.2)).endswith("it did not answer within 0.2 s")
 
 
-@pytest.mark.parametrize("how", ["end", "SIGHUP"])
+@pytest.mark.parametrize("how", ["end", pytest.param("SIGHUP", marks=pytest.mark.whole)])
 def test_a_server_that_never_answers_ends_with_the_client(how: str, tmp_path: Path) -> None:
     hello: JSON = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "c"}}
     hello["clientInfo"]["version"] = "1"

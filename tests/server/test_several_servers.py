@@ -34,7 +34,12 @@ from ..kit.servers import (
 )
 from ..kit.words import CONFIRM, EVERYDAY, PREPARE, SAVINGS
 
-pytestmark = [pytest.mark.anyio, pytest.mark.needs_program(postgres.MISSING)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.needs_program(postgres.MISSING),
+    # What they ask of the database at once, `tests/bank/test_processes.py` asks of it.
+    pytest.mark.whole,
+]
 
 PASSWORD = "a-password-that-nobody-may-see"
 PATIENCE = 30

@@ -202,7 +202,7 @@ class ApprovalRefused(_AboutTransfer):
 class Seen(_AboutTransfer):
     """The transfer as it stands. `secret` confirms it from a view, if that is what it waits for."""
 
-    recorded_as: ClassVar[str] = "looked_at"
+    recorded_as: ClassVar[str] = "transfer_seen"
 
     secret: str | None
 
