@@ -42,15 +42,15 @@ async def only_to_who_shows_them(
 
     On 2025-11-25 over HTTP without a session nobody knows what a client declared: it has none.
     """
-    if takes_views(ctx.session.client_capabilities):
+    leave_out = _LEAVE_OUT.get(ctx.method)
+    uri = (ctx.params or {}).get("uri") if ctx.method == "resources/read" else None
+    reads_view = isinstance(uri, str) and uri in VIEWS
+    if not (leave_out or reads_view) or takes_views(ctx.session.client_capabilities):
         return await call_next(ctx)
-    uri = (ctx.params or {}).get("uri")
-    if ctx.method == "resources/read" and isinstance(uri, str) and uri in VIEWS:
+    if leave_out is None:
         # In the words of the SDK for what it does not have.
         raise MCPError(INVALID_PARAMS, f"Unknown resource: {uri}", data={"uri": uri})
-    result = await call_next(ctx)
-    leave_out = _LEAVE_OUT.get(ctx.method)
-    return result if leave_out is None else leave_out(cast(dict[str, Any], result))
+    return leave_out(cast(dict[str, Any], await call_next(ctx)))
 
 
 def _of_tools(listed: dict[str, Any]) -> dict[str, Any]:
