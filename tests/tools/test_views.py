@@ -238,7 +238,7 @@ async def test_the_secret_confirms_once(world: World, mode: str) -> None:
             (PREPARE, "prepared"),
             (CONFIRM_IN_VIEW, "posted"),
             (CONFIRM_IN_VIEW, "posted"),
-            (LOOK_TRANSFER, "looked_at"),
+            (LOOK_TRANSFER, "transfer_seen"),
         ]
 
 
