@@ -281,9 +281,9 @@ async def test_a_secret_is_spent_by_an_attempt_that_fails(world: World) -> None:
     async with world.customer(extensions=[SHOWS_VIEWS]) as person:
         prepared = await person.prepare(amount=25)
         transfer_id, secret = structured(prepared)["transferId"], secret_of(prepared)
-        world.sql("UPDATE account SET can_transfer_to = 0 WHERE account_id = ?", SAVINGS)
+        world.sql("UPDATE account SET can_transfer_to = FALSE WHERE account_id = ?", SAVINGS)
         refused(await in_view(person, transfer_id, secret), "toAccountId")
-        world.sql("UPDATE account SET can_transfer_to = 1 WHERE account_id = ?", SAVINGS)
+        world.sql("UPDATE account SET can_transfer_to = TRUE WHERE account_id = ?", SAVINGS)
         refused(await in_view(person, transfer_id, secret), "secret")
         seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
         assert secret_of(seen) != secret
