@@ -86,12 +86,13 @@ class Host:
     def file(self, machine: Machine) -> Path:
         """Return the user's configuration, which need not be there."""
         places = self.places(machine)
-        return next((place for place in places if place.parent.is_dir()), places[0])
+        return next((place for place in places if os.path.isdir(place.parent)), places[0])
 
     def seems_installed(self, machine: Machine) -> bool:
         """Say whether the host was ever started here, or could be from a terminal."""
+        # A `Path` raises of a folder that may not be looked into; to these it is not there.
         return any(
-            place.exists() or (place.parent != machine.home and place.parent.is_dir())
+            os.path.exists(place) or (place.parent != machine.home and os.path.isdir(place.parent))
             for place in self.places(machine)
         ) or any(shutil.which(name, path=machine.environ.get("PATH")) for name in self.programs)
 

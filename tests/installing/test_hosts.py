@@ -94,3 +94,11 @@ def test_what_seems_to_be_installed(tmp_path: Path) -> None:
     (tmp_path / "bin/goose").touch(0o755)
     found = [name for name, host in HOSTS.items() if host.seems_installed(machine)]
     assert found == ["claude-desktop", "claude-code", "goose"]
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_home_that_cannot_be_looked_into(host: HostName) -> None:
+    """What the system refuses to look at, here for its length, counts as not there."""
+    machine = Machine("linux", Path("/", "x" * 300), {"PATH": ""})
+    assert not HOSTS[host].seems_installed(machine)
+    assert HOSTS[host].file(machine).is_relative_to(machine.home)
