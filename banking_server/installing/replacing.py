@@ -17,6 +17,8 @@ def replace(path: Path, old: bytes | None, new: bytes, now: datetime) -> Path | 
     must not be written, or cannot be.
     """
     real = Path(os.path.realpath(path))
+    if real.is_symlink():
+        raise Unreadable("it is a link that leads back to itself")
     try:
         return _replace(real, old, new, now)
     except OSError as error:
@@ -29,13 +31,16 @@ def _replace(path: Path, old: bytes | None, new: bytes, now: datetime) -> Path |
     there = path.stat() if path.exists() else None
     if there and not there.st_mode & 0o222:
         raise Unreadable("it is read-only")
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    draft, copy = path.with_name(f".{path.name}.{secrets.token_hex(4)}"), None
     try:
         _write(draft, new, there)
-        # Hosts write these files too, while somebody is asked.
-        if (path.read_bytes() if there else None) != old:
+        if there and old is not None:
+            copy = _copy(path, old, there, now)
+        # Hosts write these files too, and so may a second run of this: nothing slow comes after.
+        if (path.read_bytes() if path.exists() else None) != old:
+            if copy:
+                copy.unlink()
             raise Unreadable("it has changed in the meantime: look at it, and run this again")
-        copy = _copy(path, old, there, now) if there and old is not None else None
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)

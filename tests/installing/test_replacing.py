@@ -51,3 +51,34 @@ def test_a_file_that_is_not_ours_to_write(tmp_path: Path) -> None:
     with pytest.raises(Unreadable, match="cannot be written"):
         replace(path / "mcp.json", None, b"2", NOW)
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"1"]
+
+
+@pytest.mark.parametrize("old", [None, b"1"])
+def test_what_is_written_at_the_last_moment_stays(
+    old: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A host, or a second run of this, writes the file while this one's own reaches the disk."""
+    path = tmp_path / "mcp.json"
+    if old is not None:
+        path.write_bytes(old)
+    waited, fsync = 0, os.fsync
+
+    def meanwhile(file: int) -> None:
+        nonlocal waited
+        fsync(file)
+        waited += 1
+        if waited == (1 if old is None else 2):  # the new file; the copy of the old one
+            path.write_bytes(b"the host's")
+
+    monkeypatch.setattr(os, "fsync", meanwhile)
+    with pytest.raises(Unreadable, match="changed in the meantime"):
+        replace(path, old, b"2", NOW)
+    assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"the host's"]
+
+
+def test_a_link_to_itself_stays_one(tmp_path: Path) -> None:
+    link = tmp_path / "mcp.json"
+    link.symlink_to(link)
+    with pytest.raises(Unreadable, match="leads back to itself"):
+        replace(link, None, b"2", NOW)
+    assert link.is_symlink()
