@@ -124,7 +124,9 @@ def _loads(strict: str) -> Any:
     try:
         return json.loads(strict, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
-        raise Unreadable(f"line {error.lineno} is no JSON: {error.msg.lower()}") from error
+        # Some of its messages go on with a place: "Unterminated string starting at".
+        why = error.msg.lower().removesuffix(" at").removesuffix(" starting")
+        raise Unreadable(f"line {error.lineno} is no JSON: {why}") from error
     except RecursionError as error:
         raise Unreadable("it is nested too deeply") from error
 
