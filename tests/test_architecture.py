@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "benchmark": {"bank", "chaining", "server", "tools"},
     "cli": {
         *("agent", "bank", "benchmark", "chaining", "comparison", "connections"),
-        *("host", "installing", "server", "tools"),
+        *("host", "installing", "packaged", "server", "tools"),
     },
     "__main__": {"cli"},
 }

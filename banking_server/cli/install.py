@@ -3,8 +3,10 @@
 What is written is an entry that starts this installation, from wherever the host runs.
 """
 
+import os
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -135,13 +137,20 @@ def _command(settings: "Settings", *, proxy: bool) -> "list[str]":
 
 
 def _check_customer(settings: "Settings", customer: str) -> None:
-    """Look whether the bank has a customer, if there is a bank. Raises `CommandFailed`."""
+    """Look whether the bank has a customer, or would have. Raises `CommandFailed`."""
     from banking_server.bank.accounts import list_customers
+    from banking_server.bank.demo_data import DemoDataError, read_demo_data
     from banking_server.cli.at_the_bank import at_the_bank
+    from banking_server.packaged import demo_data
 
-    if isinstance(settings.database, Path) and not settings.database.exists():
-        return
-    if customer not in at_the_bank(settings, list_customers):
+    if isinstance(settings.database, Path) and not os.path.exists(settings.database):
+        # The first start makes it of the demo data, and says what is wrong with that.
+        known = [customer]
+        with suppress(DemoDataError):
+            known = [one.customer_id for one in read_demo_data(demo_data()).customers]
+    else:
+        known = at_the_bank(settings, list_customers)
+    if customer not in known:
         raise unknown_customer(customer)
 
 

@@ -179,6 +179,14 @@ def test_a_customer_whom_the_bank_does_not_have(cli: Cli, home: Path) -> None:
     assert cli(*arguments, "CUST002").code == 0
 
 
+@pytest.mark.parametrize("database", ["new.db", "x" * 300])
+def test_a_customer_whom_a_new_bank_would_not_have(cli: Cli, home: Path, database: str) -> None:
+    """There is no database, or none that can be looked at: the first start makes it."""
+    arguments = ("install", "cursor", "--project", "--print", "--database", database, "--customer")
+    assert "no customer 'CUST999'" in one_line(cli(*arguments, "CUST999"))
+    assert cli(*arguments, "CUST002").code == 0
+
+
 def test_no_command_would_start_tomorrow(
     cli: Cli, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
