@@ -11,8 +11,9 @@ from typing import Any, ClassVar, Final
 
 from markdown_it import MarkdownIt
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.markdown import CodeBlock, Heading, Markdown
+from rich.markdown import CodeBlock, Heading, Markdown, TableElement
 from rich.segment import Segment
+from rich.table import Table
 from rich.text import Text
 
 from banking_server.host.plain import one_line, printable
@@ -143,6 +144,18 @@ class _Code(CodeBlock):
         yield Text(str(self.text).rstrip(), style="cyan")
 
 
+class _Table(TableElement):
+    """A table of which nothing is left out: a long id goes on in the next line of its cell."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Show the table."""
+        made = super().__rich_console__(console, options)
+        for table in (part for part in made if isinstance(part, Table)):
+            for column in table.columns:
+                column.overflow = "fold"
+            yield table
+
+
 class _Markdown(Markdown):
     """Markdown in which tags, addresses and line breaks are seen."""
 
@@ -151,6 +164,7 @@ class _Markdown(Markdown):
         "heading_open": _Heading,
         "fence": _Code,
         "code_block": _Code,
+        "table_open": _Table,
     }
 
     def __init__(self, text: str) -> None:

@@ -72,6 +72,12 @@ def test_every_line_is_indented_also_where_it_wraps() -> None:
         assert all(line.startswith("   ") or not line for line in lines)
 
 
+def test_a_table_that_is_too_wide_leaves_nothing_out() -> None:
+    said = "| Account | Id | Balance |\n|-|-|-|\n| Primary | acc_checking_001 | 5,250.75 USD |\n"
+    seen = shown(said, width=34).splitlines()
+    assert seen[-2:] == ["    Primary  acc_check  5,250.75", "             ing_001    USD"]
+
+
 def test_styles_are_the_only_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
