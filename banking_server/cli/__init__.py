@@ -66,6 +66,7 @@ def main() -> None:
 
     So is a full disk; a reader that has gone away is no mistake.
     """
+    _open_what_is_closed()
     for stream in (sys.stdout, sys.stderr):
         # A character that the terminal's encoding lacks is shown as an escape, not as a crash.
         if isinstance(stream, io.TextIOWrapper):
@@ -86,6 +87,16 @@ def main() -> None:
             raise
         complain(told)
         sys.exit(2)
+
+
+def _open_what_is_closed() -> None:
+    """Put nothing in the place of standard streams that were closed for this program.
+
+    Else what is opened next gets the number of one, and what a child says goes into it.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - for as long as we run
 
 
 def _flush() -> None:

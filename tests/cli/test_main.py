@@ -137,6 +137,23 @@ def test_output_that_cannot_be_written_is_one_line(
     assert capsys.readouterr().err == said
 
 
+def test_streams_that_are_closed_are_as_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def talks(**_: object) -> None:
+        print("something")
+        print("something", file=sys.stderr)
+        read.append(sys.stdin.read())
+
+    monkeypatch.setattr(cli_package, "app", talks)
+    for name in ("stdin", "stdout", "stderr"):
+        monkeypatch.setattr(sys, name, None)  # As Python says that it was closed.
+    cli_package.main()
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        stream.close()
+    assert read == [""]
+
+
 def test_a_fault_of_the_programs_own_is_not_dressed_up(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(**_: object) -> None:
         raise ZeroDivisionError
