@@ -13,16 +13,23 @@ from pathlib import Path
 from typing import Final
 
 from banking_server.bank.location import URL, Location
-from banking_server.bank.models import SCHEMA_VERSION
+from banking_server.bank.models import SCHEMA_VERSION, Customer, is_id
 from banking_server.bank.opening import load_postgresql
 from banking_server.bank.sqlite_file import APPLICATION_ID, beside, explain
-from banking_server.bank.storage import DatabaseMissing, DatabaseTooNew, DatabaseUnavailable
+from banking_server.bank.storage import (
+    DatabaseMissing,
+    DatabaseTooNew,
+    DatabaseUnavailable,
+    find_record,
+)
 
 SQLITE_VERSION: Final = sqlite3.sqlite_version_info
 """Of the library that is in use."""
 
 WAL_RESET_MENDED: Final = (3, 51, 3)
 """The first version that cannot lose commits by itself (`sqlite` has how we avoid that)."""
+
+_CUSTOMER: Final = "SELECT 1 FROM customer WHERE customer_id = ?"
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,8 @@ class Look:
     """The format of its tables, which can be older than ours."""
     checked: bool
     """It was looked whether it is damaged; else there was no time, or no way."""
+    has_customer: bool
+    """It has the customer who is asked for, or nobody is."""
 
     @property
     def is_old(self) -> bool:
@@ -40,35 +49,40 @@ class Look:
         return self.format < SCHEMA_VERSION
 
 
-async def look_at(location: Location, *, seconds: float) -> Look:
+async def look_at(location: Location, customer: str | None = None, *, seconds: float) -> Look:
     """Look at a database, and for so many seconds at most whether it is damaged.
+
+    A customer is looked for in it, if one is given.
 
     Raises `DatabaseMissing` where there is none, and `DatabaseUnavailable` if it cannot be used.
     """
     if isinstance(location, URL):
-        return await _look_at_database(location)
-    return _look_at_file(location, seconds)
+        return await _look_at_database(location, customer)
+    return _look_at_file(location, customer, seconds)
 
 
-async def _look_at_database(url: URL) -> Look:
+async def _look_at_database(url: URL, customer: str | None) -> Look:
     postgresql = load_postgresql()
     store = await postgresql.PostgresStore.open(url)
     try:
-        version = await store.read(postgresql.read_format)
+        version = await store.read(postgresql.read_format) or 0
+        has_customer = not (version and customer) or bool(
+            await store.read(lambda tx: find_record(tx, Customer, customer))
+        )
     finally:
         await store.close()
-    return _known(url, version or 0, checked=False)
+    return _known(url, version, checked=False, has_customer=has_customer)
 
 
-def _known(location: Location, version: int, *, checked: bool) -> Look:
+def _known(location: Location, version: int, *, checked: bool, has_customer: bool) -> Look:
     if version == 0:
         raise DatabaseMissing(location)
     if version > SCHEMA_VERSION:
         raise DatabaseTooNew(location, version)
-    return Look(version, checked)
+    return Look(version, checked, has_customer)
 
 
-def _look_at_file(path: Path, seconds: float) -> Look:
+def _look_at_file(path: Path, customer: str | None, seconds: float) -> Look:
     if not os.path.lexists(path):
         raise DatabaseMissing(path)
     if path.is_dir():
@@ -86,6 +100,9 @@ def _look_at_file(path: Path, seconds: float) -> Look:
             (objects,) = looking.execute("SELECT count(*) FROM sqlite_master").fetchone()
             if application != APPLICATION_ID and (application or version or objects):
                 raise DatabaseUnavailable(f"{path} is the database of another program.")
+            has_customer = not (version and customer) or (
+                is_id(customer) and bool(looking.execute(_CUSTOMER, [customer]).fetchone())
+            )
             readable = all(beside_it) or not any(beside_it)
             checked = readable and _is_whole(looking, path, seconds)
     except (OSError, sqlite3.Error) as error:
@@ -93,7 +110,7 @@ def _look_at_file(path: Path, seconds: float) -> Look:
     for needed in (path, path.resolve().parent):
         if not os.access(needed, os.W_OK):
             raise DatabaseUnavailable(f"{needed} cannot be written to by this user.")
-    return _known(path, version, checked=checked)
+    return _known(path, version, checked=checked, has_customer=has_customer)
 
 
 def _is_whole(looking: sqlite3.Connection, path: Path, seconds: float) -> bool:

@@ -108,8 +108,8 @@ def check_up(options: Mapping[str, str | None]) -> Iterator[Finding]:
     except SettingsError as error:
         yield _problem("settings", str(error), "Set it right, or unset it for its default.")
     else:
-        yield _database(settings)
-        yield _secret(settings)
+        yield (database := _database(settings))
+        yield _secret(settings, usable=database.status is not Status.PROBLEM)
         yield _port("port", settings.host, settings.port, "BANKING_PORT or serve --http --port")
         yield _port("proxy port", "127.0.0.1", PROXY_PORT, "tool-chaining-proxy --http --port")
     yield from _hosts(Machine.this())
@@ -137,14 +137,23 @@ def _sqlite() -> Finding:
 def _database(settings: Settings) -> Finding:
     where = settings.database
     try:
-        look = anyio.run(partial(look_at, where, seconds=SECONDS))
+        look = anyio.run(partial(look_at, where, settings.customer, seconds=SECONDS))
     except DatabaseMissing:
-        may_be_made = isinstance(where, Path) and settings.secret is None
-        if may_be_made and not _is_there(settings.secret_path):
+        if not isinstance(where, Path):
+            missing = "empty"
+        elif settings.secret is not None or _is_there(settings.secret_path):
+            missing = "not there, but a secret is"
+        else:
+            if folder := _closed_above(where):
+                return _problem(
+                    "database",
+                    f"{where} is not there, and no file can be made in {folder}",
+                    "Let this user write there, or name another database with BANKING_DATABASE.",
+                )
             return _ok("database", f"{where} is not there yet; the first start makes it")
         return _problem(
             "database",
-            f"{where} is {'not there, but a secret is' if isinstance(where, Path) else 'empty'}",
+            f"{where} is {missing}",
             "`banking-server database create` makes one, `database restore FILE` brings one back.",
         )
     except DatabaseUnavailable as error:
@@ -152,6 +161,12 @@ def _database(settings: Settings) -> Finding:
             "database",
             one_line(str(error), LINE),
             "Put that right, or name another database with BANKING_DATABASE.",
+        )
+    if not look.has_customer:
+        return _warning(
+            "database",
+            f"{where} has no customer {one_line(repr(settings.customer), LINE)}: no host is served",
+            "Set BANKING_CUSTOMER to one it has, or unset it for the first.",
         )
     said = f"{where}, format {look.format}"
     if isinstance(where, Path):
@@ -171,6 +186,13 @@ def _database(settings: Settings) -> Finding:
     return _ok("database", f"{said}, undamaged")
 
 
+def _closed_above(path: Path) -> Path | None:
+    """Return the nearest folder of a file to be made, if this user can make nothing in it."""
+    folder = next(above for above in path.absolute().parents if os.path.lexists(above))
+    open_to_us = folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
+    return None if open_to_us else folder
+
+
 def _in_use(path: Path) -> str:
     """Return who has a database open, as the rest of a sentence."""
     if users := _processes_with({str(path)}):
@@ -179,10 +201,12 @@ def _in_use(path: Path) -> str:
     return ", in use or not closed in order" if _is_there(beside(path, "-wal")) else ""
 
 
-def _secret(settings: Settings) -> Finding:
-    path = settings.secret_path
-    if settings.secret is None and isinstance(settings.database, Path) and not _is_there(path):
-        if not _is_there(settings.database):
+def _secret(settings: Settings, *, usable: bool) -> Finding:
+    path, where = settings.secret_path, settings.database
+    if settings.secret is None and isinstance(where, Path) and not _is_there(path):
+        if not usable:
+            return _warning("secret", f"{path} is not there", "Put the database right first.")
+        if not where.exists() or where.stat().st_size == 0:
             return _ok("secret", f"{path} is not there yet; the first start makes it")
         return _warning(
             "secret",

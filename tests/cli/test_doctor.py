@@ -226,6 +226,41 @@ def test_a_database_that_nobody_may_write_to(
     assert "cannot be written to" in doctor()["database"]["message"]
 
 
+def test_a_database_that_can_be_made_nowhere(
+    doctor: Doctor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "letter").touch()
+    found = doctor("--database", str(tmp_path / "letter" / "new" / "bank.db"))["database"]
+    assert (found["status"], found["message"].endswith(f"in {tmp_path / 'letter'}")) == (
+        "problem",
+        True,
+    )
+    monkeypatch.setattr(checkup.os, "access", lambda *_: False)
+    found = doctor("--database", str(tmp_path / "new" / "bank.db"))["database"]
+    assert found["message"].endswith(f"no file can be made in {tmp_path}")
+
+
+@pytest.mark.usefixtures("created")
+def test_a_customer_whom_the_bank_does_not_have(doctor: Doctor) -> None:
+    assert doctor("--customer", "CUST002")["database"]["status"] == "ok"
+    found = doctor("--customer", "CUST9\x1b")["database"]
+    assert (found["status"], "has no customer 'CUST9" in found["message"]) == ("warning", True)
+    assert "\x1b" not in found["message"]
+    assert doctor("--customer", "CUST009")["database"]["status"] == "warning"
+
+
+@pytest.mark.usefixtures("created")
+def test_without_a_secret_what_is_said_of_it_fits_the_database(
+    doctor: Doctor, database: Path
+) -> None:
+    database.with_name("bank.db.secret").unlink()
+    database.write_bytes(b"")
+    found = doctor()
+    assert found["secret"]["message"].endswith("is not there yet; the first start makes it")
+    database.write_bytes(b"x" * 5_000)
+    assert doctor()["secret"]["remedy"] == "Put the database right first."
+
+
 @pytest.mark.usefixtures("created")
 def test_a_large_database_is_not_looked_through_to_the_end(database: Path) -> None:
     look = anyio.run(lambda: looking.look_at(database, seconds=-1))

@@ -46,7 +46,8 @@ def test_the_commands_of_the_database(cli: Cli, url: URL, database: Path, tmp_pa
     )
     assert f"problem  database: {url} is empty\n" in cli("doctor").out
     assert do("database", "create") == f"{url} holds the demo data.\n"
-    assert f"ok       database: {url}, format 3\n" in do("doctor")
+    assert f"ok       database: {url}, format 3\n" in do("doctor", "--customer", "CUST001")
+    assert f"{url} has no customer 'CUST9'" in do("doctor", "--customer", "CUST9")
     assert "already" in one_line(cli("database", "create"))
     assert do("database", "check") == f"All is well with {url}.\n"
     at_the_bank(url, wait_for_an_agent)  # type: ignore[arg-type]
