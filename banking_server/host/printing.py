@@ -101,6 +101,8 @@ def _print(out: Console, text: Text, indent: int) -> None:
     if out.soft_wrap:
         lines = text.split("\n", allow_blank=True)
         out.print(Text("\n").join(Text(" " * indent) + line for line in lines))
+    elif not text.plain.strip("\n"):
+        out.print(text)  # Of no width: padded, it would be no line at all.
     else:
         out.print(Padding(text, (0, 0, 0, indent), expand=False))
 

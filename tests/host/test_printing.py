@@ -107,6 +107,13 @@ def test_what_wraps_hangs_below_its_beginning(monkeypatch: pytest.MonkeyPatch, t
     assert lines == ["  name: some", "      words of it"]
 
 
+@pytest.mark.parametrize(("text", "lines"), [("", 1), ("\n", 2)])
+def test_an_empty_line_is_one_on_a_terminal_too(text: str, lines: int) -> None:
+    out = Terminal()
+    say(console(out), text, indent=2)
+    assert [line.strip() for line in out.getvalue().splitlines()] == [""] * lines
+
+
 def test_a_long_text_is_wrapped_piece_by_piece_and_whole() -> None:
     lines = "\n".join(f"line {number}" for number in range(10_000))
     out = Terminal()
