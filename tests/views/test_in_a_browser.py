@@ -145,10 +145,13 @@ def test_a_large_transfer_waits_for_the_manager(host: MiniHost, world: World) ->
     host.open(PREPARE, large)
     host.says("A manager has to approve this")
     assert host.view.get_by_role("button", name="Confirm transfer").count() == 0
+    # A look takes nothing away: who has not asked yet still can, and sees later that they did.
+    check_again(host)
     host.press("Ask a manager")
     host.says("A manager has been asked")
-    host.press("Check again")
-    host.says("A manager has to approve this")
+    check_again(host)
+    host.says("A manager has been asked")
+    assert host.view.get_by_role("button", name="Ask a manager").count() == 0
     host.portal.call(world.decide)
     # Nobody has to ask: it is looked at now and then.
     host.page.clock.fast_forward(6_000)
@@ -160,6 +163,11 @@ def test_a_large_transfer_waits_for_the_manager(host: MiniHost, world: World) ->
     host.press("Report the payment")
     host.says("The bank's compliance desk was told")
     assert world.sql("SELECT count(*) FROM compliance_report") == [(1,)]
+
+
+def check_again(host: MiniHost) -> None:
+    host.press("Check again")
+    host.view.locator("h1:focus", has_text="A manager has to approve this").wait_for()
 
 
 def test_what_is_not_confirmed_in_time_can_be_prepared_again(host: MiniHost, world: World) -> None:
@@ -473,9 +481,23 @@ def test_an_old_result_is_looked_at_anew(host: MiniHost, world: World) -> None:
     old = host.result(PREPARE, {"amount": 25, **BOTH})
     host.result(CONFIRM, {"transferId": old["structuredContent"]["transferId"], "action": "cancel"})
     host.page.clock.set_fixed_time(START.replace(minute=2))
+    # Somebody writes to the model meanwhile: the keyboard stays with them.
+    host.page.evaluate("document.body.append(document.createElement('textarea'))")
+    host.page.locator("textarea").focus()
     host.open(PREPARE, {"amount": 25, **BOTH}, old)
     host.says("Cancelled")
     assert [name for name, _ in host.calls] == ["look_at_transfer"]
+    assert host.page.evaluate("document.activeElement.tagName") == "TEXTAREA"
+    # What followed is not undone by a look.
+    large = {"amount": 12_000, "fromAccountId": SAVINGS, "toAccountId": EVERYDAY}
+    old = host.result(PREPARE, large)
+    arguments = old["_meta"].pop("nextTool")["arguments"]
+    host.result(APPROVAL, arguments)
+    step = {"tool": APPROVAL, "arguments": arguments, "fate": "made"}
+    old["_meta"]["com.example/tool-chaining"] = {"outcome": "completed", "followUps": [step]}
+    host.open(PREPARE, large, old)
+    check_again(host)
+    host.says("A manager was asked to approve")
 
 
 def test_where_only_words_come_they_are_shown(host: MiniHost) -> None:

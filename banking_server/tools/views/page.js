@@ -299,7 +299,7 @@ function nextButton(next, then) {
   const act = async () => then(next.tool, await host.call(next.tool, next.arguments ?? {}));
   const press = button(words, "primary", act, "next");
   const why = next.title ? made("p", { class: "quiet" }, `${next.title}.`) : undefined;
-  return made("div", { class: "next" }, why, press);
+  return made("div", { class: "next", "data-tool": next.tool }, why, press);
 }
 
 // --- the host's context --------------------------------------------------------------------------

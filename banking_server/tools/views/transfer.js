@@ -3,6 +3,7 @@
 
 const PREPARE = "prepare_money_transfer";
 const CONFIRM = "confirm_or_cancel_money_transfer";
+const APPROVE = "request_manager_approval";
 
 const PICKS = {
   fromAccountId: "Which account should the money come from?",
@@ -25,17 +26,18 @@ let transfer;
 let names = {};
 let secret;
 let clock;
+/** What the card says of the transfer itself; below that stands what followed, or is offered. */
+let own = [];
 
-function draw(result, acted = false) {
+function draw(result, acted = false, below = after(result)) {
   clearInterval(clock);
   const content = result.structuredContent ?? {};
   const data = result._meta?.[DATA] ?? {};
   if (content.transferId && content.amount !== undefined) transfer = content;
   if (data.from) names = data;
   secret = data.secret;
-  const card = made("article", { class: "card" }, ...parts(result, content, data));
-  card.append(...after(result).filter(Boolean));
-  show(card, acted);
+  own = parts(result, content, data).filter(Boolean);
+  show(made("article", { class: "card" }, ...own, ...below.filter(Boolean)), acted);
 }
 
 function parts(result, content, data) {
@@ -128,7 +130,7 @@ function toConfirm(content, problem) {
   if (waitsForManager(content)) {
     const words = "The money is reserved. You can confirm the transfer once a manager has approved it.";
     const waits = made("p", { class: "waits" }, made("i", { class: "dot" }), words);
-    keepLooking(waits, () => lookForDecision(waits));
+    keepLooking(waits, () => lookByItself(waits));
     const again = button("Check again", "plain", lookAgain);
     const top = heading("A manager has to approve this", "wait", "clock");
     return [top, ...what, waits, made("div", { class: "row" }, again, cancel)];
@@ -147,16 +149,18 @@ function waitsForManager({ approval }) {
   return approval === "required" || approval === "requested";
 }
 
-/** Show what a manager has decided; return whether there is nothing yet. */
-async function lookForDecision(shown) {
-  const { transferId } = transfer;
-  const answer = await host.call("look_at_transfer", { transferId });
-  const content = answer.structuredContent ?? {};
+/** Look without having been told to: show only what is new, and leave the keyboard where it is.
+    Return whether there is nothing new yet. */
+async function lookByItself(shown) {
+  const answer = await host.call("look_at_transfer", { transferId: transfer.transferId });
   if (!shown.isConnected) return false;
-  const isSame = content.status === "pending" && waitsForManager(content);
+  const content = answer.structuredContent ?? {};
+  const isChanged =
+    content.status !== transfer.status || waitsForManager(content) !== waitsForManager(transfer);
+  const isSame = !isChanged && answer._meta?.[DATA]?.secret === secret;
   if (answer.isError || isSame || isBusy()) return true;
-  draw(answer, document.querySelector(".card").contains(document.activeElement));
-  say(content.approval === "granted" ? "A manager has approved this." : "This has changed.");
+  drawAnew(answer, document.querySelector(".card").contains(document.activeElement));
+  if (isChanged) say(content.approval === "granted" ? "A manager has approved this." : "This has changed.");
   return false;
 }
 
@@ -203,12 +207,10 @@ function count(content, until) {
   // The clock here may be wrong: what the bank calls pending is shown as such.
   if (isOver()) return;
   clock = setInterval(() => {
-    if (isOver()) {
-      clearInterval(clock);
-      busyWith(lookAgain);
-    } else {
-      until.textContent = left(content.expiresAt);
-    }
+    until.textContent = left(content.expiresAt);
+    if (!isOver()) return;
+    clearInterval(clock);
+    lookByItself(until);
   }, 15_000);
 }
 
@@ -223,7 +225,20 @@ async function decide(action, more = {}) {
 }
 
 async function lookAgain() {
-  draw(await host.call("look_at_transfer", { transferId: transfer.transferId }), true);
+  drawAnew(await host.call("look_at_transfer", { transferId: transfer.transferId }), true);
+}
+
+/** Draw how the transfer stands now. A look undoes nothing: what followed, and what can follow still,
+    stays below it. */
+function drawAnew(answer, acted) {
+  const { status, approval } = answer.structuredContent ?? {};
+  const isOffered = ({ dataset }) => {
+    if (answer.isError) return true;
+    const waits = approval === "required" || (approval === "requested" && dataset.tool !== APPROVE);
+    return status === "pending" && waits;
+  };
+  const below = [...document.querySelector(".card").children].filter((part) => !own.includes(part));
+  draw(answer, acted, below.filter((part) => !part.classList.contains("next") || isOffered(part)));
 }
 
 // --- what became of it ---------------------------------------------------------------------------
@@ -318,6 +333,8 @@ begin({
     draw(result);
     const { status, createdAt } = result.structuredContent ?? {};
     // A host may show again what it showed long ago: then the bank is asked how it stands now.
-    if (status === "pending" && Date.now() - new Date(createdAt) > 60_000) lookAgain();
+    if (status === "pending" && Date.now() - new Date(createdAt) > 60_000) {
+      lookByItself(document.querySelector(".card"));
+    }
   },
 });
