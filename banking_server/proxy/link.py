@@ -108,9 +108,10 @@ class Link:
             if self._closed:
                 raise MCPError(code=CONNECTION_CLOSED, message=ENDING)
             if self._upstream is None or self._upstream.ended:
+                declared = self.declared
                 upstream = Upstream(
                     self.options.server,
-                    self.declared,
+                    declared.without_views() if self.options.text_only else declared,
                     self,
                     patience=self.options.start_timeout,
                 )

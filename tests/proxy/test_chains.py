@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 
 from .pipe import (
     ANSWERS,
+    CAPABILITIES,
     CHAINING,
     JSON,
     NEW,
@@ -221,7 +223,8 @@ def test_a_call_waits_for_its_user_so_long_and_not_longer(tmp_path: Path) -> Non
     notes = tmp_path / "notes"
     options = ("--wait-for-user", "0.001", "--call-timeout", "5", "--text-only")
     command = [*PROXY, *options, "--", *STRANGE, "--only", OLD]
-    with pipe(command, NEW, STRANGE_NOTES=str(notes)) as client:
+    views = {"extensions": {EXTENSION_ID: {"mimeTypes": [APP_MIME_TYPE]}, "com.example/else": {}}}
+    with pipe(command, NEW, {**CAPABILITIES, **views}, STRANGE_NOTES=str(notes)) as client:
         client.notes = notes
         interim = client.ask("tools/call", {"name": "form"})
         with pytest.raises(Refused) as refused:
@@ -238,6 +241,10 @@ def test_a_call_waits_for_its_user_so_long_and_not_longer(tmp_path: Path) -> Non
         assert not any("outputSchema" in tool for tool in client.ask("tools/list")["tools"])
         chain = client.call("first")
         assert "structuredContent" not in chain
+        # The server is told of no host that draws a view from it; the rest is as it was declared.
+        (who,) = texts(client.call("who"))
+        declared = json.loads(who)["capabilities"]["extensions"]
+        assert declared.keys() == {CHAINING, "com.example/else"}
         assert texts(chain)[:2] == ["One.", "Two."]
         assert texts(client.call("strict")) == ['{"of": "strict"}']
         # Whoever cannot be asked is not asked.

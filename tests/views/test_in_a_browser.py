@@ -501,7 +501,7 @@ def test_an_old_result_is_looked_at_anew(host: MiniHost, world: World) -> None:
 
 
 def test_where_only_words_come_they_are_shown(host: MiniHost) -> None:
-    """As of a proxy with `--text-only`."""
+    """As of a host that leaves out what is not for the model."""
     for tool, arguments, words in (
         (ACCOUNTS, {}, "High Yield Savings (acc_savings_001)"),
         (PREPARE, {"amount": 250, "fromAccountId": LOCKED}, "is currently locked"),
