@@ -95,10 +95,10 @@ class Settings(BaseSettings):
         ge=0,
         le=100_000,
         description="Sessions over HTTP that may be open at once, of clients of 2025-11-25 that "
-        "can be asked something or declare tool chaining; with 0 none of them is asked, and they "
-        "get next steps in words too. A session lives in one process, so there are none with "
-        "several workers. By default 1000 with a file, and 0 with PostgreSQL, which several "
-        "servers may share.",
+        "can be asked something, show views, or declare tool chaining; with 0 none of them is "
+        "asked or shown a view, and they get next steps in words too. A session lives in one "
+        "process, so there are none with several workers. By default 1000 with a file, and 0 with "
+        "PostgreSQL, which several servers may share.",
     )
     session_idle: int = Field(
         default=1800,
