@@ -50,15 +50,18 @@ function totals(accounts) {
 
 function draw(result, acted = false) {
   const accounts = result.structuredContent?.accounts;
+  const anew = async () => draw(await host.call("list_accounts", {}), true);
+  const refresh = button("Refresh", "plain", anew);
   if (result.isError || !Array.isArray(accounts)) {
-    show(made("article", { class: "card" }, ...inWords("Your accounts", result)), acted);
+    const [top, words] = inWords("Your accounts", result);
+    top.append(refresh);
+    show(made("article", { class: "card" }, top, words), acted);
     return;
   }
   const own = accounts.filter((account) => account.available !== undefined);
   const payees = accounts.filter((account) => account.available === undefined);
   const top = heading("Your accounts", "calm", "wallet");
-  const anew = async () => draw(await host.call("list_accounts", {}), true);
-  top.append(button("Refresh", "plain", anew));
+  top.append(refresh);
   const all = made("small", {}, "available in all");
   const sum = own.length ? made("p", { class: "sum all" }, ...totals(own), all) : undefined;
   const none = accounts.length ? undefined : made("p", {}, message(result));
