@@ -32,6 +32,8 @@ class MiniHost:
         self.complaints: list[str] = []
         self.failing: str | None = None
         """What every call fails with, if the host cannot make any."""
+        self.loses: str | None = None
+        """What every call fails with after it was made, if the host loses the answers."""
         self.wrap = False
         """Whether the host puts a view's document into the body of one of its own."""
         self.page = browser.new_page(**page)
@@ -56,7 +58,8 @@ class MiniHost:
         self.calls.append((name, arguments))
         if self.failing is not None:
             return {"error": self.failing}
-        return self.result(name, arguments)
+        result = self.result(name, arguments)
+        return result if self.loses is None else {"error": self.loses}
 
     def result(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Call a tool, and return its result as a view gets it."""

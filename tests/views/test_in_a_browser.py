@@ -147,6 +147,10 @@ def test_a_large_transfer_waits_for_the_manager(host: MiniHost, world: World) ->
     assert host.view.get_by_role("button", name="Confirm transfer").count() == 0
     # A look takes nothing away: who has not asked yet still can, and sees later that they did.
     check_again(host)
+    host.failing = "no way to the server"
+    host.press("Ask a manager")
+    host.says("No answer came from the bank: no way to the server")
+    host.failing = None
     host.press("Ask a manager")
     host.says("A manager has been asked")
     check_again(host)
@@ -236,7 +240,7 @@ def test_what_goes_wrong_is_said(host: MiniHost, world: World) -> None:
     assert "toAccountId:" not in host.text()
     host.failing = "no way to the server"
     host.press("Look again")
-    host.says("This could not be done here: no way to the server")
+    host.says("No answer came from the bank: no way to the server")
     host.failing = None
     host.press("Look again")
     host.says("Confirm this transfer")
@@ -299,6 +303,19 @@ def test_a_model_that_confirms_has_the_card_shown(host: MiniHost, world: World) 
     host.open(CONFIRM, {"transferId": "tr_0", "action": "cancel"})
     host.press("Look again")
     host.says("That did not work")
+
+
+def test_a_yes_without_an_answer_may_have_been_heard(host: MiniHost, world: World) -> None:
+    host.open(PREPARE, {"amount": 25, **BOTH})
+    host.loses = "the host waited too long"
+    host.press("Confirm transfer")
+    host.says("Look again to see how the transfer stands.")
+    assert "That did not work" not in host.text()
+    assert "Whether it was done is not known." in host.mentioned()[-1]
+    assert world.sql("SELECT status FROM transfer") == [("posted",)]
+    host.loses = None
+    host.press("Look again")
+    host.says("Transferred")
 
 
 def test_a_press_at_once_after_the_card_came_is_none(host: MiniHost) -> None:
@@ -516,7 +533,7 @@ def test_where_only_words_come_they_are_shown(host: MiniHost) -> None:
     host.failing = "gone"
     host.open(ACCOUNTS, {})
     host.press("Refresh")
-    host.says("This could not be done here: gone")
+    host.says("No answer came from the bank: gone")
     host.failing = None
     host.press("Refresh")
     host.says("5,250.75 USD")

@@ -78,13 +78,14 @@ const host = (() => {
       return isObject(greeting.hostContext) ? greeting.hostContext : {};
     },
 
-    /** Call a tool of the bank through the host; a call that brings no result is an error result. */
+    /** Call a tool of the bank through the host. A call that brings no result is an error result that
+        is `unanswered`: whether it was done is not known. */
     async call(name, given) {
       try {
         return await request("tools/call", { name, arguments: given });
       } catch (error) {
-        const text = `This could not be done here: ${error.message}`;
-        return { isError: true, content: [{ type: "text", text }] };
+        const text = `No answer came from the bank: ${error.message}`;
+        return { isError: true, unanswered: true, content: [{ type: "text", text }] };
       }
     },
 

@@ -220,7 +220,8 @@ async function decide(action, more = {}) {
     action === "confirm" && secret !== undefined
       ? await host.call("confirm_in_view", { transferId, secret })
       : await host.call(CONFIRM, { transferId, action, ...more });
-  host.mention(`In the card of the transfer the customer chose to ${action} it. ${message(answer)}`);
+  const unsure = answer.unanswered ? " Whether it was done is not known." : "";
+  host.mention(`In the card of the transfer the customer chose to ${action} it. ${message(answer)}${unsure}`);
   draw(answer, true);
 }
 
@@ -269,11 +270,13 @@ function problem(result, content) {
   } else if (content.field === undefined) {
     buttons.push(button("Try again", "primary", () => prepare({})));
   }
+  const unsure = transfer && result.unanswered;
   return [
-    heading("That did not work", "bad", "cross"),
+    heading(unsure ? "No answer came" : "That did not work", "bad", "cross"),
     made("div", { role: "alert" }, text(result)),
+    unsure && made("p", {}, "Look again to see how the transfer stands."),
     buttons.length ? made("div", { class: "row" }, ...buttons) : undefined,
-  ];
+  ].filter(Boolean);
 }
 
 /** Return what followed, or what the customer can let follow. */
@@ -308,12 +311,19 @@ function cameNext(tool, result) {
     return;
   }
   const card = document.querySelector(".card");
-  card.lastElementChild.remove();
+  const offer = card.lastElementChild;
+  if (result.isError) {
+    // It can be tried again: who is asked twice for the same is asked once.
+    offer.querySelector(".problem")?.remove();
+    offer.append(made("p", { class: "problem", role: "alert" }, message(result)));
+    return;
+  }
+  offer.remove();
   if (isHandoff(result)) {
     card.append(handoffCard(result));
     reach(card.lastElementChild);
   } else {
-    const title = result.isError ? "That did not work" : (STEPS[tool]?.[1] ?? "Done");
+    const title = STEPS[tool]?.[1] ?? "Done";
     card.append(made("section", {}, made("h2", { tabindex: "-1" }, title), text(result)));
     reach(card.lastElementChild);
   }
