@@ -151,8 +151,9 @@ function keepLooking(element, look, gaveUp = () => {}) {
   }
 
   document.addEventListener("visibilitychange", next);
-  new IntersectionObserver(([{ isIntersecting }]) => {
-    isSeen = isIntersecting;
+  new IntersectionObserver((entries) => {
+    // Several can come at once, the newest last: not seen before the host gave it room, then seen.
+    isSeen = entries.at(-1).isIntersecting;
     next();
   }).observe(element);
 
