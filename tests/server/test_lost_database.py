@@ -19,7 +19,8 @@ LINE = "was deleted, replaced or overwritten while it was in use."
 PREPARE = tool_call("prepare_money_transfer", {**TO_SAVINGS, "amount": 5})
 
 
-@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.whole), "2"])
+@pytest.mark.whole
+@pytest.mark.parametrize("workers", ["1", "2"])
 def test_over_http(tmp_path: Path, workers: str) -> None:
     database = tmp_path / "bank.db"
     with http_server(tmp_path, "--workers", workers, BANKING_LOG_LEVEL="INFO") as server:
