@@ -246,11 +246,13 @@ def _undecided(chosen: ElicitationResult[Any], ctx: Context[Any, Any]) -> CallTo
             ),
             more=[text(CHOOSE_IN_VIEW, "assistant")] if shown else [],
         )
+        if not shown:
+            return offered
         accounts = [
             account_out(account).model_dump(mode="json", by_alias=True, exclude_none=True)
             for account in choices.accounts
         ]
-        return shown_with(offered, {"accounts": accounts}) if shown else offered
+        return shown_with(offered, {"accounts": accounts})
     return result(
         "No transfer was prepared, because no account was chosen.",
         TransferOut(status="declined"),
