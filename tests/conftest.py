@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,10 +24,15 @@ from .kit.words import MODES
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--require-programs",
+        "--ci",
         action="store_true",
-        help="leave nothing out: fail a test that needs a program this machine lacks, instead of "
-        "skipping it, and run the whole of what is long, instead of a part that stands for it",
+        help="run also the tests that need PostgreSQL, a browser, Node or another framework; a "
+        "program that this machine lacks fails them",
+    )
+    parser.addoption(
+        "--nightly",
+        action="store_true",
+        help="run also the long tests, each of which another test stands for",
     )
     parser.addoption(
         "--fuzz",
@@ -72,14 +78,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together | N
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "needs_program(missing): `missing` says which program is missing, or is None; the test is "
-        "then skipped for that reason, or fails for it with --require-programs",
+        "needs_program(missing): runs with --ci only. `missing` says which program this machine "
+        "lacks, and the test then fails for that reason; None if it lacks none",
     )
+    config.addinivalue_line("markers", "ci: takes longer than the usual run may; runs with --ci")
     config.addinivalue_line(
         "markers",
-        "whole: another test shows the same in the usual run, in less time or in one case of many; "
-        "this one runs with --require-programs only",
+        "nightly: another test shows the same in less time; this one runs with --nightly only",
     )
+    config.addinivalue_line("markers", "quick: one of those that `pytest -m quick` runs")
     config.addinivalue_line("markers", "only_on(engine): the test is about this kind of database")
     if not hasattr(config, "workerinput"):
         postgres.start_of_run()
@@ -105,7 +112,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         on_postgresql = [pytest.mark.needs_program(postgres.MISSING)]
         if about is None and folder == "tools":
             # What they ask the database for, they ask the bank for: its tests run on each.
-            on_postgresql.append(pytest.mark.whole)
+            on_postgresql.append(pytest.mark.nightly)
         engines = about.args if about else ("sqlite", "postgresql")[: 1 + (folder in ON_EACH)]
         metafunc.parametrize(
             "engine",
@@ -116,17 +123,32 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         )
 
 
+LEFT_OUT = {
+    "ci": "need PostgreSQL, a browser, Node, another framework or more time (pytest --ci)",
+    "nightly": "are long, and other tests stand for them (pytest --nightly)",
+}
+"""Why the usual run skips a test, as its last line says it."""
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    everything = item.config.getoption("require_programs")
-    if item.get_closest_marker("whole") and not everything:
-        pytest.skip("part of the whole that runs with --require-programs")
-    for mark in item.iter_markers("needs_program"):
-        (missing,) = mark.args
-        if missing is None:
-            continue
-        if everything:
-            pytest.fail(missing, pytrace=False)
-        pytest.skip(missing)
+    programs = [mark.args[0] for mark in item.iter_markers("needs_program")]
+    if item.get_closest_marker("nightly") and not item.config.getoption("nightly"):
+        pytest.skip(LEFT_OUT["nightly"])
+    if (programs or item.get_closest_marker("ci")) and not item.config.getoption("ci"):
+        pytest.skip(LEFT_OUT["ci"])
+    for missing in filter(None, programs):
+        pytest.fail(missing, pytrace=False)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """End with one line that says what was skipped, and why."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+    )
+    said = [f"{count} tests {reason}" for reason, count in reasons.most_common()]
+    terminalreporter.write_line(f"Skipped: {'; '.join(said) or 'nothing'}.")
 
 
 # What is compiled once serves every process that a test starts, and the next run.
@@ -170,9 +192,9 @@ def schemas_are_checked_once() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def whole(request: pytest.FixtureRequest) -> bool:
-    """Whether nothing may be left out, however long it takes."""
-    return bool(request.config.getoption("require_programs"))
+def nightly(request: pytest.FixtureRequest) -> bool:
+    """Whether a test may take long."""
+    return bool(request.config.getoption("nightly"))
 
 
 @pytest.fixture(scope="session")

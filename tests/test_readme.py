@@ -131,7 +131,7 @@ def here(line: str, **others: str) -> list[str]:
 @pytest.mark.parametrize(
     "line",
     [
-        pytest.param(line, marks=pytest.mark.whole if "--text-only" in line else ())
+        pytest.param(line, marks=pytest.mark.nightly if "--text-only" in line else ())
         for line in commands_of_clients()
     ],
 )
@@ -151,7 +151,7 @@ def test_every_row_of_the_table_says_what_to_do() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.whole
+@pytest.mark.nightly
 async def test_the_proxy_in_three_lines(tmp_path: Path) -> None:
     stdio, to_http, over_http = block(README, "proxy", "sh").splitlines()
     assert here(stdio) == here(commands_of_clients()[0])

@@ -405,12 +405,12 @@ def fresh(engine: str, tmp_path: Path) -> Callable[[Path], Location]:
     return lambda folder: Path(shutil.copy(tmp_path / "bank.db", folder))
 
 
-def test_random_days_at_the_bank(fresh: Callable[[Path], Location], whole: bool) -> None:
+def test_random_days_at_the_bank(fresh: Callable[[Path], Location], nightly: bool) -> None:
     machine = type("Machine", (BankMachine,), {"fresh": staticmethod(fresh)})
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=10 if whole else 4,
+            max_examples=10 if nightly else 4,
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -25,7 +25,7 @@ TINY = (
     "chosen",
     [
         pytest.param(("locked-1",), id="one"),
-        pytest.param(tuple(ROWS), id="every", marks=pytest.mark.whole),
+        pytest.param(tuple(ROWS), id="every", marks=pytest.mark.nightly),
     ],
 )
 def test_rows_are_measured_and_told_as_json(
@@ -106,7 +106,7 @@ def test_what_cannot_be_measured(cli: Cli, arguments: tuple[str, ...]) -> None:
     assert arguments[-2].strip("-") in ended.err or arguments[-1] in ended.err
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 @pytest.mark.needs_program(postgres.MISSING)
 def test_servers_on_one_postgresql_database_are_measured(cli: Cli, tmp_path: Path) -> None:
     with postgres.empty_database() as url:

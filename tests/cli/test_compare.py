@@ -40,7 +40,7 @@ def _no_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     ("tasks", "named"),
     [
         pytest.param((Task.BALANCE, Task.TRANSFER, Task.PAY), (Way.NEXT_TOOL, Way.AGENT), id="two"),
-        pytest.param(("all",), (), id="every", marks=pytest.mark.whole),
+        pytest.param(("all",), (), id="every", marks=pytest.mark.nightly),
     ],
 )
 def test_the_ways_without_a_model_end_as_asked_and_cost_no_tokens(

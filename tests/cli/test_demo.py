@@ -28,7 +28,7 @@ def test_the_request_that_the_demo_shows_is_the_one_that_it_sends(cli: Cli, tmp_
     assert read_arguments(f"@{plan}", "multiplex_tools") == PLAN
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 @pytest.mark.parametrize("story", [(), ("--multiplex",)])
 def test_on_a_narrow_terminal_lines_wrap_and_nothing_is_cut(story: tuple[str, ...]) -> None:
     terminal = Terminal(command("demo", *story), columns=40)

@@ -122,7 +122,7 @@ with open("/proc/self/status") as status:
 """
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="asks Linux how much memory was taken")
 def test_no_attack_takes_the_client_300_mib(origin: str, tmp_path: Path) -> None:
     attacks = [["--url", f"{origin}/{name}"] for name in TOO_MUCH]

@@ -71,7 +71,7 @@ def test_the_version_is_said_with_a_light_start() -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("audit",), pytest.param(("audit", "--json"), marks=pytest.mark.whole)]
+    "arguments", [("audit",), pytest.param(("audit", "--json"), marks=pytest.mark.nightly)]
 )
 def test_a_reader_that_goes_away_is_not_an_error(
     database: Path, arguments: tuple[str, ...]

@@ -100,7 +100,7 @@ def quiet() -> int:
 
 @pytest.mark.parametrize(
     "flood",
-    [pytest.param(each, marks=pytest.mark.whole if n else ()) for n, each in enumerate(FLOODS)],
+    [pytest.param(each, marks=pytest.mark.nightly if n else ()) for n, each in enumerate(FLOODS)],
 )
 def test_a_flood_on_standard_output_is_not_held(flood: str, quiet: int) -> None:
     size, code, verdict = peak("--", sys.executable, "-c", FLOODS[flood])

@@ -123,7 +123,7 @@ LIMIT = "tool-chaining-client-default-limit-five"
 UNADVERTISED = "tool-chaining-client-leaves-unadvertised-server"
 
 
-@pytest.mark.parametrize("era", [Era.MODERN, pytest.param(Era.LEGACY, marks=pytest.mark.whole)])
+@pytest.mark.parametrize("era", [Era.MODERN, pytest.param(Era.LEGACY, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize(
     ("kind", "warned"),
     [

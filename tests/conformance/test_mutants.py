@@ -27,7 +27,7 @@ def each(mutants: Sequence[Mutant]) -> Iterator[Any]:
     """Yield the mutants as parameters: in the usual run the first one of each check."""
     seen = set[str]()
     for mutant in mutants:
-        marks = [pytest.mark.whole] if mutant.check in seen else []
+        marks = [pytest.mark.nightly] if mutant.check in seen else []
         seen.add(mutant.check)
         yield pytest.param(mutant, id=mutant.name, marks=marks)
 
@@ -39,14 +39,14 @@ MADE_BY = {
 """The checks that each script makes."""
 
 
-def left_out(mutant: Mutant, whole: bool) -> frozenset[str]:
+def left_out(mutant: Mutant, nightly: bool) -> frozenset[str]:
     """Return the scripts that cannot show what the mutant is to fail.
 
     If nothing may be left out they show that it fails nothing else, but for the vectors: these are
     a third of all runs.
     """
     failed = {mutant.check, *mutant.collateral}
-    if whole or not failed <= set().union(*MADE_BY.values()):
+    if nightly or not failed <= set().union(*MADE_BY.values()):
         return frozenset() if mutant.check in MADE_BY[VECTORS] else frozenset({VECTORS})
     return frozenset(name for name, checks in MADE_BY.items() if not failed & checks)
 
@@ -84,7 +84,7 @@ def code_of(mutant: Mutant, mutants: dict[str, Any]) -> Any:
 
 
 def proves(
-    mutant: Mutant, right: dict[str, str], wrong: dict[str, str], whole: bool = True
+    mutant: Mutant, right: dict[str, str], wrong: dict[str, str], nightly: bool = True
 ) -> None:
     flipped = {check: wrong[check] for check in right if wrong[check] != right[check]}
     check = load_checks()[mutant.check]
@@ -95,7 +95,7 @@ def proves(
         f"it changes {', '.join(flipped) or 'nothing'}"
     )
     del flipped[check.id]
-    if not whole:
+    if not nightly:
         # What few scripts show of other checks, a wrong client may keep from being seen.
         unseen = ("SKIPPED", UNTESTABLE)
         flipped = {
@@ -137,15 +137,15 @@ def test_a_run_with_replays_says_what_a_run_without_says(name: str) -> None:
 
 @pytest.mark.parametrize("mutant", each(CLIENTS))
 def test_a_wrong_client_fails_its_check_and_no_other(
-    mutant: Mutant, whole: bool, monkeypatch: pytest.MonkeyPatch
+    mutant: Mutant, nightly: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code = code_of(mutant, CLIENT_MUTANTS)
     era = era_of(mutant, code)
-    but = left_out(mutant, whole)
+    but = left_out(mutant, nightly)
     # Who does not give a call up does not do so in ten seconds either.
     monkeypatch.setattr(mock_server, "CANCEL_SECONDS", 2)
-    run = examine_client(code, [era], waits=code.waits, but=but, replays=not whole)
-    proves(mutant, conforming_client(era, code.waits, but), statuses(run.judgements), whole)
+    run = examine_client(code, [era], waits=code.waits, but=but, replays=not nightly)
+    proves(mutant, conforming_client(era, code.waits, but), statuses(run.judgements), nightly)
 
 
 def test_every_check_has_a_mutant() -> None:

@@ -69,10 +69,10 @@ OFTEN = {
 @pytest.mark.parametrize("often", OFTEN)
 @pytest.mark.parametrize("change", [other_tool, no_tool, other_arguments, other_text, fails])
 def test_the_blame_is_on_the_right_check_or_on_none(
-    change: Change, often: str, whole: bool
+    change: Change, often: str, nightly: bool
 ) -> None:
     blamed: set[str] = set()
-    for seed in range(2 if whole else 1):
+    for seed in range(2 if nightly else 1):
         turns = OFTEN[often](seed)
 
         class ByChance(SmallServer):

@@ -319,12 +319,12 @@ def peak(*arguments: object) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("flood", "how"),
     [
-        pytest.param(FLOODS_ITS_OUTPUT, (), id="its output", marks=pytest.mark.whole),
+        pytest.param(FLOODS_ITS_OUTPUT, (), id="its output", marks=pytest.mark.nightly),
         pytest.param(
             FLOODS_ITS_OUTPUT,
             ("--one-process",),
             id="its output in one process",
-            marks=pytest.mark.whole,
+            marks=pytest.mark.nightly,
         ),
         pytest.param(FLOODS_THE_MOCK, (), id="the mock server"),
     ],

@@ -34,7 +34,7 @@ OWED = {
 
 
 @fastmcp
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_fastmcp_as_server_over_stdio() -> None:
     """In one era: in the other it takes a process for each declaration, of three seconds each."""
     one_era = ("--spec-version", Era.MODERN)
@@ -57,7 +57,7 @@ def test_fastmcp_as_server_over_http() -> None:
 
 
 @fastmcp
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_fastmcp_as_server_with_the_middleware() -> None:
     with served_by(*SERVER, "--chaining") as url:
         run = suite("server", "--url", url, "--scenario", SHOP, "--json")
@@ -67,7 +67,7 @@ def test_fastmcp_as_server_with_the_middleware() -> None:
 
 
 @fastmcp
-@pytest.mark.whole
+@pytest.mark.nightly
 @pytest.mark.parametrize("era", [Era.MODERN, Era.LEGACY])
 def test_fastmcp_as_client(era: Era) -> None:
     from .fastmcp_client import follow

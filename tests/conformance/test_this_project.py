@@ -27,15 +27,15 @@ def in_eras(eras: Sequence[Era]) -> list[str]:
     return [part for era in eras for part in ("--spec-version", era)]
 
 
-def test_the_server_over_stdio(whole: bool, tmp_path: Path) -> None:
+def test_the_server_over_stdio(nightly: bool, tmp_path: Path) -> None:
     """In one era, if something may be left out: the other takes a process for each declaration."""
-    eras = list(Era) if whole else [Era.MODERN]
+    eras = list(Era) if nightly else [Era.MODERN]
     bank = {"BANKING_DATABASE": str(tmp_path / "bank.db")}
     arguments = ("--scenario", BANKING, *in_eras(eras), "--json")
     run = suite("server", *arguments, "--", *COMMAND, environment=bank)
     assert run.code == 0, run.output
     assert run.statuses == {"SUCCESS", "SKIPPED"}
-    assert run.skipped == OF_INTERMEDIARIES | ({INTERIM} if whole else set())
+    assert run.skipped == OF_INTERMEDIARIES | ({INTERIM} if nightly else set())
     assert run.report["spec_versions"] == eras
 
 
@@ -60,7 +60,7 @@ def test_the_server_over_http(tmp_path: Path) -> None:
     assert run.skipped == {*OF_INTERMEDIARIES, INTERIM}
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_the_server_whose_transfers_expire(tmp_path: Path) -> None:
     run = over_http(tmp_path, EXPIRED)
     # This scenario asks nothing and has nothing refused: those checks do not apply.
@@ -69,7 +69,7 @@ def test_the_server_whose_transfers_expire(tmp_path: Path) -> None:
     assert run.statuses == {"SUCCESS", "SKIPPED"}
 
 
-@pytest.mark.parametrize("era", [Era.MODERN, pytest.param(Era.LEGACY, marks=pytest.mark.whole)])
+@pytest.mark.parametrize("era", [Era.MODERN, pytest.param(Era.LEGACY, marks=pytest.mark.nightly)])
 def test_the_client(era: Era) -> None:
     def run_once(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
         return ClientEnd(0, project_client.run_once(url, environment), "")

@@ -183,7 +183,7 @@ async def test_a_model_that_is_half_configured_is_one_clear_line_at_the_start(
     assert "\n" not in str(raised.value)
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_no_client_of_a_model_is_imported_unless_one_is_configured(world: World) -> None:
     program = (
         "import sys\n"

@@ -140,7 +140,7 @@ async def test_a_server_that_cannot_be_reached_is_one_line(behind: Server, words
 
 
 @pytest.mark.parametrize(
-    "how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.whole)]
+    "how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)]
 )
 def test_the_server_behind_ends_with_the_proxy(how: signal.Signals) -> None:
     variables = {"STRANGE_SETTING": "mine", "TOOL_CHAINING_PROXY_TOKEN": "secret"}
@@ -173,7 +173,7 @@ async def test_a_server_that_never_answers_is_one_line(tmp_path: Path) -> None:
     assert (await greeting(quiet, start_timeout=0.2)).endswith("it did not answer within 0.2 s")
 
 
-@pytest.mark.parametrize("how", ["end", pytest.param("SIGHUP", marks=pytest.mark.whole)])
+@pytest.mark.parametrize("how", ["end", pytest.param("SIGHUP", marks=pytest.mark.nightly)])
 def test_a_server_that_never_answers_ends_with_the_client(how: str, tmp_path: Path) -> None:
     hello: JSON = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "c"}}
     hello["clientInfo"]["version"] = "1"
@@ -199,7 +199,7 @@ def test_a_server_that_never_answers_ends_with_the_client(how: str, tmp_path: Pa
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-@pytest.mark.parametrize("revision", [OLD, pytest.param(NEW, marks=pytest.mark.whole)])
+@pytest.mark.parametrize("revision", [OLD, pytest.param(NEW, marks=pytest.mark.nightly)])
 def test_a_server_over_http_that_was_started_anew_is_used_again(
     revision: str, tmp_path: Path
 ) -> None:
@@ -237,7 +237,7 @@ def proxied(*arguments: str, mode: str, answer: ElicitationFnT, **variables: str
 LOCKED = {"fromAccountId": "acc_checking_001", "toAccountId": "acc_savings_001", "amount": 250}
 
 
-@pytest.mark.parametrize("mode", ["legacy", pytest.param("auto", marks=pytest.mark.whole)])
+@pytest.mark.parametrize("mode", ["legacy", pytest.param("auto", marks=pytest.mark.nightly)])
 async def test_the_story_of_the_locked_account(mode: str, world: World) -> None:
     bank = command("--database", str(world.location), "--customer", "CUST001")
     await the_story(world, mode, "--", *bank)

@@ -30,7 +30,7 @@ INSTALL = "pip install '.[test]'"
     ("framework", "over"),
     [
         # One over each: to the proxy they differ in little.
-        pytest.param(framework, over, marks=pytest.mark.whole if n != usual else ())
+        pytest.param(framework, over, marks=pytest.mark.nightly if n != usual else ())
         for usual, over in enumerate(("stdio", "http"))
         for n, framework in enumerate(FRAMEWORKS)
     ],

@@ -26,8 +26,8 @@ from .pipe import (
 COMBINATIONS = [
     (OLD, NEW),
     (NEW, OLD),
-    pytest.param((OLD, OLD), marks=pytest.mark.whole),
-    pytest.param((NEW, NEW), marks=pytest.mark.whole),
+    pytest.param((OLD, OLD), marks=pytest.mark.nightly),
+    pytest.param((NEW, NEW), marks=pytest.mark.nightly),
 ]
 
 

@@ -56,7 +56,7 @@ INTERIM = "tool-chaining-server-no-directive-on-interim-result"
 """On 2025-11-25 only tasks are interim, and the bank has none."""
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 def test_the_server_scenario(bank: Bank, folder: Path) -> None:
     """All that can be said of a server whose chains are followed, for two of its customers."""
     with proxy_over_http(folder, "--url", bank.url, "--forward-authorization") as proxy:
@@ -83,7 +83,7 @@ def with_status(run: Ended, status: str) -> set[tuple[str, str]]:
     return {(one["spec_version"], one["id"]) for one in checks if one["status"] == status}
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 @pytest.mark.parametrize("era", Era)
 def test_the_client_suite(era: Era) -> None:
     """Nothing is left out: each check of each case applies, and holds."""

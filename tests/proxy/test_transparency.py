@@ -142,8 +142,8 @@ def direct(origin: str) -> dict[str, JSON]:
 BEHIND = [
     ("stdio", OLD),
     ("http", NEW),
-    pytest.param(("stdio", NEW), marks=pytest.mark.whole),
-    pytest.param(("http", OLD), marks=pytest.mark.whole),
+    pytest.param(("stdio", NEW), marks=pytest.mark.nightly),
+    pytest.param(("http", OLD), marks=pytest.mark.nightly),
 ]
 
 

@@ -19,7 +19,7 @@ LINE = "was deleted, replaced or overwritten while it was in use."
 PREPARE = tool_call("prepare_money_transfer", {**TO_SAVINGS, "amount": 5})
 
 
-@pytest.mark.whole
+@pytest.mark.nightly
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_over_http(tmp_path: Path, workers: str) -> None:
     database = tmp_path / "bank.db"

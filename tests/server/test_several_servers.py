@@ -38,7 +38,7 @@ pytestmark = [
     pytest.mark.anyio,
     pytest.mark.needs_program(postgres.MISSING),
     # What they ask of the database at once, `tests/bank/test_processes.py` asks of it.
-    pytest.mark.whole,
+    pytest.mark.nightly,
 ]
 
 PASSWORD = "a-password-that-nobody-may-see"

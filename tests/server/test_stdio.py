@@ -65,7 +65,7 @@ async def test_a_locked_account_hands_itself_off(mode: str, database: Path) -> N
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.whole)])
+@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.nightly)])
 async def test_who_declines_to_choose_can_choose_later(mode: str, database: Path) -> None:
     async with stdio_client(database, mode, Chooser(None)) as client:
         await a_megabyte_in_an_argument_is_refused_by_name(client)
@@ -241,7 +241,7 @@ def codes_in(result: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.whole), signal.SIGTERM]
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGTERM]
 )
 def test_it_ends_at_once_while_the_host_keeps_the_pipe_open(
     number: signal.Signals, database: Path

@@ -17,7 +17,7 @@ from ..kit.browser import LACKING, running_browser
 from ..kit.command import PATIENCE, command, environment
 from .inspector import INSPECTOR, connected, inspector, open_app
 
-pytestmark = [pytest.mark.needs_program(LACKING or missing(INSPECTOR)), pytest.mark.whole]
+pytestmark = [pytest.mark.needs_program(LACKING or missing(INSPECTOR)), pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")
