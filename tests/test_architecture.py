@@ -40,9 +40,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "proxy": {"chaining", "connections", "log", "messages"},
     "server": {"agent", "bank", "chaining", "log", "messages", "packaged", "tools"},
     "comparison": {"agent", "bank", "chaining", "host", "server", "tools"},
-    "benchmark": {"bank", "chaining", "server", "tools"},
     "cli": {
-        *("agent", "bank", "benchmark", "chaining", "comparison", "connections"),
+        *("agent", "bank", "chaining", "comparison", "connections"),
         *("host", "installing", "packaged", "server", "tools"),
     },
     "__main__": {"cli"},
@@ -61,7 +60,7 @@ CONSTANTS = {"IDENTIFIER", "META_KEY", "SETTINGS"}
 ONLY_IN: dict[str, set[str]] = {
     "mcp": {
         *("chaining", "tools", "adapters", "agent", "host", "messages", "proxy", "server"),
-        *("comparison", "benchmark", "cli"),
+        *("comparison", "cli"),
     },
     "mcp_types": {"chaining", "adapters"},
     "fastmcp": {"adapters"},
@@ -74,7 +73,7 @@ ONLY_IN: dict[str, set[str]] = {
     "psycopg": {"bank"},
     "sqlite3": {"bank"},
     "starlette": {"messages", "proxy", "server"},
-    "uvicorn": {"benchmark", "cli", "connections", "proxy"},
+    "uvicorn": {"cli", "connections", "proxy"},
     "openai": {"agent"},
     "jinja2": {"conformance"},
     "scipy": {"comparison"},

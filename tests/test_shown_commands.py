@@ -54,7 +54,7 @@ ELSEWHERE = {
     "banking-server call multiplex_tools --arguments @plan.json": (
         "tests/multiplex/test_expressions.py"
     ),
-    "banking-server benchmark --only proxy": "tests/benchmark/test_command.py",
+    "python -m tests.benchmark --only proxy": "tests/benchmark/test_benchmark.py",
     "tool-chaining-conformance client --one-process --jobs 2 -- python client_under_test.py": (
         "tests/conformance/test_running.py"
     ),

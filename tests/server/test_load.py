@@ -14,13 +14,13 @@ import httpx2
 import pytest
 
 from banking_server.bank.storage import BankBusy
-from banking_server.benchmark.calls import Caller
 from banking_server.server import health, running
 from banking_server.server.build import utc_now
 from banking_server.server.http import http_app
 from banking_server.server.settings import Settings
 from banking_server.server.tokens import Tokens, load_keys
 
+from ..benchmark.load import Caller
 from ..kit.servers import HttpServer, tool_call
 
 pytestmark = pytest.mark.anyio
@@ -220,11 +220,10 @@ async def test_a_bank_that_says_nothing_is_not_well(
 
 
 def test_blanks_around_a_header_are_none_of_it(bank: HttpServer) -> None:
-    caller = Caller(bank.port, bank.token())
-    request = caller.accounts("acc_checking_001").request
-    request = request.replace("Mcp-Name: list_accounts", "Mcp-Name: \t list_accounts \t ")
+    request = Caller(bank.port, bank.token()).request("list_accounts")
+    request = request.replace(b"Mcp-Name: list_accounts", b"Mcp-Name: \t list_accounts \t ")
     with socket.create_connection(("127.0.0.1", bank.port), timeout=20) as connection:
-        connection.sendall(request.encode())
+        connection.sendall(request)
         assert connection.recv(1000).startswith(b"HTTP/1.1 200")
 
 

@@ -1,0 +1,135 @@
+"""The load: whole HTTP requests as bytes over kept connections, and a look at every answer."""
+
+import asyncio
+import itertools
+import json
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from banking_server.chaining import CLIENT_EXTENSION
+
+VERSION = "2026-07-28"
+_META = {
+    "io.modelcontextprotocol/protocolVersion": VERSION,
+    "io.modelcontextprotocol/clientInfo": {"name": "benchmark", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {
+        "extensions": {CLIENT_EXTENSION.identifier: CLIENT_EXTENSION.settings()}
+    },
+}
+_LENGTH = re.compile(r"\r\ncontent-length: *(\d+)\r\n", re.IGNORECASE)
+_HANDED_ON = re.compile(r"code for transfer (tr_[0-9a-f]{16}) is (\d{6})\.")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One request of a connection, and what a right answer holds, besides that it is no error."""
+
+    label: str
+    """Under which its times are kept."""
+    request: bytes | Callable[[str, str], bytes]
+    """Or what makes it of the transfer that was prepared last, and its code."""
+    expect: tuple[str, ...]
+
+
+Connections = Sequence[Sequence[Step]]
+
+
+def call(tool: str, arguments: dict[str, Any]) -> bytes:
+    """Return a `tools/call` as JSON, complete in itself: no session has to be opened before."""
+    params = {"name": tool, "arguments": arguments, "_meta": _META}
+    wire = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    return json.dumps(wire, separators=(",", ":")).encode()
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Makes the requests of one caller of the server at `port`, and says what answers hold."""
+
+    port: int
+    token: str = ""
+
+    def request(self, tool: str, **arguments: Any) -> bytes:
+        body = call(tool, arguments)
+        lines = [
+            "POST /mcp HTTP/1.1",
+            f"Host: 127.0.0.1:{self.port}",
+            "Content-Type: application/json",
+            "Accept: application/json, text/event-stream",
+            f"MCP-Protocol-Version: {VERSION}",
+            "Mcp-Method: tools/call",
+            f"Mcp-Name: {tool}",
+            *([f"Authorization: Bearer {self.token}"] if self.token else []),
+            f"Content-Length: {len(body)}",
+        ]
+        return "\r\n".join([*lines, "", ""]).encode() + body
+
+    def locked_prepare(self, **money: Any) -> Step:
+        expect = ('"status":"account_locked"', '"nextTool":{"tool":"request_agent_handoff"')
+        return Step("prepare", self.request("prepare_money_transfer", **money), expect)
+
+    def balance(self, account: str) -> Step:
+        expect = (f'"accountId":"{account}","posted":',)
+        return Step("balance", self.request("get_account_balance", accountId=account), expect)
+
+    def accounts(self, one: str) -> Step:
+        return Step("list", self.request("list_accounts"), (f'"accountId":"{one}"',))
+
+    def statement(self, account: str) -> Step:
+        """Ask for the last entries of an account that has more than a page of them."""
+        request = self.request("get_account_statement", accountId=account, days=365)
+        return Step("statement", request, ('"entries":[{', '"nextCursor":"'))
+
+    def to_and_fro(self, here: str, there: str, memo: str) -> list[Step]:
+        """Prepare and confirm a transfer of one minor unit, and one back, so that none runs out.
+
+        The memo has to be another for each connection: identical transfers are one.
+        """
+
+        def confirm(transfer: str, code: str) -> bytes:
+            yes = {"transferId": transfer, "action": "confirm", "confirmationCode": code}
+            return self.request("confirm_or_cancel_money_transfer", **yes)
+
+        steps = []
+        for source, target in ((here, there), (there, here)):
+            money = {"fromAccountId": source, "toAccountId": target, "amount": 0.01, "memo": memo}
+            request = self.request("prepare_money_transfer", **money)
+            steps.append(Step("prepare", request, ('"status":"pending"', memo)))
+            steps.append(Step("confirm", confirm, ('"status":"posted"', memo)))
+        return steps
+
+
+async def measure(port: int, connections: Connections, seconds: float) -> dict[str, list[float]]:
+    """Send the steps of each connection over and over, one request under way on each.
+
+    It ends after `seconds`, when each connection has made its steps once. Returns the times of the
+    answers, in milliseconds, sorted, by label. Raises AssertionError for an answer that is wrong.
+    """
+    times: dict[str, list[float]] = defaultdict(list)
+    end = time.perf_counter() + seconds
+
+    async def converse(steps: Sequence[Step]) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        handed = ("", "")
+        for made, step in enumerate(itertools.cycle(steps)):
+            if made >= len(steps) and time.perf_counter() > end:
+                break
+            request, expect = step.request, step.expect
+            if callable(request):
+                request, expect = request(*handed), (*expect, handed[0])
+            sent = time.perf_counter()
+            writer.write(request)
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            body = (await reader.readexactly(int(_LENGTH.findall(head)[0]))).decode()
+            times[step.label].append(1000 * (time.perf_counter() - sent))
+            assert head.startswith("HTTP/1.1 200 "), head + body
+            assert all(part in body for part in ('"isError":false', *expect)), step.label + body
+            if found := _HANDED_ON.search(body):
+                handed = (found[1], found[2])
+        writer.close()
+
+    await asyncio.gather(*map(converse, connections))
+    return {label: sorted(found) for label, found in times.items()}
