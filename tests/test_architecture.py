@@ -39,9 +39,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "installing": set(),
     "proxy": {"chaining", "connections", "log", "messages"},
     "server": {"agent", "bank", "chaining", "log", "messages", "packaged", "tools"},
-    "comparison": {"agent", "bank", "chaining", "host", "server", "tools"},
     "cli": {
-        *("agent", "bank", "chaining", "comparison", "connections"),
+        *("agent", "bank", "chaining", "connections"),
         *("host", "installing", "packaged", "server", "tools"),
     },
     "__main__": {"cli"},
@@ -60,7 +59,7 @@ CONSTANTS = {"IDENTIFIER", "META_KEY", "SETTINGS"}
 ONLY_IN: dict[str, set[str]] = {
     "mcp": {
         *("chaining", "tools", "adapters", "agent", "host", "messages", "proxy", "server"),
-        *("comparison", "cli"),
+        "cli",
     },
     "mcp_types": {"chaining", "adapters"},
     "fastmcp": {"adapters"},
@@ -76,7 +75,6 @@ ONLY_IN: dict[str, set[str]] = {
     "uvicorn": {"cli", "connections", "proxy"},
     "openai": {"agent"},
     "jinja2": {"conformance"},
-    "scipy": {"comparison"},
     "rich": {"host", "cli", "conformance"},
     "markdown_it": {"host"},
     "typer": {"cli", "conformance", "proxy"},

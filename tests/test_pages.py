@@ -124,11 +124,5 @@ def test_every_picture_is_shown_in_both_lights_and_told_in_words() -> None:
         r'<img alt="[^"]{40,}" src="\.github/\1-light\.\2"',
         text,
     )
-    # `banking-server compare` draws both lights into one file.
-    whole = re.findall(r'^<img alt="[^"]{40,}" src="(\.github/[\w-]+\.svg)"', text, re.MULTILINE)
-    for path in whole:
-        assert "@media (prefers-color-scheme: dark)" in (ROOT / path).read_text(encoding="utf-8")
-    assert text.count("<picture>") == len(shown)
-    assert text.count("<img") == len(shown) + len(whole)
-    in_pairs = [one for one in PICTURES if f".github/{one.name}" not in whole]
-    assert set(shown) == {(one.stem.rsplit("-", 1)[0], one.suffix[1:]) for one in in_pairs}
+    assert text.count("<picture>") == text.count("<img") == len(shown)
+    assert set(shown) == {(one.stem.rsplit("-", 1)[0], one.suffix[1:]) for one in PICTURES}

@@ -27,8 +27,8 @@ from .kit.command import environment
 from .kit.pages import PAGES, ROOT, Block, block
 from .kit.servers import free_port, http_server
 
-NEEDS = re.compile(r"needs (a host|the network|a model|Node)\b|comparison$")
-"""The comment above a block that no test can run; a comparison needs a model, and hours."""
+NEEDS = re.compile(r"needs (a host|the network|a model|Node)\b")
+"""The comment above a block that no test can run."""
 
 
 def command_of(line: str) -> str:

@@ -7,5 +7,4 @@ its rule in one transaction and returns an outcome; it raises only when the data
 - `storage`: opening, reading, writing, deleting. `demo_data`: what a new file is filled with.
 - `ledger`: postings and balances. `audit`: who did what.
 - `accounts`, `statement`, `transfers`, `handoffs`, `approvals`, `compliance`: what can be done.
-- `end_state`: what is there when all is done, to judge a run by.
 """

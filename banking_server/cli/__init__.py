@@ -7,7 +7,6 @@ One module for each kind of command:
   `tools`; and `demo`, whose stories are in `demo`;
 - `chat`: talk to a model that has the tools of servers, which `servers` connects to, and
   save it, as `saving` writes it;
-- `compare`: measure the ways to chain tools;
 - `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement;
 - `database`: the database itself;
 - `doctor`: look whether all of it can work here;
@@ -26,7 +25,6 @@ import typer
 from banking_server import __version__
 from banking_server.cli.chat import chat
 from banking_server.cli.client import WithCommand, call, demo, tools
-from banking_server.cli.compare import compare
 from banking_server.cli.database import database_app
 from banking_server.cli.desks import approvals_app, audit_app, codes, handoffs_app, settle
 from banking_server.cli.doctor import doctor
@@ -49,7 +47,7 @@ app = typer.Typer(
     help="A personal bank as an MCP server whose tools say which tool comes next. Without a "
     "command it serves MCP over standard input and output, as hosts expect.",
 )
-for command in (*(serve, demo, doctor, install, call, tools, chat, compare, codes, settle, token),):
+for command in (*(serve, demo, doctor, install, call, tools, chat, codes, settle, token),):
     # Behind the `--` of `call` stands another command, even where no tool is named.
     app.command(cls=WithCommand if command is call else None)(command)
 app.add_typer(handoffs_app, name="handoffs")

@@ -307,7 +307,7 @@ def _model() -> Finding:
     if not is_configured():
         return _ok(
             "model",
-            "none is configured; only `chat` and `compare` need one",
+            "none is configured; only `chat` needs one",
             "BANKING_MODEL_URL and BANKING_MODEL_NAME name one.",
         )
     try:

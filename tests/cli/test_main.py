@@ -45,7 +45,7 @@ def test_usage(cli: Cli, arguments: tuple[str, ...]) -> None:
 def test_help_names_every_command(cli: Cli) -> None:
     listed = re.findall(r"^│ ([a-z]+) ", cli("--help").out, re.MULTILINE)
     assert listed == [
-        *("serve", "demo", "doctor", "install", "call", "tools", "chat", "compare"),
+        *("serve", "demo", "doctor", "install", "call", "tools", "chat"),
         *("codes", "settle", "token"),
         *("handoffs", "approvals", "audit", "database"),
     ]

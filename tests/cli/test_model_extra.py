@@ -19,7 +19,7 @@ def _without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_without_the_extra")
 @pytest.mark.parametrize(
     "arguments",
-    [("chat",), ("compare", "--way", "agent"), (), ("serve",), ("serve", "--http")],
+    [("chat",), (), ("serve",), ("serve", "--http")],
 )
 def test_a_configured_model_that_cannot_be_asked_is_one_line(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
@@ -27,22 +27,6 @@ def test_a_configured_model_that_cannot_be_asked_is_one_line(
     for name, value in CONFIGURED.items():
         monkeypatch.setenv(name, value)
     assert "pip install '.[model]'" in one_line(cli(*arguments))
-
-
-@pytest.mark.usefixtures("_without_the_extra")
-def test_a_comparison_without_a_model_does_not_ask_for_one(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[object] = []
-
-    async def make(runs: object, endpoint: object, on_run: object) -> None:
-        made.append(endpoint)
-
-    monkeypatch.setattr("banking_server.comparison.run.make", make)
-    for name, value in CONFIGURED.items():
-        monkeypatch.setenv(name, value)
-    cli("compare", "--way", "nextTool")
-    assert made == [None]
 
 
 @pytest.mark.usefixtures("_without_the_extra")

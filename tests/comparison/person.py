@@ -1,0 +1,98 @@
+"""The customer, by script: agrees to what they asked for, and to nothing else."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp.types import ElicitResult
+
+from banking_server.agent import OfferedTool
+from banking_server.bank.money import format_money
+from banking_server.chaining import Proposal
+from banking_server.tools.transfers import FROM_QUESTION, TO_QUESTION
+
+from ..kit import words
+from .tasks import NAMES, Case, Task
+
+
+class Person:
+    """The customer of one case: hosts ask them for consent, and the bank its questions."""
+
+    def __init__(self, case: Case) -> None:
+        self.case = case
+        self.refused: list[str] = []
+        """What they did not agree to."""
+        self._approval_requested = False
+
+    @property
+    def _expects_agent(self) -> bool:
+        """The branch is closed, so that an approval, once it is requested, takes an agent."""
+        return self.case.task is Task.LOCKED or self._approval_requested
+
+    async def allows(
+        self, asked: OfferedTool | Proposal, arguments: dict[str, Any] | None = None
+    ) -> bool:
+        """Say whether a call is what was asked for, the model's or a directive's."""
+        tool, given = asked.tool.name, asked.arguments if arguments is None else arguments
+        agrees = self._agrees(tool, given)
+        if not agrees:
+            self.refused.append(f"{tool}: {given}")
+        return agrees
+
+    async def on_question(self, context: Any, params: Any) -> ElicitResult:
+        """Answer one question of the bank's; an `elicitation_callback` of the client."""
+        (name, schema), *_ = params.requested_schema["properties"].items()
+        answer = self._answer(params.message, schema)
+        if answer is None:
+            self.refused.append(params.message)
+            return ElicitResult(action="decline")
+        return ElicitResult(action="accept", content={name: answer})
+
+    def _answer(self, question: str, schema: Mapping[str, Any]) -> str | bool | None:
+        offered = [option["const"] for option in schema.get("oneOf", ())]
+        if not offered:
+            return True if self._is_asked_for(question) else None
+        wanted = ""
+        if "callback" in offered:
+            wanted = self.case.connection if self._expects_agent else ""
+        elif FROM_QUESTION in question:
+            wanted = self.case.source
+        elif TO_QUESTION in question:
+            wanted = self.case.target
+        return wanted if wanted in offered else None
+
+    def _is_asked_for(self, question: str) -> bool:
+        """Say whether a transfer that is to be confirmed is the one: its amount and accounts."""
+        source, target = NAMES[self.case.source], NAMES[self.case.target]
+        named = (format_money(self.case.amount, "USD"), f"from {source}", f"to {target}")
+        places = [question.find(part) for part in named]
+        return -1 not in places and places == sorted(places)
+
+    def _agrees(self, tool: str, arguments: Mapping[str, Any]) -> bool:
+        match tool:
+            case words.PREPARE:
+                return self._is_the_transfer(arguments)
+            case words.CONFIRM:
+                # Which transfer it is, and whether it is the one, the bank asks in its own form.
+                return arguments.get("action") == "confirm"
+            case words.HANDOFF:
+                return self._expects_agent
+            case words.CHOICE:
+                return self._expects_agent and arguments.get("choice") == self.case.connection
+            case words.APPROVAL:
+                self._approval_requested = self.case.task is Task.THRESHOLD
+                return self._approval_requested
+            case "multiplex_tools":
+                steps = [step["params"] for step in arguments["tools"]]
+                return all(self._agrees(one["name"], one.get("arguments", {})) for one in steps)
+        return tool in (words.ACCOUNTS, words.BALANCE, words.STATEMENT)
+
+    def _is_the_transfer(self, arguments: Mapping[str, Any]) -> bool:
+        """Say whether what is named is as it was asked for; for what is missing the bank asks."""
+        amount = arguments.get("amount")
+        return (
+            arguments.get("fromAccountId") in (None, self.case.source)
+            and arguments.get("toAccountId") in (None, self.case.target)
+            and isinstance(amount, int | float)
+            and amount == self.case.dollars
+            and arguments.get("scheduledDate") is None
+        )

@@ -1,0 +1,128 @@
+"""A run of each way with a model from a script, judged by its database, and reported."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from banking_server.agent import ModelSettings
+
+from ..kit.model import call, error, scripted_model
+from ..kit.words import HANDOFF, PREPARE
+from .__main__ import main
+from .report import judge, lines, wilson
+from .runs import STORED, make_all, plan, read
+from .tasks import Case, Task, cases
+from .ways import WITH_AGENT, Way
+
+LOCKED, TRANSFER, THRESHOLD = (cases(task)[0] for task in Task)
+
+
+def script(request: dict[str, Any]) -> str:
+    """Do what the words for models say, infer a wrong amount of a transfer, and else be done."""
+    words = str(request["messages"][-1]["content"])
+    if "What is wanted:" in words:
+        wanted = words.rsplit("What is wanted:", 1)[1]
+        if "transferId" in wanted:
+            return re.findall(r"tr_[0-9a-f]{16}", words)[-1]
+        case = LOCKED if LOCKED.words in words else TRANSFER
+        if "the amount" in wanted:
+            return str(case.dollars if case is LOCKED else case.dollars + 1)
+        return case.source if "take the money from" in wanted else case.target
+    if step := re.search(r"exactly these arguments: (\{.*?\})", words.replace('\\"', '"')):
+        return call(HANDOFF, **json.loads(step[1]))
+    if len(request["messages"]) == 2:
+        accounts = {"fromAccountId": LOCKED.source, "toAccountId": LOCKED.target}
+        return call(PREPARE, **accounts, amount=LOCKED.dollars)
+    return "Done: an agent of the bank will help you."
+
+
+def settings(url: str) -> ModelSettings:
+    return ModelSettings(url=url, name="scripted", tools="prompt", format="none", retries=0)
+
+
+@pytest.mark.anyio
+async def test_runs_of_each_way_come_to_a_table_and_a_chart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, picture = tmp_path / "runs.jsonl", tmp_path / "chart.svg"
+    runs = [*((LOCKED, way) for way in Way), (TRANSFER, Way.INFERRED)]
+    told: list[str] = []
+    with scripted_model(script) as model:
+        await make_all(file, runs, settings(model.url), told.append)
+        assert len(told) == len(runs)
+        await make_all(file, runs, settings(model.url), told.append)
+    assert len(told) == len(runs), "what the file holds is not made again"
+
+    found = {(line.task, line.way): line for line in lines(read(file))}
+    for way in Way:
+        line = found[Task.LOCKED, way]
+        # What the user is told names no tool, so this model stops, and says that it is done.
+        right = way is not Way.USER_TEXT_ONLY
+        assert (line.runs, line.right, line.wrong, line.refused) == (1, right, 0, 0), line
+        assert line.answered == (way in WITH_AGENT and right)
+    assert found[Task.LOCKED, Way.AGENT].model_calls == 2
+    assert found[Task.LOCKED, Way.TEXT_ONLY].model_calls == 3
+    assert found[Task.LOCKED, Way.AGENT].tokens_in == 200
+    line = found[Task.TRANSFER, Way.INFERRED]
+    assert (line.right, line.wrong, line.refused) == (0, 1, 1)
+
+    main(["report", str(file), "--chart", str(picture)])
+    said = capsys.readouterr().out
+    row = f"| {Task.LOCKED} | {Way.AGENT} | 1 of 1 (21\u2013100 %) | 0 | 0 | 1 | 3 | 2 | 200 | 20 |"
+    assert row in said
+    wrong = "prepared 26.50 from acc_savings_001 to acc_everyday_001"
+    assert f"- {Task.TRANSFER} 1, {Way.INFERRED}: {wrong}\n" in said
+    assert "multiplex, inferred" in "".join(ElementTree.parse(picture).getroot().itertext())
+
+
+@pytest.mark.anyio
+async def test_an_endpoint_that_fails_ends_the_runs_and_counts_for_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "runs.jsonl"
+    with scripted_model([error(500)]) as model, pytest.raises(SystemExit, match="HTTP 500"):
+        await make_all(file, [(LOCKED, Way.AGENT)] * 2, settings(model.url))
+    assert len(file.read_text(encoding="utf-8").splitlines()) == 1
+    assert read(file) == []
+    with file.open("a", encoding="utf-8") as torn:
+        torn.write('{"task": "list')
+    assert read(file) == []
+
+
+def asked(case: Case, status: str, amount: int = 0) -> list[Any]:
+    return [case.source, case.target, amount or case.amount, None, status]
+
+
+@pytest.mark.parametrize(
+    ("case", "stored", "right", "wrong"),
+    [
+        (TRANSFER, {"transfers": [asked(TRANSFER, "posted")]}, True, 0),
+        (TRANSFER, {"transfers": [asked(TRANSFER, "pending")]}, False, 0),
+        (TRANSFER, {"transfers": [asked(TRANSFER, "posted")] * 2}, False, 1),
+        (TRANSFER, {"transfers": [asked(TRANSFER, "posted", 1)]}, False, 1),
+        (LOCKED, {"handoffs": [["Primary Checking is locked", "callback"]]}, True, 0),
+        (LOCKED, {"handoffs": [["it is locked", "callback"]]}, False, 0),
+        (LOCKED, {"handoffs": [["Primary Checking is locked", "callback"]] * 2}, False, 1),
+        (THRESHOLD, {"transfers": [asked(THRESHOLD, "pending")]}, False, 0),
+        (THRESHOLD, {"transfers": [asked(THRESHOLD, "posted")]}, False, 1),
+        (TRANSFER, {"approvals": [["requested"]]}, False, 1),
+    ],
+)
+def test_the_database_is_the_judge(
+    case: Case, stored: dict[str, Any], right: bool, wrong: int
+) -> None:
+    run = {**vars(case), "stored": {**{name: [] for name in STORED}, **stored}}
+    verdict = judge(run)
+    assert (verdict.right, len(verdict.wrong)) == (right, wrong), verdict
+
+
+def test_wilsons_interval() -> None:
+    shares = [tuple(round(100 * end) for end in wilson(right, 11)) for right in (11, 8, 6, 0)]
+    assert shares == [(74, 100), (43, 90), (28, 79), (0, 26)]
+
+
+def test_every_wording_is_planned_in_each_way_that_makes_sense() -> None:
+    planned = plan(list(Way), 20)
+    assert len(planned) == len(set(planned)) == 20 * (6 + 5 + 6)

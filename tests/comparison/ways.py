@@ -1,0 +1,129 @@
+"""The ways to chain tools."""
+
+from enum import StrEnum
+from typing import Any
+
+from mcp import Client
+from mcp.types import CallToolResult
+
+from banking_server.agent import Agent, Endpoint, Run, Toolbox
+from banking_server.chaining import META_KEY, ChainResult, call_tool_with_chaining
+from banking_server.chaining.content import for_user, on_the_wire, without_next_step
+
+from ..kit.servers import tool_call
+from ..kit.words import ACCOUNTS, CONFIRM, PREPARE
+from .person import Person
+from .tasks import NAMES, Case, Task
+
+
+class Way(StrEnum):
+    """How the next tool is found."""
+
+    NEXT_TOOL = "nextTool"
+    """The first call is given by hand; the chaining client follows directives. No model."""
+    REFERENCED = "multiplex, references"
+    """One `multiplex_tools` call, given by hand; expressions find the arguments. No model."""
+    AGENT = "agent"
+    """The agent on the chaining client: the model's steps, and directives followed."""
+    TEXT_ONLY = "text only"
+    """The agent where no directive is followed: the model reads the server's words for models,
+    which name the next call, so this tests copying more than judgement."""
+    USER_TEXT_ONLY = "user's text only"
+    """The same, and the model reads only what the user is told."""
+    INFERRED = "multiplex, inferred"
+    """One `multiplex_tools` call, given by hand; a model infers the arguments from the words, and
+    nobody is asked between such an argument and its call."""
+
+
+WITH_AGENT = (Way.AGENT, Way.TEXT_ONLY, Way.USER_TEXT_ONLY)
+WITH_MODEL = (*WITH_AGENT, Way.INFERRED)
+
+
+def makes_sense(way: Way, task: Task) -> bool:
+    """Say whether there is anything to measure: the bank directs nothing in a plain transfer."""
+    return way is not Way.NEXT_TOOL or task is not Task.TRANSFER
+
+
+class TextOnly(Client):
+    """A client as if it had never heard of the extension, nor of audiences: the model sees all."""
+
+    for_user_only = False
+
+    async def call_tool(self, *args: Any, **kwargs: Any) -> CallToolResult:
+        """Call the tool, and lose the directive, and all marks of the content."""
+        result = await super().call_tool(*args, **kwargs)
+        content = [
+            block.model_copy(update={"meta": None, "annotations": None})
+            for block in result.content
+            if not self.for_user_only or for_user(on_the_wire(block))
+        ]
+        kept = {name: value for name, value in (result.meta or {}).items() if name != META_KEY}
+        structured = result.structured_content
+        if self.for_user_only:
+            structured = without_next_step(structured)
+        changed = {"content": content, "structured_content": structured, "meta": kept or None}
+        return result.model_copy(update=changed)
+
+
+class UserTextOnly(TextOnly):
+    """The same, and what the server says to models is lost too."""
+
+    for_user_only = True
+
+
+CLIENTS = {Way.TEXT_ONLY: TextOnly, Way.USER_TEXT_ONLY: UserTextOnly}
+"""Of the ways in which no directive is followed."""
+
+
+async def through_agent(client: Client, person: Person, endpoint: Endpoint) -> Run:
+    """Let the agent do it, by the customer's words."""
+    toolbox = await Toolbox.gather({"bank": client})
+    return await Agent(endpoint, toolbox, consent=person).ask(person.case.words)
+
+
+async def without_agent(client: Client, person: Person, way: Way) -> ChainResult:
+    """Make the call that is given by hand, and follow the directives that come."""
+    case = person.case
+    tool = PREPARE
+    arguments: dict[str, Any] = {
+        "fromAccountId": case.source,
+        "toAccountId": case.target,
+        "amount": case.dollars,
+    }
+    if way is not Way.NEXT_TOOL:
+        plan = _referenced(case) if way is Way.REFERENCED else _inferred(case)
+        tool, arguments = "multiplex_tools", {"tools": _requests(case, *plan)}
+    return await call_tool_with_chaining(client, tool, arguments, consent=person)
+
+
+def _referenced(case: Case) -> tuple[dict[str, Any], object]:
+    """Return the arguments of a plan whose author knows the accounts' names and the amount."""
+
+    def account(account_id: str) -> dict[str, str]:
+        name = NAMES[account_id]
+        found = f"[0].structuredContent.accounts[?accountName=='{name}'].accountId | [0]"
+        return {"jmespath": found}
+
+    transfer = {"jmespath": "[1].structuredContent.transferId"}
+    accounts = {"fromAccountId": account(case.source), "toAccountId": account(case.target)}
+    return {**accounts, "amount": case.dollars}, transfer
+
+
+def _inferred(case: Case) -> tuple[dict[str, Any], object]:
+    """Return those of a plan for any transfer: a model finds them in the customer's words."""
+    what = {
+        "fromAccountId": "the accountId of the account to take the money from",
+        "toAccountId": "the accountId of the account to send the money to",
+        "amount": "the amount to transfer, as a number",
+    }
+    said = f"The customer says: {case.words}"
+    prepare = {name: f"PROMPT_ARGUMENT: {each}. {said}" for name, each in what.items()}
+    return prepare, "PROMPT_ARGUMENT: the transferId of the transfer that was prepared"
+
+
+def _requests(case: Case, prepare: dict[str, Any], transfer: object) -> list[dict[str, Any]]:
+    confirm = {"transferId": transfer, "action": "confirm"}
+    steps = [(ACCOUNTS, {}), (PREPARE, prepare), (CONFIRM, confirm)]
+    if case.task is not Task.TRANSFER:
+        del steps[-1]
+    return [{**tool_call(*step), "id": number} for number, step in enumerate(steps, 1)]
