@@ -35,8 +35,8 @@ from pydantic import (
     model_validator,
 )
 
-from banking_server.agent.shortened import one_line
 from banking_server.chaining.bearer import http_url
+from banking_server.text import one_line, printable
 
 MAX_FILE: Final = 1_000_000
 """Bytes that a file may have."""
@@ -247,7 +247,7 @@ def _in_words(error: ValidationError) -> str:
         f"[{part}]" if isinstance(part, int) else f".{one_line(part, _SHOWN)}"
         for part in first["loc"]
     ).lstrip(".")
-    place = "".join(one if one.isprintable() else "?" for one in place)
+    place = printable(place, lines=False)
     if place.endswith("token_variable"):
         return f"{place}: must be the name of an environment variable, such as SHOP_TOKEN"
     words = _WORDS.get(first["type"]) or first["msg"].removeprefix("Value error, ")

@@ -22,7 +22,6 @@ from banking_server.agent.endpoint import Endpoint
 from banking_server.agent.loop import Agent
 from banking_server.agent.resources import MayRead
 from banking_server.agent.settings import ModelSettings
-from banking_server.agent.shortened import one_line
 from banking_server.agent.toolbox import OfferedTool, Toolbox
 from banking_server.agent.transcript import (
     Called,
@@ -38,6 +37,7 @@ from banking_server.agent.transcript import (
     Said,
 )
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, Proposal, Step
+from banking_server.text import one_line
 
 PROMPT: Final = "you> "
 

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from banking_server.agent.audience import result_for_model, without_secrets
 from banking_server.agent.endpoint import Message
-from banking_server.agent.shortened import one_line
 from banking_server.agent.transcript import Called, Calling, Entry
+from banking_server.text import one_line
 
 ASKED: Final = 200
 """Characters of an old request, and of an old answer, that are kept."""

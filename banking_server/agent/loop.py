@@ -41,7 +41,6 @@ from banking_server.agent.reply import (
     read_reply,
     without_thoughts,
 )
-from banking_server.agent.shortened import one_line
 from banking_server.agent.toolbox import OfferedTool, Toolbox, legal_name
 from banking_server.agent.transcript import (
     Called,
@@ -70,6 +69,7 @@ from banking_server.chaining import (
     call_tool_with_chaining,
 )
 from banking_server.chaining.arguments import argument_problem
+from banking_server.text import one_line
 
 LAST: Final = 1_000
 """Characters of the last result that the user is told where the model gives no answer."""

@@ -17,8 +17,8 @@ import anyio
 from mcp import Client, MCPError
 from mcp.types import Resource, TextResourceContents
 
-from banking_server.agent.shortened import cut, one_line
 from banking_server.chaining.content import for_user_alone, on_the_wire
+from banking_server.text import cut, one_line
 
 MAX_RESOURCES: Final = 20
 """Resources of one server that are read."""

@@ -14,9 +14,9 @@ from mcp.types import Resource, Tool
 
 from banking_server.agent.reply import REPLY_TO_USER
 from banking_server.agent.resources import Known, MayRead, read, read_resources, within_bounds
-from banking_server.agent.shortened import cut, one_line
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, ToolCatalog, hidden_from_model
 from banking_server.chaining.values import follow, pointer_parts
+from banking_server.text import cut, one_line
 
 NAME_LENGTH: Final = 64
 """Longest name that the tool calling of endpoints allows, in characters."""

@@ -6,6 +6,8 @@ comes in from the wire or goes out to it. Every currency held here has two decim
 
 from decimal import Context, Decimal
 
+from banking_server.text import one_line
+
 MAX_MINOR = 99_999_999_999
 """The largest amount of one transfer, in minor units: 999,999,999.99."""
 
@@ -55,5 +57,4 @@ def format_money(minor: int, currency: str) -> str:
 
 def _shown(amount: Decimal) -> str:
     """The offending value, short enough to repeat to the person who sent it."""
-    text = str(amount)
-    return text if len(text) <= 40 else f"{text[:39]}…"
+    return one_line(str(amount), 40)

@@ -15,7 +15,6 @@ argument, stored data as records. The other modules load, ask here, and do what 
 """
 
 import re
-import unicodedata
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -32,6 +31,7 @@ from banking_server.bank.models import (
     TransferStatus,
 )
 from banking_server.bank.money import InvalidAmount, format_money, to_decimal, to_minor
+from banking_server.text import CONTROL, printable
 
 Codes = Literal["result", "desk"]
 """Where a customer gets the code that confirms a transfer."""
@@ -748,21 +748,10 @@ def _month_after(day: date) -> date:
 
 # --- texts ----------------------------------------------------------------------------------------
 
-_UNFIT_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
-"""Control characters, lone surrogates (SQLite cannot store them), line and paragraph separators."""
-_BIDI_CONTROLS = {chr(c) for c in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-"""Embeddings, overrides and isolates: they make a text read otherwise than it is stored.
-
-Fewer than what `host.printing` keeps from a terminal. The marks U+061C, U+200E and U+200F belong
-to ordinary Arabic and Hebrew text, so they may be stored; what shows a text decides about them.
-"""
-
 
 def excerpt(text: str, limit: int = 60) -> str:
     """Return a caller's text safe to print and store: escaped if unprintable, and shortened."""
-    if len(text) <= limit and text.isprintable():
-        return text
-    shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[:limit])
+    shown = printable(text[:limit], lines=False)
     return shown if max(len(text), len(shown)) <= limit else f"{shown[: limit - 1]}…"
 
 
@@ -783,9 +772,8 @@ def check_reason(rules: Rules, reason: str | None, *, default: str) -> Refused |
 def _check_text(field: Argument, text: str, limit: int) -> Refused | None:
     if len(text) > limit:
         return Refused(field, f"The text has {len(text)} characters: at most {limit} are allowed.")
-    for character in text:
-        if unicodedata.category(character) in _UNFIT_CATEGORIES or character in _BIDI_CONTROLS:
-            return Refused(
-                field, f"The text contains a control character (U+{ord(character):04X}): remove it."
-            )
+    if found := CONTROL.search(text):
+        return Refused(
+            field, f"The text contains a control character (U+{ord(found[0]):04X}): remove it."
+        )
     return None

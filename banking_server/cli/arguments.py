@@ -5,7 +5,7 @@ import sys
 from typing import Any, Final, NoReturn
 
 from banking_server.cli.messages import CommandFailed
-from banking_server.host.plain import one_line
+from banking_server.text import one_line
 
 MAX_SIZE: Final = 4 * 1024 * 1024
 """Bytes of a file or of standard input: as much as a message may have."""

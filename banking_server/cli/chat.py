@@ -103,12 +103,13 @@ def chat(
     from banking_server.cli.saving import Conversation
     from banking_server.cli.servers import connect_all, from_configuration, from_options
     from banking_server.host.narrator import Narrator
-    from banking_server.host.plain import cut, one_line
+    from banking_server.host.plain import SHOWN
     from banking_server.host.printing import console, say
     from banking_server.host.questions import TerminalQuestions
     from banking_server.host.speech import MarkdownSpeech, PlainSpeech
     from banking_server.host.typed import TypedLines
     from banking_server.host.waiting import Waiting
+    from banking_server.text import cut, one_line
 
     if agent_id and not config:
         raise typer.BadParameter("--agent chooses one of the agents in the file of --config")
@@ -127,7 +128,7 @@ def chat(
 
     def tell(text: str, *, indent: int = 0) -> None:
         if text:
-            say(notes, cut(one_line(text)), indent=indent)
+            say(notes, cut(one_line(text), SHOWN), indent=indent)
         else:
             notes.print()
 

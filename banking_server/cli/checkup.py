@@ -36,13 +36,14 @@ from banking_server.chaining.bearer import without_user
 from banking_server.chaining.steady_http import BoundedHttpClient
 from banking_server.cli.messages import CommandFailed
 from banking_server.cli.serve import check_address
-from banking_server.host.plain import LINE, one_line
+from banking_server.host.plain import LINE
 from banking_server.installing.configuration import Configuration
 from banking_server.installing.hosts import HOSTS, Host, HostName, Machine
 from banking_server.installing.unreadable import Unreadable
 from banking_server.server.build import utc_now
 from banking_server.server.settings import Settings, SettingsError, load_settings
 from banking_server.server.tokens import SecretUnavailable, Tokens, load_keys
+from banking_server.text import one_line
 
 SECONDS: Final = 3.0
 """How long each thing that may never answer is waited for."""

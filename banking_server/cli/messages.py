@@ -3,7 +3,7 @@
 import errno
 import sys
 
-from banking_server.host.plain import one_line
+from banking_server.text import one_line
 
 
 class CommandFailed(Exception):

@@ -15,7 +15,8 @@ from typing import Final
 from banking_server.agent import Called, ChainStopped, Corrected, Declined, Run, Said
 from banking_server.agent.conversation import footer
 from banking_server.host.narrator import shown_to_user
-from banking_server.host.plain import LINE, cut, one_line, printable
+from banking_server.host.plain import LINE, SHOWN
+from banking_server.text import cut, one_line, printable
 
 MAX_KEPT: Final = 2_000_000
 """Characters of a conversation that are kept to be saved, the newest requests."""
@@ -79,7 +80,7 @@ def _in_markdown(request: str, run: Run) -> Iterator[str]:
                 yield f"Call of {one_line(entry.step.tool, LINE)}, decided by {whose}{failed}:"
                 arguments = json.dumps(entry.step.arguments, ensure_ascii=False)
                 for text in (arguments, *shown_to_user(entry.step.result)):
-                    yield _set_off("    ", cut(text))
+                    yield _set_off("    ", cut(text, SHOWN))
             case ChainStopped():
                 yield f"The chain ended: {one_line(entry.detail, LINE)}."
             case Declined():

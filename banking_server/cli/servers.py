@@ -13,7 +13,7 @@ from banking_server.agent.configuration import AgentConfiguration, ServerConfigu
 from banking_server.cli.client import TOKEN_VARIABLE, advice_for, started_by
 from banking_server.cli.messages import CommandFailed
 from banking_server.host.connect import ConnectionFailed, connected
-from banking_server.host.plain import one_line
+from banking_server.text import one_line
 
 if TYPE_CHECKING:
     from mcp import Client

@@ -34,7 +34,8 @@ from banking_server.chaining import (
 from banking_server.chaining.bearer import http_url, stays_private, without_user
 from banking_server.chaining.message_size import BOUNDED_LINES, MESSAGE_BYTES
 from banking_server.host.patience import PATIENCE, Bounds, Patience, PatientClient
-from banking_server.host.plain import LINE, one_line, printable
+from banking_server.host.plain import LINE
+from banking_server.text import one_line, printable
 
 _TIMEOUT = httpx2.Timeout(30, read=300)
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from mcp.types import CallToolResult, TextContent
 
-from banking_server.host.plain import one_line, quoted
+from banking_server.host.plain import quoted_name
 
 MAX_IDS: Final = 2_000
 """Ids of one server that are remembered, the latest."""
@@ -144,20 +144,19 @@ def _lines(known: dict[str, list[str]], arguments: Mapping[str, Any]) -> Iterato
 def _label(key: str, match: re.Match[str] | None) -> str:
     of = match[1] if match and match[1] else key
     if not _PLAIN_ID.fullmatch(of):
-        return quoted(of)
+        return quoted_name(of)
     return re.sub("([a-z0-9])([A-Z])", r"\1 \2", of).replace("_", " ").lower()
 
 
 def _named(id_: str, names: list[str] | None, known: Mapping[str, object]) -> str:
     # A blank that would not be seen makes another id of it.
-    shown = id_ if _PLAIN_ID.fullmatch(id_) else quoted(_UNSEEN.sub("\N{OPEN BOX}", id_))
+    shown = id_ if _PLAIN_ID.fullmatch(id_) else quoted_name(_UNSEEN.sub("\N{OPEN BOX}", id_))
     if names is None:
         return f"{shown}, which this server has not named"
     if not names:
         return shown
     words = [
-        name if _is_plain(name) and name not in known else quoted(one_line(name, 60))
-        for name in names
+        name if _is_plain(name) and name not in known else quoted_name(name, 60) for name in names
     ]
     return f"{' or '.join(words)} ({shown})"
 

@@ -17,9 +17,10 @@ from banking_server.chaining import (
     Step,
 )
 from banking_server.chaining.content import for_user, in_text, on_the_wire
-from banking_server.host.plain import LINE, NAME, cut, one_line
+from banking_server.host.plain import LINE, NAME, SHOWN
 from banking_server.host.printing import compact, say
 from banking_server.host.questions import TerminalQuestions
+from banking_server.text import cut, one_line
 
 
 class Narrator:
@@ -77,7 +78,7 @@ class Narrator:
         )
         if proposal.title is not None:
             # As JSON, so that no line break of the server's can look like a line of ours.
-            say(self._out, f"the server says: {cut(compact(proposal.title))}", indent=3)
+            say(self._out, f"the server says: {cut(compact(proposal.title), SHOWN)}", indent=3)
 
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call may be made; this can ask the person."""
@@ -94,7 +95,7 @@ class Narrator:
         good = result.outcome is Outcome.COMPLETED
         say(
             self._out,
-            cut(one_line(f"Chain {result.outcome} after {calls}: {result.detail}.")),
+            cut(one_line(f"Chain {result.outcome} after {calls}: {result.detail}."), SHOWN),
             style="bold" if good else "bold red",
         )
         for follow_up in result.follow_ups:
@@ -104,7 +105,7 @@ class Narrator:
 
     def _announce(self, level: int, tool: str, arguments: Mapping[str, Any], why: str) -> None:
         say(self._out, f"{level}. {one_line(tool, NAME)}", style="bold cyan")
-        say(self._out, f"with     {cut(compact(arguments))}", indent=3)
+        say(self._out, f"with     {cut(compact(arguments), SHOWN)}", indent=3)
         say(self._out, f"because  {one_line(why)}", indent=3)
 
 

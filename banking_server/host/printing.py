@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from banking_server.host.plain import printable
+from banking_server.text import printable
 
 Hidden = Callable[[], AbstractContextManager[object]]
 """Keeps away, while something is shown, what else is on the terminal: `Waiting.hidden`."""

@@ -15,8 +15,9 @@ from rich.console import Console
 from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.host.names import Names
-from banking_server.host.plain import LINE, cut, one_line, printable, quoted
+from banking_server.host.plain import LINE, quoted_name
 from banking_server.host.printing import Hidden, compact, say
+from banking_server.text import cut, one_line, printable
 
 if sys.platform != "win32":
     import termios
@@ -54,21 +55,21 @@ class TerminalQuestions:
             for line in self.names.shown(server, arguments):
                 say(self._out, line, indent=3)
             may = what_it_may_do(tool, trust_hints=trust_hints)
-            question = f"The tool {quoted(name or tool.name)} {may}. Call it? [y/N] "
+            question = f"The tool {quoted_name(name or tool.name)} {may}. Call it? [y/N] "
             answer = await self._read(question)
             return answer is not None and answer.lower() in ("y", "yes")
 
     async def shares(self, server: str, resource: Resource) -> bool:
         """Ask whether a language model is told what a server offers to know."""
         async with self._asking():
-            what = quoted(resource.title or resource.name)
-            question = f"Let the model know {what} of the server {quoted(server)}? [y/N] "
+            what = quoted_name(resource.title or resource.name)
+            question = f"Let the model know {what} of the server {quoted_name(server)}? [y/N] "
             answer = await self._read(question)
             return answer is not None and answer.lower() in ("y", "yes")
 
     def asked_by(self, server: str) -> ElicitationFnT:
         """Return the same questions, with the name of the server that asks them."""
-        return partial(self.__call__, who=f"The server {quoted(server)}")
+        return partial(self.__call__, who=f"The server {quoted_name(server)}")
 
     async def __call__(
         self,

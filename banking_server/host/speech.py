@@ -16,8 +16,8 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from banking_server.host.plain import one_line, printable
 from banking_server.host.printing import say, write
+from banking_server.text import one_line, printable
 
 INDENT: Final = 3
 

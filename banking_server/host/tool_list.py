@@ -19,8 +19,9 @@ from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.chaining.content import has_next_step
 from banking_server.chaining.negotiation import has_declared
 from banking_server.host.connect import ConnectionFailed, HttpRefusals
-from banking_server.host.plain import LINE, NAME, one_line
+from banking_server.host.plain import LINE, NAME
 from banking_server.host.printing import compact, say, say_in_parts
+from banking_server.text import one_line
 
 _DESCRIPTION: Final = 240
 """Characters of a description that are shown; `--json` has the rest."""

@@ -23,7 +23,8 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from banking_server.host.plain import LINE, one_line
+from banking_server.host.plain import LINE
+from banking_server.text import one_line
 
 DELAY: Final = 0.3
 """Seconds before the line appears: what is quick is not announced."""

@@ -4,7 +4,6 @@ The client's user approved the first call, and nobody the next ones. So by defau
 called that the server says destroy nothing; `ask` puts each step to the user, as a form.
 """
 
-import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any, Final
 from mcp import MCPError
 
 from banking_server.chaining import ConsentPolicy, FollowNonDestructive, Proposal
+from banking_server.text import quoted
 
 Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 """Sends the client a question (method and params) within the running call; returns its answer.
@@ -94,7 +94,7 @@ def _rule(rule: str, place: str) -> _Rule:
     verdict, *pattern = rule.split(maxsplit=1)
     if re.search(r"\s#", rule):
         raise ConsentUnreadable(
-            f"{place}: a comment has a line of its own, and is not behind {_quoted(rule[:60])}."
+            f"{place}: a comment has a line of its own, and is not behind {quoted(rule[:60])}."
         )
     if verdict in _VERDICTS and pattern:
         return _Rule(verdict, pattern[0])
@@ -102,17 +102,17 @@ def _rule(rule: str, place: str) -> _Rule:
         return _Rule("allow", rule)
     raise ConsentUnreadable(
         f"{place}: a rule is allow, ask or deny and then a pattern of tool names, "
-        f"not {_quoted(rule[:60])}."
+        f"not {quoted(rule[:60])}."
     )
 
 
 async def _agreed(ask: Ask, proposal: Proposal) -> bool:
     """Ask the user. Whatever is not a yes is a no, and so is nobody who could be asked."""
-    reason = f" It says why: {_quoted(proposal.title)}." if proposal.title is not None else ""
+    reason = f" It says why: {quoted(proposal.title)}." if proposal.title is not None else ""
     question = {
         "mode": "form",
-        "message": f"After {_quoted(proposal.previous_tool)} the server asks for a further call."
-        f"{reason} Call {_quoted(proposal.tool.name)} with {_quoted(proposal.arguments)}?",
+        "message": f"After {quoted(proposal.previous_tool)} the server asks for a further call."
+        f"{reason} Call {quoted(proposal.tool.name)} with {quoted(proposal.arguments)}?",
         "requestedSchema": {"type": "object", "properties": {}},
     }
     try:
@@ -120,9 +120,3 @@ async def _agreed(ask: Ask, proposal: Proposal) -> bool:
     except MCPError:
         return False
     return answer.get("action") == "accept"
-
-
-def _quoted(said: object) -> str:
-    """Return JSON in which nothing that a server wrote can pass for the words around it."""
-    text = json.dumps(said, ensure_ascii=False)
-    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)

@@ -175,7 +175,7 @@ def test_a_conversation_in_the_terminal(
         terminal.press("Give me a code, then hang.\n")
         terminal.wait_for(SECRET)
         shop.wait_for_call("hang")
-        terminal.wait_for("Waiting for hang: 2 of 3, Hanging\ufffd[2J it up")
+        terminal.wait_for("Waiting for hang: 2 of 3, Hanging\\x1b[2J it up")
         terminal.press("\x03")
         terminal.wait_for("Done so far: code (by the model). The call of hang was under way")
 

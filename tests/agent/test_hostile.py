@@ -19,6 +19,7 @@ from banking_server.agent.loop import CALLS_IN_A_REPLY
 from banking_server.agent.toolbox import MAX_INSTRUCTIONS, MAX_WORDS
 from banking_server.chaining import ChainResult, Outcome, Step
 from banking_server.cli import main
+from banking_server.text import cut
 
 from ..kit.hostile import MISCHIEF, SAID, STEERS, hostile_server
 from ..kit.model import Action, Endless, Raw, Reply, call, error, scripted_model
@@ -157,7 +158,7 @@ async def test_a_schema_without_end_is_described_in_bounded_words() -> None:
     with anyio.fail_after(60):
         toolbox = await of_a_server(bomb, says="x" * 50_000)
     assert len(toolbox.in_words()) < MAX_WORDS
-    assert len(toolbox.instructions["s"]) == MAX_INSTRUCTIONS + 1
+    assert toolbox.instructions["s"] == cut("x" * 50_000, MAX_INSTRUCTIONS)
 
 
 async def test_tools_that_are_too_much_for_a_model_are_refused() -> None:

@@ -22,6 +22,7 @@ from mcp.types import (
 from banking_server.agent import Agent, Endpoint, RunOutcome, Toolbox
 from banking_server.agent import resources as module
 from banking_server.agent.resources import MAX_ABOUT, MAX_KNOWN, MAX_RESOURCE, MAX_RESOURCES
+from banking_server.text import cut
 
 from ..kit.command import PATIENCE
 from ..kit.model import call, scripted_model
@@ -83,8 +84,8 @@ async def test_no_more_is_told_than_a_model_can_take() -> None:
 
     async with Client(server(many, lambda uri: "x" * 10**5, "y" * 1000)) as client:
         known = (await Toolbox.gather({"s": client})).known
-    assert [len(one.text) for one in known] == [MAX_RESOURCE + 1]
-    assert known[0].about == "y" * MAX_ABOUT + "\u2026"
+    assert [one.text for one in known] == [cut("x" * 10**5, MAX_RESOURCE)]
+    assert known[0].about == "y" * (MAX_ABOUT - 1) + "\u2026"
     assert sum(len(one.in_words()) for one in known) <= MAX_KNOWN
 
 

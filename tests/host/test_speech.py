@@ -54,7 +54,7 @@ def shown(text: str, *, width: int = 44, colour: str = "") -> str:
         ("![pic](http://a.example/b)", "   !pic (http://a.example/b)\n"),
         ("[hidden]: http://a.example", "   [hidden]: http://a.example\n"),
         ("[x](javascript:alert)", "   [x](javascript:alert)\n"),
-        ("a &#8238;b &#x1b;[2J &amp; c\x1b[2J", "   a \ufffdb \ufffd[2J & c\ufffd[2J\n"),
+        ("a &#8238;b &#x1b;[2J &amp; c\x1b[2J", "   a \\u202eb \ufffd[2J & c\\x1b[2J\n"),
         ("[a](http://x/%1b[2J)", "   a (http://x/%1b%5B2J)\n"),
         (" \n\n", ""),
         ("two  blanks, and one at the end ", "   two  blanks, and one at the end\n"),
@@ -127,4 +127,4 @@ def test_a_program_gets_the_words_as_they_are() -> None:
     speech.say("Next")
     speech.end()
     speech.end()
-    assert out.getvalue() == "**Two** words\ufffd[2J\n\n- one\nNext\n"
+    assert out.getvalue() == "**Two** words\\x1b[2J\n\n- one\nNext\n"

@@ -67,7 +67,7 @@ async def test_what_is_waited_for_how_far_it_is_and_how_long(
     waiting.on("Waiting for pack")
     screen.wait_for("Waiting for pack")
     await waiting.progressed(3, 10, "Pack\x1b[31ming\nnow")
-    screen.wait_for(": 3 of 10, Pack\ufffd[31ming now")
+    screen.wait_for(": 3 of 10, Pack\\x1b[31ming now")
     await waiting.progressed(0.5, None, None)
     screen.wait_for("pack: 0.5\x1b")
     await waiting.progressed(4, None, "Wrapping")

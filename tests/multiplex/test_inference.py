@@ -672,7 +672,7 @@ def test_long_texts_are_cut_and_what_cannot_be_is_left_out() -> None:
     long = {"request": {"name": "a"}, "status": "done", "result": {"text": "x" * 30_000}}
     asked = question("what?", "arguments.x", {}, [long])
     assert len(asked) <= MAX_QUESTION
-    assert "… (30000 characters)" in asked
+    assert "… (30,000 characters)" in asked
     wide = {"status": "done", "result": {f"member {n}": n for n in range(5000)}}
     assert "The first 1 of them are left out" in question("what?", "arguments.x", {}, [wide])
 

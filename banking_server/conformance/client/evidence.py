@@ -9,10 +9,10 @@ from banking_server.conformance.client.mock_server import Log, Operation
 from banking_server.conformance.client.script import Case, ClientScript, Provided
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import NotApplicable, Untestable
-from banking_server.conformance.report.keeping import cut
 from banking_server.conformance.target.child_process import last_words
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import SHOWN, shown
+from banking_server.text import cut
 
 FEWEST_CALLS: Final = 3
 """The limit of a host with which the suite can still judge most of what a client does."""

@@ -18,18 +18,18 @@ from banking_server.conformance import SUITE
 from banking_server.conformance.message import WireMessage
 from banking_server.conformance.report.groups import Alike, NotKept
 from banking_server.conformance.report.judgement import Judgement, Status
-from banking_server.conformance.report.keeping import CUT, Place, cut
+from banking_server.conformance.report.keeping import CUT, Place
 from banking_server.conformance.report.plain import (
     Line,
     message_line,
     message_lines,
     missing_member,
-    plain,
 )
 from banking_server.conformance.report.report import Report
 from banking_server.conformance.report.verdict import Verdict
 from banking_server.conformance.requirements import Check, load_requirements
 from banking_server.conformance.target.era import Era
+from banking_server.text import cut, printable
 
 SENTENCE: Final = 1500
 """Characters of one text that are shown."""
@@ -113,7 +113,7 @@ class _Page:
 
     def say(self, text: object) -> str:
         """Return a text without secrets, without what cannot be seen, and not too long."""
-        return plain(cut(self._report.redaction.text(str(text)), SENTENCE))
+        return printable(cut(self._report.redaction.text(str(text)), SENTENCE))
 
     def words(self, text: str) -> Markup:
         """Return a sentence of the suite's, in which `…` is code."""

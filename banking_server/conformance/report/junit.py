@@ -15,9 +15,10 @@ from xml.etree import ElementTree
 from banking_server.conformance import SUITE
 from banking_server.conformance.report.judgement import Judgement, Status
 from banking_server.conformance.report.not_exercised import in_one_line
-from banking_server.conformance.report.plain import message_line, plain
+from banking_server.conformance.report.plain import message_line
 from banking_server.conformance.report.report import Report
 from banking_server.conformance.target.era import Era
+from banking_server.text import printable
 
 
 def write_junit(report: Report, path: Path) -> None:
@@ -112,4 +113,4 @@ def _place(judgement: Judgement) -> str:
 
 def _clean(report: Report, text: str) -> str:
     """Redact, and write out what XML cannot hold."""
-    return plain(report.redaction.text(text))
+    return printable(report.redaction.text(text))

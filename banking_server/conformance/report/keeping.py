@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from banking_server.conformance.message import WireMessage
 from banking_server.conformance.report.redaction import REDACTED, Redaction
+from banking_server.text import cut
 
 RUN_BYTES: Final = 16 * 1024 * 1024
 """Bytes, as Python counts them about, that the messages of a whole run may take."""
@@ -60,11 +61,6 @@ def reached(pointer: str, value: Any) -> int:
         else:
             return number
     return len(parts_of(pointer))
-
-
-def cut(text: str, length: int = TEXT) -> str:
-    """Return a text, cut if it is too long, and then with its length."""
-    return text if len(text) <= length else f"{text[:length]}{CUT} ({len(text):,} characters)"
 
 
 @dataclass
@@ -191,9 +187,9 @@ def _shallow(value: Any, levels: int, budget: _Budget) -> Any:
 def _cut_texts(value: Any) -> Any:
     match value:
         case str():
-            return cut(value)
+            return cut(value, TEXT)
         case dict():
-            return {cut(name): _cut_texts(item) for name, item in value.items()}
+            return {cut(name, TEXT): _cut_texts(item) for name, item in value.items()}
         case list():
             return [_cut_texts(item) for item in value]
         case _:

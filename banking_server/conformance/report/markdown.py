@@ -7,11 +7,10 @@ from typing import Final
 
 from banking_server.conformance.report.groups import NotKept
 from banking_server.conformance.report.judgement import Status
-from banking_server.conformance.report.keeping import cut
-from banking_server.conformance.report.plain import plain
 from banking_server.conformance.report.report import Report
 from banking_server.conformance.report.summary import counts
 from banking_server.conformance.report.verdict import Verdict
+from banking_server.text import cut, printable
 
 LENGTH: Final = 500_000
 """Characters of the whole file. GitHub shows no summary of a step above 1 MiB."""
@@ -96,5 +95,5 @@ class _Words:
         self._redaction = report.redaction
 
     def say(self, text: str) -> str:
-        shown = " ".join(plain(cut(self._redaction.text(text), SENTENCE)).split())
+        shown = " ".join(printable(cut(self._redaction.text(text), SENTENCE)).split())
         return escape(_MARKUP.sub(r"\\\1", shown), quote=False)

@@ -6,23 +6,7 @@ from typing import Any, Final
 
 from banking_server.conformance.message import WireMessage
 from banking_server.conformance.report.keeping import CUT, Place, parts_of, reached
-
-_UNSEEN: Final = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff"
-    r"\ufff9-\ufffb\ud800-\udfff\ufffe\uffff\U000e0000-\U000e0fff]"
-)
-"""Control characters but tab and newline, marks of direction, what has no width, tags, lone
-surrogates, no characters."""
-
-
-def plain(text: str) -> str:
-    """Return a text with what cannot be seen written out, as `\\u202e`; tags as `\\U000e0041`."""
-    return _UNSEEN.sub(_written_out, text)
-
-
-def _written_out(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+from banking_server.text import printable
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
@@ -70,7 +54,7 @@ def message_lines(message: WireMessage, place: Place | None) -> list[Line]:
     marked_path = None if place is None else path[:found]
     lines: list[Line] = []
     _write(message.body, marked_path, "", "", "", False, lines)
-    return _folded([(plain(text), marked) for text, marked in lines])
+    return _folded([(printable(text), marked) for text, marked in lines])
 
 
 def missing_member(place: Place) -> str | None:
@@ -138,5 +122,5 @@ def _folded(lines: list[Line]) -> list[Line]:
 
 def message_line(message: WireMessage, length: int) -> str:
     """Return a message on one line, cut after `length` characters."""
-    text = plain(as_json(message.body))
+    text = printable(as_json(message.body))
     return text if len(text) <= length else text[:length] + CUT

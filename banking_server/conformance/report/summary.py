@@ -10,8 +10,9 @@ from rich.text import Text
 from banking_server.conformance.report.groups import Alike, NotKept, Unseen
 from banking_server.conformance.report.judgement import Judgement, Status
 from banking_server.conformance.report.not_exercised import in_one_line
-from banking_server.conformance.report.plain import message_line, message_lines, plain
+from banking_server.conformance.report.plain import message_line, message_lines
 from banking_server.conformance.report.report import Report
+from banking_server.text import printable
 
 SHOWN_MESSAGES: Final = 6
 """Wire messages that a failure shows if no member is at fault; report.json has all."""
@@ -72,12 +73,12 @@ class _Page:
         self._console = console
 
     def line(self, text: str, style: str = "") -> None:
-        self._print(Text(plain(self._report.redaction.text(text)), style=style))
+        self._print(Text(printable(self._report.redaction.text(text)), style=style))
 
     def unseen(self, unseen: Unseen) -> None:
         """Print checks that are untestable for one reason."""
         head = Text(f"{'UNTESTABLE':<10} ", style="yellow")
-        head.append(plain(self._report.redaction.text(unseen.reason)))
+        head.append(printable(self._report.redaction.text(unseen.reason)))
         self._print(head)
         for check, eras, expected in unseen.checks:
             mark = " (expected)" if expected else ""

@@ -12,6 +12,7 @@ from banking_server.conformance.server.references import references
 from banking_server.conformance.target.channel import Target, TargetFailure
 from banking_server.conformance.target.connection import Connection, Profile, connect
 from banking_server.conformance.target.era import Era
+from banking_server.text import one_line
 
 DEEPEST: Final = 5
 """Levels of a schema for which a placeholder is made."""
@@ -201,9 +202,7 @@ def _has_pattern(schema: object) -> bool:
 
 def _one_line(text: object) -> str:
     """Return the first words of a text, as they can stand in a comment."""
-    words = " ".join(text.split()) if isinstance(text, str) else ""
-    words = "".join(each for each in words if each.isprintable())
-    return words if len(words) <= 60 else f"{words[:60]}…"
+    return one_line(text, 60) if isinstance(text, str) else ""
 
 
 def _flow(value: Any) -> str:

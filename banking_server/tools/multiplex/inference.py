@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from banking_server.bank.rules import excerpt
 from banking_server.chaining.values import is_json
+from banking_server.text import cut
 from banking_server.tools.multiplex.places import ABSENT, ArgumentNotFound, Path, children
 from banking_server.tools.multiplex.references import is_reference
 from banking_server.tools.prompts import PROMPT_MARK, is_nearly_prompt, prompt_in
@@ -211,8 +212,8 @@ def _shortened(value: Mapping[str, Any], whole: str, room: int) -> str | None:
 
 def _cut(value: Any, items: int, characters: int) -> Any:
     """Return a value with the first of its members, and with how many are missing."""
-    if isinstance(value, str) and len(value) > characters:
-        return f"{value[:characters]}… ({len(value)} characters)"
+    if isinstance(value, str):
+        return cut(value, characters)
     if isinstance(value, list):
         kept = [_cut(item, items, characters) for item in value[:items]]
         return [*kept, f"… {len(value) - items} more, left out"] if value[items:] else kept
