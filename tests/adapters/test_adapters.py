@@ -14,7 +14,7 @@ from ..kit.command import ANY_SERVER
 from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_REASON, LOCKED_TEXT, PREPARE
 from .support import CAN_ASK, FRAMEWORKS, agents_server, missing
 
-INSTALL = "pip install '.[test]'"
+INSTALL = "pip install '.[dev]'"
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.needs_program(missing("pydantic_ai", INSTALL)),

@@ -9,8 +9,12 @@ from mcp_types import InputRequiredResult
 from banking_server.chaining import IDENTIFIER, SETTINGS
 
 from ..kit.words import MODES
+from .support import missing
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.needs_program(missing("fastmcp", "pip install '.[dev]'")),
+]
 
 GOOD = {"tool": "target", "arguments": {"order": "A-17"}}
 

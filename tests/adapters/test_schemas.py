@@ -14,8 +14,8 @@ from .support import missing
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.needs_program(missing("pydantic_ai", "pip install '.[test]'")),
-    pytest.mark.needs_program(missing("agents", "pip install '.[test]'")),
+    pytest.mark.needs_program(missing("pydantic_ai", "pip install '.[dev]'")),
+    pytest.mark.needs_program(missing("agents", "pip install '.[dev]'")),
 ]
 
 

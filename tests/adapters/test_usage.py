@@ -16,8 +16,8 @@ from .support import FRAMEWORKS, PAGE, lines_of, missing
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.needs_program(missing("pydantic_ai", "pip install '.[test]'")),
-    pytest.mark.needs_program(missing("agents", "pip install '.[test]'")),
+    pytest.mark.needs_program(missing("pydantic_ai", "pip install '.[dev]'")),
+    pytest.mark.needs_program(missing("agents", "pip install '.[dev]'")),
 ]
 SCRIPT = [Reply(calls=[(PREPARE, FROM_LOCKED)]), Reply("Done.")]
 

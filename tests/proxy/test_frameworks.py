@@ -20,7 +20,7 @@ from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED, LOCKED_TEXT, PREPARE, SAVI
 from .pipe import CHAINING, NEW, PROXY
 from .wire import proxy_over_http
 
-INSTALL = "pip install '.[test]'"
+INSTALL = "pip install '.[dev]'"
 
 
 @pytest.mark.anyio

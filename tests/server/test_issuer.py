@@ -42,6 +42,7 @@ from banking_server.server.tokens import MOST_CHARACTERS, Tokens, load_keys
 
 from ..kit.authorization_server import (
     CLIENT_ID,
+    NO_TOKENS,
     REDIRECT_URI,
     AuthorizationServer,
     authorization_server,
@@ -161,6 +162,7 @@ class Stored:
         raise AssertionError("it is registered already")
 
 
+@pytest.mark.needs_program(NO_TOKENS)
 async def test_a_standard_client_finds_its_way_to_a_token(
     tmp_path: Path, issuer: AuthorizationServer
 ) -> None:
