@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from banking_server.chaining.arguments import argument_problem
 
-from .support import PROPERTY
-from .test_directive import JSON
+from .support import JSON, PROPERTY
 
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 

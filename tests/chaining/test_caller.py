@@ -1,25 +1,23 @@
 """The client half on objects that know nothing of the SDK: two methods, and JSON."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from mcp.types import CallToolResult, InputRequiredResult, TextContent
+from mcp.types import CallToolResult, InputRequiredResult
 from pydantic import BaseModel, Field
 
 from banking_server.chaining import (
     IDENTIFIER,
     ChainFailed,
-    ChainResult,
     Outcome,
     Proposal,
     ToolCatalog,
     call_tool_with_chaining,
 )
 
-from .support import FakeClient, tool
+from .support import FakeClient, texts, tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 READ_ONLY = {"readOnlyHint": True}
 TOOLS = [
@@ -73,10 +71,6 @@ class Shop:
         return {"tools": [TOOLS[at]], **more}
 
 
-def texts(chain: ChainResult) -> list[str]:
-    return [block.text for block in chain.content if isinstance(block, TextContent)]
-
-
 async def test_a_chain_over_a_plain_object() -> None:
     shop = Shop(
         reserve=saying("none left", {"tool": "order", "arguments": {"door": "oak", "n": 1.0}}),
@@ -100,25 +94,6 @@ async def test_a_chain_over_a_plain_object() -> None:
     assert [(p.tool.name, p.level, p.previous_tool) for p in proposals] == [("order", 2, "reserve")]
 
 
-@pytest.mark.parametrize(
-    ("directive", "outcome"),
-    [
-        ({"tool": ""}, Outcome.MALFORMED_DIRECTIVE),
-        ({"tool": "sell"}, Outcome.UNKNOWN_TOOL),
-        ({"tool": "order"}, Outcome.INVALID_ARGUMENTS),
-        ({"tool": "reserve", "arguments": {"n": 1.0}}, Outcome.CYCLE),
-        ({"tool": "pick"}, Outcome.DECLINED),
-        ({"tool": "burn"}, Outcome.DECLINED),
-    ],
-)
-async def test_every_rule_holds_for_a_plain_object(directive: Any, outcome: Outcome) -> None:
-    shop = Shop(reserve=saying("x", directive))
-    chain = await call_tool_with_chaining(shop, "reserve", {"n": 1})
-
-    assert chain.outcome is outcome
-    assert len(shop.calls) == 1
-
-
 async def test_a_progress_token_goes_with_the_first_call_only() -> None:
     shop = Shop(
         reserve=saying("x", {"tool": "order", "arguments": {"door": 1}}), order=saying("done")
@@ -130,20 +105,6 @@ async def test_a_progress_token_goes_with_the_first_call_only() -> None:
     assert [meta["trace"] for meta in shop.metas] == ["t", "t"]
     assert "progressToken" not in shop.metas[1]
     assert mine == {"progressToken": 7, "trace": "t"}
-
-
-async def test_the_first_call_may_have_arguments_that_no_directive_can() -> None:
-    shop = Shop(reserve=saying("x", {"tool": "order", "arguments": {"door": 1}}), order=saying("y"))
-    chain = await call_tool_with_chaining(shop, "reserve", {"door": float("inf")})
-
-    assert chain.outcome is Outcome.COMPLETED
-
-
-async def test_a_directive_to_null_is_malformed_here_too() -> None:
-    shop = Shop(reserve={"content": [], "_meta": {"nextTool": None}})
-    chain = await call_tool_with_chaining(shop, "reserve")
-
-    assert chain.outcome is Outcome.MALFORMED_DIRECTIVE
 
 
 class OldResult(BaseModel):
@@ -168,22 +129,6 @@ async def test_models_of_another_sdk_are_read() -> None:
     assert shop.calls[1] == ("order", {"door": None})
     assert [step.result.is_error for step in chain.steps] == [True, False]
     assert texts(chain) == ["no"]
-
-
-async def test_a_number_of_another_sdk_is_not_written_anew() -> None:
-    unwritable = {"tool": "order", "arguments": {"door": float("inf")}}
-    shop = Shop(reserve=OldResult(_meta={"nextTool": unwritable}, structuredContent={"n": None}))
-    chain = await call_tool_with_chaining(shop, "reserve")
-
-    assert chain.outcome is Outcome.MALFORMED_DIRECTIVE
-    assert chain.steps[0].result.structured_content == {"n": None}
-
-
-async def test_a_result_of_the_sdk_stays_the_object_that_it_is() -> None:
-    result = CallToolResult(content=[])
-    chain = await call_tool_with_chaining(Shop(reserve=result), "reserve")
-
-    assert chain.steps[0].result is result
 
 
 @pytest.mark.parametrize(
@@ -227,18 +172,6 @@ async def test_what_is_no_tool_list_fails_the_chain_and_keeps_the_steps() -> Non
     assert texts(f.value.result) == ["said"]
 
 
-def without_signature(client: FakeClient) -> Any:
-    class Hidden:
-        """A callable of which Python cannot show the parameters."""
-
-        __signature__ = "none"
-
-        async def __call__(self, *, cursor: str | None) -> Any:
-            return await FakeClient.list_tools(client, cursor=cursor)
-
-    return Hidden()
-
-
 def without_cache(client: FakeClient) -> Any:
     async def list_tools(*, cursor: str | None) -> Any:
         return await FakeClient.list_tools(client, cursor=cursor)
@@ -246,12 +179,9 @@ def without_cache(client: FakeClient) -> Any:
     return list_tools
 
 
-@pytest.mark.parametrize("replaced", [without_cache, without_signature])
-async def test_a_client_without_a_cache_is_asked_plainly(
-    replaced: Callable[[FakeClient], Any],
-) -> None:
+async def test_a_client_without_a_cache_is_asked_plainly() -> None:
     client = FakeClient([tool("a")], lambda *_: CallToolResult(content=[]))
-    client.list_tools = replaced(client)  # type: ignore[method-assign]
+    client.list_tools = without_cache(client)  # type: ignore[method-assign]
 
     assert [found.name for found in await ToolCatalog(client).list()] == ["a"]
     assert client.lists == [(None, "use")]

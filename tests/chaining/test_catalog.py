@@ -22,7 +22,7 @@ from banking_server.chaining.catalog import PAGE_LIMIT
 from ..kit.words import MODES
 from .support import FakeClient, connect, never, result, tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
 class Clock:
@@ -157,29 +157,6 @@ async def test_a_paginator_without_end_is_left() -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_a_real_server_whose_pages_never_end(mode: str) -> None:
-    listed: list[str | None] = []
-
-    async def list_tools(_: Any, params: Any) -> ListToolsResult:
-        cursor = params.cursor if params else None
-        listed.append(cursor)
-        number = int(cursor or 0)
-        return ListToolsResult(tools=[tool(f"t{number}")], next_cursor=str(number + 1))
-
-    async def call_tool(_: Any, params: Any) -> Any:
-        return result("x", nextTool={"tool": "nowhere"})
-
-    server: Server[Any] = Server("endless", on_list_tools=list_tools, on_call_tool=call_tool)
-    server.extensions[IDENTIFIER] = SETTINGS
-    with anyio.fail_after(60):
-        async with connect(server, "memory", mode) as peer:
-            chain = await call_tool_with_chaining(peer.client, "t0")
-
-    assert chain.outcome is Outcome.UNKNOWN_TOOL
-    assert len(listed) <= 2 * PAGE_LIMIT + 1  # and the SDK looks once for the output schema
-
-
-@pytest.mark.parametrize("mode", MODES)
 async def test_a_miss_is_looked_up_past_the_clients_own_cache(mode: str) -> None:
     names = ["first"]
 
@@ -199,9 +176,9 @@ async def test_a_miss_is_looked_up_past_the_clients_own_cache(mode: str) -> None
         cache_hints={"tools/list": CacheHint(ttl_ms=3_600_000, scope="private")},
     )
     server.extensions[IDENTIFIER] = SETTINGS
-    async with connect(server, "memory", mode) as peer:
-        await peer.client.list_tools()
-        chain = await call_tool_with_chaining(peer.client, "first")
+    async with connect(server, mode) as client:
+        await client.list_tools()
+        chain = await call_tool_with_chaining(client, "first")
 
     assert chain.outcome is Outcome.COMPLETED
     assert [step.tool for step in chain.steps] == ["first", "late"]
@@ -209,23 +186,6 @@ async def test_a_miss_is_looked_up_past_the_clients_own_cache(mode: str) -> None
 
 def a_names_b(name: str, _: Any) -> CallToolResult:
     return result(name, **({"nextTool": {"tool": "b"}} if name == "a" else {}))
-
-
-async def test_a_chain_lists_only_when_there_is_something_to_look_up() -> None:
-    client = FakeClient([tool("a")], lambda *_: result("done"))
-    await call_tool_with_chaining(client, "a")
-
-    assert client.lists == []
-
-
-async def test_a_catalog_can_be_shared_between_chains() -> None:
-    client = FakeClient([tool("b")], a_names_b, ttl_ms=3_600_000)
-    catalog = ToolCatalog(client)
-    for _ in range(3):
-        chain = await call_tool_with_chaining(client, "a", catalog=catalog)
-        assert chain.outcome is Outcome.COMPLETED
-
-    assert len(client.lists) == 1
 
 
 NONE: dict[str, Any] = {"type": "object", "required": ["reason"]}
@@ -258,14 +218,6 @@ async def test_what_fails_by_an_older_list_is_checked_by_a_new_one(
     assert len(client.lists) == 2
 
 
-async def test_a_list_that_was_read_for_the_directive_is_not_read_again() -> None:
-    client = FakeClient([tool("c")], a_names_b, ttl_ms=3_600_000)
-    chain = await call_tool_with_chaining(client, "a")
-
-    assert chain.outcome is Outcome.UNKNOWN_TOOL
-    assert len(client.lists) == 1
-
-
 @pytest.mark.parametrize(
     "hints", [{"readOnlyHint": True}, {"destructiveHint": False}, {"destructiveHint": True}, None]
 )
@@ -293,17 +245,6 @@ async def test_a_person_who_said_no_is_not_asked_twice(hints: dict[str, bool] | 
     assert chain.outcome is Outcome.DECLINED
     assert asked == shown
     assert len(asked) == 1
-
-
-async def test_hints_that_the_default_consent_needs_are_not_looked_for_again() -> None:
-    harmless = tool("b", annotations={"destructiveHint": False})
-    client = FakeClient([harmless], a_names_b, ttl_ms=3_600_000)
-    catalog = ToolCatalog(client)
-    await catalog.list()
-    chain = await call_tool_with_chaining(client, "a", catalog=catalog)
-
-    assert chain.outcome is Outcome.COMPLETED
-    assert len(client.lists) == 1
 
 
 async def test_a_list_that_changes_while_it_is_read_is_read_again() -> None:

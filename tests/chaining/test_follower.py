@@ -202,22 +202,6 @@ def test_any_chain_ends_by_the_rules(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("visibility", VISIBILITY)
-@pytest.mark.parametrize("annotations", ANNOTATIONS)
-async def test_what_is_followed_without_asking(visibility: str, annotations: str) -> None:
-    kind = Kind(annotations=annotations, visibility=visibility)
-    named = tool("b", annotations=ANNOTATIONS[annotations], _meta=VISIBILITY[visibility])
-    client = FakeClient(
-        [named], lambda name, _: result(**({META_KEY: {"tool": "b"}} if name == "a" else {}))
-    )
-    chain = await call_tool_with_chaining(client, "a")
-
-    follows = shown(kind) and harmless(kind)
-    assert chain.outcome is (Outcome.COMPLETED if follows else Outcome.DECLINED)
-    assert len(client.calls) == (2 if follows else 1)
-
-
-@pytest.mark.anyio
 @pytest.mark.parametrize("annotations", ANNOTATIONS)
 async def test_hints_of_a_server_that_is_not_trusted_allow_nothing(annotations: str) -> None:
     client = FakeClient(
@@ -227,41 +211,6 @@ async def test_hints_of_a_server_that_is_not_trusted_allow_nothing(annotations: 
     chain = await call_tool_with_chaining(client, "a", consent=FollowNonDestructive(trusted=False))
 
     assert chain.outcome is Outcome.DECLINED
-    assert len(client.calls) == 1
-
-
-HOSTILE = [
-    ({"properties": {"a": {"pattern": "^(a+)+$"}}}, {"a": "a" * 40 + "!"}),
-    ({"properties": {"a": {"pattern": r"^(a+)+\1$"}}}, {"a": "a" * 5000 + "!"}),
-    (
-        {
-            "$defs": {"d0": {}}
-            | {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n - 1}"}] * 2} for n in range(1, 40)},
-            "$ref": "#/$defs/d39",
-        },
-        {},
-    ),
-    (
-        {"properties": {"a": {"uniqueItems": True, "minItems": 20_001}}},
-        {"a": [{"n": n, "m": [n]} for n in range(20_000)]},
-    ),
-    ({}, {"a": [{"n": [n]} for n in range(100_000)]}),
-    ({}, {"a": list(range(1_000_000))}),
-]
-
-
-@pytest.mark.anyio
-@pytest.mark.parametrize("number", range(len(HOSTILE)))
-async def test_a_hostile_schema_ends_the_chain_and_holds_nobody_up(number: int) -> None:
-    """Without bounds, most of these outlive `total_timeout`, which cannot fire meanwhile."""
-    schema, arguments = HOSTILE[number]
-    client = FakeClient(
-        [tool("b", inputSchema={"type": "object", **schema})],
-        lambda *_: result(**{META_KEY: {"tool": "b", "arguments": arguments}}),
-    )
-    chain = await call_tool_with_chaining(client, "a", total_timeout=60)
-
-    assert chain.outcome is Outcome.INVALID_ARGUMENTS
     assert len(client.calls) == 1
 
 
@@ -297,14 +246,6 @@ async def test_total_time_that_runs_out_later_keeps_the_steps() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_hosts_own_timeout_around_the_chain_is_its_own() -> None:
-    client = FakeClient([], lambda *_: never())
-    with pytest.raises(TimeoutError):
-        with anyio.fail_after(0.01):
-            await call_tool_with_chaining(client, "a", total_timeout=60)
-
-
-@pytest.mark.anyio
 async def test_chains_at_the_same_time_do_not_mix() -> None:
     turns = {name: anyio.Event() for name in "ab"}
 
@@ -331,18 +272,6 @@ async def test_chains_at_the_same_time_do_not_mix() -> None:
             ("c", {"from": name}),
         ]
     assert chains["a"].chain_id != chains["b"].chain_id
-
-
-@pytest.mark.anyio
-async def test_a_tool_with_a_very_long_name_can_begin_a_chain() -> None:
-    name = "t" * 200
-    client = FakeClient(
-        [tool("b")],
-        lambda called, _: result(**({} if called == "b" else {META_KEY: {"tool": "b"}})),
-    )
-    chain = await call_tool_with_chaining(client, name)
-
-    assert [step.tool for step in chain.steps] == [name, "b"]
 
 
 def worded(text: str, **marking: Any) -> TextContent:

@@ -1,16 +1,14 @@
 """`nextStep`: the directive in structured content, for hosts that show their model nothing else."""
 
-from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
 from mcp.server.mcpserver import MCPServer
-from mcp.types import CallToolRequestParams, CallToolResult, TextContent, ToolAnnotations
+from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel
 
 from banking_server.chaining import (
     CLIENT_EXTENSION,
-    META_KEY,
     NextStep,
     ToolChaining,
     call_tool_with_chaining,
@@ -20,7 +18,7 @@ from banking_server.chaining.content import has_next_step
 
 from .support import connect
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 STEP = {"tool": "target", "arguments": {"reason": "locked"}}
 OTHER = {"tool": "target", "arguments": {"reason": "another"}}
@@ -77,8 +75,8 @@ def bank(structured: dict[str, Any] | None, **directive: Any) -> MCPServer[Any]:
 
 async def structured(mcp: MCPServer[Any], tool: str, mode: str, *, declared: bool = False) -> Any:
     extensions = [CLIENT_EXTENSION] if declared else []
-    async with connect(mcp, "memory", mode, extensions=extensions) as peer:
-        result = await peer.client.call_tool(tool, {})
+    async with connect(mcp, mode, extensions=extensions) as client:
+        result = await client.call_tool(tool, {})
     assert "nextStep" not in "".join(block.text for block in result.content)  # type: ignore[union-attr]
     return result.structured_content
 
@@ -115,18 +113,14 @@ async def test_a_member_that_means_something_else_stays(mode: str) -> None:
         assert said == {"n": 1, "nextStep": "Friday"}
 
 
-async def test_a_result_without_structured_content_gets_none(mode: str) -> None:
-    assert await structured(bank(None), "no_schema", mode) is None
-
-
 @pytest.mark.parametrize("own", [{}, {"nextStep": STEP}], ids=str)
 async def test_a_directive_that_is_dropped_takes_it_with_it(mode: str, own: dict[str, Any]) -> None:
     assert await structured(bank({"n": 1, **own}, tool="nowhere"), "with_step", mode) == {"n": 1}
 
 
 async def test_whoever_follows_takes_it_away(mode: str) -> None:
-    async with connect(bank({"n": 1}), "memory", mode) as peer:
-        chain = await call_tool_with_chaining(peer.client, "with_step", {})
+    async with connect(bank({"n": 1}), mode) as client:
+        chain = await call_tool_with_chaining(client, "with_step", {})
     assert [step.tool for step in chain.steps] == ["with_step", "target"]
     assert chain.steps[0].result.structured_content == {"n": 1, "nextStep": STEP}
     assert chain.merged().structured_content == {"n": 1}
@@ -169,22 +163,3 @@ PLACE: dict[str, Any] = {"properties": {"nextStep": {"type": "object"}}}
 )
 def test_where_a_schema_has_a_place_for_it(schema: dict[str, Any], has_one: bool) -> None:
     assert has_next_step(schema) is has_one
-
-
-async def test_what_another_extension_answers_gets_it_too() -> None:
-    context: Any = SimpleNamespace(
-        protocol_version="2026-07-28", session=SimpleNamespace(client_capabilities=None)
-    )
-
-    async def call_next(_: Any) -> dict[str, Any]:
-        return {
-            "content": [{"type": "text", "text": "x"}],
-            "structuredContent": {"n": 1},
-            "_meta": {META_KEY: STEP},
-        }
-
-    chaining = ToolChaining()
-    chaining.bind(bank(None))
-    params = CallToolRequestParams(name="with_step")
-    answer: Any = await chaining.intercept_tool_call(params, context, call_next)
-    assert answer["structuredContent"] == {"n": 1, "nextStep": STEP}

@@ -22,9 +22,9 @@ from banking_server.chaining import (
     call_tool_with_chaining,
 )
 
-from .support import FakeClient, never, tool
+from .support import FakeClient, never, texts, tool
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 NEXT_STEP = {"tool": "b", "arguments": {"n": 1}}
 
@@ -48,10 +48,6 @@ def answer(name: str, then: Any = None, **more: Any) -> CallToolResult:
 
 def a_then_b(name: str, _: Any) -> CallToolResult:
     return answer("a", NEXT_STEP) if name == "a" else answer(name, {"tool": "burn"}, is_error=True)
-
-
-def texts(result: CallToolResult | ChainResult) -> list[str]:
-    return [block.text for block in result.content if isinstance(block, TextContent)]
 
 
 def fates(chain: ChainResult) -> list[tuple[str, str]]:
@@ -137,14 +133,6 @@ async def test_a_next_step_that_is_no_directive_is_the_tools_own(other: Any) -> 
     assert chain.merged().structured_content == {"nextStep": other}
 
 
-async def test_without_a_directive_a_next_step_is_the_tools_own() -> None:
-    own = {"nextStep": {"tool": "hammer", "arguments": {}}}
-    client = FakeClient([], lambda *_: CallToolResult(content=[], structured_content=own))
-    chain = await call_tool_with_chaining(client, "a")
-
-    assert chain.merged().structured_content == own
-
-
 async def test_a_later_step_leaves_no_next_step_and_no_words() -> None:
     def say(name: str, _: Any) -> CallToolResult:
         if name == "a":
@@ -173,34 +161,6 @@ async def test_what_an_exception_says_is_quoted_and_cut() -> None:
 
     assert json.dumps((lie * 100)[:200]) in told
     assert len(told) < 1000
-
-
-async def test_time_that_ran_out_before_a_call_is_not_that_calls_failure() -> None:
-    class Slow:
-        async def allows(self, proposal: Proposal) -> bool:
-            with anyio.CancelScope(shield=True):
-                await anyio.sleep(0.1)
-            return True
-
-    client = FakeClient([tool("b")], a_then_b)
-    with pytest.raises(ChainFailed) as failed:
-        await call_tool_with_chaining(client, "a", consent=Slow(), total_timeout=0.05)
-
-    assert failed.value.result.detail == (
-        "the check before the call of 'b' failed: the time allowed for it ran out"
-    )
-
-
-async def test_what_a_later_tool_only_structured_is_not_lost() -> None:
-    def say(name: str, _: Any) -> CallToolResult:
-        if name == "a":
-            return answer("a", {"tool": "b"})
-        return CallToolResult(content=[words()], structured_content={"number": 77})
-
-    merged = (await call_tool_with_chaining(FakeClient([tool("b")], say), "a")).merged()
-
-    assert merged.structured_content == {"by": "a"}
-    assert texts(merged)[:2] == ["a", '{"number": 77}']
 
 
 async def test_a_call_that_was_started_and_lost_has_an_unknown_fate() -> None:
@@ -281,23 +241,6 @@ async def stopped_on_step(stop: ChainStop) -> tuple[FakeClient, ChainResult]:
     )
 
 
-async def stopped_on_the_last_step(stop: ChainStop) -> tuple[FakeClient, ChainResult]:
-    client = FakeClient([], lambda *_: answer("a"))
-    return client, await call_tool_with_chaining(
-        client, "a", stop=stop, on_step=lambda _: stop.stop()
-    )
-
-
-async def stopped_by_who_says_no(stop: ChainStop) -> tuple[FakeClient, ChainResult]:
-    class Refusing:
-        async def allows(self, proposal: Proposal) -> bool:
-            stop.stop()
-            return False
-
-    client = FakeClient([tool("b")], a_then_b)
-    return client, await call_tool_with_chaining(client, "a", stop=stop, consent=Refusing())
-
-
 async def stopped_while_asked(stop: ChainStop) -> tuple[FakeClient, ChainResult]:
     class Asking:
         async def allows(self, proposal: Proposal) -> bool:
@@ -339,8 +282,6 @@ async def stopped_by_a_client_that_hides_it(stop: ChainStop) -> tuple[FakeClient
     [
         (stopped_before, [], []),
         (stopped_on_step, ["a"], [("b", "not_made")]),
-        (stopped_on_the_last_step, ["a"], []),
-        (stopped_by_who_says_no, ["a"], [("b", "not_made")]),
         (stopped_while_asked, ["a"], [("b", "not_made")]),
         (stopped_in_a_call, ["a", "b"], [("b", "unknown")]),
         (stopped_by_a_client_that_hides_it, ["a", "b"], [("b", "unknown")]),
