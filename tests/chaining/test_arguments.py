@@ -68,57 +68,15 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
         ({"properties": {"a": {"pattern": "^x"}}}, {"a": "xy"}, {"a": "yx"}, "pattern"),
         ({"additionalProperties": False}, {}, {"typo": 1}, "'typo'"),
         (False, None, {}, None),
-        # The rest is what 2020-12 has, and what some of its predecessors lack.
-        (
-            {"properties": {"a": {"prefixItems": [{"type": "string"}], "items": False}}},
-            {"a": ["x"]},
-            {"a": ["x", 1]},
-            "items",
-        ),
+        # Which keywords mean what is the library's; that it reads 2020-12, and draft 7 where the
+        # schema names it, is ours.
         (
             {"properties": {"a": {"prefixItems": [{"type": "string"}]}}},
             {"a": ["x", 1]},
             {"a": [1]},
             "arguments.a.0: must be a text",
         ),
-        (
-            {
-                "allOf": [{"properties": {"a": {"type": "string"}}}],
-                "unevaluatedProperties": False,
-            },
-            {"a": "x"},
-            {"a": "x", "b": 1},
-            "unevaluatedProperties",
-        ),
         ({"dependentRequired": {"a": ["b"]}}, {"a": 1, "b": 1}, {"a": 1}, "'b'"),
-        ({"dependentSchemas": {"a": {"required": ["b"]}}}, {"b": 1}, {"a": 1}, "'b'"),
-        (
-            {"if": {"required": ["a"]}, "then": {"required": ["b"]}},
-            {"a": 1, "b": 1},
-            {"a": 1},
-            "'b'",
-        ),
-        (
-            {"properties": {"a": {"contains": {"const": 1}, "minContains": 2}}},
-            {"a": [1, 1]},
-            {"a": [1]},
-            "arguments.a: must satisfy",
-        ),
-        (
-            {"$defs": {"s": {"type": "string"}}, "properties": {"a": {"$ref": "#/$defs/s"}}},
-            {"a": "x"},
-            {"a": 1},
-            "must be a text",
-        ),
-        (
-            {
-                "$defs": {"s": {"$anchor": "text", "type": "string"}},
-                "properties": {"a": {"$ref": "#text"}},
-            },
-            {"a": "x"},
-            {"a": 1},
-            "must be a text",
-        ),
         (
             {
                 "$id": "https://schemas.invalid/root.json",
@@ -138,14 +96,12 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
             {"child": {"child": {"n": "1"}}},
             "arguments.child.child.n",
         ),
-        # Another dialect where the schema names it.
         (
             {"$schema": DRAFT_7, "properties": {"a": {"items": [{"type": "string"}]}}},
             {"a": ["x", 1]},
             {"a": [1]},
             "must be a text",
         ),
-        ({"$schema": DRAFT_7, "dependencies": {"a": ["b"]}}, {"b": 1}, {"a": 1}, "'b'"),
     ],
 )
 def test_arguments_against_a_schema(schema: Any, good: Any, bad: Any, says: str | None) -> None:
@@ -157,28 +113,13 @@ def test_arguments_against_a_schema(schema: Any, good: Any, bad: Any, says: str 
     assert says is None or says in problem
 
 
-def test_draft_7_does_not_know_prefix_items() -> None:
-    rule = {"properties": {"a": {"prefixItems": [{"type": "string"}]}}}
-
-    assert argument_problem(rule, {"a": [1]}) is not None
-    assert argument_problem({**rule, "$schema": DRAFT_7}, {"a": [1]}) is None
-
-
 @pytest.mark.parametrize(
     "schema",
     [
-        {"type": "nonsense"},
-        {"required": "a"},
-        {"properties": []},
+        *({"type": "nonsense"}, {"required": "a"}, {"properties": []}, {"$id": 5}),
+        *({"$schema": value} for value in (5, {}, "http://[", None, "")),
         {"properties": {"a": {"pattern": "("}}},
         {"properties": {"unused": {"minimum": "1"}}},
-        {"$id": 5},
-        {"$schema": 5},
-        {"$schema": []},
-        {"$schema": {}},
-        {"$schema": "http://["},
-        {"$schema": None},
-        {"$schema": ""},
         {"properties": {"a": {"$id": "https://x.invalid/a", "$schema": "https://x.invalid/b"}}},
         {"properties": {"a": {"$schema": "urn:my-own"}}},
     ],
@@ -193,15 +134,8 @@ def test_a_bad_schema_makes_all_arguments_unfit(schema: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "ref",
     [
-        "https://schemas.invalid/x.json",
-        "http://127.0.0.1:9/x.json",
-        "http://[",
-        "file:///etc/hosts",
-        "other.json",
-        "#/$defs/missing",
-        "#missing",
-        "#/properties/flag/x",
-        "urn:example:x",
+        *("https://schemas.invalid/x.json", "http://127.0.0.1:9/x.json", "http://["),
+        *("file:///etc/hosts", "other.json", "#/$defs/missing", "#missing", "urn:example:x"),
     ],
 )
 @pytest.mark.parametrize("place", ["top", "property", "nested_id", "dynamic"])
@@ -231,39 +165,23 @@ def test_no_ref_is_fetched(ref: str, place: str, monkeypatch: pytest.MonkeyPatch
     assert asked == []
 
 
-def test_the_problem_names_the_ref() -> None:
-    problem = argument_problem({"$ref": "https://schemas.invalid/x.json"}, {})
-
-    assert problem is not None
-    assert "https://schemas.invalid/x.json" in problem
+RULES: list[tuple[str, Any]] = [
+    ("type", "integer"),
+    ("enum", ["x"]),
+    ("pattern", "^x$"),
+    ("maxLength", 2),
+    ("anyOf", [{"type": "integer"}, {"const": "x"}]),
+    ("oneOf", [{"type": "string"}, {"minLength": 1}]),
+]
 
 
 @pytest.mark.parametrize(
     "schema",
     [
-        {"properties": {"a": rule}}
-        for rule in (
-            {"type": "integer"},
-            {"enum": ["x"]},
-            {"const": "x"},
-            {"pattern": "^x$"},
-            {"maxLength": 2},
-            {"not": {}},
-            {"anyOf": [{"type": "integer"}, {"const": "x"}]},
-            {"oneOf": [{"type": "string"}, {"minLength": 1}]},
-            False,
-        )
-    ]
-    + [
+        *({"properties": {"a": {rule: value}}} for rule, value in RULES),
         {"properties": {"b": {"items": {"enum": [1]}}}},
-        {"properties": {"b": {"uniqueItems": True}}},
-        {"properties": {"b": {"contains": {"const": 1}}}},
-        {"properties": {"c": {"required": ["x"]}}},
         {"properties": {"c": {"additionalProperties": {"type": "integer"}}}},
-        {"properties": {"c": {"maxProperties": 0}}},
         {"properties": {"c": {"additionalProperties": False}}},
-        {"maxProperties": 1},
-        {"required": ["missing"]},
         {"dependentRequired": {"a": ["missing"]}},
     ],
 )
@@ -499,35 +417,11 @@ def test_a_schema_that_has_changed_is_read_anew() -> None:
     assert argument_problem(schema, {"a": 1}) is None
 
 
-@PROPERTY
-@given(schema=st.dictionaries(st.text(max_size=5), JSON, max_size=4), arguments=JSON)
-def test_any_schema_gives_an_answer(schema: dict[str, Any], arguments: Any) -> None:
-    argument_problem(schema, {"a": arguments})
-
-
 KEYWORDS = st.sampled_from(
     [
-        "$schema",
-        "$id",
-        "$ref",
-        "$anchor",
-        "$dynamicRef",
-        "$defs",
-        "type",
-        "enum",
-        "const",
-        "items",
-        "prefixItems",
-        "properties",
-        "required",
-        "pattern",
-        "multipleOf",
-        "maximum",
-        "allOf",
-        "not",
-        "if",
-        "additionalProperties",
-        "minContains",
+        *("$schema", "$id", "$ref", "$anchor", "$dynamicRef", "$defs", "type", "enum", "const"),
+        *("items", "prefixItems", "properties", "required", "pattern", "multipleOf", "maximum"),
+        *("allOf", "not", "if", "additionalProperties", "minContains"),
     ]
 )
 

@@ -11,11 +11,10 @@ from banking_server.chaining import (
     ChainFailed,
     Outcome,
     Proposal,
-    ToolCatalog,
     call_tool_with_chaining,
 )
 
-from .support import FakeClient, texts, tool
+from .support import texts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -159,69 +158,6 @@ async def test_what_is_no_complete_result_fails_the_chain(returned: Any, problem
     assert "\n" not in failure.value.result.detail
     assert "S3CRET" not in failure.value.result.detail
     assert failure.value.result.steps == ()
-
-
-async def test_what_is_no_tool_list_fails_the_chain_and_keeps_the_steps() -> None:
-    class Broken(Shop):
-        async def list_tools(self, *, cursor: str | None) -> dict[str, Any]:
-            return {"tools": [{"name": "order"}]}
-
-    with pytest.raises(ChainFailed, match=r"list_tools returned no valid result: tools\.0\.") as f:
-        await call_tool_with_chaining(Broken(reserve=saying("said", {"tool": "order"})), "reserve")
-
-    assert texts(f.value.result) == ["said"]
-
-
-def without_cache(client: FakeClient) -> Any:
-    async def list_tools(*, cursor: str | None) -> Any:
-        return await FakeClient.list_tools(client, cursor=cursor)
-
-    return list_tools
-
-
-async def test_a_client_without_a_cache_is_asked_plainly() -> None:
-    client = FakeClient([tool("a")], lambda *_: CallToolResult(content=[]))
-    client.list_tools = without_cache(client)  # type: ignore[method-assign]
-
-    assert [found.name for found in await ToolCatalog(client).list()] == ["a"]
-    assert client.lists == [(None, "use")]
-
-
-class Broken(Shop):
-    """A client whose second call breaks off."""
-
-    async def call_tool(self, name: str, *arguments: Any, **options: Any) -> Any:
-        if self.calls:
-            raise ConnectionError("the line is cut")
-        return await super().call_tool(name, *arguments, **options)
-
-
-async def test_a_directive_whose_call_was_started_is_not_handed_on_in_words() -> None:
-    in_words = {
-        "type": "text",
-        "text": "Next step: call order.",
-        "_meta": {IDENTIFIER: {"describes": "nextTool"}},
-    }
-    reserved = saying("reserved", {"tool": "order", "arguments": {"door": "oak"}})
-    reserved["content"].append(in_words)
-    with pytest.raises(ChainFailed) as failed:
-        await call_tool_with_chaining(Broken(reserve=reserved), "reserve")
-    result = failed.value.result
-    assert texts(result) == ["reserved"]
-    assert result.started is not None
-    assert (result.started.tool, result.pending) == ("order", None)
-
-    with pytest.raises(ChainFailed) as unlisted:
-        await call_tool_with_chaining(Unlisted(reserve=reserved), "reserve")
-    assert texts(unlisted.value.result) == ["reserved", "Next step: call order."]
-    assert unlisted.value.result.started is None
-
-
-class Unlisted(Shop):
-    """A client that cannot list the tools, so that no follow-up is ever started."""
-
-    async def list_tools(self, *, cursor: str | None) -> dict[str, Any]:
-        raise ConnectionError("the line is cut")
 
 
 class Synchronous(Shop):

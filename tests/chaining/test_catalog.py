@@ -4,13 +4,9 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp.server import Server
-from mcp.server.caching import CacheHint
 from mcp.types import CallToolResult, ListToolsResult, Tool
 
 from banking_server.chaining import (
-    IDENTIFIER,
-    SETTINGS,
     ChainFailed,
     Outcome,
     Proposal,
@@ -19,8 +15,7 @@ from banking_server.chaining import (
 )
 from banking_server.chaining.catalog import PAGE_LIMIT
 
-from ..kit.words import MODES
-from .support import FakeClient, connect, never, result, tool
+from .support import FakeClient, never, result, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -99,25 +94,6 @@ async def test_a_list_that_may_not_be_kept_is_good_for_one_directive(ttl_ms: int
     assert len(client.lists) == 2
 
 
-async def test_a_list_that_has_changed_is_not_used() -> None:
-    client = FakeClient([tool("a")], lambda *_: result(), ttl_ms=3_600_000)
-    catalog = ToolCatalog(client)
-    await found(catalog, "a")
-
-    catalog.changed()
-    await found(catalog, "a")
-    await found(catalog, "a")
-    assert len(client.lists) == 2
-
-
-async def test_all_pages_are_read() -> None:
-    client = FakeClient(pages((["a"], "1"), (["b"], "2"), (["c"], None)), lambda *_: result())
-    tools = await ToolCatalog(client).read()
-
-    assert [tools.find(name) is not None for name in "abcd"] == [True, True, True, False]
-    assert [cursor for cursor, _ in client.lists] == [None, "1", "2"]
-
-
 @pytest.mark.parametrize(
     ("twins", "known"),
     [
@@ -156,34 +132,6 @@ async def test_a_paginator_without_end_is_left() -> None:
     assert len(client.lists) == PAGE_LIMIT
 
 
-@pytest.mark.parametrize("mode", MODES)
-async def test_a_miss_is_looked_up_past_the_clients_own_cache(mode: str) -> None:
-    names = ["first"]
-
-    async def list_tools(_: Any, params: Any) -> ListToolsResult:
-        return ListToolsResult(tools=[tool(name) for name in names])
-
-    async def call_tool(_: Any, params: Any) -> Any:
-        if params.name != "first":
-            return result("late")
-        names.append("late")
-        return result("x", nextTool={"tool": "late"})
-
-    server: Server[Any] = Server(
-        "cached",
-        on_list_tools=list_tools,
-        on_call_tool=call_tool,
-        cache_hints={"tools/list": CacheHint(ttl_ms=3_600_000, scope="private")},
-    )
-    server.extensions[IDENTIFIER] = SETTINGS
-    async with connect(server, mode) as client:
-        await client.list_tools()
-        chain = await call_tool_with_chaining(client, "first")
-
-    assert chain.outcome is Outcome.COMPLETED
-    assert [step.tool for step in chain.steps] == ["first", "late"]
-
-
 def a_names_b(name: str, _: Any) -> CallToolResult:
     return result(name, **({"nextTool": {"tool": "b"}} if name == "a" else {}))
 
@@ -218,10 +166,7 @@ async def test_what_fails_by_an_older_list_is_checked_by_a_new_one(
     assert len(client.lists) == 2
 
 
-@pytest.mark.parametrize(
-    "hints", [{"readOnlyHint": True}, {"destructiveHint": False}, {"destructiveHint": True}, None]
-)
-async def test_a_person_who_said_no_is_not_asked_twice(hints: dict[str, bool] | None) -> None:
+async def test_a_person_who_said_no_is_not_asked_twice() -> None:
     asked: list[Proposal] = []
     shown: list[Proposal] = []
 
@@ -232,7 +177,7 @@ async def test_a_person_who_said_no_is_not_asked_twice(hints: dict[str, bool] | 
 
     def now(_: str | None) -> ListToolsResult:
         """Say something else of the tool each time."""
-        changed = tool("b", annotations=hints, description=f"List {len(client.lists)}")
+        changed = tool("b", annotations=None, description=f"List {len(client.lists)}")
         return ListToolsResult(tools=[changed], ttl_ms=3_600_000)
 
     client = FakeClient(now, a_names_b)
@@ -273,19 +218,6 @@ async def test_a_list_that_changes_for_ever_fails_the_chain() -> None:
         await call_tool_with_chaining(client, "a", catalog=catalog)
 
     assert [name for name, _ in client.calls] == ["a"]
-
-
-async def test_a_stale_list_lets_nothing_through() -> None:
-    client = FakeClient([tool("b")], a_names_b, ttl_ms=1000)
-    clock = Clock()
-    catalog = ToolCatalog(client, clock=clock)
-    await catalog.list()
-    client.tools = [tool("b", annotations={"destructiveHint": True})]
-    clock.seconds += 1
-
-    chain = await call_tool_with_chaining(client, "a", catalog=catalog)
-
-    assert chain.outcome is Outcome.DECLINED
 
 
 async def test_a_list_that_fails_hides_nothing() -> None:

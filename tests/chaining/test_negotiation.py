@@ -4,15 +4,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mcp import Client
-from mcp.server import Server
-from mcp.types import ListToolsResult, ServerCapabilities
+from mcp.types import ServerCapabilities
 
 from banking_server.chaining import IDENTIFIER, Outcome, call_tool_with_chaining
 from banking_server.chaining.caller import advertised
 from banking_server.chaining.negotiation import has_declared
 
-from .support import VERSIONS, FakeClient, result, tool
+from .support import FakeClient, result, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -72,48 +70,22 @@ def test_what_a_client_knows_of_its_server(revision: Any, capabilities: Any, kno
         assert advertised(client) is known
 
 
-def server_that_says(*, extension: bool) -> Server[Any]:
-    async def list_tools(*_: Any) -> ListToolsResult:
-        return ListToolsResult(tools=[tool("a"), tool("b")])
-
-    async def call_tool(_: Any, params: Any) -> Any:
-        return result(params.name, **({"nextTool": {"tool": "b"}} if params.name == "a" else {}))
-
-    server = Server("s", on_list_tools=list_tools, on_call_tool=call_tool)
-    if extension:
-        server.extensions[IDENTIFIER] = {"version": 7}
-    return server
-
-
-@pytest.mark.parametrize(
-    ("mode", "extension", "allowed", "follows"),
-    [
-        ("auto", True, False, True),
-        ("auto", False, False, False),
-        ("auto", False, True, True),
-        ("legacy", False, False, True),
-        # The server was never asked.
-        ("2026-07-28", True, False, True),
-    ],
-)
-async def test_whom_a_client_follows(
-    mode: str, extension: bool, allowed: bool, follows: bool
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_a_server_that_does_not_say_so_is_followed_where_the_host_allows_it(
+    allowed: bool,
 ) -> None:
-    async with Client(server_that_says(extension=extension), mode=mode) as client:
-        assert client.protocol_version == VERSIONS.get(mode, mode)
-        chain = await call_tool_with_chaining(client, "a", follow_unadvertised=allowed)
-
-    assert [step.tool for step in chain.steps] == (["a", "b"] if follows else ["a"])
-    assert chain.outcome is (Outcome.COMPLETED if follows else Outcome.DECLINED)
-    assert ("does not say" in chain.detail) is not follows
-
-
-async def test_nobody_is_asked_about_a_server_that_is_not_followed() -> None:
     proposals: list[Any] = []
-    client = FakeClient([tool("b")], lambda *_: result("a", nextTool={"tool": "b"}))
+    client = FakeClient(
+        [tool("b")],
+        lambda name, _: result(name, **({META_KEY: {"tool": "b"}} if name == "a" else {})),
+    )
     client.protocol_version = NEW  # type: ignore[attr-defined]
     client.server_capabilities = {"tools": {}}  # type: ignore[attr-defined]
-    chain = await call_tool_with_chaining(client, "a", on_proposal=proposals.append)
+    chain = await call_tool_with_chaining(
+        client, "a", on_proposal=proposals.append, follow_unadvertised=allowed
+    )
 
-    assert chain.outcome is Outcome.DECLINED
-    assert proposals == []
+    assert chain.outcome is (Outcome.COMPLETED if allowed else Outcome.DECLINED)
+    assert ("does not say" in chain.detail) is not allowed
+    # Nobody is asked about a server that is not followed.
+    assert len(proposals) == (1 if allowed else 0)

@@ -126,7 +126,11 @@ async def test_whoever_follows_takes_it_away(mode: str) -> None:
     assert chain.merged().structured_content == {"n": 1}
 
 
-PLACE: dict[str, Any] = {"properties": {"nextStep": {"type": "object"}}}
+def having(place: Any) -> dict[str, Any]:
+    return {"properties": {"nextStep": place}}
+
+
+PLACE = having({"type": "object"})
 
 
 @pytest.mark.parametrize(
@@ -134,31 +138,20 @@ PLACE: dict[str, Any] = {"properties": {"nextStep": {"type": "object"}}}
     [
         (PLACE, True),
         ({"anyOf": [{"type": "null"}, PLACE]}, True),
-        ({"$ref": "#/$defs/A", "$defs": {"A": PLACE}}, True),
         ({"allOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": PLACE}}, True),
-        ({"properties": {"nextStep": {}}}, True),
-        ({"properties": {"nextStep": {"type": ["object", "null"]}}}, True),
-        ({"properties": {"nextStep": {"anyOf": [{"type": "null"}, {"type": "object"}]}}}, True),
-        (
-            {
-                "properties": {"nextStep": {"$ref": "#/$defs/S"}},
-                "$defs": {"S": {"type": "object", "properties": {"tool": {}, "arguments": {}}}},
-            },
-            True,
-        ),
-        ({"properties": {"nextStep": {"type": "string"}}}, False),
-        ({"properties": {"nextStep": {"anyOf": [{"type": "null"}, {"type": "string"}]}}}, False),
-        ({"properties": {"nextStep": {"enum": ["pay", "wait"]}}}, False),
-        ({"properties": {"nextStep": {"type": "object", "properties": {"day": {}}}}}, False),
-        ({"properties": {"nextStep": {"properties": {"tool": {}}}}}, False),
-        ({"properties": {"nextStep": {"$ref": "https://schemas.invalid/a"}}}, False),
-        ({"properties": {"nextStep": True}}, False),
+        (having({}), True),
+        (having({"type": ["object", "null"]}), True),
+        (having({"type": "object", "properties": {"tool": {}, "arguments": {}}}), True),
+        (having({"anyOf": [{"type": "null"}, {"type": "string"}]}), False),
+        (having({"enum": ["pay", "wait"]}), False),
+        (having({"type": "object", "properties": {"day": {}}}), False),
+        (having({"properties": {"tool": {}}}), False),
+        (having({"$ref": "https://schemas.invalid/a"}), False),
+        (having(True), False),
+        (having({"properties": 5}), False),
         ({"oneOf": [{"$ref": "#"}]}, False),
-        ({"$defs": {"A": PLACE}}, False),
         ({"properties": {"a": PLACE}}, False),
         ({"properties": ["nextStep"], "anyOf": 5, "$ref": 5}, False),
-        ({"properties": {"nextStep": {"properties": 5}}}, False),
-        ({}, False),
     ],
 )
 def test_where_a_schema_has_a_place_for_it(schema: dict[str, Any], has_one: bool) -> None:

@@ -34,33 +34,10 @@ def test_what_is_not_ecma_262_cannot_be_compiled(pattern: str) -> None:
     assert "not valid JSON Schema" in str(problem(pattern, "a"))
 
 
-@pytest.mark.parametrize(
-    ("pattern", "good", "bad"), [(r"^\-\@\_$", "-@_", "-@"), (r"^[\w-.]+$", "a-.", "a,")]
-)
-def test_what_is_an_error_with_the_flag_alone_is_read(pattern: str, good: str, bad: str) -> None:
-    assert problem(pattern, good) is None
-    assert problem(pattern, bad) is not None
-
-
 @pytest.mark.parametrize("pattern", [r"^(?:(a)|b)*\1$", r"(?<=(a))\1", r"^(?:x(a)?)+\1$"])
 def test_what_the_engine_would_read_otherwise_is_refused(pattern: str) -> None:
     """ECMA-262 forgets a group in each round of a repetition, and looks behind backwards."""
     assert problem(pattern, "a") is not None
-
-
-@pytest.mark.parametrize(
-    ("pattern", "size"),
-    [
-        ("abc", 3),
-        ("[a-z]{10}", 11),
-        ("(?:(?:ab){10}){10}", 321),
-        ("a{3,7}", 8),
-        ("a{5,}", 7),
-        ("a|b", 4),
-    ],
-)
-def test_repetitions_are_counted_as_if_written_out(pattern: str, size: int) -> None:
-    assert read(pattern).size == size
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,7 @@ from mcp.types import CallToolResult, ListToolsResult, TextContent
 from banking_server.chaining import (
     META_KEY,
     ChainFailed,
-    ChainStop,
     Fate,
-    Outcome,
     Step,
     call_tool_with_chaining,
 )
@@ -73,21 +71,6 @@ async def test_a_list_that_hangs_ends_with_the_time_for_a_request() -> None:
     chain = failed.value.result
     assert [step.tool for step in chain.steps] == ["a"]
     assert [(call.tool, call.fate) for call in chain.follow_ups] == [("pay", Fate.NOT_MADE)]
-
-
-async def test_a_chain_that_is_stopped_in_the_check_keeps_the_result() -> None:
-    stop = ChainStop()
-
-    async def stopping(*_: Any) -> ListToolsResult:
-        stop.stop()
-        return await never()
-
-    async with Client(server(stopping)) as client:
-        chain = await call_tool_with_chaining(client, "a", stop=stop)
-
-    assert chain.outcome is Outcome.CANCELLED
-    assert [step.tool for step in chain.steps] == ["a"]
-    assert chain.started is None
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -8,13 +8,10 @@ import logging
 from types import SimpleNamespace
 from typing import Any
 
-import anyio
 import pytest
 from mcp import Client
-from mcp.client._memory import InMemoryTransport
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.exceptions import MCPError
-from mcp.shared.message import SessionMessage
 from mcp.types import (
     CallToolRequestParams,
     CallToolResult,
@@ -23,7 +20,6 @@ from mcp.types import (
     InputRequiredResult,
     TextContent,
     ToolAnnotations,
-    jsonrpc_message_adapter,
 )
 
 from banking_server.chaining import (
@@ -275,41 +271,6 @@ async def test_the_list_is_the_live_one(caplog: pytest.LogCaptureFixture) -> Non
 
     assert [(r.meta or {}).get(META_KEY) for r in (before, during, after)] == [None, late, None]
     assert len(errors(caplog)) == 2
-
-
-@pytest.mark.parametrize(
-    ("place", "version", "declared"),
-    [
-        ("extensions", 1, True),
-        ("experimental", 2, True),
-        ("experimental", 0, False),
-        ("elsewhere", 1, False),
-    ],
-)
-async def test_a_declaration_counts_in_both_places_of_the_old_era(
-    place: str, version: int, declared: bool
-) -> None:
-    async def ask(method: str, **params: Any) -> dict[str, Any]:
-        message = {"jsonrpc": "2.0", "id": method, "method": method, "params": params}
-        await write.send(SessionMessage(jsonrpc_message_adapter.validate_python(message)))
-        answer = await read.receive()
-        assert isinstance(answer, SessionMessage)
-        return answer.message.model_dump(by_alias=True)["result"]
-
-    async with InMemoryTransport(checked()) as (read, write):
-        with anyio.fail_after(30):
-            await ask(
-                "initialize",
-                protocolVersion="2025-11-25",
-                capabilities={place: {IDENTIFIER: {"version": version}}},
-                clientInfo={"name": "raw", "version": "0"},
-            )
-            ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-            await write.send(SessionMessage(jsonrpc_message_adapter.validate_python(ready)))
-            result = await ask("tools/call", name="emit", arguments={"directive": {"value": GOOD}})
-
-    assert result["_meta"][META_KEY] == GOOD
-    assert len(result["content"]) == (2 if declared else 3)
 
 
 async def test_an_extension_that_was_never_bound_is_not_silent(

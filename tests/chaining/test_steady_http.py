@@ -58,14 +58,6 @@ async def test_a_server_that_is_slower_than_http_allows() -> None:
             await http.get("http://slow/mcp")
 
 
-async def test_a_server_that_is_not_there_is_no_connection() -> None:
-    async with SteadyHttpClient() as http:
-        transport = streamable_http_client(f"http://127.0.0.1:{free_port()}/mcp", http_client=http)
-        with pytest.RaisesGroup(httpx2.ConnectError, flatten_subgroups=True, allow_unwrapped=True):
-            async with Client(transport):
-                pass
-
-
 async def test_no_proxy_of_the_environment_reads_what_goes_over_http(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -134,16 +126,3 @@ async def test_a_plain_client_is_cancelled_and_the_result_is_told_all_the_same()
     assert chain.detail == "its task was cancelled during the call of 'cut'"
     assert [step.tool for step in chain.steps] == ["begin"]
     assert [(call.tool, call.fate) for call in chain.follow_ups] == [("cut", Fate.UNKNOWN)]
-
-
-async def test_each_chain_tells_once_how_it_ended() -> None:
-    ended: list[ChainResult] = []
-    with cutting_server() as (url, _):
-        async with SteadyHttpClient() as http:
-            transport = streamable_http_client(url, http_client=http)
-            async with Client(transport, extensions=[CLIENT_EXTENSION]) as client:
-                with pytest.raises(ChainFailed) as failed:
-                    await call_tool_with_chaining(client, "begin", on_end=ended.append)
-                good = await call_tool_with_chaining(client, "go_on", on_end=ended.append)
-
-    assert ended == [failed.value.result, good]
