@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from mcp.types import ServerCapabilities
 
-from banking_server.chaining import IDENTIFIER, Outcome, call_tool_with_chaining
+from banking_server.chaining import IDENTIFIER, META_KEY, Outcome, call_tool_with_chaining
 from banking_server.chaining.caller import advertised
 from banking_server.chaining.negotiation import has_declared
 
