@@ -2,7 +2,6 @@
 
 import json
 import re
-from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -86,14 +85,3 @@ def writable(value: Any) -> bool:
     if isinstance(value, str):
         return not any("\ud800" <= character <= "\udfff" for character in value)
     return isinstance(value, bool | None) or abs(value) < 2**1024
-
-
-def numbers(text: str) -> list[Decimal]:
-    """Every number of a JSON text, as it is written there."""
-    found: list[Decimal] = []
-    json.loads(
-        text,
-        parse_float=lambda n: found.append(Decimal(n)),
-        parse_int=lambda n: found.append(Decimal(n)),
-    )
-    return found

@@ -14,17 +14,13 @@ from banking_server.conformance.target.era import Era
 
 from .files import CLIENT_SCRIPTS
 
+pytestmark = pytest.mark.quick
+
 SCRIPTS = load_client_scripts()
 CASES = [
     pytest.param(script, case, id=f"{script.scenario}-{case.name}")
     for script in SCRIPTS
     for case in script.cases
-]
-CHECKS = [
-    pytest.param(script, case, check, id=f"{script.scenario}-{case.name}-{check.kind}-{number}")
-    for script in SCRIPTS
-    for case in script.cases
-    for number, check in enumerate(case.checks)
 ]
 EVIDENCE = {
     evidence.case
@@ -33,22 +29,22 @@ EVIDENCE = {
     for check in case.checks
     for evidence in check.provided
 }
-NEGATIVE = {
-    "not_called",
-    "calls_end",
-    "not_fetched",
-    "call_count",
-    "ends_when_cancelled",
-}
+NEGATIVE = {"not_called", "calls_end", "not_fetched", "call_count", "ends_when_cancelled"}
+"""Kinds of checks that something was not done."""
 
 
 def test_a_script_is_read_as_a_file_of_somebody_else_would_be() -> None:
     assert [load(path, ClientScript) for path in CLIENT_SCRIPTS] == [*SCRIPTS]
+    assert [script.scenario for script in SCRIPTS] == [path.stem for path in CLIENT_SCRIPTS]
+    names = [f"{script.scenario}/{case.name}" for script in SCRIPTS for case in script.cases]
+    assert len(names) == len(set(names))
+    assert set(names) >= EVIDENCE
 
 
 @pytest.mark.parametrize(("script", "case"), CASES)
 def test_a_case_can_judge_what_it_claims_to(script: ClientScript, case: Case) -> None:
     made = len(case.expect.calls)
+    assert case.checks or f"{script.scenario}/{case.name}" in EVIDENCE
     for check in case.checks:
         assert check.id in load_checks()
         assert check.witness <= made
@@ -57,6 +53,9 @@ def test_a_case_can_judge_what_it_claims_to(script: ClientScript, case: Case) ->
             assert check.witness <= (check.call or 0)
         if check.kind == "printed_outcome":
             assert case.expect.outcome is not None
+        if check.kind in NEGATIVE:
+            # The witness that a directive was followed.
+            assert check.witness >= 2 or any((each.calls or 0) >= 2 for each in check.provided)
         if check.kind == "not_called":
             allowed = sum(call.tool == check.tool for call in case.expect.calls)
             assert allowed == (check.at_most or 0) or check.other_server
@@ -69,37 +68,6 @@ def test_a_case_can_judge_what_it_claims_to(script: ClientScript, case: Case) ->
     if case.expect.calls:
         assert case.first_call == case.expect.calls[0]
     assert {call.tool for call in case.expect.calls} <= {tool.name for tool in script.tools}
-
-
-@pytest.mark.parametrize(("script", "case"), CASES)
-def test_a_case_is_judged_or_evidence(script: ClientScript, case: Case) -> None:
-    assert case.checks or f"{script.scenario}/{case.name}" in EVIDENCE
-
-
-@pytest.mark.parametrize(("script", "case"), CASES)
-def test_a_judgement_that_something_was_not_done_has_a_followed_directive_as_witness(
-    script: ClientScript, case: Case
-) -> None:
-    assert all(
-        check.witness >= 2 or any((evidence.calls or 0) >= 2 for evidence in check.provided)
-        for check in case.checks
-        if check.kind in NEGATIVE
-    )
-
-
-def test_evidence_is_a_case() -> None:
-    names = {f"{script.scenario}/{case.name}" for script in SCRIPTS for case in script.cases}
-    assert names >= EVIDENCE
-
-
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.scenario)
-def test_the_cases_of_a_script_differ(script: ClientScript) -> None:
-    names = [case.name for case in script.cases]
-    assert len(names) == len(set(names))
-
-
-def test_a_script_is_named_after_its_file() -> None:
-    assert [script.scenario for script in SCRIPTS] == [path.stem for path in CLIENT_SCRIPTS]
 
 
 def test_every_client_check_is_made_by_some_case_in_every_era_that_it_has() -> None:

@@ -15,7 +15,6 @@ from .files import (
     CLIENT_SCRIPTS,
     CONFORMANCE,
     MARKDOWN,
-    PROSE,
     SCHEMAS,
     SERVER_SCENARIOS,
     SPECS,
@@ -24,6 +23,8 @@ from .files import (
     read_yaml,
     schema,
 )
+
+pytestmark = pytest.mark.quick
 
 NEXT_TOOL = read_json(SPECS / "next-tool.schema.json")
 
@@ -63,11 +64,6 @@ def test_a_schema_is_valid_and_so_are_its_examples(path: Path) -> None:
         assert [error.message for error in validator.iter_errors(example)] == [], pointer
 
 
-@pytest.mark.parametrize("name", ["directive", "emittedDirective", "settings", "provenance"])
-def test_every_object_of_the_extension_has_examples(name: str) -> None:
-    assert NEXT_TOOL["$defs"][name]["examples"]
-
-
 @pytest.mark.parametrize(
     ("path", "name"),
     [
@@ -83,44 +79,6 @@ def test_every_object_of_the_extension_has_examples(name: str) -> None:
 def test_a_data_file_is_valid(path: Path, name: str) -> None:
     instance = read_json(path) if path.suffix == ".json" else read_yaml(path)
     assert problems(instance, schema(name)) == []
-
-
-def names_twice(node: yaml.Node) -> Iterator[str]:
-    """The names that stand twice in a mapping; a parser would keep the last of them."""
-    if isinstance(node, yaml.MappingNode):
-        names = [name.value for name, _ in node.value]
-        yield from (name for number, name in enumerate(names) if name in names[:number])
-        for _, child in node.value:
-            yield from names_twice(child)
-    elif isinstance(node, yaml.SequenceNode):
-        for child in node.value:
-            yield from names_twice(child)
-
-
-@pytest.mark.parametrize("path", sorted(SPECS.glob("conformance/**/*.[yj]*")), ids=lambda p: p.name)
-def test_no_name_stands_twice_in_a_data_file(path: Path) -> None:
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    node = yaml.compose(path.read_text("utf-8"), loader)
-    assert node is not None
-    assert list(names_twice(node)) == []
-
-
-def test_every_schema_is_used_and_every_data_file_has_one() -> None:
-    files = {path.relative_to(SPECS).as_posix() for path in SPECS.rglob("*") if path.is_file()}
-    files = {name for name in files if not name.startswith("implementations/")}
-    documents = {path.relative_to(SPECS).as_posix() for path in [*MARKDOWN, *SCHEMAS]}
-    data = {
-        path.relative_to(SPECS).as_posix()
-        for path in [
-            SPECS / "requirements.yaml",
-            CONFORMANCE / "checks.yaml",
-            CONFORMANCE / "directives.json",
-            CONFORMANCE / "mutants.yaml",
-            *CLIENT_SCRIPTS,
-            *SERVER_SCENARIOS,
-        ]
-    }
-    assert files == documents | data
 
 
 def nested(value: Any, key: str) -> Iterator[Any]:
@@ -180,19 +138,3 @@ def test_links_between_the_documents_lead_somewhere() -> None:
                 )
                 slugs = {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in headings}
                 assert anchor in slugs, (path.name, target)
-
-
-def test_the_prose_has_the_sections_of_an_extension_proposal() -> None:
-    assert re.findall(r"^## (.+)$", PROSE, re.MULTILINE) == [
-        "Abstract",
-        "Motivation",
-        "Conventions",
-        "Specification",
-        "Rationale",
-        "Backward Compatibility",
-        "Security Implications",
-        "Interplay",
-        "Reference Implementation",
-        "Appendix A: the alias `name`",
-        "Appendix B: changes of this text",
-    ]

@@ -7,6 +7,8 @@ import pytest
 
 from .files import SERVER_SCENARIOS, read_yaml
 
+pytestmark = pytest.mark.quick
+
 ESCALATIONS = {
     "request_agent_handoff",
     "request_manager_approval",

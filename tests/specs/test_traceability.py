@@ -22,6 +22,8 @@ from .files import (
     read_yaml,
 )
 
+pytestmark = pytest.mark.quick
+
 TEXTS = dict(SENTENCES)
 REGISTRY = read_yaml(CONFORMANCE / "checks.yaml")
 ROWS = {row["id"]: row for row in REQUIREMENTS}
@@ -53,10 +55,6 @@ def test_every_bold_id_is_a_sentence_that_can_be_parsed() -> None:
 def test_keywords_stand_in_numbered_sentences_only() -> None:
     rest = SENTENCE.sub("", normative_section(PROSE))
     assert [line for line in rest.splitlines() if KEYWORD.search(line)] == []
-
-
-def test_every_sentence_stands_in_the_specification_section() -> None:
-    assert SENTENCE.findall(normative_section(PROSE)) == SENTENCES
 
 
 @pytest.mark.parametrize(("name", "text"), SENTENCES)
@@ -97,11 +95,6 @@ def test_documents_cite_only_what_exists(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert set(REQUIREMENT_ID.findall(text)) <= set(TEXTS)
     assert set(CHECK_ID.findall(text)) <= CHECKS
-
-
-def test_rows_cite_only_sentences_that_exist() -> None:
-    cited = {name for row in REQUIREMENTS for name in REQUIREMENT_ID.findall(str(row))}
-    assert cited <= set(TEXTS)
 
 
 def test_against_each_threat_there_is_a_sentence_that_is_tested() -> None:
