@@ -12,7 +12,6 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from langchain.agents import create_agent
-from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_mcp_adapters.callbacks import Callbacks
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langchain_mcp_adapters.tools import load_mcp_tools
@@ -20,8 +19,6 @@ from langchain_openai import ChatOpenAI
 from mcp import types
 
 from banking_server.adapters.langchain import ChainInterceptor
-from banking_server.adapters.mcp_1 import SessionCaller
-from banking_server.chaining import call_tool_with_chaining
 
 
 class Always:
@@ -85,36 +82,6 @@ async def headers(job: dict[str, Any]) -> Any:
     return await tool.ainvoke({"reason": "Asked for."})
 
 
-async def session(job: dict[str, Any]) -> Any:
-    """Follow a chain over a `ClientSession` of `mcp` 1.x."""
-    async with client_of(job).session("server") as connected:
-        chain = await call_tool_with_chaining(SessionCaller(connected), *job["call"])
-    steps = [[step.level, step.tool] for step in chain.steps]
-    return {"outcome": chain.outcome, "steps": steps, "of": type(connected).__module__}
-
-
-async def schemas(job: dict[str, Any]) -> Any:
-    """Convert all tools as a model is told of them; return what became of each."""
-    outcomes = {}
-    for tool in await client_of(job).get_tools():
-        try:
-            told = convert_to_openai_tool(tool)
-            outcomes[tool.name] = told["function"]["name"]
-        except Exception as error:
-            outcomes[tool.name] = f"{type(error).__name__}: {error}"
-    return outcomes
-
-
-async def openai_agents(job: dict[str, Any]) -> Any:
-    """Call a tool of a server of the OpenAI Agents SDK, which works with `mcp` 1.x too."""
-    from banking_server.adapters.openai_agents import ChainingStdio
-
-    params = {name: job["server"][name] for name in ("command", "args", "env")}
-    async with ChainingStdio(params, client_session_timeout_seconds=60) as server:
-        result = await server.call_tool(*job["call"])
-    return {"told": [block.text for block in result.content], "of": type(result).__module__}
-
-
 async def usage(job: dict[str, Any]) -> Any:
     """Run the lines of the page on the adapters, and use what they leave."""
     left: dict[str, Any] = dict(job.get("names", {}))
@@ -133,7 +100,7 @@ async def run_lines(lines: str, names: dict[str, Any]) -> None:
         await running
 
 
-JOBS = {do.__name__: do for do in (agent, headers, session, schemas, openai_agents, usage)}
+JOBS = {do.__name__: do for do in (agent, headers, usage)}
 
 
 def main() -> None:

@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,11 @@ import pytest
 from ..kit.bank import SECRET, World
 from ..kit.command import ANY_SERVER, PATIENCE
 from ..kit.command import command as bank_command
+from ..kit.cutting import cutting_server
 from ..kit.model import Reply, ScriptedModel, scripted_model
 from ..kit.servers import http_server
-from ..kit.serving import running
 from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_TEXT, PREPARE
 from ..proxy.pipe import PROXY
-from ..proxy.wire import proxy_over_http
 from .support import Call, Server, lines_of, stdio
 
 PYTHON = os.environ.get("LANGCHAIN_PYTHON")
@@ -133,30 +131,11 @@ def test_a_step_that_may_destroy_needs_consent(anything: str, other: Other) -> N
     assert said.index("There is a lot to delete.") < said.index("Everything is gone.")
 
 
-@pytest.mark.parametrize("way", ["session", "client"])
-def test_a_step_that_brings_no_result_is_told(anything: str, other: Other, way: str) -> None:
-    said = other.agent(anything, ("begin", {}), way)[0]["told"]
+def test_a_step_that_brings_no_result_is_told_and_so_is_progress(other: Other) -> None:
+    answer, _ = other.agent((sys.executable, str(ANY_SERVER)), ("begin", {}), "client")
+    said = answer["told"]
     assert said.index("It has begun.") < said.index("whether it took effect is not known")
-
-
-@pytest.mark.parametrize("way", ["session", "client"])
-@pytest.mark.parametrize("tool", ["fail", "break_off", "steer"])
-def test_without_a_directive_all_is_as_it_was(
-    anything: str, other: Other, tool: str, way: str
-) -> None:
-    outcomes = []
-    for follow in (False, True):
-        try:
-            outcomes.append(other.agent(anything, (tool, {}), way, follow)[0])
-        except RuntimeError as error:
-            outcomes.append({"raised": str(error)})
-    assert outcomes[0] == outcomes[1]
-    assert ("raised" in outcomes[0]) == (tool == "break_off")
-
-
-def test_the_progress_of_each_call_is_told(other: Other) -> None:
-    started = (sys.executable, str(ANY_SERVER))
-    assert other.agent(started, ("begin", {}), "client")[0]["progress"] == [1, 2]
+    assert answer["progress"] == [1, 2]
 
 
 def test_headers_of_other_interceptors_are_those_of_the_whole_chain(
@@ -170,72 +149,12 @@ def test_headers_of_other_interceptors_are_those_of_the_whole_chain(
     assert [event["customer_id"] for event in world.events()] == ["CUST001"]
 
 
-class Breaking(BaseHTTPRequestHandler):
-    """A server of 2025-11-25 that breaks in the middle of a chain."""
-
-    def log_message(self, *args: Any) -> None:
-        pass
-
-    def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        tool = {"inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}
-        begun = {
-            "content": [{"type": "text", "text": "It has begun."}],
-            "_meta": {"nextTool": {"tool": "break_off"}},
-        }
-        results = {
-            "initialize": {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {"tools": {}},
-                "serverInfo": {"name": "breaking", "version": "1"},
-            },
-            "tools/list": {"tools": [{"name": name, **tool} for name in ("begin", "break_off")]},
-            "begin": begun,
-        }
-        result = results.get(request.get("params", {}).get("name", request["method"]))
-        answer = json.dumps({"jsonrpc": "2.0", "id": request.get("id"), "result": result}).encode()
-        notified = 202 if "id" not in request else None
-        self.send_response(notified or (500 if result is None else 200))
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", "0" if result is None else str(len(answer)))
-        self.end_headers()
-        if result is not None:
-            self.wfile.write(answer)
-
-    def do_GET(self) -> None:
-        self.send_error(405)
-
-    do_DELETE = do_GET
-
-
 def test_what_was_done_is_told_when_the_session_breaks(other: Other) -> None:
     """`mcp` 1.x then cancels whoever opened the session."""
-    with running(ThreadingHTTPServer(("127.0.0.1", 0), Breaking)) as origin:
-        said = other.agent(f"{origin}/mcp", ("begin", {}), "client")[0]["told"]
-        assert said.index("It has begun.") < said.index("whether it took effect is not known")
-        with pytest.raises(RuntimeError, match="500"):
-            other.agent(f"{origin}/mcp", ("break_off", {}), "client")
-
-
-def test_all_tools_become_tools_of_langchain(world: World, other: Other) -> None:
-    converted = other("schemas", world.location)
-    assert converted == {name: name for name in converted}
-    assert "multiplex_tools" in converted
-
-
-def test_the_client_half_on_a_session_of_mcp_1(world: World, other: Other) -> None:
-    assert other("session", world.location, call=(PREPARE, FROM_LOCKED)) == {
-        "outcome": "completed",
-        "steps": [[1, PREPARE], [2, HANDOFF]],
-        "of": "mcp.client.session",
-    }
-    assert [event["chain_level"] for event in world.events()] == [1, 2]
-
-
-def test_the_openai_agents_sdk_on_mcp_1(world: World, other: Other) -> None:
-    answer = other("openai_agents", world.location, call=(PREPARE, FROM_LOCKED))
-    assert answer["told"][0] == LOCKED_TEXT
-    assert answer["of"] == "mcp.types"
+    with cutting_server() as (url, called):
+        said = other.agent(url, ("begin", {}), "client")[0]["told"]
+    assert called == ["begin", "cut"]
+    assert "whether it took effect is not known" in said
 
 
 def test_the_lines_of_the_page_run(world: World, other: Other) -> None:
@@ -250,11 +169,6 @@ def test_the_lines_of_the_page_run(world: World, other: Other) -> None:
             told = other("usage", world.location, lines=lines_of(adapter), call=call, **more)
             assert told[0] == LOCKED_TEXT
             assert "Your reference is ho_" in told[1]
-
-
-def test_a_step_that_fails_is_told(anything: str, other: Other) -> None:
-    answer, _ = other.agent(anything, ("stumble", {"then": "fail"}), always=True)
-    assert answer["told"].index("It has stumbled.") < answer["told"].index("It did not work.")
 
 
 def test_what_cannot_consent_is_refused_at_once(anything: str, other: Other) -> None:
@@ -276,9 +190,7 @@ def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize(
     ("module", "arguments"),
     [
-        ("banking_server", ()),
         ("banking_server", ("call", "anything")),
-        ("banking_server", ("handoffs",)),
         ("banking_server.proxy", ("--", "some-server")),
     ],
 )
@@ -296,17 +208,9 @@ def test_the_suite_does_not_need_it() -> None:
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("over", ["stdio", "http"])
-def test_without_the_adapter_the_proxy_follows(
-    world: World, other: Other, tmp_path: Path, over: str
-) -> None:
-    bank = ("--", *bank_command("--database", str(world.location)))
-    call = (PREPARE, FROM_LOCKED)
-    if over == "stdio":
-        answer, model = other.agent((*PROXY, *bank), call, follow=False)
-    else:
-        with proxy_over_http(tmp_path, *bank) as proxy:
-            answer, model = other.agent(proxy.url, call, follow=False)
+def test_without_the_adapter_the_proxy_follows(world: World, other: Other) -> None:
+    proxy = (*PROXY, "--", *bank_command("--database", str(world.location)))
+    answer, model = other.agent(proxy, (PREPARE, FROM_LOCKED), follow=False)
     assert [event["tool"] for event in world.events()] == [PREPARE, HANDOFF]
     assert world.sql("SELECT choice FROM handoff") == [("callback",)]
     assert answer["told"].index(LOCKED_TEXT) < answer["told"].index("Your reference is ho_")
