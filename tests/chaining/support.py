@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
-from banking_server.chaining import ChainResult
+from banking_server.chaining import META_KEY, ChainResult
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates too: JSON can spell them
 JSON = st.recursive(
@@ -50,6 +50,11 @@ def tool(name: str, **more: Any) -> Tool:
 def result(text: str = "", **meta: Any) -> CallToolResult:
     content = [TextContent(type="text", text=text)] if text else []
     return CallToolResult(content=content, _meta=meta or None)
+
+
+def a_names_b(name: str, _: Any) -> CallToolResult:
+    """What a server says whose `a` names `b`, and nothing else names anything."""
+    return result(name, **({META_KEY: {"tool": "b"}} if name == "a" else {}))
 
 
 class FakeClient:

@@ -137,17 +137,6 @@ async def test_of_a_stream_each_event_is_bounded() -> None:
         await body(parts(b"data: " + b"[" * (MAX_VALUES + 1) + b"\n\n"), **kind)
 
 
-async def test_the_end_of_a_session_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def never(request: httpx2.Request) -> httpx2.Response:
-        await anyio.sleep_forever()
-        raise AssertionError
-
-    monkeypatch.setattr("banking_server.chaining.steady_http._ENDING", 0.01)
-    async with SteadyHttpClient(transport=httpx2.MockTransport(never)) as http:
-        with pytest.raises(TimeoutError):
-            await http.delete("http://127.0.0.1/")
-
-
 async def test_no_redirect_is_followed_whoever_asks_for_it() -> None:
     def away(request: httpx2.Request) -> httpx2.Response:
         assert request.url.host == "127.0.0.1"

@@ -4,7 +4,7 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp.types import CallToolResult, ListToolsResult, Tool
+from mcp.types import ListToolsResult, Tool
 
 from banking_server.chaining import (
     ChainFailed,
@@ -15,7 +15,7 @@ from banking_server.chaining import (
 )
 from banking_server.chaining.catalog import PAGE_LIMIT
 
-from .support import FakeClient, never, result, tool
+from .support import FakeClient, a_names_b, never, result, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -130,10 +130,6 @@ async def test_a_paginator_without_end_is_left() -> None:
     assert tools.find(f"t{PAGE_LIMIT - 1}") is not None
     assert tools.find(f"t{PAGE_LIMIT}") is None
     assert len(client.lists) == PAGE_LIMIT
-
-
-def a_names_b(name: str, _: Any) -> CallToolResult:
-    return result(name, **({"nextTool": {"tool": "b"}} if name == "a" else {}))
 
 
 NONE: dict[str, Any] = {"type": "object", "required": ["reason"]}

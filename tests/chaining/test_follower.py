@@ -19,7 +19,9 @@ from banking_server.chaining import (
     call_tool_with_chaining,
 )
 
-from .support import FakeClient, never, result, tool
+from .support import FakeClient, a_names_b, never, result, texts, tool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 NUMBER: dict[str, Any] = {
     "type": "object",
@@ -191,9 +193,7 @@ def test_any_chain_ends_by_the_rules(
     assert (chain.outcome, client.calls) == (outcome, calls)
     assert [(step.tool, step.arguments) for step in chain.steps] == calls
     assert [step.level for step in chain.steps] == list(range(1, len(calls) + 1))
-    assert [block.text for block in chain.content if isinstance(block, TextContent)] == [
-        str(n + 1) for n in range(len(calls))
-    ]
+    assert texts(chain) == [str(n + 1) for n in range(len(calls))]
     followed_nothing_more = outcome in (Outcome.COMPLETED, Outcome.MALFORMED_DIRECTIVE)
     assert (chain.pending is None) == followed_nothing_more
     assert chain.detail
@@ -201,25 +201,17 @@ def test_any_chain_ends_by_the_rules(
     assert len(client.lists) <= len(calls) + 2
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("annotations", ANNOTATIONS)
 async def test_hints_of_a_server_that_is_not_trusted_allow_nothing(annotations: str) -> None:
-    client = FakeClient(
-        [tool("b", annotations=ANNOTATIONS[annotations])],
-        lambda name, _: result(**({META_KEY: {"tool": "b"}} if name == "a" else {})),
-    )
+    client = FakeClient([tool("b", annotations=ANNOTATIONS[annotations])], a_names_b)
     chain = await call_tool_with_chaining(client, "a", consent=FollowNonDestructive(trusted=False))
 
     assert chain.outcome is Outcome.DECLINED
     assert len(client.calls) == 1
 
 
-@pytest.mark.anyio
 async def test_every_call_gets_the_time_for_a_call() -> None:
-    client = FakeClient(
-        [tool("b")],
-        lambda name, _: result(name, **({META_KEY: {"tool": "b"}} if name == "a" else {})),
-    )
+    client = FakeClient([tool("b")], a_names_b)
     await call_tool_with_chaining(client, "a", call_timeout=60.0)
     await call_tool_with_chaining(client, "a")
     await call_tool_with_chaining(client, "a", call_timeout=None)
@@ -227,7 +219,6 @@ async def test_every_call_gets_the_time_for_a_call() -> None:
     assert client.timeouts == [60.0, 60.0, 300.0, 300.0, None, None]
 
 
-@pytest.mark.anyio
 async def test_total_time_that_runs_out_later_keeps_the_steps() -> None:
     client = FakeClient(
         [tool("b")],
@@ -241,11 +232,10 @@ async def test_total_time_that_runs_out_later_keeps_the_steps() -> None:
     assert isinstance(failure.value.__cause__, TimeoutError)
     assert ended.outcome is Outcome.FAILED
     assert ended.steps == tuple(reached)
-    assert [block.text for block in ended.content if isinstance(block, TextContent)] == ["said"]
+    assert texts(ended) == ["said"]
     assert client.calls == [("a", {}), ("b", {})]
 
 
-@pytest.mark.anyio
 async def test_chains_at_the_same_time_do_not_mix() -> None:
     turns = {name: anyio.Event() for name in "ab"}
 
@@ -274,35 +264,19 @@ async def test_chains_at_the_same_time_do_not_mix() -> None:
     assert chains["a"].chain_id != chains["b"].chain_id
 
 
-def worded(text: str, **marking: Any) -> TextContent:
-    return TextContent(type="text", text=text, _meta=marking or None)
-
-
-@pytest.mark.anyio
 async def test_only_the_wording_of_a_followed_directive_is_dropped() -> None:
-    words = {IDENTIFIER: {"describes": META_KEY}}
-    answers = {
-        "a": [
-            worded("call b", **words),  # wherever it stands
-            worded("for the user"),
-            worded("other", **{IDENTIFIER: {"describes": "something else"}}),
-            worded("odd", **{IDENTIFIER: META_KEY}),
-            worded("foreign", **{"com.example/other": {"describes": META_KEY}}),
-        ],
-        "b": [worded("done"), worded("call destroy", **words)],
-    }
-    following = {"a": "b", "b": "destroy"}
-    client = FakeClient(
-        [tool("b"), tool("destroy", annotations=None)],
-        lambda name, _: CallToolResult(
-            content=[*answers[name]],
-            is_error=name == "b",
-            _meta={META_KEY: {"tool": following[name]}, "by": name},
-        ),
-    )
+    def worded(**marking: Any) -> TextContent:
+        return TextContent(type="text", text="x", _meta=marking)
+
+    others = [
+        worded(**{IDENTIFIER: {"describes": "something else"}}),
+        worded(**{IDENTIFIER: META_KEY}),
+        worded(**{"com.example/other": {"describes": META_KEY}}),
+    ]
+    content = [worded(**{IDENTIFIER: {"describes": META_KEY}}), *others]
+    first = CallToolResult(content=[*content], _meta={META_KEY: {"tool": "b"}})
+    client = FakeClient([tool("b")], lambda name, _: first if name == "a" else result("b"))
     chain = await call_tool_with_chaining(client, "a")
 
-    assert chain.outcome is Outcome.DECLINED
-    assert chain.content == [*answers["a"][1:], *answers["b"]]
-    assert chain.steps[0].result.content == answers["a"]
-    assert chain.steps[1].result.content == answers["b"]
+    assert chain.content[:-1] == others
+    assert chain.steps[0].result.content == content

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from mcp.types import ServerCapabilities
 
-from banking_server.chaining import IDENTIFIER, META_KEY, Outcome, call_tool_with_chaining
+from banking_server.chaining import IDENTIFIER, Outcome, call_tool_with_chaining
 from banking_server.chaining.caller import advertised
 from banking_server.chaining.negotiation import has_declared
 
-from .support import FakeClient, result, tool
+from .support import FakeClient, a_names_b, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -75,10 +75,7 @@ async def test_a_server_that_does_not_say_so_is_followed_where_the_host_allows_i
     allowed: bool,
 ) -> None:
     proposals: list[Any] = []
-    client = FakeClient(
-        [tool("b")],
-        lambda name, _: result(name, **({META_KEY: {"tool": "b"}} if name == "a" else {})),
-    )
+    client = FakeClient([tool("b")], a_names_b)
     client.protocol_version = NEW  # type: ignore[attr-defined]
     client.server_capabilities = {"tools": {}}  # type: ignore[attr-defined]
     chain = await call_tool_with_chaining(
