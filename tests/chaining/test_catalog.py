@@ -69,18 +69,6 @@ async def test_a_list_is_kept_for_as_long_as_it_says() -> None:
         assert len(client.lists) == lists
 
 
-async def test_the_page_that_is_stale_first_decides() -> None:
-    listed = pages((["a"], "1"), (["b"], None), ttls={"a": 9000, "b": 1000})
-    client = FakeClient(listed, lambda *_: result())
-    clock = Clock()
-    catalog = ToolCatalog(client, clock=clock)
-
-    for seconds, lists in [(100.0, 2), (100.9, 2), (101.0, 4)]:
-        clock.seconds = seconds
-        assert await found(catalog, "b") is not None
-        assert len(client.lists) == lists
-
-
 @pytest.mark.parametrize("ttl_ms", [None, 0])
 async def test_a_list_that_may_not_be_kept_is_good_for_one_directive(ttl_ms: int | None) -> None:
     client = FakeClient([tool("a")], lambda *_: result(), ttl_ms=ttl_ms)
@@ -139,14 +127,8 @@ NONE: dict[str, Any] = {"type": "object", "required": ["reason"]}
     ("before", "now", "outcome"),
     [
         ([], [tool("b")], "completed"),
-        ([tool("b", inputSchema=NONE)], [tool("b")], "completed"),
-        ([tool("b", annotations={"destructiveHint": True})], [tool("b")], "completed"),
-        ([tool("b", _meta={"ui": {"visibility": ["app"]}})], [tool("b")], "completed"),
         ([tool("b", description="1"), tool("b", description="2")], [tool("b")], "completed"),
-        ([tool("b", inputSchema=NONE)], [], "unknown_tool"),
-        ([], [tool("b", inputSchema=NONE)], "invalid_arguments"),
         ([tool("b", inputSchema=NONE)], [tool("b", annotations=None)], "declined"),
-        ([], [], "unknown_tool"),
     ],
 )
 async def test_what_fails_by_an_older_list_is_checked_by_a_new_one(

@@ -74,16 +74,6 @@ async def test_a_limit_below_one_is_refused_before_any_call(limit: int) -> None:
     assert client.calls == []
 
 
-async def test_the_limit_is_five_unless_said_otherwise() -> None:
-    client = following(*({"tool": "a", "arguments": {"n": n}} for n in range(9)))
-    chain = await call_tool_with_chaining(client, "a")
-
-    assert (chain.outcome, len(client.calls)) == (Outcome.LIMIT_REACHED, 5)
-    assert chain.pending is not None
-    assert (chain.pending.tool, chain.pending.arguments) == ("a", {"n": 4})
-    assert "5" in chain.detail
-
-
 async def test_the_alias_is_followed_and_noted() -> None:
     chain = await call_tool_with_chaining(following(B, {"name": "c"}), "a")
 

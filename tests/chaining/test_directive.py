@@ -1,6 +1,5 @@
 """Reading `_meta.nextTool`, and writing it."""
 
-import json
 from typing import Any
 
 import pytest
@@ -12,13 +11,11 @@ from pydantic import ValidationError
 from banking_server.chaining import (
     META_KEY,
     Absent,
-    Directive,
     Found,
     Malformed,
     read_directive,
     with_next_tool,
 )
-from banking_server.chaining.arguments import argument_problem
 
 from .support import JSON, PROPERTY
 
@@ -42,20 +39,6 @@ def test_what_rfc_8785_cannot_write_is_malformed(value: Any, place: Any) -> None
     assert isinstance(reading, Malformed)
     assert "RFC 8785" in reading.reason
     assert "S3CRET" not in reading.reason
-
-
-def test_more_arguments_than_can_be_checked_are_left_to_that_check() -> None:
-    arguments = {"a": [*range(100_001)]}
-
-    reading = read_directive({META_KEY: {"tool": "t", "arguments": arguments}})
-
-    assert isinstance(reading, Found)
-    assert argument_problem({}, arguments) is not None
-
-
-def test_a_directive_cannot_be_changed() -> None:
-    with pytest.raises(ValidationError):
-        Directive(tool="t").tool = "other"  # type: ignore[misc]
 
 
 @PROPERTY
@@ -92,34 +75,6 @@ def test_nesting_without_end_is_read_without_an_exception() -> None:
     assert isinstance(read_directive({META_KEY: {"tool": "t", "arguments": {"a": deep}}}), Found)
 
 
-@PROPERTY
-@given(
-    tool=st.text(min_size=1),
-    arguments=st.dictionaries(
-        st.text(),
-        st.recursive(
-            st.none()
-            | st.booleans()
-            | st.integers()
-            | st.floats(allow_nan=False, allow_infinity=False)
-            | st.text(),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner),
-            max_leaves=8,
-        ),
-        max_size=4,
-    ),
-    title=st.none() | st.text(min_size=1, max_size=200),
-)
-def test_round_trip(tool: str, arguments: dict[str, Any], title: str | None) -> None:
-    directive = Directive(tool=tool, arguments=arguments, title=title)
-
-    wire = json.loads(json.dumps({META_KEY: directive.to_wire()}))
-
-    titled = {} if title is None else {"title": title}
-    assert wire == {META_KEY: {"tool": tool, "arguments": arguments, **titled}}
-    assert read_directive(wire) == Found(directive, deprecated_alias=False)
-
-
 def test_with_next_tool() -> None:
     before = CallToolResult(
         content=[TextContent(type="text", text="locked")],
@@ -142,16 +97,9 @@ def test_with_next_tool() -> None:
     )
 
 
-def test_with_next_tool_takes_a_title() -> None:
-    after = with_next_tool(CallToolResult(content=[]), "handoff", title="Ask an agent")
-
-    assert after.meta == {META_KEY: {"tool": "handoff", "arguments": {}, "title": "Ask an agent"}}
-    for title in ("", "x" * 201):
-        with pytest.raises(ValidationError):
-            with_next_tool(CallToolResult(content=[]), "handoff", title=title)
-
-
-@pytest.mark.parametrize("tool", ["", None, 5])
-def test_with_next_tool_refuses_what_names_no_tool(tool: Any) -> None:
+@pytest.mark.parametrize(
+    ("tool", "title"), [("", None), (None, None), (5, None), ("t", ""), ("t", "x" * 201)]
+)
+def test_with_next_tool_refuses_what_is_no_directive(tool: Any, title: Any) -> None:
     with pytest.raises(ValidationError):
-        with_next_tool(CallToolResult(content=[]), tool)
+        with_next_tool(CallToolResult(content=[]), tool, title=title)

@@ -73,53 +73,45 @@ def bank(structured: dict[str, Any] | None, **directive: Any) -> MCPServer[Any]:
     return mcp
 
 
-async def structured(mcp: MCPServer[Any], tool: str, mode: str, *, declared: bool = False) -> Any:
+async def structured(mcp: MCPServer[Any], tool: str, *, declared: bool = False) -> Any:
     extensions = [CLIENT_EXTENSION] if declared else []
-    async with connect(mcp, mode, extensions=extensions) as client:
+    async with connect(mcp, "auto", extensions=extensions) as client:
         result = await client.call_tool(tool, {})
     assert "nextStep" not in "".join(block.text for block in result.content)  # type: ignore[union-attr]
     return result.structured_content
 
 
-@pytest.mark.parametrize("own", [{}, {"nextStep": None}, {"nextStep": OTHER}], ids=str)
-async def test_it_says_what_the_directive_says_to_clients_that_did_not_declare(
-    mode: str, own: dict[str, Any]
+@pytest.mark.parametrize(
+    ("tool", "own", "told", "declared"),
+    [
+        # It says what the directive says, to clients that did not declare.
+        ("with_step", {}, {"nextStep": STEP}, {}),
+        ("with_step", {"nextStep": None}, {"nextStep": STEP}, {}),
+        ("with_step", {"nextStep": OTHER}, {"nextStep": STEP}, {}),
+        # It stands only where the output schema has a place for it.
+        ("without_step", {}, {}, {}),
+        ("of_its_own", {}, {}, {}),
+        ("no_schema", {}, {}, {}),
+        # A copy of the tool's own is made the same; what means something else stays.
+        ("no_schema", {"nextStep": OTHER}, {"nextStep": STEP}, {}),
+        ("of_its_own", {"nextStep": "Friday"}, {"nextStep": "Friday"}, {"nextStep": "Friday"}),
+    ],
+)
+async def test_where_it_stands_and_what_it_says(
+    tool: str, own: Any, told: dict[str, Any], declared: dict[str, Any]
 ) -> None:
     mcp = bank({"n": 1, **own})
-
-    assert await structured(mcp, "with_step", mode) == {"n": 1, "nextStep": STEP}
-    assert await structured(mcp, "with_step", mode, declared=True) == {"n": 1}
-
-
-@pytest.mark.parametrize("tool", ["without_step", "of_its_own", "no_schema"])
-async def test_it_stands_only_where_the_output_schema_has_a_place_for_it(
-    mode: str, tool: str
-) -> None:
-    assert await structured(bank({"n": 1}), tool, mode) == {"n": 1}
-
-
-async def test_a_copy_of_the_tools_own_is_made_the_same(mode: str) -> None:
-    mcp = bank({"n": 1, "nextStep": OTHER})
-
-    assert await structured(mcp, "no_schema", mode) == {"n": 1, "nextStep": STEP}
-    assert await structured(mcp, "no_schema", mode, declared=True) == {"n": 1}
-
-
-async def test_a_member_that_means_something_else_stays(mode: str) -> None:
-    mcp = bank({"n": 1, "nextStep": "Friday"})
-
-    for declared in (False, True):
-        said = await structured(mcp, "of_its_own", mode, declared=declared)
-        assert said == {"n": 1, "nextStep": "Friday"}
+    assert await structured(mcp, tool) == {"n": 1, **told}
+    assert await structured(mcp, tool, declared=True) == {"n": 1, **declared}
 
 
 @pytest.mark.parametrize("own", [{}, {"nextStep": STEP}], ids=str)
-async def test_a_directive_that_is_dropped_takes_it_with_it(mode: str, own: dict[str, Any]) -> None:
-    assert await structured(bank({"n": 1, **own}, tool="nowhere"), "with_step", mode) == {"n": 1}
+async def test_a_directive_that_is_dropped_takes_it_with_it(own: dict[str, Any]) -> None:
+    assert await structured(bank({"n": 1, **own}, tool="nowhere"), "with_step") == {"n": 1}
 
 
-async def test_whoever_follows_takes_it_away(mode: str) -> None:
-    async with connect(bank({"n": 1}), mode) as client:
+async def test_whoever_follows_takes_it_away() -> None:
+    async with connect(bank({"n": 1}), "auto") as client:
         chain = await call_tool_with_chaining(client, "with_step", {})
     assert [step.tool for step in chain.steps] == ["with_step", "target"]
     assert chain.steps[0].result.structured_content == {"n": 1, "nextStep": STEP}

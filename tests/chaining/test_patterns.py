@@ -48,14 +48,6 @@ def test_what_is_too_large_is_not_read(pattern: str) -> None:
         read(pattern)
 
 
-def test_what_has_no_end_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A search for each end anew would take minutes at this length, and seconds at the allowed."""
-    monkeypatch.setattr("banking_server.chaining.patterns.MAX_LENGTH", 60_000)
-    for beginning in ("[", "(?<"):
-        with pytest.raises(NotReadable):
-            read(beginning * (60_000 // len(beginning)))
-
-
 def test_the_sentence_quotes_the_pattern_of_the_schema() -> None:
     assert problem(r"^\d\w$", "x") == r'arguments.a: must satisfy pattern "^\\d\\w$"'
     named = {"patternProperties": {r"^\d$": {"type": "integer"}, "^[0-9]$": {"minimum": 5}}}

@@ -136,15 +136,6 @@ async def test_any_other_client_gets_the_directive_and_the_words(mode: str, erro
     )
 
 
-async def test_a_result_without_directive_is_left_alone() -> None:
-    async with connect(checked(), "auto") as client:
-        result = await client.call_tool("emit", {})
-
-    assert texts(result) == ["one", "one"]
-    assert (result.meta or {}).get("kept") == 1
-    assert META_KEY not in (result.meta or {})
-
-
 @pytest.mark.parametrize(
     ("value", "says"),
     [
