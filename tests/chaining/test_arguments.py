@@ -13,6 +13,8 @@ from banking_server.chaining.arguments import argument_problem
 
 from .support import JSON, PROPERTY
 
+pytestmark = pytest.mark.quick
+
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
 

@@ -19,6 +19,8 @@ from banking_server.chaining import (
 
 from .support import JSON, PROPERTY
 
+pytestmark = pytest.mark.quick
+
 NEAR_DIRECTIVES = st.fixed_dictionaries(
     {}, optional={"tool": JSON, "name": JSON, "arguments": JSON, "other": JSON}
 )

@@ -13,6 +13,8 @@ import pytest
 from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.patterns import NotReadable, read
 
+pytestmark = pytest.mark.quick
+
 TABLE = json.loads(Path(__file__).with_name("patterns.json").read_text("utf-8"))
 
 

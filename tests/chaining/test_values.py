@@ -12,6 +12,8 @@ from banking_server.chaining.values import canonical, keeps_its_value, same
 
 from .support import PROPERTY
 
+pytestmark = pytest.mark.quick
+
 WRITABLE = st.recursive(
     st.none()
     | st.booleans()
