@@ -15,6 +15,12 @@ from .support import JSON, PROPERTY
 
 pytestmark = pytest.mark.quick
 
+
+def of_a(schema: Any) -> dict[str, Any]:
+    """A schema of arguments, of which one is checked."""
+    return {"properties": {"a": schema}}
+
+
 DRAFT_7 = "http://json-schema.org/draft-07/schema#"
 
 
@@ -22,29 +28,24 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
     ("schema", "good", "bad", "says"),
     [
         ({"type": "object", "required": ["a"]}, {"a": 1}, {}, "'a' is a required property"),
+        (of_a({"type": "string"}), {"a": "x"}, {"a": 1}, "be a text in quotation marks"),
+        (of_a({"type": "integer"}), {"a": 1.0}, {"a": 1.5}, "whole number"),
+        (of_a({"type": "integer"}), {"a": 1}, {"a": True}, "whole number"),
         (
-            {"properties": {"a": {"type": "string"}}},
-            {"a": "x"},
-            {"a": 1},
-            "be a text in quotation marks",
-        ),
-        ({"properties": {"a": {"type": "integer"}}}, {"a": 1.0}, {"a": 1.5}, "whole number"),
-        ({"properties": {"a": {"type": "integer"}}}, {"a": 1}, {"a": True}, "whole number"),
-        (
-            {"properties": {"a": {"type": "number"}}},
+            of_a({"type": "number"}),
             {"a": 25.5},
             {"a": "25.5"},
             "arguments.a: must be a number such as 25.5, without quotation marks",
         ),
         (
-            {"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}},
+            of_a({"anyOf": [{"type": "string"}, {"type": "null"}]}),
             {"a": None},
             {"a": 5},
             "arguments.a: must be a text in quotation marks or null",
         ),
-        ({"properties": {"a": {"minLength": 2}}}, {"a": "xy"}, {"a": "x"}, "have at least 2 char"),
+        (of_a({"minLength": 2}), {"a": "xy"}, {"a": "x"}, "have at least 2 char"),
         (
-            {"properties": {"a": {"oneOf": [{"const": 1}, {"type": "null"}]}}},
+            of_a({"oneOf": [{"const": 1}, {"type": "null"}]}),
             {"a": 1},
             {"a": 2},
             'arguments.a: must satisfy oneOf [{"const": 1}, {"type": "null"}]',
@@ -61,19 +62,14 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
             {"from": 1},
             """'from': such properties are not allowed; there are to, "a b\"""",
         ),
-        (
-            {"properties": {"a": {"enum": ["x", "y"]}}},
-            {"a": "x"},
-            {"a": "z"},
-            'must be one of "x", "y"',
-        ),
-        ({"properties": {"a": {"pattern": "^x"}}}, {"a": "xy"}, {"a": "yx"}, "pattern"),
+        (of_a({"enum": ["x", "y"]}), {"a": "x"}, {"a": "z"}, 'must be one of "x", "y"'),
+        (of_a({"pattern": "^x"}), {"a": "xy"}, {"a": "yx"}, "pattern"),
         ({"additionalProperties": False}, {}, {"typo": 1}, "'typo'"),
         (False, None, {}, None),
         # Which keywords mean what is the library's; that it reads 2020-12, and draft 7 where the
         # schema names it, is ours.
         (
-            {"properties": {"a": {"prefixItems": [{"type": "string"}]}}},
+            of_a({"prefixItems": [{"type": "string"}]}),
             {"a": ["x", 1]},
             {"a": [1]},
             "arguments.a.0: must be a text",
@@ -120,10 +116,10 @@ def test_arguments_against_a_schema(schema: Any, good: Any, bad: Any, says: str 
     [
         *({"type": "nonsense"}, {"required": "a"}, {"properties": []}, {"$id": 5}),
         *({"$schema": value} for value in (5, {}, "http://[", None, "")),
-        {"properties": {"a": {"pattern": "("}}},
+        of_a({"pattern": "("}),
         {"properties": {"unused": {"minimum": "1"}}},
-        {"properties": {"a": {"$id": "https://x.invalid/a", "$schema": "https://x.invalid/b"}}},
-        {"properties": {"a": {"$schema": "urn:my-own"}}},
+        of_a({"$id": "https://x.invalid/a", "$schema": "https://x.invalid/b"}),
+        of_a({"$schema": "urn:my-own"}),
     ],
 )
 def test_a_bad_schema_makes_all_arguments_unfit(schema: dict[str, Any]) -> None:
@@ -156,7 +152,7 @@ def test_no_ref_is_fetched(ref: str, place: str, monkeypatch: pytest.MonkeyPatch
     schema: dict[str, Any] = {
         "top": {"$ref": ref, "properties": flag},
         "property": {"properties": {"a": {"$ref": ref}, **flag}},
-        "nested_id": {"properties": {"a": {"$id": "https://schemas.invalid/", "$ref": ref}}},
+        "nested_id": of_a({"$id": "https://schemas.invalid/", "$ref": ref}),
         "dynamic": {"$dynamicRef": ref, "properties": flag},
     }[place]
 
@@ -180,7 +176,7 @@ RULES: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(
     "schema",
     [
-        *({"properties": {"a": {rule: value}}} for rule, value in RULES),
+        *(of_a({rule: value}) for rule, value in RULES),
         {"properties": {"b": {"items": {"enum": [1]}}}},
         {"properties": {"c": {"additionalProperties": {"type": "integer"}}}},
         {"properties": {"c": {"additionalProperties": False}}},
@@ -200,7 +196,7 @@ def test_nesting_without_end_is_a_problem_like_any_other() -> None:
     deep: dict[str, Any] = {}
     for _ in range(50_000):
         deep = {"a": deep}
-    endless: dict[str, Any] = {"properties": {"a": {"$ref": "#"}}}
+    endless: dict[str, Any] = of_a({"$ref": "#"})
 
     assert argument_problem(endless, deep) is not None
     assert argument_problem({"$ref": "#"}, {}) is not None
@@ -210,10 +206,10 @@ def test_nesting_without_end_is_a_problem_like_any_other() -> None:
 def test_long_numbers_are_checked_exactly(digits: int) -> None:
     arguments = {"a": 10**digits}
 
-    assert argument_problem({"properties": {"a": {"type": "integer"}}}, arguments) is None
-    assert argument_problem({"properties": {"a": {"type": "string"}}}, arguments) is not None
+    assert argument_problem(of_a({"type": "integer"}), arguments) is None
+    assert argument_problem(of_a({"type": "string"}), arguments) is not None
     if digits < 5000:
-        above = {"properties": {"a": {"maximum": 10**digits - 1}}}
+        above = of_a({"maximum": 10**digits - 1})
         assert argument_problem(above, arguments) is not None
         assert argument_problem(above, {"a": 10**digits - 1}) is None
 
@@ -228,24 +224,24 @@ for _ in range(24):
 
 
 def matching(pattern: str, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    return {"properties": {"a": {"pattern": pattern}}}, {"a": text}
+    return of_a({"pattern": pattern}), {"a": text}
 
 
 HOSTILE = {
     "integers that are one double": (
-        {"properties": {"a": {"uniqueItems": True}}},
+        of_a({"uniqueItems": True}),
         {"a": [10**30 + n for n in range(10_000)]},
     ),
     "objects with integers that are one double": (
-        {"properties": {"a": {"uniqueItems": True}}},
+        of_a({"uniqueItems": True}),
         {"a": [{"id": 10**30 + n} for n in range(4000)]},
     ),
     "integers of many digits": (
-        {"properties": {"a": {"uniqueItems": True}}},
+        of_a({"uniqueItems": True}),
         {"a": [10**400 + n for n in range(250)]},
     ),
     "lists that differ in brackets": (
-        {"properties": {"a": {"uniqueItems": True}}},
+        of_a({"uniqueItems": True}),
         {"a": [[[]] * n + [[[]]] for n in range(400)]},
     ),
     "what is not evaluated, in alternatives": (UNEVALUATED, {"a": 1}),
@@ -264,7 +260,7 @@ HOSTILE = {
         {"ab" * 10_000: 1},
     ),
     "matching that is given up": (
-        {"properties": {"a": {"not": {"pattern": r"^(a|aa)+\1$"}}}},
+        of_a({"not": {"pattern": r"^(a|aa)+\1$"}}),
         {"a": "a" * 60 + "b"},
     ),
     "names for which matching is given up": (
@@ -286,7 +282,7 @@ HOSTILE = {
         {},
     ),
     "a tree that grows at each level": (
-        {"properties": {"a": {"oneOf": [{"$ref": "#"}] * 3}}},
+        of_a({"oneOf": [{"$ref": "#"}] * 3}),
         json.loads('{"a":' * 60 + "{}" + "}" * 60),
     ),
     "embedded schemas doubled": (
@@ -318,11 +314,11 @@ HOSTILE = {
         {},
     ),
     "items by alternatives": (
-        {"properties": {"a": {"items": {"anyOf": [{"const": n} for n in range(1000)]}}}},
+        of_a({"items": {"anyOf": [{"const": n} for n in range(1000)]}}),
         {"a": ["x"] * 2000},
     ),
     "many alternatives in one expression": (
-        {"properties": {"a": {"items": {"pattern": r"^(a+)+\1$"}}}},
+        of_a({"items": {"pattern": r"^(a+)+\1$"}}),
         {"a": ["a" * 5000] * 1000},
     ),
     "many expressions": (
@@ -333,7 +329,7 @@ HOSTILE = {
         {"properties": {f"p{n}": {"pattern": f"(?!{n})"} for n in range(1000)}},
         {},
     ),
-    "an endless expression": ({"properties": {"a": {"pattern": "(?:a{1,1000}){1,1000}"}}}, {}),
+    "an endless expression": (of_a({"pattern": "(?:a{1,1000}){1,1000}"}), {}),
     "a long schema": ({"enum": ["x" * 300_000]}, {}),
     "a deep schema": (json.loads('{"not":' * 500 + "{}" + "}" * 500), {}),
     "deep arguments": ({}, json.loads('{"a":' * 500 + "{}" + "}" * 500)),
@@ -363,21 +359,14 @@ def test_what_would_take_too_long_is_not_checked(name: str) -> None:
         matching(r"^(?=.*\d)(?!.*\s).{8,64}$", "s3cretive"),
         matching(r"^(?<year>\d{4})-\1$", "2026-2026"),
         (
-            {
-                "properties": {
-                    "a": {"items": {"pattern": f"^{HEX}{{8}}-(?:{HEX}{{4}}-){{3}}{HEX}{{12}}$"}}
-                }
-            },
+            of_a({"items": {"pattern": f"^{HEX}{{8}}-(?:{HEX}{{4}}-){{3}}{HEX}{{12}}$"}}),
             {"a": ["6f1c1f6e-3f0e-4f5e-9f3b-0d8f5a1f2c11"] * 1000},
         ),
         (
-            {"properties": {"a": {"uniqueItems": True}}},
+            of_a({"uniqueItems": True}),
             {"a": [1234567890123456789 + 4194304 * n for n in range(10_000)]},
         ),
-        (
-            {"allOf": [{"properties": {"a": {}}}] * 3, "unevaluatedProperties": False},
-            {"a": list(range(1000))},
-        ),
+        ({"allOf": [of_a({})] * 3, "unevaluatedProperties": False}, {"a": list(range(1000))}),
         ({"properties": {"child": {"$ref": "#"}}}, json.loads('{"child":' * 30 + "{}" + "}" * 30)),
     ],
 )
@@ -394,7 +383,7 @@ def test_an_unknown_dialect_is_not_checked(dialect: str) -> None:
 
 
 def test_a_schema_that_has_changed_is_read_anew() -> None:
-    schema: dict[str, Any] = {"properties": {"a": {"type": "string"}}}
+    schema: dict[str, Any] = of_a({"type": "string"})
     assert argument_problem(schema, {"a": 1}) is not None
 
     schema["properties"]["a"]["type"] = "integer"

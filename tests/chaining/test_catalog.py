@@ -170,21 +170,6 @@ async def test_a_person_who_said_no_is_not_asked_twice() -> None:
     assert len(asked) == 1
 
 
-async def test_a_list_that_changes_while_it_is_read_is_read_again() -> None:
-    def now(_: str | None) -> ListToolsResult:
-        if len(client.lists) == 1:
-            catalog.changed()
-            return ListToolsResult(tools=[tool("b")], ttl_ms=3_600_000)
-        return ListToolsResult(tools=[tool("c")], ttl_ms=3_600_000)
-
-    client = FakeClient(now, a_names_b)
-    catalog = ToolCatalog(client)
-    chain = await call_tool_with_chaining(client, "a", catalog=catalog)
-
-    assert chain.outcome is Outcome.UNKNOWN_TOOL
-    assert len(client.lists) == 2
-
-
 async def test_a_list_that_changes_for_ever_fails_the_chain() -> None:
     def now(_: str | None) -> ListToolsResult:
         catalog.changed()

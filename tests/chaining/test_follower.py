@@ -236,34 +236,6 @@ async def test_total_time_that_runs_out_later_keeps_the_steps() -> None:
     assert client.calls == [("a", {}), ("b", {})]
 
 
-async def test_chains_at_the_same_time_do_not_mix() -> None:
-    turns = {name: anyio.Event() for name in "ab"}
-
-    async def answer(name: str) -> CallToolResult:
-        # Each first call waits for the other one to have been made.
-        turns[name].set()
-        await turns["b" if name == "a" else "a"].wait()
-        return result(name, nextTool={"tool": "c", "arguments": {"from": name}})
-
-    client = FakeClient([tool("c")], lambda name, _: result("c") if name == "c" else answer(name))
-    chains: dict[str, Any] = {}
-
-    async def run(name: str) -> None:
-        chains[name] = await call_tool_with_chaining(client, name)
-
-    with anyio.fail_after(60):
-        async with anyio.create_task_group() as group:
-            for name in "ab":
-                group.start_soon(run, name)
-
-    for name in "ab":
-        assert [(step.tool, step.arguments) for step in chains[name].steps] == [
-            (name, {}),
-            ("c", {"from": name}),
-        ]
-    assert chains["a"].chain_id != chains["b"].chain_id
-
-
 async def test_only_the_wording_of_a_followed_directive_is_dropped() -> None:
     def worded(**marking: Any) -> TextContent:
         return TextContent(type="text", text="x", _meta=marking)
