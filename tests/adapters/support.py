@@ -70,13 +70,7 @@ async def with_fastmcp(server: Server, call: Call, follow: bool = True, **option
     return json.dumps([block.text for block in result.content], ensure_ascii=False)
 
 
-async def with_pydantic_ai(
-    server: Server,
-    call: Call,
-    follow: bool = True,
-    toolset: dict[str, Any] | None = None,
-    **options: Any,
-) -> str:
+async def with_pydantic_ai(server: Server, call: Call, follow: bool = True, **options: Any) -> str:
     from fastmcp import Client
     from pydantic_ai import Agent
     from pydantic_ai.mcp import MCPToolset
@@ -89,8 +83,7 @@ async def with_pydantic_ai(
     client = made(fastmcp_target(server), elicitation_handler=be_called_back, **options)
     with scripted_model([Reply(calls=[call]), Reply("Done.")]) as model:
         provider = OpenAIProvider(base_url=model.url, api_key="none")
-        tools = MCPToolset(client, **(toolset or {}))
-        agent = Agent(OpenAIChatModel("scripted", provider=provider), toolsets=[tools])
+        agent = Agent(OpenAIChatModel("scripted", provider=provider), toolsets=[MCPToolset(client)])
         assert (await agent.run("Go on.")).output == "Done."
     return told(model)
 

@@ -65,30 +65,6 @@ async def test_a_step_that_may_destroy_needs_consent(anything: str, framework: s
     assert seen[-1].outcome == "completed"
 
 
-@pytest.mark.nightly
-@each_framework
-async def test_a_step_that_brings_no_result_is_told(anything: str, framework: str) -> None:
-    said = await FRAMEWORKS[framework](anything, ("begin", {}))
-    assert said.index("It has begun.") < said.index("whether it took effect is not known")
-    assert "The line is cut." in said
-
-
-@pytest.mark.nightly
-@each_framework
-@pytest.mark.parametrize("tool", ["fail", "break_off", "steer"])
-async def test_without_a_directive_all_is_as_it_was(
-    anything: str, framework: str, tool: str
-) -> None:
-    run = FRAMEWORKS[framework]
-    outcomes = []
-    for follow in (False, True):
-        try:
-            outcomes.append(await run(anything, (tool, {}), follow))
-        except Exception as error:
-            outcomes.append(f"{type(error).__name__}: {error}")
-    assert outcomes[0] == outcomes[1]
-
-
 async def test_structured_content_does_not_hide_a_chain(world: World) -> None:
     """OpenAI's framework shows nothing else if it is told to; Pydantic AI always."""
     said = await FRAMEWORKS["OpenAI Agents"](
