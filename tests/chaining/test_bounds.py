@@ -5,6 +5,7 @@ import gzip
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from typing import Any
 
 import anyio
@@ -168,81 +169,58 @@ def test_an_answer_of_too_many_values_is_an_error(before: str, after: str, numbe
     assert decoder.decode(b"{}\n") == "{}\n"
 
 
-class Talk:
-    """A client's connection, and the server's end of it."""
-
-    def __init__(self, server: Any, client: Any) -> None:
-        self.server_reads, self.server_writes = server
-        self.client_reads, self.client_writes = client
-
-    async def says(self, message: Any) -> None:
-        await self.server_writes.send(SessionMessage(message))
+ASKED = JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/list")
 
 
-async def left(talk: Talk) -> str:
+async def left(reads: Any) -> str:
     """Return why a request was refused; no message comes any more."""
-    refused = await talk.client_reads.receive()
+    refused = await reads.receive()
     assert isinstance(refused.message, JSONRPCError)
     with pytest.raises(anyio.EndOfStream):
-        await talk.client_reads.receive()
+        await reads.receive()
     return refused.message.error.message
 
 
 async def test_after_a_message_of_which_nobody_knows_what_it_was_the_server_is_left() -> None:
     async with (
-        create_client_server_memory_streams() as (client, server),
-        bounded(_Given(client)) as streams,
+        create_client_server_memory_streams() as (client, (_, server_writes)),
+        bounded(nullcontext(client)) as (reads, writes),
     ):
-        talk = Talk(server, streams)
-        asked = JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/list")
-        await talk.client_writes.send(SessionMessage(asked))
+        await writes.send(SessionMessage(ASKED))
         error = ErrorData(code=INTERNAL_ERROR, message=TOO_LARGE)
-        await talk.says(JSONRPCError(jsonrpc="2.0", id=None, error=error))
-        assert await left(talk) == TOO_LARGE
+        await server_writes.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=error)))
+        assert await left(reads) == TOO_LARGE
 
 
-@pytest.mark.parametrize("what", ["notifications", "questions", "answers"])
-async def test_a_server_that_says_too_much_is_left(what: str) -> None:
-    said: dict[str, Any] = {
-        "notifications": JSONRPCNotification(jsonrpc="2.0", method="notifications/message"),
-        "questions": JSONRPCRequest(jsonrpc="2.0", id=1, method="ping"),
-        "answers": JSONRPCResponse(jsonrpc="2.0", id="to nothing", result={}),
-    }
-    most = MAX_UNANSWERED if what == "questions" else MAX_UNASKED
-    async with create_client_server_memory_streams() as (client, server):
+@pytest.mark.parametrize(
+    ("said", "most"),
+    [
+        (JSONRPCNotification(jsonrpc="2.0", method="notifications/message"), MAX_UNASKED),
+        (JSONRPCResponse(jsonrpc="2.0", id="to nothing", result={}), MAX_UNASKED),
+        (JSONRPCRequest(jsonrpc="2.0", id=1, method="ping"), MAX_UNANSWERED),
+    ],
+    ids=["notifications", "answers", "questions"],
+)
+async def test_a_server_that_says_too_much_is_left(said: Any, most: int) -> None:
+    async def flood() -> None:
+        while True:
+            await server_writes.send(SessionMessage(said))
 
-        async def flood() -> None:
-            with anyio.CancelScope() as scope:
-                talk.over = scope  # type: ignore[attr-defined]
-                while True:
-                    await talk.says(said[what])
-
-        async with bounded(_Given(client)) as streams, anyio.create_task_group() as tasks:
-            talk = Talk(server, streams)
-            asked = JSONRPCRequest(jsonrpc="2.0", id=7, method="tools/list")
-            tasks.start_soon(talk.client_writes.send, SessionMessage(asked))
-            await talk.server_reads.receive()
-            tasks.start_soon(flood)
-            for _ in range(most):
-                assert (await talk.client_reads.receive()).message == said[what]
-            if what != "questions":
-                # Some more may come in the time that this takes.
-                while (one := await talk.client_reads.receive()).message == said[what]:
-                    pass
-                assert "were no answer; it is left" in one.message.error.message
-            else:
-                assert "more than 100 questions at a time" in await left(talk)
-            tasks.cancel_scope.cancel()
-
-
-class _Given:
-    """A transport that is there already."""
-
-    def __init__(self, streams: Any) -> None:
-        self._streams = streams
-
-    async def __aenter__(self) -> Any:
-        return self._streams
-
-    async def __aexit__(self, *_: object) -> None:
-        """Leave it as it is."""
+    async with (
+        create_client_server_memory_streams() as (client, (server_reads, server_writes)),
+        bounded(nullcontext(client)) as (reads, writes),
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(writes.send, SessionMessage(ASKED))
+        await server_reads.receive()
+        tasks.start_soon(flood)
+        for _ in range(most):
+            assert (await reads.receive()).message == said
+        if most == MAX_UNANSWERED:
+            assert "more than 100 questions at a time" in await left(reads)
+        else:
+            # Some more may come in the time that this takes.
+            while (one := await reads.receive()).message == said:
+                pass
+            assert "were no answer; it is left" in one.message.error.message
+        tasks.cancel_scope.cancel()
