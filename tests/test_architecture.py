@@ -72,7 +72,6 @@ ONLY_IN: dict[str, set[str]] = {
     "sqlmodel": {"bank"},
     "sqlalchemy": {"bank"},
     "aiosqlite": {"bank"},
-    "alembic": {"bank"},
     "psycopg": {"bank"},
     "sqlite3": {"bank"},
     "starlette": {"messages", "proxy", "server"},

@@ -9,11 +9,9 @@ from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 
-from banking_server.bank.models import SCHEMA_VERSION
 from banking_server.bank.new_file import draft_of, publish, sync
-from banking_server.bank.sqlite import DIALECT
 from banking_server.bank.sqlite_file import (
-    APPLICATION_ID,
+    DIALECT,
     LOCK_WAIT_SECONDS,
     alone_with,
     beside,
@@ -21,10 +19,11 @@ from banking_server.bank.sqlite_file import (
     close_to_others,
     connect,
     explain,
+    is_filled,
 )
-from banking_server.bank.storage import DatabaseMissing, DatabaseTooNew, DatabaseUnavailable
+from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
 from banking_server.bank.transaction import Transaction
-from banking_server.bank.upkeep import find_damage, find_faults
+from banking_server.bank.upkeep import find_faults
 
 
 def back_up(path: Path, copy: Path) -> None:
@@ -93,15 +92,9 @@ def _copy(source: Path, target: Path) -> None:
 def _check(draft: Path, name: Path) -> None:
     """Check a copy of `name`. Raises `DatabaseUnavailable`."""
     with closing(connect(draft, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION_ID:
-            raise DatabaseUnavailable(f"{name} is not a database of this program.")
-        if version > SCHEMA_VERSION:
-            raise DatabaseTooNew(name, version)
-        tx = Transaction(connection.execute, DIALECT, lock_rows=False)
-        # Of an older format only SQLite can tell whether it is sound.
-        faults = find_faults(tx) if version == SCHEMA_VERSION else find_damage(tx)
+        if not is_filled(connection, name):
+            raise DatabaseUnavailable(f"{name} is empty.")
+        faults = find_faults(Transaction(connection.execute, DIALECT, lock_rows=False))
     if faults:
         raise DatabaseUnavailable(
             f"{name} has faults, and is not copied; the first is: {faults[0]}. "

@@ -1,7 +1,7 @@
 """Looking at a bank's database without changing anything, not even by opening it.
 
-A server that opens a file closes it to others, brings it up to this format and makes files beside
-it. Here it is only said what would come of that.
+A server that opens a file closes it to others and makes files beside it. Here it is only said what
+would come of that.
 """
 
 import os
@@ -13,15 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from banking_server.bank.location import URL, Location
-from banking_server.bank.models import SCHEMA_VERSION, Customer, is_id
+from banking_server.bank.models import Customer, is_id
 from banking_server.bank.opening import load_postgresql
-from banking_server.bank.sqlite_file import APPLICATION_ID, beside, explain
-from banking_server.bank.storage import (
-    DatabaseMissing,
-    DatabaseTooNew,
-    DatabaseUnavailable,
-    find_record,
-)
+from banking_server.bank.sqlite_file import beside, explain, is_filled
+from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable, find_record
 
 SQLITE_VERSION: Final = sqlite3.sqlite_version_info
 """Of the library that is in use."""
@@ -36,17 +31,10 @@ _CUSTOMER: Final = "SELECT 1 FROM customer WHERE customer_id = ?"
 class Look:
     """What a database is like that can be used."""
 
-    format: int
-    """The format of its tables, which can be older than ours."""
     checked: bool
     """It was looked whether it is damaged; else there was no time, or no way."""
     has_customer: bool
     """It has the customer who is asked for, or nobody is."""
-
-    @property
-    def is_old(self) -> bool:
-        """The next start brings it up to our format."""
-        return self.format < SCHEMA_VERSION
 
 
 async def look_at(location: Location, customer: str | None = None, *, seconds: float) -> Look:
@@ -65,21 +53,14 @@ async def _look_at_database(url: URL, customer: str | None) -> Look:
     postgresql = load_postgresql()
     store = await postgresql.PostgresStore.open(url)
     try:
-        version = await store.read(postgresql.read_format) or 0
-        has_customer = not (version and customer) or bool(
+        if not await store.read(postgresql.is_filled):
+            raise DatabaseMissing(url)
+        has_customer = customer is None or bool(
             await store.read(lambda tx: find_record(tx, Customer, customer))
         )
     finally:
         await store.close()
-    return _known(url, version, checked=False, has_customer=has_customer)
-
-
-def _known(location: Location, version: int, *, checked: bool, has_customer: bool) -> Look:
-    if version == 0:
-        raise DatabaseMissing(location)
-    if version > SCHEMA_VERSION:
-        raise DatabaseTooNew(location, version)
-    return Look(version, checked, has_customer)
+    return Look(checked=False, has_customer=has_customer)
 
 
 def _look_at_file(path: Path, customer: str | None, seconds: float) -> Look:
@@ -95,12 +76,9 @@ def _look_at_file(path: Path, customer: str | None, seconds: float) -> Look:
         with closing(
             sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True, timeout=1)
         ) as looking:
-            (application,) = looking.execute("PRAGMA application_id").fetchone()
-            (version,) = looking.execute("PRAGMA user_version").fetchone()
-            (objects,) = looking.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if application != APPLICATION_ID and (application or version or objects):
-                raise DatabaseUnavailable(f"{path} is the database of another program.")
-            has_customer = not (version and customer) or (
+            if not is_filled(looking, path):
+                raise DatabaseMissing(path)
+            has_customer = customer is None or (
                 is_id(customer) and bool(looking.execute(_CUSTOMER, [customer]).fetchone())
             )
             readable = all(beside_it) or not any(beside_it)
@@ -110,7 +88,7 @@ def _look_at_file(path: Path, customer: str | None, seconds: float) -> Look:
     for needed in (path, path.resolve().parent):
         if not os.access(needed, os.W_OK):
             raise DatabaseUnavailable(f"{needed} cannot be written to by this user.")
-    return _known(path, version, checked=checked, has_customer=has_customer)
+    return Look(checked, has_customer)
 
 
 def _is_whole(looking: sqlite3.Connection, path: Path, seconds: float) -> bool:

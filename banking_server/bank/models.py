@@ -9,6 +9,7 @@ A record is a plain object: what a rule is given, and what `Transaction` reads a
 has the table of each kind.
 """
 
+import hashlib
 import re
 import secrets
 from datetime import UTC, date, datetime
@@ -44,9 +45,6 @@ HandoffChoice = Literal["realtime", "callback"]
 """Speak to an agent now, or be called back."""
 HandoffStatus = Literal["open", "claimed"]
 ApprovalStatus = Literal["requested", "granted", "refused"]
-
-SCHEMA_VERSION: Final = 3
-"""The format of the tables. `migrations` has what leads here from an older one."""
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -505,18 +503,6 @@ END $$
 }
 
 
-_VERSION = [
-    """
-CREATE TABLE alembic_version (
-    version_num VARCHAR(32) NOT NULL,
-    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
-)
-""",
-    f"INSERT INTO alembic_version VALUES ('{SCHEMA_VERSION:04}')",  # noqa: S608 - our own number
-]
-"""As Alembic keeps it, for whom a format is a revision."""
-
-
 FUNCTIONS = ("refuse_change", "is_archived", "refuse_credit_alone")
 """The names of the functions that the triggers call, on PostgreSQL."""
 
@@ -556,4 +542,13 @@ def schema(dialect: Dialect) -> list[str]:
             statements.append(
                 _TRIGGERS[database].format(table=table, verb=verb, each=each, unless=unless)
             )
-    return [*statements, _BALANCED[database], *_VERSION]
+    return [*statements, _BALANCED[database]]
+
+
+def fingerprint(dialect: Dialect) -> int:
+    """Return the number, of 31 bits, by which a database tells that it has just this schema.
+
+    How the statements are laid out does not matter.
+    """
+    text = "".join("".join(schema(dialect)).split())
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
 from banking_server.bank.location import Location
-from banking_server.bank.models import SCHEMA_VERSION, schema
+from banking_server.bank.models import fingerprint, schema
 from banking_server.bank.rules import Rules
 from banking_server.bank.sqlite import SqliteStore
 from banking_server.bank.sqlite_file import APPLICATION_ID, delete_database, explain, prepare_file
@@ -20,7 +20,6 @@ from banking_server.bank.storage import (
     BankBusy,
     DatabaseFailed,
     DatabaseMissing,
-    DatabaseTooNew,
     DatabaseUnavailable,
     Store,
 )
@@ -40,10 +39,10 @@ async def open_bank(
     """Open the database at `location`, or make it and fill it from the folder `demo_data`.
 
     A new file is readable by its owner only, and its history ends at `now`. A PostgreSQL database
-    has to be there, and may be empty. One of an older format is brought up to this one. Processes
-    that start together on a new one all succeed, and the data is loaded once.
+    has to be there, and may be empty. Processes that start together on a new one all succeed, and
+    the data is loaded once.
     Raises `DatabaseMissing` if there is none and `may_create` is false; `DatabaseUnavailable`, also
-    for a mistake in the demo data.
+    for a mistake in the demo data, and for a database that another version made.
     """
     try:
         if isinstance(location, URL):
@@ -76,37 +75,21 @@ async def delete_bank(location: Location) -> None:
 
 
 async def _open_file(path: Path, *, may_create: bool) -> tuple[Store, bool]:
-    version = await asyncio.to_thread(bring_up, path, may_create=may_create)
-    return await SqliteStore.open(path), version == 0
-
-
-def bring_up(path: Path, *, may_create: bool) -> int:
-    """Do as `prepare_file`, and bring a file of an older format up to this one."""
-    version = prepare_file(path, may_create=may_create)
-    if 0 < version < SCHEMA_VERSION:
-        from banking_server.bank.migrations import upgrade_file
-
-        upgrade_file(path)
-    return version
+    has_bank = await asyncio.to_thread(prepare_file, path, may_create=may_create)
+    return await SqliteStore.open(path), not has_bank
 
 
 async def _open_database(url: URL, *, may_create: bool) -> tuple[Store, bool]:
     postgresql = load_postgresql()
     store = await postgresql.PostgresStore.open(url)
     try:
-        version = await store.read(postgresql.read_format)
-        if version is None and not may_create:
+        has_bank = await store.read(postgresql.is_filled)
+        if not (has_bank or may_create):
             raise DatabaseMissing(url)
-        if version is not None and version > SCHEMA_VERSION:
-            raise DatabaseTooNew(url, version)
-        if version is not None and version < SCHEMA_VERSION:
-            from banking_server.bank.migrations import upgrade_database
-
-            await asyncio.to_thread(upgrade_database, url)
     except BaseException:
         await store.close()
         raise
-    return store, version is None
+    return store, not has_bank
 
 
 def load_postgresql() -> Any:
@@ -141,7 +124,9 @@ async def _fill(bank: Bank, demo_data: Path, now: datetime) -> None:
         add_demo_data(tx, data, now)
         if tx.dialect.name == "sqlite":
             tx.run_text(f"PRAGMA application_id = {APPLICATION_ID}")
-            tx.run_text(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            tx.run_text(f"PRAGMA user_version = {fingerprint(tx.dialect)}")
+        else:
+            load_postgresql().mark_tables(tx)
 
     await bank.write(fill)
 
@@ -151,4 +136,4 @@ def _is_still_empty(tx: Transaction) -> bool:
         return tx.first(_USER_VERSION) == 0
     postgresql = load_postgresql()
     postgresql.lock_schema(tx)
-    return postgresql.read_format(tx) is None
+    return not postgresql.is_filled(tx)

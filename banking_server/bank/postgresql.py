@@ -19,9 +19,8 @@ it gets through. Here the only thing that is ever run again is what a broken con
 
 import asyncio
 import logging
-import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -33,16 +32,17 @@ from sqlalchemy.dialects.postgresql import psycopg as psycopg_dialect
 from sqlalchemy.engine import URL
 
 from banking_server.bank import storage
-from banking_server.bank.models import FUNCTIONS, TABLES
+from banking_server.bank.models import FUNCTIONS, TABLES, fingerprint
 from banking_server.bank.storage import (
     BankBusy,
     DatabaseFailed,
     DatabaseUnavailable,
     MaybeDone,
+    OtherVersion,
     Places,
     to_the_end,
 )
-from banking_server.bank.transaction import Statement, Transaction, value
+from banking_server.bank.transaction import Statement, Transaction
 
 logger = logging.getLogger(__name__)
 
@@ -86,8 +86,6 @@ class _Kind:
 _READING = _Kind("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "ROLLBACK")
 _WRITING = _Kind("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "COMMIT")
 _WRITING_ON_ONE_STATE = _Kind("BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE", "COMMIT")
-
-_FORMAT: Final = re.compile(r"[0-9]{4}")
 
 _COME_AGAIN: Final = {
     *("40001", "40P01"),  # serialization, deadlock
@@ -300,17 +298,16 @@ def explain(url: URL, error: Exception) -> str:
     return f"The database {url} cannot be used: {cause}."
 
 
-LOCK_SCHEMA: Final = "SELECT pg_advisory_xact_lock(1111576139)"
-"""Waits for whoever makes or changes the tables. The number says "BANK"."""
+_LOCK_SCHEMA: Final = "SELECT pg_advisory_xact_lock(1111576139)"
+"""Waits for whoever makes the tables. The number says "BANK"."""
 
 
 def lock_schema(tx: Transaction) -> None:
-    """Let nobody else make or change the tables until the end of the transaction."""
+    """Let nobody else make the tables until the end of the transaction."""
     tx.run_text("SET LOCAL lock_timeout = '1min'")
-    tx.run_text(LOCK_SCHEMA)
+    tx.run_text(_LOCK_SCHEMA)
 
 
-_VERSION = Statement(sa.text("SELECT version_num FROM alembic_version"), value)
 _OTHERS: Final = """
 SELECT 1 FROM pg_stat_activity
 WHERE datname = current_database() AND application_name = %s AND pid <> pg_backend_pid()
@@ -318,34 +315,43 @@ WHERE datname = current_database() AND application_name = %s AND pid <> pg_backe
 _LEAVING_SECONDS: Final = 2.0
 """How long PostgreSQL may take to notice that somebody has gone."""
 _TABLES = Statement(
-    # Not to_regclass: within a transaction that may remember what was not there before.
-    sa.text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"),
-    value,
+    sa.text("""
+SELECT relname, coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
+"""),
+    lambda name, comment: (str(name), str(comment)),
 )
+_MARK: Final = "banking-server, schema "
+"""How the comment on each of our tables begins; the fingerprint of the schema follows."""
 
 
-def read_format(tx: Transaction) -> int | None:
-    """Return the format of the bank's tables, None in an empty database.
+def mark_tables(tx: Transaction) -> None:
+    """Let the bank's tables tell that they are ours, and of which schema."""
+    for table in TABLES.values():
+        tx.run_text(f"COMMENT ON TABLE {table.name} IS '{_MARK}{fingerprint(DIALECT)}'")
 
-    Raises `DatabaseUnavailable` if the tables are not ours.
+
+def _our_tables(tx: Transaction) -> dict[str, str]:
+    """Return the bank's tables and the mark of each; none in an empty database.
+
+    Raises `DatabaseUnavailable` if there are tables, and none is ours.
     """
     tables = tx.all(_TABLES)
-    if not tables:
-        return None
-    version: str | None = tx.first(_VERSION) if "alembic_version" in tables else None
-    if version is None or not _FORMAT.fullmatch(version):
+    ours = {name: comment for name, comment in tables if comment.startswith(_MARK)}
+    if tables and not ours:
         raise DatabaseUnavailable("The database is another program's.")
-    return int(version)
+    return ours
 
 
-def copy_in(
-    connection: psycopg.Connection[Any], table: sa.Table, rows: Iterable[Sequence[Any]]
-) -> None:
-    """Store rows with all columns of the table, in their order."""
-    columns = ", ".join(column.name for column in table.columns)
-    with connection.cursor().copy(f"COPY {table.name} ({columns}) FROM STDIN") as copy:
-        for row in rows:
-            copy.write_row(row)
+def is_filled(tx: Transaction) -> bool:
+    """Return whether there is a bank in the database; False if there are no tables yet.
+
+    Raises `DatabaseUnavailable` if it is another program's, or was made by another version.
+    """
+    marks = set(_our_tables(tx).values())
+    if marks - {f"{_MARK}{fingerprint(DIALECT)}"}:
+        raise OtherVersion("The database")
+    return bool(marks)
 
 
 def _check_alone(connection: psycopg.Connection[Any], url: URL) -> None:
@@ -363,10 +369,8 @@ def delete_bank(url: URL) -> None:
     """
 
     def delete(tx: Transaction) -> None:
-        if read_format(tx) is None:
-            return
-        for name in (*(table.name for table in TABLES.values()), "alembic_version"):
-            tx.run_text(f"DROP TABLE IF EXISTS {name} CASCADE")
+        for name in _our_tables(tx):
+            tx.run_text(f"DROP TABLE {name} CASCADE")
         for name in FUNCTIONS:
             tx.run_text(f"DROP FUNCTION IF EXISTS {name}")
 

@@ -30,12 +30,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
-from sqlalchemy.dialects import sqlite as sqlite_dialect
-
 from banking_server.bank import storage
 from banking_server.bank.driver import Connection
 from banking_server.bank.file_lock import FileLock
 from banking_server.bank.sqlite_file import (
+    DIALECT,
     begin,
     beside,
     identity_of,
@@ -60,8 +59,6 @@ LONG_WAL_BYTES: Final = 4 * 1024 * 1024
 
 LOOK_EVERY_SECONDS: Final = 1.0
 """How often it is looked whether the files are still there while nobody asks for anything."""
-
-DIALECT: Final = sqlite_dialect.dialect()
 
 
 class DatabaseLost(DatabaseUnavailable):

@@ -8,17 +8,20 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from banking_server.bank.models import SCHEMA_VERSION
+from sqlalchemy.dialects import sqlite as sqlite_dialect
+
+from banking_server.bank.models import fingerprint
 from banking_server.bank.storage import (
     BankBusy,
     DatabaseFailed,
     DatabaseMissing,
-    DatabaseTooNew,
     DatabaseUnavailable,
+    OtherVersion,
 )
 
 APPLICATION_ID: Final = 0x42414E4B
 """Kept in `PRAGMA application_id`: tells our files from any other program's ("BANK")."""
+DIALECT: Final = sqlite_dialect.dialect()
 LOCK_WAIT_SECONDS = 10.0
 """How long the start waits for another program's lock, in seconds."""
 _BUSY_TIMEOUT_MS: Final = 50
@@ -78,8 +81,27 @@ def begin(connection: sqlite3.Connection, wanted: Callable[[], object]) -> bool:
                 return False
 
 
-def prepare_file(path: Path, *, may_create: bool) -> int:
-    """Make sure of a file of ours in WAL mode; return its format, 0 if it has yet to be filled.
+def is_filled(connection: sqlite3.Connection, path: Path) -> bool:
+    """Return whether there is a bank in the file at `path`; False if there is nothing in it yet.
+
+    Raises `DatabaseUnavailable` if it is another program's, or was made by another version.
+    """
+    connection.execute("BEGIN")  # One state for all three.
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    connection.execute("COMMIT")
+    if not (application or version or objects):
+        return False
+    if application != APPLICATION_ID:
+        raise DatabaseUnavailable(f"{path} is the database of another program.")
+    if version != fingerprint(DIALECT):
+        raise OtherVersion(path)
+    return True
+
+
+def prepare_file(path: Path, *, may_create: bool) -> bool:
+    """Make sure of a file of ours in WAL mode; return whether there is a bank in it.
 
     It is readable by its owner only then, if it is this user's. Raises `DatabaseMissing` if one
     would have to be made but may not be; `DatabaseUnavailable`, `OSError` or `sqlite3.Error`.
@@ -96,19 +118,11 @@ def prepare_file(path: Path, *, may_create: bool) -> int:
         raise DatabaseUnavailable(f"{path} is a folder, not a database file.")
     close_to_others(path)
     with closing(connect(path, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
-        connection.execute("BEGIN")  # One state for all three.
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        (objects,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        connection.execute("COMMIT")
-        if application != APPLICATION_ID and (application or version or objects):
-            raise DatabaseUnavailable(f"{path} is the database of another program.")
-        if version > SCHEMA_VERSION:
-            raise DatabaseTooNew(path, version)
-        if version == 0 and not may_create:
+        has_bank = is_filled(connection, path)
+        if not (has_bank or may_create):
             raise DatabaseMissing(path)
         _use_wal(connection)
-        return int(version)
+        return has_bank
 
 
 def check_there(file: Path) -> None:

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 from sqlmodel import SQLModel
 
 from banking_server.bank.location import Location
-from banking_server.bank.models import SCHEMA_VERSION, Account, Approval, Handoff, Transfer, is_id
+from banking_server.bank.models import Account, Approval, Handoff, Transfer, is_id
 from banking_server.bank.rules import Rules
 from banking_server.bank.transaction import Transaction
 
@@ -55,13 +55,13 @@ class DatabaseMissing(DatabaseUnavailable):
         )
 
 
-class DatabaseTooNew(DatabaseUnavailable):
-    """What is stored has a format that this program does not know yet."""
+class OtherVersion(DatabaseUnavailable):
+    """What is stored has the schema of another version of this program."""
 
-    def __init__(self, where: object, version: int) -> None:
+    def __init__(self, where: object) -> None:
         super().__init__(
-            f"{where} was written by a newer version of this program (format {version}, this one "
-            f"knows {SCHEMA_VERSION}): use that version, or a backup of the older format."
+            f"{where} was made by another version of this program: use that version, or begin anew "
+            "with the demo data by `banking-server database reset`."
         )
 
 

@@ -39,7 +39,7 @@ def find_faults(tx: Transaction) -> list[str]:
     """
     faults: list[str] = []
     if tx.dialect.name == "sqlite":
-        faults = find_damage(tx)
+        faults = _find_damage(tx)
         if faults:
             return faults  # The answers of a damaged file are worth nothing.
     else:
@@ -61,7 +61,7 @@ def _listed(found: list[str]) -> list[str]:
     return [*found[:FAULTS_OF_A_KIND], "and more of this kind"]
 
 
-def find_damage(tx: Transaction) -> list[str]:
+def _find_damage(tx: Transaction) -> list[str]:
     """Return what SQLite itself finds wrong with a file, one line each."""
     try:
         found = tx.all(_INTEGRITY)

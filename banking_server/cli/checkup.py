@@ -169,19 +169,13 @@ def _database(settings: Settings) -> Finding:
             f"{where} has no customer {one_line(repr(settings.customer), LINE)}: no host is served",
             "Set BANKING_CUSTOMER to one it has, or unset it for the first.",
         )
-    said = f"{where}, format {look.format}"
+    said = str(where)
     if isinstance(where, Path):
         said += _in_use(where.resolve())
         if os.name == "posix" and where.stat().st_mode & 0o077:
             return _warning(
                 "database", f"{said}; others can read it", "The next start closes it to them."
             )
-    if look.is_old:
-        return _warning(
-            "database",
-            f"{said}, older than this program's",
-            "The next start brings it up to date: `banking-server database backup FILE` first.",
-        )
     if not look.checked:
         return _ok("database", said, "`banking-server database check` looks whether all is well.")
     return _ok("database", f"{said}, undamaged")

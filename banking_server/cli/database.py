@@ -1,4 +1,4 @@
-"""The database itself: where it is, made, emptied, checked, copied and put back."""
+"""The database itself: made, emptied, checked, copied and put back."""
 
 import json
 import sys
@@ -12,20 +12,10 @@ from banking_server.cli.messages import CommandFailed, note
 from banking_server.cli.options import DatabaseOption, JsonOption, YesOption, ask, settings_of
 
 if TYPE_CHECKING:
-    from banking_server.bank.location import Location
     from banking_server.bank.storage import Bank
     from banking_server.server.settings import Settings
 
 database_app = typer.Typer(help="The database.", no_args_is_help=True)
-
-
-@database_app.command("path")
-def database_path(
-    ctx: typer.Context, as_json: JsonOption = False, database: DatabaseOption = None
-) -> None:
-    """Print where the database is."""
-    where = settings_of(ctx, database=database).database
-    print(json.dumps({"database": str(where)}) if as_json else where)
 
 
 @database_app.command("create")
@@ -125,39 +115,6 @@ def database_restore(
     note(f"{path} holds what was in {file}.")
     if kept is not None:
         note(f"What it held before is in {kept}; delete that when it is not needed.")
-
-
-@database_app.command("copy")
-def database_copy(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="A SQLite file.")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="The URL of a PostgreSQL database.")],
-) -> None:
-    """Copy a bank from a SQLite file that no server has open to an empty PostgreSQL database.
-
-    What arrived is compared with what was sent, and checked as `database check` does.
-    """
-    from banking_server.bank.copying import copy_bank
-
-    path, url = _location("FROM", source), _location("TO", target)
-    if not isinstance(path, Path) or isinstance(url, Path):
-        raise typer.BadParameter(
-            "FROM must be a file, and TO a URL like postgresql://HOST/DATABASE"
-        )
-    copied = copy_bank(path, url)
-    note(f"{url} holds everything that is in {path}: {copied}.")
-    note(
-        "The secret is not copied. The servers of the new database have to be given the same one, "
-        "by BANKING_SECRET or BANKING_SECRET_FILE, or tokens and codes are worth nothing there."
-    )
-
-
-def _location(argument: str, text: str) -> "Location":
-    from banking_server.bank.location import read_location
-
-    try:
-        return read_location(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{argument} {error}") from None
 
 
 def _file_of(settings: "Settings") -> Path:

@@ -13,7 +13,7 @@ import pytest
 from banking_server.bank import backup
 from banking_server.bank.audit import list_events, record
 from banking_server.bank.backup import back_up, restore
-from banking_server.bank.sqlite_file import SCHEMA_VERSION, beside
+from banking_server.bank.sqlite_file import beside
 from banking_server.bank.storage import Bank, DatabaseMissing, DatabaseUnavailable
 
 from .support import NOW, call, check_books, open_bank, outcomes, posted, sql
@@ -45,8 +45,8 @@ def without_its_trigger(path: Path) -> None:
     sql(path, "DROP TRIGGER posting_is_append_only_DELETE")
 
 
-def newer(path: Path) -> None:
-    sql(path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+def another_version(path: Path) -> None:
+    sql(path, "PRAGMA user_version = 1")
 
 
 def foreign(path: Path) -> None:
@@ -127,7 +127,7 @@ def test_nothing_is_overwritten(
 
 @pytest.mark.parametrize(
     ("damage", "why"),
-    [(with_fault, "has faults"), (foreign, "not a database of this program"), (no_database, "")],
+    [(with_fault, "has faults"), (foreign, "of another program"), (no_database, "")],
 )
 def test_what_cannot_be_put_back_is_no_copy(
     path: Path, tmp_path: Path, damage: Any, why: str
@@ -243,8 +243,8 @@ def test_nobody_can_open_it_meanwhile(
     [
         (with_fault, "has faults"),
         (without_its_trigger, "the trigger posting_is_append_only_DELETE is missing"),
-        (newer, "was written by a newer version"),
-        (foreign, "is not a database of this program"),
+        (another_version, "was made by another version"),
+        (foreign, "of another program"),
         (no_database, "is not a database"),
         (Path.unlink, "There is no file"),
     ],

@@ -327,15 +327,17 @@ async def test_another_programs_database_is_refused_and_left_alone(empty: URL) -
     assert "another program" in await refusal(empty)
     with pytest.raises(DatabaseUnavailable, match="another program"):
         await opening.delete_bank(empty)
-    postgres.run(empty, "CREATE TABLE alembic_version AS SELECT 'a1b2c3' AS version_num")
-    assert "another program" in await refusal(empty)
     assert postgres.run(empty, "SELECT * FROM recipe") == []
 
 
-async def test_a_newer_format_is_refused(empty: URL) -> None:
+async def test_what_another_version_made_is_refused_and_can_be_deleted(empty: URL) -> None:
     await (await open_bank(empty)).close()
-    postgres.run(empty, "UPDATE alembic_version SET version_num = '0099'")
-    assert "newer version of this program (format 99" in await refusal(empty)
+    postgres.run(empty, "COMMENT ON TABLE customer IS 'banking-server, schema 99'")
+    postgres.run(empty, "ALTER TABLE handoff RENAME TO waiting")
+    assert "The database was made by another version of this program" in await refusal(empty)
+    await opening.delete_bank(empty)
+    await (await open_bank(empty)).close()
+    check_books(empty, NOW)
 
 
 async def test_an_encoding_that_cannot_hold_every_text_is_refused() -> None:

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from banking_server.bank import sqlite_file
 from banking_server.bank.audit import Call, list_events, record
 from banking_server.bank.location import Location
-from banking_server.bank.models import SCHEMA_VERSION, Account, Customer
+from banking_server.bank.models import Account, Customer
 from banking_server.bank.postgresql import CONNECTIONS
 from banking_server.bank.sqlite_file import delete_database
 from banking_server.bank.storage import Bank, DatabaseFailed, DatabaseUnavailable, find_owned
@@ -172,9 +172,13 @@ async def test_another_programs_database_is_refused_and_left_alone(tmp_path: Pat
 
 
 @pytest.mark.only_on("sqlite")
-async def test_a_newer_format_is_refused(path: Path) -> None:
-    sql(path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    assert "newer version" in await refusal(path)
+@pytest.mark.parametrize("version", [0, 1, 2**31 - 1])
+async def test_what_another_version_made_is_refused(path: Path, version: int) -> None:
+    sql(path, f"PRAGMA user_version = {version}")
+    assert await refusal(path) == (
+        f"{path} was made by another version of this program: use that version, or begin anew "
+        "with the demo data by `banking-server database reset`."
+    )
 
 
 @pytest.mark.only_on("sqlite")

@@ -70,19 +70,6 @@ def test_create_in_a_new_place(cli: Cli, database: Path) -> None:
     assert cli("database", "create").code == 0
 
 
-def test_the_database_is_where_the_options_or_the_environment_say(
-    cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    assert cli("database", "path").out == f"{database}\n"
-    assert json.loads(cli("database", "path", "--json").out) == {"database": str(database)}
-    assert cli("--database", str(tmp_path / "x"), "database", "path").out == f"{tmp_path / 'x'}\n"
-    assert cli("database", "path", "--database", str(tmp_path / "y")).out == f"{tmp_path / 'y'}\n"
-    monkeypatch.delenv("BANKING_DATABASE")
-    default = cli("database", "path").out
-    assert default.endswith("bank.db\n")
-    assert not database.exists()
-
-
 def test_reset_needs_a_yes_and_starts_anew(cli: Cli, database: Path) -> None:
     at_the_bank(database, wait_for_an_agent)
     assert "--yes" in one_line(cli("database", "reset"))
@@ -168,7 +155,6 @@ def test_looking_makes_no_database(cli: Cli, tmp_path: Path) -> None:
     ):
         line = one_line(cli("--database", str(nowhere), *command))
         assert f"There is no database at {nowhere}. `banking-server database create`" in line
-    assert cli("--database", str(nowhere), "database", "path").code == 0
     assert not nowhere.parent.exists()
 
 
@@ -190,5 +176,3 @@ def test_create_makes_the_secret_too(
 def test_it_is_looked_for_the_file_before_anything_is_asked(cli: Cli, tmp_path: Path) -> None:
     nothing = tmp_path / "nothing"
     assert "There is no file" in one_line(cli("database", "restore", str(nothing)))
-    copied = cli("database", "copy", str(nothing), "postgresql://127.0.0.1:1/bank")
-    assert one_line(copied) == f"banking-server: There is no file {nothing}.\n"
