@@ -67,34 +67,6 @@ def test_the_commands_of_the_database(cli: Cli, url: URL, database: Path, tmp_pa
 
 
 @pytest.mark.needs_program(postgres.MISSING)
-def test_a_bank_is_copied(cli: Cli, url: URL, tmp_path: Path) -> None:
-    file = tmp_path / "bank.db"
-    assert cli("--database", str(file), "database", "create").code == 0
-    copied = cli("database", "copy", str(file), in_full(url))
-    assert (copied.code, copied.out) == (0, "")
-    assert f"{url} holds everything that is in {file}: " in copied.err
-    assert "BANKING_SECRET" in copied.err
-    assert cli("database", "check").out == f"All is well with {url}.\n"
-    assert "is not empty" in one_line(cli("database", "copy", str(file), in_full(url)))
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("a.db", "b.db"),
-        (NOWHERE, NOWHERE),
-        ("a.db", f"postgresql://me:{PASSWORD}@h"),
-        (NOWHERE, "b"),
-    ],
-)
-def test_what_cannot_be_copied(cli: Cli, arguments: tuple[str, str]) -> None:
-    refused = cli("database", "copy", *arguments)
-    assert refused.code == 2
-    assert "FROM" in refused.err or "TO" in refused.err
-    assert PASSWORD not in refused.err
-
-
-@pytest.mark.needs_program(postgres.MISSING)
 def test_the_programs_own_client_reaches_it(cli: Cli, url: URL) -> None:
     assert cli("database", "create").code == 0
     called = run(
