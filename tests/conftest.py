@@ -88,6 +88,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line("markers", "quick: one of those that `pytest -m quick` runs")
     config.addinivalue_line("markers", "only_on(engine): the test is about this kind of database")
+    config.addinivalue_line("markers", "on_each: what it shows depends on the kind of database")
     if not hasattr(config, "workerinput"):
         postgres.start_of_run()
         # Whoever starts a Python process: it begins as `kit/start` says.
@@ -100,12 +101,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         postgres.end_of_run()
 
 
-ON_EACH = {"bank", "tools"}
-"""The folders of the tests that run on each kind of database; the others only use a bank."""
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what stands on an `engine` on each, unless it is marked as being about one."""
+    """Run what stands on an `engine` on SQLite, and on PostgreSQL too where that differs."""
     if "engine" in metafunc.fixturenames:
         about = metafunc.definition.get_closest_marker("only_on")
         folder = metafunc.definition.path.parent.name
@@ -113,7 +110,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if about is None and folder == "tools":
             # What they ask the database for, they ask the bank for: its tests run on each.
             on_postgresql.append(pytest.mark.nightly)
-        engines = about.args if about else ("sqlite", "postgresql")[: 1 + (folder in ON_EACH)]
+        on_each = folder == "tools" or metafunc.definition.get_closest_marker("on_each")
+        engines = about.args if about else ("sqlite", "postgresql")[: 2 if on_each else 1]
         metafunc.parametrize(
             "engine",
             [

@@ -17,7 +17,7 @@ from banking_server.bank.audit_archive import (
 from banking_server.bank.models import AuditEvent
 from banking_server.bank.storage import Bank
 
-from .support import DAY, HOUR, MINUTE, NOW, call, open_bank, sql
+from .support import DAY, HOUR, MINUTE, NOW, call, sql
 
 pytestmark = pytest.mark.anyio
 
@@ -52,6 +52,7 @@ OLD = "".join(f"{number + 1} n{number} é\n" for number in range(10))
 LEFT = [f"n{number}" for number in range(10, 15)]
 
 
+@pytest.mark.on_each
 async def test_old_events_are_in_the_file_and_nowhere_else(
     bank: Bank, path: Path, tmp_path: Path
 ) -> None:
@@ -90,12 +91,6 @@ async def test_what_is_under_way_stays_and_so_does_what_came_after_it(bank: Bank
     # A late event of an earlier time stands after one that stays.
     await record(bank, call("late", at=NOW - 3 * DAY), "x")
     assert (await find_archivable(bank, TODAY, NOW)).up_to == 10
-
-
-async def test_an_empty_trail(tmp_path: Path, path: Path) -> None:
-    bank = await open_bank(path)
-    assert await archive(bank, tmp_path / "x") == Archivable(0, 0, 0)
-    await bank.close()
 
 
 class Killed(BaseException):
@@ -152,12 +147,3 @@ async def test_only_one_of_two_at_once(bank: Bank, tmp_path: Path) -> None:
     with pytest.raises(ArchiveFailed, match="by somebody else meanwhile"):
         await archive(bank, tmp_path / "two", found)
     assert await tools(bank) == [*LEFT, "audit archive"]
-
-
-async def test_archived_is_only_what_is_in_the_file(bank: Bank, path: Path, tmp_path: Path) -> None:
-    found = await find_archivable(bank, TODAY, NOW)
-    other = Archivable(found.after, found.up_to + 1, found.events)
-    with pytest.raises(ArchiveFailed):
-        await archive(bank, tmp_path / "file", other)
-    assert len(await tools(bank)) == 15
-    assert sql(path, "SELECT * FROM audit_archive") == []

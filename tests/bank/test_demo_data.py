@@ -1,44 +1,20 @@
 """The shipped data set shows every rule; a mistake in one is named."""
 
-from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from banking_server.bank.demo_data import DemoDataError, read_demo_data
-from banking_server.bank.storage import DatabaseUnavailable
 
 from ..kit.words import EVERYDAY
-from .support import DATA, DAY, NOW, check_books, open_bank, sql
+from .support import DATA, DAY, check_books, open_bank, sql
 
 pytestmark = pytest.mark.anyio
 
 
-def test_the_shipped_data_has_an_account_for_every_rule() -> None:
-    data = read_demo_data(DATA)
-    assert [c.customer_id for c in data.customers] == ["CUST001", "CUST002", "CUST003"]
-    accounts = {a.account_id: a for a in data.accounts}
-    first = accounts["acc_checking_001"]
-    assert (first.account_name, first.is_locked, first.balance) == (
-        "Primary Checking",
-        True,
-        525_075,
-    )
-    assert accounts["acc_savings_001"].account_name == "High Yield Savings"
-    own = [a for a in data.accounts if a.customer_id == "CUST001"]
-    assert any(a.can_transfer_to and not a.can_transfer_from for a in own)
-    assert any(not a.can_transfer_to and not a.can_transfer_from for a in own)
-    assert any(a.currency != "USD" for a in own)
-    assert any(a.account_type == "external" and a.account_holder for a in own)
-    recent = Counter(line.account_id for line in data.history if line.days_ago <= 30)
-    assert recent[EVERYDAY] > 50
-    ours = {a.account_id for a in data.accounts if a.account_type != "external"}
-    assert set(recent) >= {a for a in ours if a != "acc_savings_002"}
-
-
-@pytest.mark.parametrize("now", [NOW, datetime(2028, 2, 29, 0, 0, tzinfo=UTC)])
-async def test_balances_are_as_written_and_history_is_past(tmp_path: Path, now: datetime) -> None:
+async def test_balances_are_as_written_and_history_is_past(tmp_path: Path) -> None:
+    now = datetime(2028, 2, 29, 0, 0, tzinfo=UTC)
     path = tmp_path / "bank.db"
     bank = await open_bank(path, now=now)
     await bank.close()
@@ -49,6 +25,11 @@ async def test_balances_are_as_written_and_history_is_past(tmp_path: Path, now: 
             assert balances.get(account.account_id, 0) == account.balance
     ((newest,),) = sql(path, "SELECT max(posted_at) FROM posting")
     assert now - 2 * DAY < datetime.fromisoformat(newest) <= now
+
+
+def test_the_shipped_data_has_enough_history_to_turn_a_page() -> None:
+    history = read_demo_data(DATA).history
+    assert sum(line.account_id == EVERYDAY and line.days_ago <= 30 for line in history) > 50
 
 
 CUSTOMERS = "- {customer_id: C1, name: One}\n- {customer_id: C2, name: Two}\n"
@@ -72,13 +53,6 @@ def write(folder: Path, *, customers: str, accounts: str, history: str) -> Path:
     (folder / "accounts.yaml").write_text(accounts)
     (folder / "history.yaml").write_text(history)
     return folder
-
-
-def test_openings_are_worked_out(tmp_path: Path) -> None:
-    folder = write(tmp_path, customers=CUSTOMERS, accounts=ACCOUNTS, history=HISTORY)
-    data = read_demo_data(folder)
-    assert data.opening == {"a1": 800, "a2": 0, "a3": 0}
-    assert [line.days_ago for line in data.history] == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +86,7 @@ def test_openings_are_worked_out(tmp_path: Path) -> None:
         ("- {customer_id: C1, name: One}", "- {customer_id: [", "customers.yaml is not YAML near"),
     ],
 )
-async def test_a_mistake_is_named(tmp_path: Path, part: str, instead: str, says: str) -> None:
+def test_a_mistake_is_named(tmp_path: Path, part: str, instead: str, says: str) -> None:
     files = {"customers": CUSTOMERS, "accounts": ACCOUNTS, "history": HISTORY}
     assert sum(part in text for text in files.values()) == 1
     folder = write(tmp_path, **{n: text.replace(part, instead, 1) for n, text in files.items()})
@@ -120,15 +94,20 @@ async def test_a_mistake_is_named(tmp_path: Path, part: str, instead: str, says:
         read_demo_data(folder)
     assert says in str(mistake.value)
     assert "\n" not in str(mistake.value)
-    with pytest.raises(DatabaseUnavailable, match=r"The demo data has a mistake: "):
-        await open_bank(tmp_path / "bank.db", data=folder)
 
 
-@pytest.mark.parametrize("text", ["", "just words", "{a: 1}", "\x00"])
-def test_a_file_of_another_form_is_named(tmp_path: Path, text: str) -> None:
-    folder = write(tmp_path, customers=text, accounts=ACCOUNTS, history=HISTORY)
-    with pytest.raises(DemoDataError, match=r"customers\.yaml"):
-        read_demo_data(folder)
+def test_openings_are_worked_out(tmp_path: Path) -> None:
+    folder = write(tmp_path, customers=CUSTOMERS, accounts=ACCOUNTS, history=HISTORY)
+    data = read_demo_data(folder)
+    assert data.opening == {"a1": 800, "a2": 0, "a3": 0}
+    assert [line.days_ago for line in data.history] == [2, 1]
+
+
+def test_a_file_of_another_form_is_named(tmp_path: Path) -> None:
+    for text in ("", "just words", "{a: 1}", "\x00"):
+        folder = write(tmp_path, customers=text, accounts=ACCOUNTS, history=HISTORY)
+        with pytest.raises(DemoDataError, match=r"customers\.yaml"):
+            read_demo_data(folder)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

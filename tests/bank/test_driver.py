@@ -48,22 +48,6 @@ async def test_a_function_runs_whole_and_in_turn_on_the_connections_own_thread(p
     await connection.close()
 
 
-async def test_what_it_raises_is_raised_here_and_nothing_is_begun_or_committed(path: Path) -> None:
-    connection = await Connection.open(path, nothing)
-
-    def fail(raw: sqlite3.Connection) -> None:
-        raw.execute("BEGIN")
-        raw.execute("INSERT INTO customer VALUES ('x', 'x')")
-        raise KeyError("mine")
-
-    with pytest.raises(KeyError, match="mine"):
-        await connection.run(fail)
-    assert await connection.run(lambda raw: raw.in_transaction)
-    await connection.run(lambda raw: raw.execute("ROLLBACK"))
-    assert not await connection.run(lambda raw: raw.in_transaction)
-    await connection.close()
-
-
 async def test_what_has_begun_ends_even_if_nobody_waits_for_it(path: Path) -> None:
     connection = await Connection.open(path, nothing)
     begun, may_end = threading.Event(), threading.Event()
@@ -81,16 +65,6 @@ async def test_what_has_begun_ends_even_if_nobody_waits_for_it(path: Path) -> No
     may_end.set()
     assert await connection.run(lambda _: ended) == [True]
     await connection.close()
-
-
-async def test_closing_ends_the_thread_and_lets_nothing_more_in(path: Path) -> None:
-    before = threading.active_count()
-    connection = await Connection.open(path, nothing)
-    assert threading.active_count() == before + 1
-    await connection.close()
-    with pytest.raises(ValueError, match="no active connection"):
-        await connection.run(lambda raw: raw)
-    await asyncio.to_thread(wait_for_threads, before)
 
 
 def wait_for_threads(count: int) -> None:

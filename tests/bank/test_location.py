@@ -7,6 +7,8 @@ from sqlalchemy.engine import URL
 
 from banking_server.bank.location import in_full, read_location
 
+pytestmark = pytest.mark.quick
+
 PASSWORD = "pa%40ss:w/ord?#"
 
 

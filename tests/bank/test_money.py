@@ -14,13 +14,14 @@ from banking_server.bank.money import (
     to_minor,
 )
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("amount", "minor"),
     [
         ("5", 500),
         ("5.1", 510),
-        ("5.10", 510),
         ("5.1000000000000000000000000000000000000", 510),
         ("5E+2", 50_000),
         ("0.01", 1),
@@ -48,17 +49,13 @@ def test_an_amount_in_minor_units(amount: str, minor: int) -> None:
         ("1e15", "1E+15 is too large"),
         ("1000000000.00", "too large: the largest amount is 999,999,999.99"),
         ("1E+999999", "too large"),
+        ("9" * 100_000, "too large"),
     ],
 )
 def test_what_is_no_amount_is_refused(amount: str, says: str) -> None:
     with pytest.raises(InvalidAmount) as refused:
         to_minor(Decimal(amount))
     assert says in str(refused.value)
-
-
-def test_a_long_amount_is_not_repeated_in_full() -> None:
-    with pytest.raises(InvalidAmount) as refused:
-        to_minor(Decimal("9" * 100_000))
     assert len(str(refused.value)) < 200
 
 
