@@ -9,26 +9,19 @@ from dataclasses import replace
 import pytest
 
 from banking_server.bank.accounts import Balance, get_balance
-from banking_server.bank.approvals import decide_approval, request_approval
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import (
-    AccountLocked,
-    ApprovalOutstanding,
-    ApprovalRefused,
     Cancelled,
     Declined,
     Expired,
     Posted,
-    Scheduled,
-    TransferFailed,
     Voided,
     VoidedForCodes,
     WrongCode,
     cancel_transfer,
     decline_transfer,
-    settle,
 )
 
 from ..kit.words import EVERYDAY, PAYEE, SAVINGS, wrong
@@ -176,83 +169,6 @@ async def test_too_late_and_just_in_time(bank: Bank, path: Location) -> None:
     in_time = late - MINUTE / 60_000_000
     assert isinstance(await confirm(bank, two.transfer.transfer_id, at=in_time), Posted)
     check_books(path, late)
-
-
-async def test_locked_meanwhile(bank: Bank, path: Location) -> None:
-    outcome = await prepared(bank)
-    transfer_id = outcome.transfer.transfer_id
-    set_flag(path, EVERYDAY, "is_locked", True)
-    locked = await confirm(bank, transfer_id, code=wrong(outcome.code))
-    assert isinstance(locked, AccountLocked)
-    assert locked.account.account_id == EVERYDAY
-    assert sql(path, "SELECT status, wrong_codes FROM transfer") == [("pending", 0)]
-
-
-async def test_funds_are_checked_again(bank: Bank, path: Location) -> None:
-    transfer_id = (await prepared(bank, "1850.40")).transfer.transfer_id
-    # Something this program does not do: reserve what is reserved already.
-    sql(
-        path,
-        """INSERT INTO transfer SELECT 'tr_other', customer_id, from_account_id, to_account_id, 1,
-           currency, scheduled_date, memo, status, reason, approval, wrong_codes, created_at,
-           expires_at, posted_at, declines FROM transfer""",
-    )
-    sql(path, "UPDATE account SET debits_pending_minor = 185041 WHERE account_id = ?", EVERYDAY)
-    outcome = await confirm(bank, transfer_id)
-    assert isinstance(outcome, Refused)
-    assert outcome.field == "amount"
-    assert outcomes(path)[-1] == ("confirm", "refused", transfer_id)
-
-
-async def test_a_future_date_is_scheduled_and_what_fails_then_stays_failed(
-    bank: Bank, path: Location
-) -> None:
-    transfer_id = (await prepared(bank, "1000.00", on="2026-03-05")).transfer.transfer_id
-    assert await balances(bank, EVERYDAY) == (185_040, 85_040)
-    first = await confirm(bank, transfer_id)
-    assert isinstance(first, Scheduled)
-    assert await balances(bank, EVERYDAY) == (185_040, 185_040)
-    assert await confirm(bank, transfer_id, at=NOW + 3 * DAY) == first
-    set_flag(path, EVERYDAY, "is_locked", True)
-    await settle(bank, as_of=(NOW + DAY).date(), now=NOW + DAY)
-    set_flag(path, EVERYDAY, "is_locked", False)
-    failed = await confirm(bank, transfer_id)
-    assert isinstance(failed, TransferFailed)
-    assert failed.transfer.reason == "Everyday Checking (acc_everyday_001) is locked."
-    assert isinstance(await cancel(bank, transfer_id), Refused)
-
-
-async def test_approval_comes_before_the_code(bank: Bank, path: Location) -> None:
-    outcome = await prepared(bank, "10000.01", source=SAVINGS, target=EVERYDAY)
-    transfer_id = outcome.transfer.transfer_id
-    for code in (None, outcome.code, wrong(outcome.code)):
-        waiting = await confirm(bank, transfer_id, code=code)
-        assert isinstance(waiting, ApprovalOutstanding)
-        assert not waiting.requested
-    asked = await request_approval(bank, call(), transfer_id, reason="A car")
-    assert (await confirm(bank, transfer_id)).requested
-    assert sql(path, "SELECT wrong_codes FROM transfer") == [(0,)]
-    approval_id = asked.approval.approval_id  # type: ignore[union-attr]
-    await decide_approval(bank, approval_id, granted=False, manager="Mo", now=NOW)
-    refused = await confirm(bank, transfer_id)
-    assert isinstance(refused, ApprovalRefused)
-    assert refused.transfer.reason == "refused by a manager"
-
-
-@pytest.mark.parametrize(
-    ("amount", "target", "rule"),
-    [
-        ("3000.00", PAYEE, "external-payee-3000"),
-        ("2999.99", PAYEE, None),
-        ("3000.00", EVERYDAY, None),
-    ],
-)
-async def test_the_receipt_names_the_compliance_rule_every_time(
-    bank: Bank, amount: str, target: str, rule: str | None
-) -> None:
-    receipt = await posted(bank, amount, source=SAVINGS, target=target)
-    assert receipt.compliance_rule == rule
-    assert await confirm(bank, receipt.transfer.transfer_id) == receipt
 
 
 # --- cancelling

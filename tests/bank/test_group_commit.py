@@ -104,18 +104,6 @@ async def test_what_waits_is_committed_together(bank: Bank, path: Path) -> None:
     assert added(path) == {f"n{n}" for n in range(5)}
 
 
-async def test_a_large_crowd_is_more_than_one_group(
-    bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite, "LARGEST_GROUP", 2)
-    seen = await statements(bank)
-    async with a_group_at_work(bank):
-        tasks = await queued(*(bank.write(adds(f"n{n}")) for n in range(5)))
-    await ended(*tasks)
-    assert seen.count("COMMIT") == 4
-    assert len(added(path)) == 5
-
-
 async def test_one_that_fails_is_rolled_back_alone(bank: Bank, path: Path) -> None:
     async with a_group_at_work(bank):
         tasks = await queued(
@@ -163,8 +151,7 @@ async def test_only_so_many_may_wait(
     assert added(path) == {"a", "b", "d"}
 
 
-@pytest.mark.parametrize("looks_first", [False, True])
-@pytest.mark.parametrize("held", ["the database", "the turn"])
+@pytest.mark.parametrize(("held", "looks_first"), [("the database", True), ("the turn", False)])
 async def test_nobody_waits_for_another_program_for_ever(
     bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch, held: str, looks_first: bool
 ) -> None:

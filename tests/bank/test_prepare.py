@@ -6,11 +6,10 @@ import pytest
 
 from banking_server.bank.accounts import Balance, get_balance
 from banking_server.bank.location import Location
-from banking_server.bank.rules import Argument, NotFound, Refused, Rules, excerpt
+from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import (
     AccountLocked,
-    OverThreshold,
     Prepared,
     ToAccountMissing,
     TransferView,
@@ -18,17 +17,15 @@ from banking_server.bank.transfers import (
     record_locked_attempt,
 )
 
-from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT, SAVINGS
+from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT
 from .records import find_transfer
 from .support import (
     BAD_IDS,
     DAY,
     FOREIGN,
-    HOUR,
     MINUTE,
     NOW,
     call,
-    open_bank,
     outcomes,
     prepare,
     prepared,
@@ -182,30 +179,6 @@ async def test_the_same_again_is_the_one_that_is_pending(bank: Bank, path: Locat
     small = await prepared(bank, "10.00")
     assert (await prepared(bank, "10.00", memo="m")).transfer != small.transfer
     assert sql(path, "SELECT count(*) FROM transfer") == [(3,)]
-
-
-async def test_above_the_threshold_a_manager_is_needed_and_there_is_a_day(
-    bank: Bank, path: Location
-) -> None:
-    at_the_threshold = await prepare(bank, "10000.00", source=SAVINGS, target=EVERYDAY)
-    assert isinstance(at_the_threshold, Prepared)
-    outcome = await prepare(bank, "10000.01", source=SAVINGS, target=EVERYDAY)
-    assert isinstance(outcome, OverThreshold)
-    assert outcome.transfer.approval == "required"
-    assert outcome.transfer.expires_at == NOW + 24 * HOUR
-    assert await available(bank, SAVINGS) == 2_500_000 - 2_000_001
-    again = await prepare(bank, "10000.01", source=SAVINGS, target=EVERYDAY, at=NOW + 23 * HOUR)
-    assert isinstance(again, OverThreshold)
-    assert (again.transfer, again.code) == (outcome.transfer, outcome.code)
-    assert outcomes(path)[1] == ("prepare", "over_threshold", outcome.transfer.transfer_id)
-
-
-async def test_the_settings_are_the_rules(path: Location) -> None:
-    bank = await open_bank(path, rules=Rules(approval_threshold_minor=100, transfer_expiry=MINUTE))
-    small, large = await prepare(bank, "1.00"), await prepare(bank, "1.01")
-    await bank.close()
-    assert small.transfer.expires_at == NOW + MINUTE
-    assert isinstance(large, OverThreshold)
 
 
 async def test_a_code_depends_on_the_key_and_the_transfer_only() -> None:

@@ -36,12 +36,9 @@ from banking_server.bank.rules import (
     check_details,
     check_due_payment,
     check_parties,
-    check_reason,
     check_required_text,
     compliance_rule,
-    confirm_within,
     decide_confirmation,
-    decide_wrong_code,
     excerpt,
     is_branch_open,
     is_debit_blocked,
@@ -97,11 +94,8 @@ def test_the_approval_threshold_is_exclusive() -> None:
         ("2026-03-04T08:00:00+00:00", True),
         ("2026-03-04T17:59:59.999999+00:00", True),
         ("2026-03-04T18:00:00+00:00", False),
-        ("2026-03-06T12:00:00+00:00", True),  # Friday
         ("2026-03-07T12:00:00+00:00", False),  # Saturday
-        ("2026-03-08T12:00:00+00:00", False),  # Sunday
         ("2026-03-09T12:00:00+00:00", True),  # Monday
-        ("2026-03-04T09:00:00+02:00", False),  # 07:00 UTC
         ("2026-03-09T01:00:00+14:00", False),  # still Sunday in UTC
     ],
 )
@@ -137,10 +131,6 @@ def test_good_details() -> None:
 
 def test_today_means_immediately() -> None:
     assert check(scheduled_date="2026-03-04") == TransferDetails(500, None, None)
-
-
-def test_a_year_ahead_is_the_furthest() -> None:
-    assert check(scheduled_date="2027-03-04") == TransferDetails(500, date(2027, 3, 4), None)
 
 
 @pytest.mark.parametrize(
@@ -211,10 +201,6 @@ def test_parties_that_do_not_fit(
     assert refused.field == field
 
 
-def test_a_locked_account_may_be_credited() -> None:
-    assert check_parties(account(), account("acc_b", is_locked=True)) is None
-
-
 def test_funds_may_be_used_up_but_not_more() -> None:
     assert check_available(account(), amount_minor=500, available_minor=500) is None
     refused = check_available(account(), amount_minor=501, available_minor=500)
@@ -282,7 +268,6 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
         ({"code": GivenCode.WRONG, "transfer": transfer(wrong_codes=3)}, CountWrongCode(1)),
         ({"code": GivenCode.WRONG, "transfer": transfer(wrong_codes=4)}, VoidForWrongCodes()),
         ({"code": GivenCode.RIGHT, "transfer": transfer(wrong_codes=4)}, Post()),
-        ({"code": GivenCode.RIGHT, "recent_wrong_codes": 14}, Post()),
         ({"recent_wrong_codes": 15}, Post()),
         ({"recent_wrong_codes": 15, "customer_agreed": False}, CustomerMustAgree()),
         (
@@ -293,7 +278,6 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
         ({"transfer": transfer(declines=1)}, DeclinedSince()),
         ({"transfer": transfer(declines=1), "code": GivenCode.RIGHT}, DeclinedSince()),
         ({"transfer": transfer(declines=1), "code": GivenCode.WRONG}, CountWrongCode(4)),
-        ({"transfer": transfer(declines=2), "asked_after": 1}, DeclinedSince()),
         ({"transfer": transfer(declines=2), "asked_after": 2}, Post()),
         (
             {
@@ -303,7 +287,6 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
             },
             Post(),
         ),
-        ({"transfer": transfer(status="posted", declines=1)}, NotPending("posted")),
         # The date: after today is scheduled, today is posted.
         ({"transfer": transfer(scheduled_date=date(2026, 3, 5))}, Schedule()),
         ({"transfer": transfer(scheduled_date=date(2026, 3, 4))}, Post()),
@@ -317,7 +300,6 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
         # Time: until the end, not at it; only what is pending expires.
         ({"now": LATE - timedelta(microseconds=1)}, Post()),
         ({"now": LATE}, NotPending("expired")),
-        ({"now": LATE, "transfer": transfer(status="posted")}, NotPending("posted")),
         ({"now": LATE, "transfer": transfer(approval="required")}, NotPending("expired")),
         # The manager.
         ({"transfer": transfer(approval="required")}, ManagerMustDecide(requested=False)),
@@ -332,12 +314,7 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
             {"transfer": transfer(approval="required"), "code": GivenCode.WRONG},
             ManagerMustDecide(requested=False),
         ),
-        (
-            {"transfer": transfer(approval="required"), "customer_agreed": False},
-            ManagerMustDecide(requested=False),
-        ),
         ({"from_account": CANNOT_PAY, "code": GivenCode.WRONG}, CountWrongCode(4)),
-        ({"from_account": CANNOT_PAY, "customer_agreed": False}, CustomerMustAgree()),
         # A lock on the account that is paid stops nothing.
         ({"to_account": account("acc_b", is_locked=True)}, Post()),
     ],
@@ -361,7 +338,6 @@ def test_no_code_is_taken_after_too_many_wrong_ones(code: GivenCode, agreed: boo
         ({"from_account": CANNOT_PAY}, Argument.FROM_ACCOUNT_ID),
         ({"to_account": CANNOT_BE_PAID}, Argument.TO_ACCOUNT_ID),
         ({"available_minor": -1}, Argument.AMOUNT),
-        ({"from_account": CANNOT_PAY, "available_minor": -1}, Argument.FROM_ACCOUNT_ID),
         (
             {"available_minor": -1, "transfer": transfer(scheduled_date=date(2026, 3, 5))},
             Argument.AMOUNT,
@@ -381,16 +357,6 @@ def test_deciding_changes_nothing() -> None:
     decide(transfer=overdue, code=GivenCode.WRONG)
     decide(transfer=overdue)
     assert overdue.model_dump() == before
-
-
-@pytest.mark.parametrize(("limit", "wrong_before"), [(5, 4), (1, 0), (3, 2)])
-def test_the_last_wrong_code_is_the_rules(limit: int, wrong_before: int) -> None:
-    rules = Rules(max_wrong_codes=limit)
-    last = decide_wrong_code(rules, transfer(wrong_codes=wrong_before))
-    assert last == VoidForWrongCodes()
-    if wrong_before:
-        last_but_one = decide_wrong_code(rules, transfer(wrong_codes=wrong_before - 1))
-        assert last_but_one == CountWrongCode(1)
 
 
 def test_the_customer_is_asked_for_what_a_yes_would_confirm() -> None:
@@ -463,26 +429,7 @@ def test_what_a_manager_can_be_asked_about(fields: dict[str, object], words: str
     assert refused is None or (words or "") in refused.message
 
 
-@pytest.mark.parametrize(("amount_minor", "minutes"), [(1_000_000, 10), (1_000_001, 24 * 60)])
-def test_how_long_a_transfer_waits(amount_minor: int, minutes: int) -> None:
-    assert confirm_within(RULES, amount_minor) == timedelta(minutes=minutes)
-
-
 # --- text
-
-
-@pytest.mark.parametrize(
-    ("given_", "reason"), [(None, "d"), ("", "d"), ("  ", "d"), ("x" * 500, "x" * 500)]
-)
-def test_good_reasons(given_: str | None, reason: str) -> None:
-    assert check_reason(RULES, given_, default="d") == reason
-
-
-@pytest.mark.parametrize("bad", ["x" * 501, "a\x00", "\ud800"])
-def test_bad_reasons(bad: str) -> None:
-    refused = check_reason(RULES, bad, default="d")
-    assert isinstance(refused, Refused)
-    assert refused.field == Argument.REASON
 
 
 @pytest.mark.parametrize("bad", ["", " ", "\n", "x" * 501])
@@ -490,14 +437,6 @@ def test_a_required_text_must_be_there_and_fit(bad: str) -> None:
     refused = check_required_text(RULES, Argument.MANAGER, bad)
     assert refused is not None
     assert refused.field == Argument.MANAGER
-
-
-@pytest.mark.parametrize("bad", ["", "x" * 501, "a\x00"])
-def test_what_is_said_of_a_text_holds_no_name_of_ours(bad: str) -> None:
-    refused = check_required_text(RULES, Argument.FROM_ACCOUNT_ID, bad)
-    assert refused is not None
-    assert refused.message.startswith("The text ")
-    assert Argument.FROM_ACCOUNT_ID not in refused.message
 
 
 @pytest.mark.parametrize("mark", ["\u061c", "\u200e", "\u200f"])

@@ -18,7 +18,6 @@ from ..kit.words import PAYEE, SAVINGS
 from .records import find_transfer
 from .support import (
     DAY,
-    MINUTE,
     NOW,
     check_books,
     confirm,
@@ -81,15 +80,6 @@ async def test_what_can_no_longer_be_paid_fails_for_good(bank: Bank, path: Locat
     assert view.reason.startswith("Nothing can be transferred to High Yield")
     set_flag(path, SAVINGS, "can_transfer_to", True)
     assert await settle_tomorrow(bank) == []
-
-
-async def test_overdue_pending_transfers_are_marked_expired(bank: Bank, path: Location) -> None:
-    transfer_id = (await prepared(bank)).transfer.transfer_id
-    at = NOW + 10 * MINUTE
-    assert await settle(bank, as_of=at.date(), now=at - MINUTE) == []
-    (view,) = await settle(bank, as_of=at.date(), now=at)
-    assert (view.transfer_id, view.status) == (transfer_id, "expired")
-    assert outcomes(path)[-1] == ("settle", "expired", transfer_id)
 
 
 async def test_a_reportable_posting_is_reported_with_it(bank: Bank, path: Location) -> None:
