@@ -1,7 +1,8 @@
-"""A day at the bank, played again and again, and killed one statement later each time.
+"""A day at the bank, played again and again, and killed some statements later each time.
 
-Arguments: a filled database, a folder for the copies, and where to import from. For each run there
-is a copy of the database as the kill left it, and a file beside it of what had been acknowledged.
+Arguments: a filled database, a folder for the copies, where to import from, and how many statements
+later each kill is. For each run there is a copy of the database as the kill left it, and a file
+beside it of what had been acknowledged.
 """
 
 import asyncio
@@ -87,7 +88,7 @@ async def a_day(path: Path) -> None:
         await bank.close()
 
 
-for number in itertools.count(1):
+for number in itertools.count(1, int(sys.argv[4])):
     copy = Path(shutil.copy(sys.argv[1], Path(sys.argv[2]) / f"{number}.db"))
     child = os.fork()
     if child == 0:

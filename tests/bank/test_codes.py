@@ -2,13 +2,11 @@
 
 import pytest
 
-from banking_server.bank.location import Location
-from banking_server.bank.rules import Rules
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import OverThreshold, Posted, list_codes
+from banking_server.bank.transfers import Posted, list_codes
 
 from ..kit.words import SAVINGS
-from .support import CODE_KEY, HOUR, MINUTE, NOW, confirm, open_bank, prepared, sql
+from .support import CODE_KEY, HOUR, MINUTE, NOW, confirm, prepared
 
 pytestmark = pytest.mark.anyio
 
@@ -41,19 +39,3 @@ async def test_the_desk_shows_the_codes_that_are_good(bank: Bank) -> None:
     # What a manager has to approve may wait for longer.
     assert await shown(bank, "CUST001", NOW + 10 * MINUTE) == [mine[1]]
     assert await shown(bank, None, NOW + 24 * HOUR) == []
-
-
-async def test_a_code_that_only_the_desk_gives_is_in_no_outcome(path: Location) -> None:
-    bank = await open_bank(path, rules=Rules(codes="desk"))
-    try:
-        small = await prepared(bank, "1.00")
-        again = await prepared(bank, "1.00")
-        large = await prepared(bank, "12000", source=SAVINGS, target="acc_everyday_001")
-        assert isinstance(large, OverThreshold)
-        assert (small.code, again.code, large.code) == (None, None, None)
-        code = dict(await shown(bank))[small.transfer.transfer_id]
-        done = await confirm(bank, small.transfer.transfer_id, agreed=False, code=code)
-        assert isinstance(done, Posted)
-    finally:
-        await bank.close()
-    assert code not in str(sql(path, "SELECT * FROM audit_event"))

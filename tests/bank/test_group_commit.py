@@ -115,23 +115,6 @@ async def test_one_that_fails_is_rolled_back_alone(bank: Bank, path: Path) -> No
     assert added(path) == {"before", "after"}
 
 
-async def test_a_look_that_raises_fails_alone_and_nothing_of_it_is_written(
-    bank: Bank, path: Path
-) -> None:
-    def refuse(_: Transaction) -> str:
-        raise RuntimeError("no such thing")
-
-    async with a_group_at_work(bank):
-        tasks = await queued(
-            bank.look_and_write(refuse, lambda tx, _: adds("never")(tx)),
-            bank.look_and_write(lambda _: "seen", lambda tx, seen: adds(seen)(tx)),
-        )
-    failed, fine = await ended(*tasks)
-    assert isinstance(failed, RuntimeError)
-    assert fine is None
-    assert added(path) == {"seen"}
-
-
 # --- in bounds
 
 
@@ -175,38 +158,7 @@ async def test_nobody_waits_for_another_program_for_ever(
     assert added(path) == {"afterwards"}
 
 
-async def test_reads_are_bounded_too(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storage, "MAX_WAITING", 1)
-    monkeypatch.setattr(storage, "WAIT_SECONDS", 0.05)
-    async with anyio.create_task_group() as group:
-        may_end = threading.Event()
-        for _ in range(sqlite.READERS):
-            group.start_soon(bank.read, lambda _: may_end.wait(PATIENCE))
-        await asyncio.sleep(0.01)
-        try:
-            (waits,) = await queued(bank.read(lambda _: None))
-            with pytest.raises(BankBusy):
-                await bank.read(lambda _: None)
-            assert isinstance((await ended(waits))[0], BankBusy)
-        finally:
-            may_end.set()
-    assert await bank.read(lambda _: "again") == "again"
-
-
 # --- cancelled
-
-
-async def test_cancelled_before_it_has_begun_it_never_runs(bank: Bank, path: Path) -> None:
-    told: list[str] = []
-    async with a_group_at_work(bank):
-        tasks = await queued(
-            bank.write(adds("a"), committed=lambda: told.append("a")), bank.write(adds("b"))
-        )
-        tasks[0].cancel()
-        await asyncio.sleep(0)
-        assert tasks[0].cancelled()
-    await ended(*tasks)
-    assert (added(path), told) == ({"b"}, [])
 
 
 async def test_cancelled_when_it_has_begun_it_runs_to_its_end_and_is_told(
@@ -292,22 +244,6 @@ async def test_closing_ends_what_has_begun_and_refuses_what_waits(path: Path) ->
 
 
 # --- the write-ahead log
-
-
-async def test_no_connection_checkpoints_by_itself(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sqlite, "LONG_WAL_BYTES", 1_000_000_000)
-    before = path.read_bytes()
-    bank = await open_bank(path)
-    for _ in range(6):
-        # More than the thousand pages at which SQLite would begin.
-        await bank.write(lambda tx: tx.run(FILL))
-        await bank.write(lambda tx: tx.run_text("DELETE FROM customer WHERE customer_id = 'big'"))
-        await bank.read(lambda _: None)
-    assert beside(path, "-wal").stat().st_size > 1_000 * 4_096
-    assert path.stat().st_size == len(before)
-    await bank.close()
 
 
 async def test_the_log_is_checkpointed_when_it_is_long_unless_somebody_reads(

@@ -105,21 +105,6 @@ async def test_what_was_acknowledged_is_there_when_only_a_file_beside_it_went(
     check_books(path, NOW)
 
 
-async def test_a_database_that_was_moved_can_be_put_back(bank: Bank, path: Path) -> None:
-    await posted(bank)
-    move_away(path)
-    with pytest.raises(DatabaseLost):
-        await record(bank, call(), "not acknowledged")
-    await bank.close()
-    with pytest.raises(DatabaseMissing):
-        await open_bank(path, may_create=False)
-    path.with_name("elsewhere").rename(path)
-    again = await open_bank(path, may_create=False)
-    assert {"acknowledged", "posted"} <= {outcome for _, outcome, _ in outcomes(path)}
-    await again.close()
-    check_books(path, NOW)
-
-
 async def test_what_was_put_in_its_place_never_meets_the_old_log(
     bank: Bank, path: Path, template: Path
 ) -> None:
@@ -154,20 +139,6 @@ async def test_a_group_that_was_being_committed_is_not_acknowledged(bank: Bank, 
     assert [type(each) for each in outcomes] == [DatabaseLost] * 2
     assert told == []
     await bank.close()
-
-
-async def test_a_file_that_is_replaced_while_it_is_opened_is_not_used(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    set_up = sqlite.set_up
-
-    def set_up_late(*arguments: object) -> None:
-        set_up(*arguments)  # type: ignore[arg-type]
-        replace(path)
-
-    monkeypatch.setattr(sqlite, "set_up", set_up_late)
-    with pytest.raises(DatabaseLost):
-        await open_bank(path)
 
 
 # --- where there is none

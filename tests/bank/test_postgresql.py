@@ -13,9 +13,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
 from banking_server.bank import opening, postgresql, storage
-from banking_server.bank.accounts import list_accounts
 from banking_server.bank.audit import list_events, record
-from banking_server.bank.models import Account, Customer
+from banking_server.bank.models import Customer
 from banking_server.bank.rules import Refused
 from banking_server.bank.storage import (
     Bank,
@@ -28,7 +27,7 @@ from banking_server.bank.transaction import Statement, Transaction, value
 from banking_server.bank.transfers import Posted
 
 from ..kit import postgres
-from ..kit.words import EVERYDAY, SAVINGS
+from ..kit.words import EVERYDAY
 from .support import NOW, call, check_books, confirm, open_bank, prepared, sql
 
 pytestmark = [
@@ -122,14 +121,6 @@ async def test_one_customer_does_not_wait_for_another(bank: Bank, path: URL) -> 
     elsewhere.commit()
 
 
-async def test_reading_and_recording_do_not_wait(bank: Bank, path: URL) -> None:
-    elsewhere = Elsewhere(path)
-    with anyio.fail_after(4):
-        await list_accounts(bank, call())
-        await record(bank, call(), "x")
-    elsewhere.commit()
-
-
 async def test_a_lock_that_is_not_to_be_had_is_busy(
     path: URL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,18 +132,6 @@ async def test_a_lock_that_is_not_to_be_had_is_busy(
     elsewhere.commit()
     await prepared(bank)
     await bank.close()
-
-
-async def test_a_server_that_stops_while_it_holds_a_lock_loses_it(
-    bank: Bank, path: URL, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(
-        postgresql._SESSION,  # type: ignore[index]
-        "idle_in_transaction_session_timeout",
-        "50",
-    )
-    Elsewhere(path)  # It is never heard of again.
-    await prepared(bank)
 
 
 async def test_more_than_there_are_connections_wait_and_not_for_ever(
@@ -273,19 +252,6 @@ async def test_what_failed_and_was_swallowed_is_not_acknowledged(bank: Bank, pat
     assert sql(path, "SELECT count(*) FROM customer WHERE customer_id = 'CUST009'") == [(0,)]
 
 
-async def test_an_error_tells_the_rule_and_no_value(bank: Bank) -> None:
-    def steal(tx: Transaction) -> None:
-        tx.lock("CUST001")
-        account = tx.get(Account, SAVINGS)
-        tx.change(account, account_holder="a very private name", debits_posted_minor=-1)
-
-    with pytest.raises(DatabaseFailed) as error:
-        await bank.write(steal)
-    assert "totals_are_not_negative" in str(error.value)
-    assert "private" not in str(error.value)
-    assert error.value.__suppress_context__
-
-
 async def test_text_is_ordered_as_on_sqlite(bank: Bank) -> None:
     def order(tx: Transaction) -> list[str]:
         for name in ("b", "B", "a_a", "aa", "é", "Z"):
@@ -348,25 +314,6 @@ async def test_an_encoding_that_cannot_hold_every_text_is_refused() -> None:
     )
     assert "UTF8" in await refusal(server.url("latin"))
     postgres.run(server.url(), "DROP DATABASE latin WITH (FORCE)")
-
-
-async def test_banks_opened_at_once_on_an_empty_database_load_it_once(
-    empty: URL, path: URL
-) -> None:
-    banks = await asyncio.gather(*(open_bank(empty) for _ in range(4)))
-    for bank in banks:
-        await bank.close()
-    for table in ("customer", "account", "posting", "entry"):
-        count = f"SELECT count(*) FROM {table}"
-        assert sql(empty, count) == sql(path, count)
-    check_books(empty, NOW)
-
-
-async def test_a_start_that_failed_can_be_repeated(empty: URL, tmp_path: Path) -> None:
-    with pytest.raises(DatabaseUnavailable, match="demo data"):
-        await open_bank(empty, data=tmp_path / "nothing here")
-    await (await open_bank(empty)).close()
-    check_books(empty, NOW)
 
 
 async def test_a_bank_is_deleted_when_nobody_uses_it(

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy.engine import URL
 
 from banking_server.bank.location import Location, in_full
 
@@ -18,9 +19,9 @@ pytestmark = pytest.mark.anyio
 WORKER = Path(__file__).with_name("worker.py")
 
 
-def start(path: Location, name: str, count: int, *more: str) -> subprocess.Popen[str]:
+def start(path: Location, name: str, count: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, WORKER, in_full(path), DATA, name, str(count), DATA.parent, *more],
+        [sys.executable, WORKER, in_full(path), DATA, name, str(count), DATA.parent],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -28,25 +29,41 @@ def start(path: Location, name: str, count: int, *more: str) -> subprocess.Popen
     )
 
 
-def let_go(workers: list[subprocess.Popen[str]]) -> None:
-    """Let the workers begin at once, when all are ready."""
+def wait_for(workers: list[subprocess.Popen[str]]) -> None:
     for worker in workers:
         assert worker.stdout is not None
         assert worker.stdout.readline().startswith("ready")
+
+
+def let_go(workers: list[subprocess.Popen[str]], *shared: str) -> None:
+    """Let the workers begin at once."""
     for worker in workers:
         assert worker.stdin is not None
-        worker.stdin.write("go\n")
+        worker.stdin.write(f"go {' '.join(shared)}\n")
         worker.stdin.flush()
 
 
-async def test_processes_share_one_database(path: Location) -> None:
+@pytest.fixture
+def unmade(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> Location:
+    """Where there is no bank yet."""
+    if engine == "postgresql":
+        url: URL = request.getfixturevalue("empty")
+        return url
+    return tmp_path / "bank.db"
+
+
+@pytest.mark.on_each
+async def test_processes_make_and_share_one_database(unmade: Location, template: Path) -> None:
+    workers = [start(unmade, f"w{n}", 10) for n in range(3)]
+    wait_for(workers)
+    for table in ("customer", "account", "posting", "entry"):
+        count = f"SELECT count(*) FROM {table}"
+        assert sql(unmade, count) == sql(template, count)
     now = datetime.now(UTC)
-    bank = await open_bank(path)
+    bank = await open_bank(unmade)
     shared = (await prepared(bank, "7.00", at=now)).transfer.transfer_id
     await bank.close()
-    before = sql(path, "SELECT count(*) FROM audit_event")[0][0]
-    workers = [start(path, f"w{n}", 10, shared) for n in range(3)]
-    let_go(workers)
+    let_go(workers, shared)
     said: list[str] = []
     for worker in workers:
         out, errors = worker.communicate(timeout=60)
@@ -56,18 +73,18 @@ async def test_processes_share_one_database(path: Location) -> None:
     # One receipt for all, whoever's confirmation it was that posted.
     assert len({line for line in said if line.startswith("receipt Posted(")}) == 1
     assert sum(line.startswith("receipt") for line in said) == 3
-    assert sql(path, "SELECT status, count(*) FROM transfer GROUP BY 1") == [("posted", 31)]
-    # Every call has its event: a prepare, two confirms; and the shared one of each worker.
-    assert sql(path, "SELECT count(*) FROM audit_event") == [(before + 30 * 3 + 3,)]
-    check_books(path, now)
+    assert sql(unmade, "SELECT status, count(*) FROM transfer GROUP BY 1") == [("posted", 31)]
+    # Every call has its event: a prepare, two confirms; the shared one, and that of each worker.
+    assert sql(unmade, "SELECT count(*) FROM audit_event") == [(30 * 3 + 4,)]
+    check_books(unmade, now)
 
 
-@pytest.mark.only_on("sqlite")
-def test_killed_at_every_statement(path: Location, tmp_path: Path) -> None:
+def test_killed_at_one_statement_after_another(path: Path, tmp_path: Path, nightly: bool) -> None:
+    step = 1 if nightly else 6
     folder = tmp_path / "killed"
     folder.mkdir()
     done = subprocess.run(
-        [sys.executable, WORKER.with_name("crasher.py"), path, folder, DATA.parent],
+        [sys.executable, WORKER.with_name("crasher.py"), path, folder, DATA.parent, str(step)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -75,7 +92,7 @@ def test_killed_at_every_statement(path: Location, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     runs = sorted(folder.glob("*.db"), key=lambda file: int(file.stem))
-    assert len(runs) > 40
+    assert len(runs) > 40 / step
     rank = {"pending": 0, "scheduled": 1, "posted": 2}
     for run in runs:
         check_books(run, NOW)
@@ -99,77 +116,24 @@ def test_killed_at_every_statement(path: Location, tmp_path: Path) -> None:
     assert [group.count("SAVEPOINT one") for group in groups] == [2, 2, 1]
 
 
-LOAD = """
-import asyncio, sys
-from datetime import UTC, datetime
-from pathlib import Path
-sys.path.insert(0, sys.argv[3])
-from banking_server.bank import sqlite
-from banking_server.bank.audit import Call, record
-from banking_server.bank.opening import open_bank
-from banking_server.bank.rules import Rules
-
-async def load():
-    sqlite.LONG_WAL_BYTES = 100_000
-    path, data = Path(sys.argv[1]), Path(sys.argv[2])
-    now = datetime.now(UTC)
-    bank = await open_bank(path, rules=Rules(), code_key=b"k", demo_data=data, now=now,
-                           may_create=False)
-    log = path.with_name(path.name + "-wal")
-    print("ready", flush=True)
-    await asyncio.to_thread(sys.stdin.readline)
-    longest = 0
-    for number in range(300):
-        await record(bank, Call(customer_id="CUST001", tool=str(number), at=now), "x")
-        longest = max(longest, log.stat().st_size)
-    print(longest, flush=True)
-    await asyncio.to_thread(sys.stdin.readline)
-    await bank.close()
-
-asyncio.run(load())
-"""
-
-
-@pytest.mark.only_on("sqlite")
-def test_the_log_stays_short_while_two_processes_write(path: Path) -> None:
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", LOAD, path, DATA, DATA.parent],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
+@pytest.mark.on_each
+async def test_killed_in_the_middle(path: Location) -> None:
+    acknowledged: list[list[str]] = []
+    workers = [start(path, f"w{n}", 100_000) for n in range(2)]
+    wait_for(workers)
     let_go(workers)
     for worker in workers:
         assert worker.stdout is not None
-        # Some 2,400 pages were written.
-        assert int(worker.stdout.readline()) < 200_000
-    for worker in workers:
-        worker.communicate("done\n", timeout=60)
-        assert worker.returncode == 0
-    assert sql(path, "SELECT count(*) FROM audit_event") == [(600,)]
-    check_books(path, NOW)
-
-
-async def test_killed_in_the_middle(path: Location) -> None:
-    acknowledged: list[list[str]] = []
-    for attempt in range(1):
-        workers = [start(path, f"a{attempt}w{n}", 100_000) for n in range(2)]
-        let_go(workers)
-        for worker in workers:
-            enough = random.Random(f"{attempt} {worker.pid}").randint(3, 25)
-            assert worker.stdout is not None
-            lines = [worker.stdout.readline() for _ in range(enough)]
-            worker.kill()
-            rest, errors = worker.communicate(timeout=30)
-            assert (worker.returncode, errors) == (-9, "")
-            # A last line may have been cut off by the kill.
-            said = ("".join(lines) + rest).rpartition("\n")[0].splitlines()
-            acknowledged += [line.split() for line in said]
-        # Straight from the database as the kill left it, a file's write-ahead log included.
-        check_books(path, datetime.now(UTC))
+        lines = [worker.stdout.readline() for _ in range(random.randint(3, 25))]
+        worker.kill()
+        rest, errors = worker.communicate(timeout=30)
+        assert (worker.returncode, errors) == (-9, "")
+        # A last line may have been cut off by the kill.
+        said = ("".join(lines) + rest).rpartition("\n")[0].splitlines()
+        acknowledged += [line.split() for line in said]
+    # Straight from the database as the kill left it, a file's write-ahead log included.
+    now = datetime.now(UTC)
+    check_books(path, now)
     status = dict(sql(path, "SELECT transfer_id, status FROM transfer"))
     events = {subject for (subject,) in sql(path, "SELECT subject FROM audit_event")}
     assert len(acknowledged) > 5
@@ -179,9 +143,7 @@ async def test_killed_in_the_middle(path: Location) -> None:
     # Once every audit event of a posting, never without its posting, and the other way round.
     confirmed = sql(path, "SELECT DISTINCT subject FROM audit_event WHERE outcome = 'posted'")
     assert {i for (i,) in confirmed} == {i for i, state in status.items() if state == "posted"}
-
     bank = await open_bank(path)
-    now = datetime.now(UTC)
     await posted(bank, "1.00", source=SAVINGS, target=EVERYDAY)
     await bank.close()
     check_books(path, now)

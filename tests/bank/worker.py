@@ -1,6 +1,7 @@
 """A process that works on a bank until it is done or killed; it prints what was acknowledged.
 
-Arguments: the database, the data folder, a name, how many transfers, and where to import from.
+Arguments: the database, the data folder, a name, how many transfers, and where to import from. It
+begins when it reads a line; that can name a transfer which all of them confirm.
 """
 
 import asyncio
@@ -61,13 +62,12 @@ async def main() -> None:
         code_key=b"k",
         demo_data=Path(data),
         now=datetime.now(UTC),
-        may_create=False,
+        may_create=True,
     )
     say("ready", name)
-    await asyncio.to_thread(sys.stdin.readline)
+    _, *shared = (await asyncio.to_thread(sys.stdin.readline)).split()
     for number in range(int(count)):
         await one_transfer(bank, name, number)
-        shared = sys.argv[6:]
         if shared and number == int(count) // 2:
             call = Call(customer_id="CUST001", tool=name, at=datetime.now(UTC))
             receipt = await confirm_transfer(bank, call, shared[0], customer_agreed=True, code=None)
