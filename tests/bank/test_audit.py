@@ -18,11 +18,11 @@ from banking_server.bank import (
 )
 from banking_server.bank.audit import Call, list_events, record
 from banking_server.bank.location import Location
-from banking_server.bank.models import TABLES, AuditEvent
+from banking_server.bank.models import TABLES
 from banking_server.bank.storage import Bank
 
-from ..kit.words import EVERYDAY, LOCKED, PAYEE, wrong
-from .support import MINUTE, NOW, call, confirm, outcomes, prepare, prepared, sql
+from ..kit.words import EVERYDAY, wrong
+from .support import MINUTE, NOW, call, confirm, prepare, prepared, sql
 
 pytestmark = pytest.mark.anyio
 
@@ -94,14 +94,6 @@ async def test_an_event_commits_with_what_the_call_changed_or_not_at_all(
             await record(bank, the_call, "x")
     assert not the_call.recorded
     assert sql(path, "SELECT * FROM transfer") == before == []
-
-
-async def test_a_locked_attempt_stores_only_its_event(bank: Bank, path: Location) -> None:
-    tables = [table.name for record, table in TABLES.items() if record is not AuditEvent]
-    before = {name: sql(path, f"SELECT * FROM {name}") for name in tables}
-    await prepare(bank, source=LOCKED, target=PAYEE)
-    assert {name: sql(path, f"SELECT * FROM {name}") for name in tables} == before
-    assert outcomes(path) == [("prepare", "account_locked", LOCKED)]
 
 
 async def test_no_code_is_ever_stored(bank: Bank, path: Location) -> None:

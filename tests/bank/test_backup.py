@@ -12,7 +12,7 @@ from banking_server.bank import backup
 from banking_server.bank.audit import list_events, record
 from banking_server.bank.backup import back_up, restore
 from banking_server.bank.sqlite_file import beside
-from banking_server.bank.storage import Bank, DatabaseMissing, DatabaseUnavailable
+from banking_server.bank.storage import Bank, DatabaseUnavailable
 
 from .support import NOW, call, check_books, open_bank, outcomes, posted, sql
 
@@ -127,12 +127,6 @@ def test_what_cannot_be_put_back_is_no_copy(path: Path, tmp_path: Path) -> None:
     assert names(tmp_path) == {"bank.db"}
 
 
-def test_there_is_nothing_to_copy(tmp_path: Path) -> None:
-    with pytest.raises(DatabaseMissing):
-        back_up(tmp_path / "bank.db", tmp_path / "copy")
-    assert names(tmp_path) == set()
-
-
 # --- restore
 
 
@@ -233,13 +227,6 @@ def test_a_database_is_no_copy_of_itself(path: Path) -> None:
     assert "is the database itself" in refusal(restore, path, path, now=NOW)
 
 
-def test_another_programs_file_is_not_replaced(tmp_path: Path, copy: Path) -> None:
-    other = tmp_path / "letter.txt"
-    no_database(other)
-    assert "stays as it is" in refusal(restore, other, copy, now=NOW)
-    assert other.read_text().startswith("Dear bank")
-
-
 async def test_cut_short_at_any_step_there_is_a_whole_database(
     path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,15 +247,3 @@ async def test_cut_short_at_any_step_there_is_a_whole_database(
         for kept in path.parent.glob("*.replaced-*"):
             kept.unlink()
     assert not list(path.parent.glob("*.draft"))
-
-
-async def test_a_link_to_the_database_is_as_good(path: Path, tmp_path: Path, copy: Path) -> None:
-    link = tmp_path / "link.db"
-    link.symlink_to(path)
-    bank = await open_bank(link)
-    await posted(bank)
-    assert "is in use" in refusal(restore, path, copy, now=NOW)
-    await bank.close()
-    restore(link, copy, now=NOW)
-    assert link.is_symlink()
-    assert (said(link), said(path)) == ([], [])

@@ -24,7 +24,7 @@ from banking_server.bank.transfers import (
     decline_transfer,
 )
 
-from ..kit.words import EVERYDAY, PAYEE, SAVINGS, wrong
+from ..kit.words import EVERYDAY, SAVINGS, wrong
 from .support import (
     BAD_IDS,
     DAY,
@@ -156,19 +156,6 @@ async def test_somebody_elses_and_unknown_transfers_are_the_same(bank: Bank) -> 
         expected = NotFound(Argument.TRANSFER_ID, excerpt(bad))
         assert await confirm(bank, bad) == expected
         assert await cancel(bank, bad) == expected
-
-
-async def test_too_late_and_just_in_time(bank: Bank, path: Location) -> None:
-    one, two = await prepared(bank, target=PAYEE, memo="m"), await prepared(bank)
-    late = NOW + 10 * MINUTE
-    expired = await confirm(bank, one.transfer.transfer_id, code=wrong(one.code), at=late)
-    assert isinstance(expired, Expired)
-    assert expired.transfer.status == "expired"
-    # What is marked expired stays so, whatever a clock says.
-    assert isinstance(await confirm(bank, one.transfer.transfer_id), Expired)
-    in_time = late - MINUTE / 60_000_000
-    assert isinstance(await confirm(bank, two.transfer.transfer_id, at=in_time), Posted)
-    check_books(path, late)
 
 
 # --- cancelling

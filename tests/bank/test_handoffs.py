@@ -38,16 +38,10 @@ async def opened(
 
 async def test_a_handoff_is_opened(bank: Bank, path: Location) -> None:
     outcome = await opened(bank)
-    assert outcome.handoff == HandoffView(
-        handoff_id=outcome.handoff.handoff_id,
-        customer_id="CUST001",
-        reason=REASON,
-        choice=None,
-        status="open",
-        created_at=NOW,
-        claimed_by=None,
-        claimed_at=None,
-    )
+    shown = outcome.handoff
+    assert (shown.customer_id, shown.reason, shown.choice) == ("CUST001", REASON, None)
+    assert (shown.status, shown.created_at) == ("open", NOW)
+    assert (shown.claimed_by, shown.claimed_at) == (None, None)
     assert outcome.handoff.handoff_id.startswith("ho_")
     assert outcomes(path) == [("request", "handoff_opened", outcome.handoff.handoff_id)]
     assert await find_open_handoff(bank, "CUST001", REASON) == outcome.handoff

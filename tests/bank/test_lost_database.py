@@ -12,7 +12,7 @@ from banking_server.bank import sqlite
 from banking_server.bank.audit import list_events, record
 from banking_server.bank.sqlite import DatabaseLost
 from banking_server.bank.sqlite_file import beside
-from banking_server.bank.storage import Bank, DatabaseMissing
+from banking_server.bank.storage import Bank
 
 from .support import NOW, call, check_books, open_bank, outcomes, posted
 
@@ -142,21 +142,6 @@ async def test_a_group_that_was_being_committed_is_not_acknowledged(bank: Bank, 
 
 
 # --- where there is none
-
-
-async def test_none_is_made_unasked(tmp_path: Path) -> None:
-    path = tmp_path / "bank.db"
-    with pytest.raises(DatabaseMissing) as missing:
-        await open_bank(path, may_create=False)
-    message = str(missing.value)
-    assert str(path) in message
-    assert "database restore" in message
-    assert "database create" in message
-    assert not path.exists()
-    path.touch()
-    with pytest.raises(DatabaseMissing):
-        await open_bank(path, may_create=False)
-    assert path.stat().st_size == 0
 
 
 @pytest.mark.parametrize("how", ["copied over", "cut"])

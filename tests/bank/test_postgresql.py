@@ -61,19 +61,6 @@ async def test_every_session_is_set_up(bank: Bank) -> None:
     assert await bank.write(read) == wanted
 
 
-ISOLATION = Statement(sa.text("SELECT current_setting('transaction_isolation')"), value)
-
-
-async def test_each_kind_of_transaction_sees_what_it_should(bank: Bank) -> None:
-    def read(tx: Transaction) -> str | None:
-        return tx.first(ISOLATION)
-
-    assert await bank.read(read) == "repeatable read"
-    assert await bank.write(read) == "read committed"
-    seen = await bank.look_and_write(read, lambda tx, seen: (seen, read(tx)))
-    assert seen == ("repeatable read", "repeatable read")
-
-
 # --- the lock
 
 
@@ -187,15 +174,6 @@ async def test_work_that_a_broken_connection_cut_off_is_done_again_once(
     await bank.write(work)  # type: ignore[arg-type]
     assert len(tried) == 2
     assert sql(path, "SELECT count(*) FROM customer WHERE customer_id = 'CUST009'") == [(1,)]
-
-
-async def test_it_is_not_tried_for_ever(bank: Bank, path: URL) -> None:
-    tried, work = broken_at(path, 9, look_again)
-    with pytest.raises(BankBusy):
-        await bank.write(work)  # type: ignore[arg-type]
-    assert len(tried) == 2
-    assert sql(path, "SELECT count(*) FROM customer WHERE customer_id = 'CUST009'") == [(0,)]
-    await prepared(bank)
 
 
 async def test_what_breaks_during_the_commit_is_not_done_again(bank: Bank, path: URL) -> None:

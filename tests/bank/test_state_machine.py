@@ -409,7 +409,7 @@ def test_random_days_at_the_bank(fresh: Callable[[Path], Location], nightly: boo
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=10 if nightly else 4,
+            max_examples=60 if nightly else 8,
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=list(HealthCheck),

@@ -179,17 +179,6 @@ def test_months_as_people_and_models_write_them(asked: str, first: date | None) 
         assert (period.last + timedelta(days=1)).day == 1
 
 
-def test_the_oldest_month_is_that_of_last_year_on_each_day() -> None:
-    account = Account(
-        account_id=EVERYDAY, account_name="E", account_type="checking", currency="USD"
-    )
-    for day in (1, 28, 29):
-        today = date(2028, 2, day)
-        for month, good in (("2027-02", True), ("2027-01", False)):
-            period = check_statement_period(Rules(), account, days=30, month=month, today=today)
-            assert isinstance(period, Period) is good
-
-
 @pytest.mark.parametrize(
     ("of", "given"),
     [

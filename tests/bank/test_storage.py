@@ -47,14 +47,6 @@ async def test_a_new_file_is_made_with_its_folders_and_is_the_owners_only(tmp_pa
     check_books(path, NOW)
 
 
-@pytest.mark.on_each
-async def test_data_is_loaded_once(path: Location) -> None:
-    before = sql(path, "SELECT count(*) FROM entry")
-    bank = await open_bank(path)
-    await bank.close()
-    assert sql(path, "SELECT count(*) FROM entry") == before
-
-
 async def test_every_connection_is_set_up(bank: Bank) -> None:
     names = ("foreign_keys", "synchronous", "wal_autocheckpoint", "query_only")
     pragmas = [Statement(sa.text(f"PRAGMA {name}"), value) for name in names]
@@ -212,16 +204,6 @@ async def test_an_open_database_is_in_use(bank: Bank, path: Path) -> None:
         delete_database(path)
     assert str(refused.value) == f"{path} is in use; stop the server first."
     assert len(await list_events(bank)) == 1
-
-
-async def test_a_file_that_cannot_be_deleted(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr(Path, "unlink", refuse)
-    with pytest.raises(DatabaseUnavailable) as refused:
-        delete_database(path)
-    assert str(refused.value) == f"{path} cannot be deleted: permission denied."
 
 
 @pytest.mark.on_each
