@@ -36,16 +36,6 @@ async def test_a_report_is_filed_once(bank: Bank, path: Location) -> None:
     assert outcomes(path)[-2:] == [("report", "report_recorded", report.report_id)] * 2
 
 
-async def test_another_rule_is_refused(bank: Bank) -> None:
-    transfer_id = await reportable(bank)
-    for rule in ("", "external-payee-5000", "\ud800", "x" * 1_000_000):
-        outcome = await record_report(bank, call(), transfer_id, rule)
-        assert isinstance(outcome, Refused)
-        assert outcome.field == "rule"
-        assert RULE in outcome.message
-        assert len(outcome.message) < 300
-
-
 @pytest.mark.parametrize(("amount", "target"), [("2999.99", PAYEE), ("3000.00", EVERYDAY)])
 async def test_where_no_rule_applies_nothing_is_filed(
     bank: Bank, path: Location, amount: str, target: str

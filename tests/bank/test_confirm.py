@@ -10,7 +10,7 @@ import pytest
 
 from banking_server.bank.accounts import Balance, get_balance
 from banking_server.bank.location import Location
-from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
+from banking_server.bank.rules import Argument, NotFound, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import (
     Cancelled,
@@ -34,7 +34,6 @@ from .support import (
     check_books,
     confirm,
     outcomes,
-    posted,
     prepared,
     set_flag,
     sql,
@@ -175,18 +174,3 @@ async def test_pending_and_scheduled_can_be_cancelled(
     assert await cancel(bank, transfer_id, at=NOW + DAY) == outcome
     assert await balances(bank, EVERYDAY) == (185_040, 185_040)
     assert ("cancel", "cancelled", transfer_id) in outcomes(path)
-
-
-async def test_what_is_posted_or_has_expired_cannot_be_cancelled(
-    bank: Bank, path: Location
-) -> None:
-    transfer_id = (await posted(bank)).transfer.transfer_id
-    outcome = await cancel(bank, transfer_id)
-    assert isinstance(outcome, Refused)
-    assert outcome.field == Argument.TRANSFER_ID
-    assert outcomes(path)[-1] == ("cancel", "refused", transfer_id)
-    overdue = (await prepared(bank)).transfer.transfer_id
-    outcome = await cancel(bank, overdue, at=NOW + 10 * MINUTE)
-    assert isinstance(outcome, Refused)
-    assert "is expired" in outcome.message
-    assert sql(path, "SELECT status FROM transfer ORDER BY 1") == [("expired",), ("posted",)]

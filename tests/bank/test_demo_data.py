@@ -92,15 +92,3 @@ def test_openings_are_worked_out(tmp_path: Path) -> None:
     data = read_demo_data(folder)
     assert data.opening == {"a1": 800, "a2": 0, "a3": 0}
     assert [line.days_ago for line in data.history] == [2, 1]
-
-
-def test_a_file_of_another_form_is_named(tmp_path: Path) -> None:
-    for text in ("", "just words", "{a: 1}", "\x00"):
-        folder = write(tmp_path, customers=text, accounts=ACCOUNTS, history=HISTORY)
-        with pytest.raises(DemoDataError, match=r"customers\.yaml"):
-            read_demo_data(folder)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DemoDataError, match=r"customers\.yaml cannot be read"):
-        read_demo_data(tmp_path)

@@ -67,16 +67,6 @@ async def test_a_write_notices(
     await bank.close()
 
 
-async def test_a_read_notices(bank: Bank, path: Path) -> None:
-    await list_events(bank)
-    delete(path)
-    with pytest.raises(DatabaseLost):
-        await list_events(bank)
-    with pytest.raises(DatabaseLost):
-        await record(bank, call(), "later")
-    await bank.close()
-
-
 async def test_it_is_noticed_when_nobody_asks(
     bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

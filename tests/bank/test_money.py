@@ -53,12 +53,6 @@ def test_what_is_no_amount_is_refused(amount: str, says: str) -> None:
     assert len(str(refused.value)) < 200
 
 
-@given(st.integers(min_value=1, max_value=MAX_MINOR))
-def test_there_and_back(minor: int) -> None:
-    assert to_minor(to_decimal(minor)) == minor
-    assert to_minor(Decimal(f"{to_decimal(minor)}000")) == minor
-
-
 @given(st.decimals(allow_nan=True, allow_infinity=True))
 def test_never_anything_but_the_exact_amount(amount: Decimal) -> None:
     try:

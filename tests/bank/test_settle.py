@@ -71,17 +71,6 @@ async def test_the_oldest_date_is_paid_first(bank: Bank, path: Location) -> None
     assert outcomes(path)[-1] == ("settle", "failed", later)
 
 
-async def test_what_can_no_longer_be_paid_fails_for_good(bank: Bank, path: Location) -> None:
-    await scheduled(bank)
-    set_flag(path, SAVINGS, "can_transfer_to", False)
-    (view,) = await settle_tomorrow(bank)
-    assert view.status == "failed"
-    assert view.reason is not None
-    assert view.reason.startswith("Nothing can be transferred to High Yield")
-    set_flag(path, SAVINGS, "can_transfer_to", True)
-    assert await settle_tomorrow(bank) == []
-
-
 async def test_a_reportable_posting_is_reported_with_it(bank: Bank, path: Location) -> None:
     transfer_id = await scheduled(bank, "3000.00", source=SAVINGS, target=PAYEE)
     await scheduled(bank, "2999.99", source=SAVINGS, target=PAYEE)

@@ -15,7 +15,7 @@ from banking_server.bank.statement import Statement, Totals, get_statement
 from banking_server.bank.storage import Bank
 
 from ..kit.words import EVERYDAY, SAVINGS
-from .support import DATA, DAY, FOREIGN, NOW, call, open_bank, outcomes, posted
+from .support import DATA, FOREIGN, NOW, call, open_bank, outcomes, posted
 
 pytestmark = pytest.mark.anyio
 
@@ -77,16 +77,6 @@ async def test_lines_of_one_moment_keep_their_order(bank: Bank) -> None:
     second = await statement(bank, days=1, cursor=first.next_cursor)
     amounts = [-line.amount_minor for line in first.lines + second.lines]
     assert amounts[:55] == list(range(55, 0, -1))
-
-
-async def test_a_page_is_not_disturbed_by_new_entries_or_midnight(bank: Bank) -> None:
-    first = await statement(bank)
-    expected = await statement(bank, cursor=first.next_cursor)
-    await posted(bank, "5.00")
-    later = await get_statement(
-        bank, call(at=NOW + DAY), EVERYDAY, days=30, cursor=first.next_cursor
-    )
-    assert later == expected
 
 
 @pytest.mark.on_each
@@ -197,19 +187,6 @@ async def test_a_cursor_is_for_one_account_and_period(
     outcome = await get_statement(bank, call(), asked.pop("account_id"), cursor=cursor, **asked)
     assert isinstance(outcome, Refused)
     assert outcome.field == Argument.CURSOR
-
-
-async def test_a_period_with_nothing_in_it(bank: Bank) -> None:
-    found = await get_statement(bank, call(at=NOW + 400 * DAY), EVERYDAY, days=1, cursor=None)
-    assert isinstance(found, Statement)
-    assert (found.lines, found.next_cursor, found.totals) == ((), None, Totals(0, 0, 0))
-
-
-@pytest.mark.parametrize("days", [0, 366, 10**30])
-async def test_days_out_of_range(bank: Bank, days: int) -> None:
-    outcome = await get_statement(bank, call(), EVERYDAY, days=days, cursor=None)
-    assert isinstance(outcome, Refused)
-    assert outcome.field == Argument.DAYS
 
 
 def forged(text: str) -> str:
