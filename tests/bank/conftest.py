@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from weakref import WeakKeyDictionary
 
 import pytest
@@ -54,6 +55,13 @@ def every_change_is_locked_before_it_is_read(monkeypatch: pytest.MonkeyPatch) ->
 
     for name, checked in {"lock": locks, "_run": runs, "add": adds, "change": changes}.items():
         monkeypatch.setattr(Transaction, name, checked)
+
+
+@pytest.fixture
+def tmp_path(quick_folder: Path) -> Iterator[Path]:
+    """A folder in memory: what a commit waits for on a disk is no matter of these tests."""
+    with TemporaryDirectory(prefix="banking-server-test-", dir=quick_folder) as folder:
+        yield Path(folder)
 
 
 async def fill(location: Location) -> None:

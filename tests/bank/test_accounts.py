@@ -21,7 +21,7 @@ from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT, SAVI
 from .records import find_account
 from .support import BAD_IDS, NOW, call, outcomes, posted, prepare, prepared
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
 def ids(views: list[AccountView]) -> list[str]:

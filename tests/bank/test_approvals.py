@@ -19,7 +19,7 @@ from ..kit.words import EVERYDAY, SAVINGS
 from .records import find_transfer
 from .support import BAD_IDS, DAY, HOUR, NOW, call, outcomes, prepare, prepared, sql
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
 async def over(bank: Bank, amount: str = "10000.01") -> str:

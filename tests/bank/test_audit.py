@@ -24,7 +24,7 @@ from banking_server.bank.storage import Bank
 from ..kit.words import EVERYDAY, wrong
 from .support import MINUTE, NOW, call, confirm, prepare, prepared, sql
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
 async def test_an_event_says_who_when_what_and_in_which_chain(bank: Bank) -> None:

@@ -8,7 +8,7 @@ from banking_server.bank.transfers import Posted, list_codes
 from ..kit.words import SAVINGS
 from .support import CODE_KEY, HOUR, MINUTE, NOW, confirm, prepared
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
 async def shown(bank: Bank, customer: str | None = None, at: object = NOW) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ from banking_server.bank.storage import Bank
 from ..kit.words import EVERYDAY, PAYEE, SAVINGS
 from .support import BAD_IDS, HOUR, NOW, call, outcomes, posted, prepared, sql
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 RULE = "external-payee-3000"
 

@@ -39,7 +39,7 @@ from .support import (
     sql,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
 async def balances(bank: Bank, account_id: str) -> tuple[int, int]:

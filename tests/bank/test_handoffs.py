@@ -21,7 +21,7 @@ from banking_server.bank.storage import Bank
 
 from .support import BAD_IDS, HOUR, NOW, call, outcomes, sql
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 REASON = "Customer attempted to transfer from locked account: Primary Checking (acc_checking_001)"
 

@@ -20,7 +20,7 @@ from banking_server.bank.transfers import (
 from ..kit.words import wrong
 from .support import HOUR, MINUTE, NOW, call, check_books, confirm, outcomes, prepare, prepared
 
-pytestmark = [pytest.mark.anyio, pytest.mark.on_each]
+pytestmark = [pytest.mark.anyio, pytest.mark.on_each, pytest.mark.quick]
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ from .support import (
     sql,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
 async def available(bank: Bank, account_id: str = EVERYDAY) -> int:

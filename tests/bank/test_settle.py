@@ -28,7 +28,7 @@ from .support import (
     sql,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 TOMORROW = NOW + DAY
 

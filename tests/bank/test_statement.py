@@ -17,7 +17,7 @@ from banking_server.bank.storage import Bank
 from ..kit.words import EVERYDAY, SAVINGS
 from .support import DATA, FOREIGN, NOW, call, open_bank, outcomes, posted
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
 async def statement(
