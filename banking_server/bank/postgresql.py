@@ -327,8 +327,9 @@ _MARK: Final = "banking-server, schema "
 
 def mark_tables(tx: Transaction) -> None:
     """Let the bank's tables tell that they are ours, and of which schema."""
+    mark = f"{_MARK}{fingerprint(DIALECT)}"
     for table in TABLES.values():
-        tx.run_text(f"COMMENT ON TABLE {table.name} IS '{_MARK}{fingerprint(DIALECT)}'")
+        tx.run_text(f"COMMENT ON TABLE {table.name} IS '{mark}'")
 
 
 def _our_tables(tx: Transaction) -> dict[str, str]:

@@ -9,19 +9,25 @@ from dataclasses import replace
 import pytest
 
 from banking_server.bank.accounts import Balance, get_balance
+from banking_server.bank.approvals import decide_approval, request_approval
 from banking_server.bank.location import Location
-from banking_server.bank.rules import Argument, NotFound, excerpt
+from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import (
+    AccountLocked,
+    ApprovalRefused,
     Cancelled,
     Declined,
     Expired,
     Posted,
+    Scheduled,
+    TransferFailed,
     Voided,
     VoidedForCodes,
     WrongCode,
     cancel_transfer,
     decline_transfer,
+    settle,
 )
 
 from ..kit.words import EVERYDAY, SAVINGS, wrong
@@ -155,6 +161,33 @@ async def test_somebody_elses_and_unknown_transfers_are_the_same(bank: Bank) -> 
         expected = NotFound(Argument.TRANSFER_ID, excerpt(bad))
         assert await confirm(bank, bad) == expected
         assert await cancel(bank, bad) == expected
+
+
+async def test_what_failed_when_it_was_due_stays_failed(bank: Bank, path: Location) -> None:
+    transfer_id = (await prepared(bank, on="2026-03-05")).transfer.transfer_id
+    assert isinstance(await confirm(bank, transfer_id), Scheduled)
+    set_flag(path, EVERYDAY, "is_locked", True)
+    await settle(bank, as_of=(NOW + DAY).date(), now=NOW + DAY)
+    failed = await confirm(bank, transfer_id)
+    assert isinstance(failed, TransferFailed)
+    assert failed.transfer.reason == "Everyday Checking (acc_everyday_001) is locked."
+    assert isinstance(await cancel(bank, transfer_id), Refused)
+
+
+async def test_a_lock_comes_before_approval_and_approval_before_the_code(
+    bank: Bank, path: Location
+) -> None:
+    outcome = await prepared(bank, "10000.01", source=SAVINGS, target=EVERYDAY)
+    transfer_id, code = outcome.transfer.transfer_id, wrong(outcome.code)
+    assert not (await confirm(bank, transfer_id, code=code)).requested
+    asked = await request_approval(bank, call(), transfer_id, reason="A car")
+    assert (await confirm(bank, transfer_id, code=code)).requested
+    set_flag(path, SAVINGS, "is_locked", True)
+    assert isinstance(await confirm(bank, transfer_id, code=code), AccountLocked)
+    approval_id = asked.approval.approval_id  # type: ignore[union-attr]
+    await decide_approval(bank, approval_id, granted=False, manager="Mo", now=NOW)
+    assert isinstance(await confirm(bank, transfer_id, code=code), ApprovalRefused)
+    assert sql(path, "SELECT wrong_codes FROM transfer") == [(0,)]
 
 
 # --- cancelling
