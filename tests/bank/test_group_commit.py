@@ -23,7 +23,7 @@ from banking_server.bank.transaction import Transaction, command
 
 from .support import NOW, call, check_books, open_bank, sql
 
-pytestmark = [pytest.mark.anyio, pytest.mark.only_on("sqlite")]
+pytestmark = pytest.mark.anyio
 
 T = TypeVar("T")
 

@@ -16,7 +16,7 @@ from banking_server.bank.storage import Bank
 
 from .support import NOW, call, check_books, open_bank, outcomes, posted
 
-pytestmark = [pytest.mark.anyio, pytest.mark.only_on("sqlite")]
+pytestmark = pytest.mark.anyio
 
 
 def delete(file: Path) -> None:

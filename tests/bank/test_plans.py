@@ -18,7 +18,7 @@ from banking_server.bank.transfers import cancel_transfer, list_codes, settle
 from ..kit.words import EVERYDAY, LOCKED, SAVINGS, wrong
 from .support import CODE_KEY, DAY, NOW, call, confirm, prepare, prepared
 
-pytestmark = [pytest.mark.anyio, pytest.mark.only_on("sqlite")]
+pytestmark = pytest.mark.anyio
 
 
 async def a_day(bank: Bank) -> None:

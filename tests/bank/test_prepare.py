@@ -4,7 +4,13 @@ from datetime import date
 
 import pytest
 
-from banking_server.bank.accounts import Balance, get_balance
+from banking_server.bank.accounts import (
+    AccountView,
+    Balance,
+    debit_accounts,
+    get_balance,
+    payable_accounts,
+)
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
@@ -101,32 +107,21 @@ async def test_a_locked_attempt_is_reported_by_the_account_alone(
     assert outcomes(path) == [("prepare", "account_locked", LOCKED)] * 2
 
 
-CAN_PAY = (
-    "acc_checking_001 (Primary Checking)",
-    "acc_euro_001 (Euro Account)",
-    "acc_everyday_001 (Everyday Checking)",
-    "acc_savings_001 (High Yield Savings)",
-)
-"""What the from-account can be."""
-
-CAN_BE_PAID = (
-    "acc_checking_001 (Primary Checking)",
-    "acc_payee_001 (Rent Payments)",
-    "acc_retirement_001 (Retirement Fund)",
-    "acc_savings_001 (High Yield Savings)",
-)
-"""What the to-account can be, from the everyday account."""
+def named(accounts: list[AccountView]) -> tuple[str, ...]:
+    return tuple(f"{each.account_id} ({each.account_name})" for each in accounts)
 
 
 @pytest.mark.on_each
 async def test_unknown_and_foreign_accounts_are_the_same(bank: Bank, path: Location) -> None:
     set_flag(path, FOREIGN, "is_locked", True)
+    can_pay = named(await debit_accounts(bank, "CUST001", NOW))
+    can_be_paid = named(await payable_accounts(bank, "CUST001", EVERYDAY, NOW) or [])
     for account_id in BAD_IDS:
         assert await prepare(bank, source=account_id, target=None) == NotFound(
-            Argument.FROM_ACCOUNT_ID, excerpt(account_id), CAN_PAY
+            Argument.FROM_ACCOUNT_ID, excerpt(account_id), can_pay
         )
         assert await prepare(bank, target=account_id) == NotFound(
-            Argument.TO_ACCOUNT_ID, excerpt(account_id), CAN_BE_PAID
+            Argument.TO_ACCOUNT_ID, excerpt(account_id), can_be_paid
         )
     assert {event[1:] for event in outcomes(path)} == {("not_found", None)}
 
