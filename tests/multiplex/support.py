@@ -51,6 +51,11 @@ def ref(pointer: str) -> dict[str, str]:
     return {"$ref": pointer}
 
 
+def take(expression: str) -> dict[str, str]:
+    """What an expression gives of the earlier results."""
+    return {"jmespath": expression}
+
+
 def prompt(wanted: str) -> str:
     """An argument for a model to infer."""
     return f"PROMPT_ARGUMENT: {wanted}"

@@ -12,13 +12,15 @@ Numbers are reckoned in decimal, as they are written: 0.1 and 0.2 make 0.3, in a
 condition. The package's `to_number` takes whatever Python takes for a number (`1_000`, `nan`); here
 it takes what JSON does, as JMESPath says.
 
-Who writes an expression is whoever calls the tool, so its length and its work are bounded: the
-language has no loops, but each of `[@,@][] | [@,@][] | …` doubles a list.
+Who writes an expression is whoever calls the tool. So its length is bounded, and so is the work of
+all expressions of one call together (`Work`): the language has no loops, but each of
+`[@,@][] | [@,@][] | …` doubles a list.
 """
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Mapping
 from decimal import Context, Decimal, localcontext
 from typing import Any, Final
 
@@ -42,11 +44,11 @@ MAX_EXPRESSION: Final = 500
 MAX_DEPTH: Final = 100
 """How deep an expression may be nested; each `|` is a level too."""
 
-MAX_WORK: Final = 1_000_000
-"""What evaluating one expression may cost: some 20 ms."""
+MAX_WORK: Final = 500_000
+"""What evaluating all expressions of one call may cost together: some 0.1 s."""
 
 _VISIT: Final = 20
-"""What one node of an expression costs, or one member of a list or object; a character costs 1."""
+"""What one visit of a node costs, or one member of a list or object; a character costs 1."""
 
 Node = Mapping[str, Any]
 """A node of a parsed expression, as `jmespath` has it."""
@@ -72,9 +74,7 @@ def parsed(expression: str) -> Node:
         raise ExpressionError(where) from None
     except (ValueError, RecursionError):
         raise ExpressionError("it cannot be read") from None
-    for node in _nodes(tree, MAX_DEPTH):
-        if node["type"] == "function_expression":
-            _check_call(node)
+    _check(tree, MAX_DEPTH)
     return tree
 
 
@@ -103,36 +103,75 @@ _SIDE_BY_SIDE: Final = frozenset(
 """Nodes whose children all look at the same value."""
 
 
-def evaluated(tree: Node, results: list[Any]) -> Any:
+class Work:
+    """What is left of the work that the expressions of one call may take, all of them together."""
+
+    def __init__(self) -> None:
+        self.left = MAX_WORK
+
+    def charge(self, units: int) -> None:
+        """Take from what is left. Raises `ExpressionError` if that is not enough."""
+        self.left -= units
+        if self.left < 0:
+            raise ExpressionError(
+                "with it, the expressions of this call take too much work. Let them look at fewer "
+                "values, or make several calls"
+            )
+
+    def charge_for(self, *values: Any, depth: int = sys.maxsize) -> None:
+        """Take what it costs to look at what values are made of, `depth` levels down.
+
+        What is there more than once is charged as often. No more is looked at than is charged.
+        """
+        level: list[Any] = list(values)
+        while level and depth:
+            depth -= 1
+            inner: list[Any] = []
+            for one in level:
+                if isinstance(one, dict):
+                    self.charge(_VISIT * len(one) + sum(map(len, one)))
+                    inner.extend(one.values())
+                elif isinstance(one, list):
+                    self.charge(_VISIT * len(one))
+                    inner.extend(one)
+                elif isinstance(one, str):
+                    self.charge(len(one))
+                elif isinstance(one, int):
+                    self.charge(one.bit_length())
+            level = inner
+
+
+def evaluated(tree: Node, results: list[Any], work: Work) -> Any:
     """Return what an expression gives of the results; None if it gives nothing.
 
-    Raises `ExpressionError` if it gives no JSON value, or only after too much work.
+    Raises `ExpressionError` if it gives no JSON value, or if there is not enough `work` left.
     """
     try:
-        value = _Bounded().visit(tree, results)
+        value = _Charging(work).visit(tree, results)
     except JMESPathTypeError as error:
         wanted = " or ".join(error.expected_types)
         raise ExpressionError(f"{error.function_name}() takes {wanted} only") from None
     except (JMESPathError, ArithmeticError, ValueError, TypeError, RecursionError):
         raise ExpressionError("it cannot be worked out") from None
+    work.charge_for(value)
     if not is_json(value):
         raise ExpressionError("it gives no JSON value")
     return value
 
 
-class _TooMuchWork(ExpressionError):
-    def __init__(self) -> None:
-        super().__init__("it takes too much work")
-
-
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 """A number as JSON has it."""
 
-_EXACT: Final = Context(prec=800)
-"""Enough digits for a sum of the largest double and the smallest."""
+_EXACT: Final = Context(prec=50)
+"""Enough digits for a sum of amounts in any currency."""
 
 
-class _BoundedFunctions(Functions):
+class _Functions(Functions):
+    """Those of the package, with numbers reckoned in decimal."""
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
     @signature({"types": ["array-number"]})
     def _func_sum(self, numbers: list[int | float]) -> int | float:
         """Add numbers up as they are written in decimal."""
@@ -159,8 +198,7 @@ class _BoundedFunctions(Functions):
     @signature({"types": ["string"]}, {"types": ["array-string"]})
     def _func_join(self, separator: str, texts: list[str]) -> str:
         """Join texts. The one function whose result can be much longer than what it is given."""
-        if len(separator) * len(texts) > MAX_WORK:
-            raise _TooMuchWork
+        self._work.charge(len(separator) * len(texts))
         return separator.join(texts)
 
 
@@ -168,39 +206,30 @@ def _decimal(number: int | float) -> Decimal:
     return Decimal(number) if isinstance(number, int) else Decimal(repr(number))
 
 
-class _Bounded(TreeInterpreter):
-    """Evaluates one expression, and charges each of its nodes for what it gives.
+class _Charging(TreeInterpreter):
+    """Evaluates one expression, and charges for its work before it is done.
 
-    A list is made of others that were charged before, as often as they occur; so nothing large is
-    made before somebody notices. The texts of `join` are different.
+    Each visit of a node is charged: to take a value out of another, or to hand it on, is no more.
+    What looks at whole values is charged for their size too.
     """
 
-    def __init__(self) -> None:
-        super().__init__(Options(custom_functions=_BoundedFunctions()))
-        self._left = MAX_WORK
+    def __init__(self, work: Work) -> None:
+        super().__init__(Options(custom_functions=_Functions(work)))
+        self._work = work
 
     def visit(self, node: Any, *args: Any, **kwargs: Any) -> Any:
-        self._left -= _VISIT
-        value = super().visit(node, *args, **kwargs)
-        if node["type"] not in ("identity", "current"):
-            self._charge(value)
-        return value
+        self._work.charge(_VISIT)
+        kind = node["type"]
+        if kind in _LOOKS_AT:
+            given = [self.visit(child, *args, **kwargs) for child in node["children"]]
+            self._work.charge_for(*given, depth=_LOOKS_AT[kind])
+            # What they are has been worked out.
+            node = {**node, "children": [{"type": "literal", "value": value} for value in given]}
+        return super().visit(node, *args, **kwargs)
 
-    def _charge(self, value: Any) -> None:
-        level = [value]
-        while level:
-            inner: list[Any] = []
-            for one in level:
-                if isinstance(one, str):
-                    self._left -= len(one)
-                elif isinstance(one, dict | list):
-                    self._left -= _VISIT * len(one)
-                    if self._left >= 0:
-                        inner.extend(one.values() if isinstance(one, dict) else one)
-            if self._left < 0:
-                raise _TooMuchWork
-            level = inner
 
+_LOOKS_AT: Final = {"function_expression": sys.maxsize, "comparator": sys.maxsize, "flatten": 2}
+"""Nodes that look at all of what they are given, and how many levels down."""
 
 _END: Final = frozenset({"EOF"})
 """What the parser calls the end of an expression."""
@@ -224,9 +253,11 @@ def _children(node: Node) -> list[Node]:
     return [child for child in node["children"] if isinstance(child, dict)]
 
 
-def _nodes(node: Node, depth: int) -> Iterator[Node]:
+def _check(node: Node, depth: int) -> None:
+    """Raise `ExpressionError` if a tree is too deep, or calls a function that there is not."""
     if not depth:
         raise ExpressionError("it is nested too deeply")
-    yield node
+    if node["type"] == "function_expression":
+        _check_call(node)
     for child in _children(node):
-        yield from _nodes(child, depth - 1)
+        _check(child, depth - 1)

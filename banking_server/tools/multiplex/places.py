@@ -37,6 +37,15 @@ def children(value: Any) -> Iterator[tuple[str | int, Any]]:
         yield from enumerate(value)
 
 
+def is_larger(value: Any, limit: int) -> bool:
+    """Return whether more than `limit` values stand in an object or a list, at any depth."""
+    level = [value]
+    while level and limit >= 0:
+        level = [item for one in level for _, item in children(one)]
+        limit -= len(level)
+    return limit < 0
+
+
 def replaced(value: Any, path: Path, new: Any) -> Any:
     """Return `value` with what stands at `path` replaced by `new`, or left out (`ABSENT`).
 

@@ -20,6 +20,7 @@ from banking_server.chaining import values
 from banking_server.chaining.values import Nowhere, is_index, pointer_parts
 from banking_server.tools.multiplex.expressions import (
     ExpressionError,
+    Work,
     evaluated,
     parsed,
     steps_named,
@@ -53,23 +54,23 @@ class Expression:
         """Return the numbers of the results without which the step of this index has no value."""
         return {step % index for step in steps_named(parsed(self.text), needed=True)}
 
-    def value(self, results: Sequence[Any]) -> Any:
+    def value(self, results: Sequence[Any], work: Work) -> Any:
         """Return what it gives of the earlier results.
 
         Raises `ArgumentNotFound` if it gives nothing: null is nothing in this language.
         """
-        found, exists = self.look(results)
+        found, exists = self.look(results, work)
         if not exists:
             raise ArgumentNotFound(f"{_shown(self.text)} gives nothing")
         return found
 
-    def look(self, results: Sequence[Any]) -> tuple[Any, bool]:
+    def look(self, results: Sequence[Any], work: Work) -> tuple[Any, bool]:
         """Return what it gives, and whether that is anything.
 
         Raises `ArgumentNotFound` if it cannot be worked out.
         """
         try:
-            found = evaluated(parsed(self.text), list(results))
+            found = evaluated(parsed(self.text), list(results), work)
         except ExpressionError as error:
             raise ArgumentNotFound(f"{_shown(self.text)} gives nothing: {error}") from None
         return found, found is not None
@@ -118,14 +119,14 @@ class Text:
         """Return the numbers of the results without which the step of this index has no value."""
         return set().union(*(place.needed(index) for place in self._places()))
 
-    def value(self, results: Sequence[Any]) -> str:
+    def value(self, results: Sequence[Any], work: Work) -> str:
         """Return the text with what its places give of the earlier results.
 
         A number is written as JSON has it, exactly. Raises `ArgumentNotFound` if a place gives
         nothing, or what is no text, number or truth value.
         """
         return "".join(
-            piece if isinstance(piece, str) else _in_text(piece, results)
+            piece if isinstance(piece, str) else _in_text(piece, results, work)
             for piece in self._pieces() or ()
         )
 
@@ -153,8 +154,8 @@ class Text:
         return pieces
 
 
-def _in_text(place: Expression, results: Sequence[Any]) -> str:
-    value = place.value(results)
+def _in_text(place: Expression, results: Sequence[Any], work: Work) -> str:
+    value = place.value(results, work)
     if isinstance(value, dict | list):
         kind = "a list" if isinstance(value, list) else "an object"
         raise ArgumentNotFound(f"{_shown(place.text)} gives {kind}, which is no part of a text")
@@ -181,19 +182,19 @@ class Pointer:
         source = self._source()
         return set() if source is None else {source}
 
-    def value(self, results: Sequence[Any]) -> Any:
+    def value(self, results: Sequence[Any], work: Work) -> Any:
         """Return what it leads to in the earlier results.
 
         Raises `ArgumentNotFound` if it leads nowhere.
         """
-        found, exists = self.look(results)
+        found, exists = self.look(results, work)
         if not exists:
             raise ArgumentNotFound(
                 f"{_shown(self.text)} leads to nothing: there is no {excerpt(found.part)!r}"
             )
         return found
 
-    def look(self, results: Sequence[Any]) -> tuple[Any, bool]:
+    def look(self, results: Sequence[Any], work: Work) -> tuple[Any, bool]:
         """Return what it leads to, and whether that is anything; else the place where it ends."""
         found = values.follow(self._parts() or [self.text], list(results))
         return found, not isinstance(found, Nowhere)

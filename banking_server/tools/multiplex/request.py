@@ -12,7 +12,7 @@ from banking_server.chaining.values import is_json
 from banking_server.tools.declaration import WholeNumber, whole_number
 from banking_server.tools.multiplex.expressions import MAX_EXPRESSION
 from banking_server.tools.multiplex.inference import MAX_PROMPT, marked, prompt_problem
-from banking_server.tools.multiplex.places import name_of
+from banking_server.tools.multiplex.places import is_larger, name_of
 from banking_server.tools.multiplex.references import (
     Expression,
     Pointer,
@@ -28,8 +28,12 @@ NAME: Final = "multiplex_tools"
 MAX_STEPS: Final = 10
 MAX_PROMPTS: Final = 20
 """Arguments to be inferred in one call: each costs somebody a model's answer."""
+MAX_VALUES: Final = 1_000
+"""Values in the arguments of one call, in lists and objects too: each is read several times."""
 MAX_REFERENCES: Final = 100
-"""References in one call: each costs us some milliseconds at most."""
+"""References in one call."""
+MAX_REFERENCES_LENGTH: Final = 10_000
+"""Characters of all references in one call: to read them takes some 0.1 s at most."""
 
 
 class _Given(BaseModel):
@@ -152,7 +156,9 @@ class StepRequest(_Given):
 def mistake(steps: Sequence[StepRequest], known: Collection[str]) -> CallToolResult | None:
     """Return the refusal of a sequence that cannot work; nothing of it is run."""
     ids = [step.id for step in steps]
-    looked_up = asked = 0
+    looked_up = read = asked = 0
+    if is_larger([step.params.arguments for step in steps], MAX_VALUES):
+        return _refused("tools", f"at most {MAX_VALUES} values are read in the arguments of a call")
     for index, step in enumerate(steps):
         place = f"tools.{index}"
         if step.params.name == NAME:
@@ -200,9 +206,12 @@ def mistake(steps: Sequence[StepRequest], known: Collection[str]) -> CallToolRes
             if problem is not None:
                 return _refused(place, problem)
             looked_up += reference.looks
-            if looked_up > MAX_REFERENCES:
+            read += len(reference.text)
+            if looked_up > MAX_REFERENCES or read > MAX_REFERENCES_LENGTH:
                 return _refused(
-                    "tools", f"at most {MAX_REFERENCES} references are looked up in a call"
+                    "tools",
+                    f"at most {MAX_REFERENCES} references are looked up in a call, of "
+                    f"{MAX_REFERENCES_LENGTH} characters in all",
                 )
     if asked > MAX_PROMPTS:
         return _refused("tools", f"at most {MAX_PROMPTS} arguments can be inferred in one call")

@@ -17,6 +17,7 @@ from banking_server.chaining.values import same
 from banking_server.tools.asking import asks_in_results
 from banking_server.tools.calling import App, BankServer
 from banking_server.tools.declaration import SECRET_ARGUMENTS
+from banking_server.tools.multiplex.expressions import Work
 from banking_server.tools.multiplex.inference import (
     INSTRUCTIONS,
     as_told,
@@ -95,6 +96,7 @@ class Steps:
         self.app: App = ctx.request_context.lifespan_context
         self.progress = _restored(ctx.request_state)
         self.next_tool: Any = None
+        self.work = Work()
 
     async def run(self) -> CallToolResult | InputRequiredResult:
         """Run what is left of the steps; return their results, or the next questions."""
@@ -113,7 +115,7 @@ class Steps:
         done = self.progress.done
         if self.progress.arguments is None:
             try:
-                if step.when is not None and not _holds(step.when, done):
+                if step.when is not None and not _holds(step.when, done, self.work):
                     return _unrun(step, "skipped", "Its condition does not hold.")
             except ArgumentNotFound as problem:
                 return _unrun(step, "failed", f"when: {problem}.")
@@ -136,7 +138,7 @@ class Steps:
         seen = [_wire(result) for result in self.progress.done]
         for path, reference in references(step.params.arguments):
             with naming(path):
-                arguments = replaced(arguments, path, reference.value(seen))
+                arguments = replaced(arguments, path, reference.value(seen, self.work))
         wanted = list(prompts(step.params.arguments))
         if not wanted:
             return arguments
@@ -292,11 +294,11 @@ def _restored(request_state: str | None) -> _Progress:
         return _Progress()
 
 
-def _holds(when: Condition, done: Sequence[StepResult]) -> bool:
+def _holds(when: Condition, done: Sequence[StepResult], work: Work) -> bool:
     """Return whether a step's condition holds. Raises `ArgumentNotFound` if nobody can tell."""
     given = when.model_fields_set
     results = [_wire(result) for result in done]
-    value, exists = when.looks_at.look(results) if when.looks_at else (None, False)
+    value, exists = when.looks_at.look(results, work) if when.looks_at else (None, False)
     if "exists" in given:
         return exists == when.exists
     if "equals" in given:
