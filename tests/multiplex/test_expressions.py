@@ -1,6 +1,7 @@
 """`jmespath` and `text`: values of earlier results, by expressions whose work is bounded."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,9 +23,9 @@ from banking_server.tools.multiplex.expressions import (
 from banking_server.tools.multiplex.references import MAX_TEXT, Expression, Text
 
 from ..kit.bank import World, structured, words
-from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, PREPARE, SAVINGS, STATEMENT
+from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PREPARE, SAVINGS, STATEMENT
 from ..tools.cases import named
-from .support import MULTIPLEX, multiplex, request, results, statuses, take
+from .support import MULTIPLEX, ClientModel, multiplex, request, results, statuses, take
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -397,3 +398,17 @@ async def test_the_seeds_three_steps_without_a_model(world: World) -> None:
     assert world.sql("SELECT to_account_id, amount_minor, memo FROM transfer") == [
         (EVERYDAY, 30, "Everyday Checking-dup")
     ]
+
+
+PAGE = Path(__file__).parents[2] / "banking_server" / "tools" / "multiplex" / "README.md"
+
+
+async def test_the_example_of_the_page_runs(world: World, mode: str) -> None:
+    after = PAGE.read_text(encoding="utf-8").split("<!-- plan.json -->\n```json\n")[1]
+    example = json.loads(after.split("```")[0])
+    model = ClientModel({"the id of the savings account": SAVINGS})
+    async with world.customer(mode=mode, sampling_callback=model) as me:
+        result = await multiplex(me, *example["tools"])
+    assert statuses(result) == ["done", "done"]
+    ((source, target),) = world.sql("SELECT from_account_id, to_account_id FROM transfer")
+    assert (source, target) == (SAVINGS, LOCKED)
