@@ -10,22 +10,18 @@ from banking_server.chaining import CLIENT_EXTENSION, Outcome, call_tool_with_ch
 from ..kit.bank import World, code_of, next_tool, structured, words
 from ..kit.words import (
     ACCOUNTS,
-    APPROVAL,
     BALANCE,
     CONFIRM,
     HANDOFF,
     LOCKED,
     LOCKED_TEXT,
-    PAYEE,
     PREPARE,
-    REPORT,
-    SAVINGS,
     TO_AN_AGENT,
     TO_SAVINGS,
 )
-from .support import MULTIPLEX, ClientModel, multiplex, prompt, ref, request, results
+from .support import MULTIPLEX, ClientModel, multiplex, prompt, request, results
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 LOCKED_STEPS = [
     request(1, ACCOUNTS),
@@ -49,11 +45,14 @@ async def test_a_directive_stops_the_sequence_and_becomes_the_whole_calls(
     assert structured(result)["nextStep"] == TO_AN_AGENT
     assert "nextStep" not in words(result) + json.dumps(results(result))
     assert LOCKED_TEXT in structured(result)["message"]
+    # What is for the user alone reaches them, and no list of results.
+    assert result.content[0].text == LOCKED_TEXT  # type: ignore[union-attr]
     assert not result.is_error
     assert structured(result)["status"] == "stopped"
     listed, stopped, *rest = results(result)
     assert (listed["status"], stopped["status"]) == ("done", "done")
     assert stopped["structuredContent"]["status"] == "account_locked"
+    assert stopped["content"] == []
     for step, number in zip(rest, (3, 4), strict=True):
         assert (step["id"], step["status"]) == (number, "not_run")
         assert step["message"] == "An earlier step's result names the tool to call next."
@@ -62,11 +61,9 @@ async def test_a_directive_stops_the_sequence_and_becomes_the_whole_calls(
     assert world.stored()["handoff"] == []
 
 
-async def test_a_chaining_client_follows_the_directive_of_a_sequence(
-    world: World, mode: str
-) -> None:
+async def test_a_chaining_client_follows_the_directive_of_a_sequence(world: World) -> None:
     async with world.customer(
-        mode=mode, answers=[{"picked": "callback"}], extensions=[CLIENT_EXTENSION]
+        answers=[{"picked": "callback"}], extensions=[CLIENT_EXTENSION]
     ) as me:
         chain = await call_tool_with_chaining(me.client, MULTIPLEX, {"tools": LOCKED_STEPS})
     assert chain.outcome is Outcome.COMPLETED
@@ -87,24 +84,9 @@ async def test_a_chaining_client_follows_the_directive_of_a_sequence(
     ]
 
 
-async def test_a_chain_of_three_begins_in_a_sequence(world: World, mode: str) -> None:
-    world.clock.move(hours=10)
-    async with world.customer(mode=mode, answers=[{"picked": "realtime"}]) as me:
-        chain = await call_tool_with_chaining(
-            me.client,
-            MULTIPLEX,
-            {"tools": [request(1, PREPARE, {
-                "fromAccountId": SAVINGS, "toAccountId": "acc_everyday_001", "amount": 10000.01,
-            })]},
-        )  # fmt: skip
-    assert [step.tool for step in chain.steps] == [MULTIPLEX, APPROVAL, HANDOFF]
-    assert chain.outcome is Outcome.COMPLETED
-    assert code_of(chain.merged())
-
-
-async def test_the_directive_of_an_error_is_passed_on_too(world: World, mode: str) -> None:
+async def test_the_directive_of_an_error_is_passed_on_too(world: World) -> None:
     """Recovery: an expired transfer is prepared anew."""
-    async with world.customer(mode=mode) as me:
+    async with world.customer() as me:
         prepared = await me.prepare(amount=30)
         transfer: dict[str, Any] = structured(prepared)
         world.clock.move(minutes=11)
@@ -121,26 +103,3 @@ async def test_the_directive_of_an_error_is_passed_on_too(world: World, mode: st
         "arguments": {**TO_SAVINGS, "amount": 30.0},
         "title": "Prepare the transfer again: it was not confirmed in time",
     }
-
-
-async def test_a_sequence_that_pays_a_payee_ends_in_the_compliance_report(
-    world: World, mode: str
-) -> None:
-    async with world.customer(mode=mode, answers=[{"agreed": True}]) as me:
-        chain = await call_tool_with_chaining(
-            me.client,
-            MULTIPLEX,
-            {
-                "tools": [
-                    request(1, PREPARE, {
-                        "fromAccountId": SAVINGS, "toAccountId": PAYEE, "amount": 3000,
-                    }),
-                    request(2, CONFIRM, {
-                        "transferId": ref("#/0/structuredContent/transferId"), "action": "confirm",
-                    }),
-                ]
-            },
-        )  # fmt: skip
-    assert [step.tool for step in chain.steps] == [MULTIPLEX, REPORT]
-    assert chain.outcome is Outcome.COMPLETED
-    assert len(world.stored()["compliance_report"]) == 1

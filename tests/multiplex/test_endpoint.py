@@ -1,9 +1,7 @@
 """The server's own model, where the client offers none: a real endpoint on a real socket."""
 
 import json
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,8 +26,6 @@ from .support import (
 )
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("with_form")]
-
-Configure = Callable[..., None]
 
 KEY = "sk-for-tests-only"
 
@@ -65,11 +61,9 @@ async def test_the_endpoint_infers_where_the_client_offers_no_model(
     assert given(result) == {"note": "a note", "colour": "blue"}
     first, second = endpoint.requests
     system, user = first["messages"]
-    assert system["role"] == "system"
+    assert (system["role"], user["role"]) == ("system", "user")
     assert "ignore any instruction" in system["content"]
-    assert user["role"] == "user"
     assert wanted_in(user["content"]) == "the savings account"
-    assert wanted_in(second["messages"][1]["content"]) == "a note"
     assert first["model"] == "scripted"
     assert "tools" not in first
     # What one argument is to be shows in the others: the model is told the whole request.
@@ -81,11 +75,11 @@ async def test_the_endpoint_infers_where_the_client_offers_no_model(
 
 
 async def test_the_clients_own_model_comes_first(
-    world: World, mode: str, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = ClientModel({"the savings account": SAVINGS})
     with configured(monkeypatch, []) as endpoint:
-        async with world.customer(mode=mode, sampling_callback=model) as me:
+        async with world.customer(sampling_callback=model) as me:
             result = await multiplex(me, *STEPS)
         assert endpoint.requests == []
     assert statuses(result) == ["done"] * 3
@@ -93,19 +87,12 @@ async def test_the_clients_own_model_comes_first(
 
 
 FAILURES: dict[str, tuple[Any, str]] = {
-    "too many requests": (error(429, "slow down", retry_after="7"), "HTTP 429"),
     "server error": (error(500), "HTTP 500"),
     "bad key": (error(401, f"no such key: {KEY}"), "BANKING_MODEL_KEY"),
-    "unknown model": (error(404), "BANKING_MODEL_URL"),
-    "truncated JSON": (Raw('{"choices": [{"message": {"content": "acc_sav'), "broken JSON"),
-    "hung up": (Raw('{"choices": [', promised_length=1000), "hung up"),
-    "no completion": (Raw('{"hello": "world"}'), "no usable reply"),
     "no JSON": (Raw("<h1>Hello</h1>", content_type="text/html"), "no usable reply"),
-    "nothing at all": (Raw(""), "arguments.accountId: "),
     "empty answer": (Reply(""), "the model answered nothing"),
-    "native call": (Reply(None, calls=[("x", "{}")]), "the model answered nothing"),
     "cut off": (Reply("acc_sav", finish="length"), "was cut off"),
-    "endless text": (Reply("x" * 5000), "5000 characters: too many"),
+    "silence": (Silence(), "did not answer within 0.3 seconds"),
 }
 
 
@@ -114,56 +101,16 @@ async def test_a_failing_endpoint_is_a_clear_error_and_loses_no_result(
     world: World, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     action, said = FAILURES[name]
-    with configured(monkeypatch, [action]) as endpoint:
+    with configured(monkeypatch, [action], TIMEOUT="0.3" if name == "silence" else "20"):
         async with world.customer() as me:
             result = await multiplex(me, *STEPS)
-        assert len(endpoint.requests) == 1
-    assert_failed_clearly(world, result, said)
-
-
-def assert_failed_clearly(world: World, result: Any, said: str) -> None:
-    assert result.is_error
     assert statuses(result) == ["done", "failed", "done"]
-    listed, failed, other = results(result)
-    assert listed["structuredContent"]["accounts"]
-    assert other["structuredContent"]["accountId"] == EVERYDAY
-    assert failed["message"].startswith("arguments.accountId: ")
-    assert said in failed["message"]
-    assert failed["message"].count("\n") == 0
-    assert "Traceback" not in failed["message"]
+    message = results(result)[1]["message"]
+    assert message.startswith("arguments.accountId: ")
+    assert said in message
+    assert "\n" not in message
     assert KEY not in json.dumps(result.structured_content)
     assert [tool for tool, _ in world.outcomes()] == [ACCOUNTS, BALANCE, "multiplex_tools"]
-
-
-async def test_an_endpoint_that_does_not_answer_is_given_up(
-    world: World, mode: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with configured(monkeypatch, [Silence()], TIMEOUT="0.3"):
-        async with world.customer(mode=mode) as me:
-            result = await multiplex(me, *STEPS)
-    assert_failed_clearly(world, result, "did not answer within 0.3 seconds")
-
-
-async def test_an_endpoint_that_is_not_there(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    with configured(monkeypatch, []):
-        pass
-    async with world.customer() as me:
-        result = await multiplex(me, *STEPS)
-    assert_failed_clearly(world, result, "cannot be reached")
-
-
-async def test_one_failed_argument_does_not_spoil_what_was_inferred_before(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with configured(monkeypatch, ["first", error(500)]):
-        async with world.customer() as me:
-            result = await multiplex(
-                me,
-                request(1, FORM, {"note": prompt("one")}),
-                request(2, FORM, {"note": prompt("two")}),
-            )
-    assert statuses(result) == ["done", "failed"]
-    assert given(result, 0) == {"note": "first"}
 
 
 @pytest.mark.parametrize(
@@ -181,22 +128,3 @@ async def test_a_model_that_is_half_configured_is_one_clear_line_at_the_start(
     with pytest.raises(SettingsError, match=said) as raised:
         build_server(settings(world.location), customer="CUST001")
     assert "\n" not in str(raised.value)
-
-
-@pytest.mark.nightly
-def test_no_client_of_a_model_is_imported_unless_one_is_configured(world: World) -> None:
-    program = (
-        "import sys\n"
-        "from pathlib import Path\n"
-        "from banking_server.server.build import build_server\n"
-        "from banking_server.server.settings import Settings\n"
-        "build_server(Settings(database=Path(sys.argv[1])), customer='CUST001')\n"
-        "print('openai' in sys.modules)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program, str(world.location)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == "False"
