@@ -1,7 +1,6 @@
 """Each step is the caller's own call: authorized, audited and isolated, over HTTP too."""
 
 import itertools
-import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
@@ -19,18 +18,16 @@ from banking_server.server.build import utc_now
 from banking_server.server.http import http_app
 from banking_server.server.tokens import Tokens, load_keys
 
-from ..kit.bank import Customer, World, code_of, everything, next_tool, settings
+from ..kit.bank import Customer, World, code_of, everything, settings, structured
 from ..kit.model import ScriptedModel, error, scripted_model
 from ..kit.words import (
     ACCOUNTS,
     BALANCE,
-    CHOICE,
     CONFIRM,
     EVERYDAY,
     FOREIGN,
     PREPARE,
     SAVINGS,
-    STATEMENT,
     TO_SAVINGS,
 )
 from .support import (
@@ -118,28 +115,34 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedModel]:
         yield model
 
 
-async def test_a_token_that_may_only_read_cannot_transfer_by_way_of_a_sequence(
-    world: World, mode: str
+async def test_a_step_without_its_scope_is_refused_and_every_step_leaves_an_event(
+    world: World,
 ) -> None:
+    """Nothing is looked up or inferred for it; and the chain is the whole call's."""
     chain = {"chainId": "0b0e7a3c-chain", "level": 2, "previousTool": ACCOUNTS}
+    model = ClientModel({})
     async with (
         http_bank(world) as bank,
-        bank.customer("CUST001", mode, scopes=("bank:read",)) as me,
+        bank.customer("CUST001", "auto", scopes=("bank:read",), sampling_callback=model) as me,
     ):
         result = await me.call(
             MULTIPLEX,
             tools=[
                 request(1, ACCOUNTS),
                 request(2, PREPARE, {**TO_SAVINGS, "amount": 5}),
-                request(3, CONFIRM, {"transferId": "tr_x", "action": "cancel"}),
-                request(4, BALANCE, {"accountId": SAVINGS}),
+                request(3, PREPARE, {**TO_SAVINGS, "amount": prompt("how much")}),
+                request(4, PREPARE, {**TO_SAVINGS, "amount": ref("#/0/nowhere")}),
+                request(5, BALANCE, {"accountId": SAVINGS}),
+                request(6, BALANCE, {"accountId": 5}),
+                request(7, BALANCE, {"accountId": FOREIGN}),
             ],
             meta={IDENTIFIER: chain},
         )
     assert result.is_error
-    assert statuses(result) == ["done", "failed", "failed", "done"]
-    for step in results(result)[1:3]:
+    assert statuses(result) == ["done", *["failed"] * 3, "done", "failed", "failed"]
+    for step in results(result)[1:4]:
         assert step["message"] == f"{step['tool']} needs a token with the scope bank:transfer."
+    assert model.received == []
     assert world.stored()["transfer"] == []
     assert world.events() == [
         {
@@ -153,33 +156,17 @@ async def test_a_token_that_may_only_read_cannot_transfer_by_way_of_a_sequence(
         }
         for tool, outcome, subject in (
             (ACCOUNTS, "listed", None),
-            (PREPARE, "scope_missing", None),
-            (CONFIRM, "scope_missing", None),
+            *[(PREPARE, "scope_missing", None)] * 3,
             (BALANCE, "balance", SAVINGS),
+            (BALANCE, "invalid_arguments", None),
+            (BALANCE, "not_found", None),
             (MULTIPLEX, "completed", None),
         )
     ]
 
 
-@pytest.mark.parametrize("amount", [ref("#/0/nowhere"), prompt("how much"), "no number"])
-async def test_nothing_is_looked_up_or_inferred_for_a_step_without_its_scope(
-    world: World, mode: str, amount: Any
-) -> None:
-    model = ClientModel({})
-    async with (
-        http_bank(world) as bank,
-        bank.customer("CUST001", mode, scopes=("bank:read",), sampling_callback=model) as me,
-    ):
-        result = await multiplex(
-            me, request(1, ACCOUNTS), request(2, PREPARE, {**TO_SAVINGS, "amount": amount})
-        )
-    assert results(result)[1]["message"] == f"{PREPARE} needs a token with the scope bank:transfer."
-    assert (PREPARE, "scope_missing") in world.outcomes()
-    assert model.received == []
-
-
 async def test_a_step_without_its_scope_that_cannot_be_recorded_is_a_failure_of_ours(
-    world: World, mode: str
+    world: World,
 ) -> None:
     world.sql(
         "CREATE TRIGGER full BEFORE INSERT ON audit_event WHEN NEW.outcome = 'scope_missing' "
@@ -187,7 +174,7 @@ async def test_a_step_without_its_scope_that_cannot_be_recorded_is_a_failure_of_
     )
     async with (
         http_bank(world) as bank,
-        bank.customer("CUST001", mode, scopes=("bank:read",)) as me,
+        bank.customer("CUST001", "auto", scopes=("bank:read",)) as me,
     ):
         result = await multiplex(
             me, request(1, PREPARE, {**TO_SAVINGS, "amount": 5}), request(2, ACCOUNTS)
@@ -200,50 +187,39 @@ async def test_a_step_without_its_scope_that_cannot_be_recorded_is_a_failure_of_
     assert world.outcomes() == [(ACCOUNTS, "listed"), (MULTIPLEX, "completed")]
 
 
-async def test_questions_may_be_answered_through_another_server(world: World) -> None:
+async def test_questions_may_be_answered_through_another_server_by_their_own_customer(
+    world: World,
+) -> None:
     """Sampling and a confirmation: each round goes to the other of two servers."""
     model = ClientModel({"everyday": EVERYDAY, "savings": SAVINGS})
+    steps = [
+        request(1, ACCOUNTS),
+        request(
+            2,
+            PREPARE,
+            {"fromAccountId": prompt("everyday"), "toAccountId": prompt("savings"), "amount": 1.01},
+        ),
+        request(
+            3,
+            CONFIRM,
+            {"transferId": ref("#/1/structuredContent/transferId"), "action": "confirm"},
+        ),
+    ]
     async with (
         http_bank(world) as bank,
         bank.customer("CUST001", "auto", sampling_callback=model, answers=[{"agreed": True}]) as me,
-    ):
-        result = await multiplex(
-            me,
-            request(1, ACCOUNTS),
-            request(
-                2,
-                PREPARE,
-                {
-                    "fromAccountId": prompt("everyday"),
-                    "toAccountId": prompt("savings"),
-                    "amount": 1.01,
-                },
-            ),
-            request(
-                3,
-                CONFIRM,
-                {"transferId": ref("#/1/structuredContent/transferId"), "action": "confirm"},
-            ),
-        )
-    assert statuses(result) == ["done"] * 3, results(result)
-    assert results(result)[2]["structuredContent"]["status"] == "posted"
-    assert [tool for tool, _ in world.outcomes()] == [ACCOUNTS, PREPARE, CONFIRM, MULTIPLEX]
-
-
-async def test_a_state_is_good_for_its_own_customer_only(world: World) -> None:
-    steps = [request(1, ACCOUNTS), request(2, BALANCE, {"accountId": prompt("mine")})]
-    model = ClientModel({})
-    async with (
-        http_bank(world) as bank,
-        bank.customer("CUST001", "auto", sampling_callback=model) as mine,
         bank.customer("CUST002", "auto", sampling_callback=model) as other,
     ):
-        asked = await multiplex_round(mine, *steps)
+        result = await multiplex(me, *steps)
+        assert [tool for tool, _ in world.outcomes()] == [ACCOUNTS, PREPARE, CONFIRM, MULTIPLEX]
+        asked = await multiplex_round(me, *steps)
         assert isinstance(asked, InputRequiredResult)
         before = len(world.events())
         with pytest.raises(MCPError, match="requestState"):
             await multiplex_round(other, *steps, request_state=asked.request_state)
         assert len(world.events()) == before
+    assert statuses(result) == ["done"] * 3, results(result)
+    assert results(result)[2]["structuredContent"]["status"] == "posted"
 
 
 async def test_without_a_way_to_ask_the_error_says_what_to_do(world: World) -> None:
@@ -282,23 +258,14 @@ async def test_without_a_way_to_ask_the_error_says_what_to_do(world: World) -> N
     assert results(confirmed)[0]["structuredContent"]["status"] == "posted"
 
 
-async def test_the_servers_model_answers_over_http(
-    world: World, endpoint: ScriptedModel, mode: str
-) -> None:
-    async with http_bank(world) as bank, bank.customer("CUST001", mode) as me:
-        result = await multiplex(
-            me, request(1, ACCOUNTS), request(2, BALANCE, {"accountId": prompt("savings")})
-        )
-    assert statuses(result) == ["done", "done"]
-    assert results(result)[1]["structuredContent"]["accountId"] == SAVINGS
-
-
 async def test_a_strangers_error_is_an_incident_and_no_detail_of_our_endpoint(
     world: World, endpoint: ScriptedModel, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with http_bank(world) as bank, bank.customer("CUST001", "auto") as me:
         result = await multiplex(
-            me, request(1, ACCOUNTS), request(2, BALANCE, {"accountId": prompt("what it costs")})
+            me,
+            request(1, BALANCE, {"accountId": prompt("savings")}),
+            request(2, BALANCE, {"accountId": prompt("what it costs")}),
         )
     assert statuses(result) == ["done", "failed"]
     message = results(result)[1]["message"]
@@ -310,68 +277,18 @@ async def test_a_strangers_error_is_an_incident_and_no_detail_of_our_endpoint(
     assert "HTTP 500" in line
 
 
-async def test_two_customers_at_once_share_nothing_of_one_server(
-    world: World, endpoint: ScriptedModel
-) -> None:
-    """With the client's model and with the server's, in the middle of each other's calls."""
-    own = {"CUST001": EVERYDAY, "CUST002": FOREIGN}
-    outcomes: dict[str, list[Any]] = {customer: [] for customer in own}
-    models = {customer: ClientModel({"mine": account}) for customer, account in own.items()}
-
-    async def calls(bank: HttpBank, customer: str, options: dict[str, Any], wanted: str) -> None:
-        async with bank.customer(customer, "auto", **options) as me:
-            for number in range(3):
-                result = await multiplex(
-                    me,
-                    request(f"{customer} {number}", ACCOUNTS),
-                    request("inferred", BALANCE, {"accountId": prompt(wanted)}),
-                )
-                outcomes[customer].append(result)
-
-    async with http_bank(world) as bank, anyio.create_task_group() as at_once:
-        for customer, model in models.items():
-            at_once.start_soon(calls, bank, customer, {"sampling_callback": model}, "mine")
-            at_once.start_soon(calls, bank, customer, {}, "savings")
-
-    accounts = {
-        customer: {
-            account
-            for (account,) in world.sql(
-                "SELECT account_id FROM account WHERE customer_id = ?", customer
-            )
-        }
-        for customer in own
-    }
-    for customer, other in (("CUST001", "CUST002"), ("CUST002", "CUST001")):
-        assert len(outcomes[customer]) == 6
-        assert len(models[customer].received) == 3
-        seen = [json.dumps(results(one)[0]) for one in outcomes[customer]]
-        seen.append(models[customer].told)
-        for account in accounts[other]:
-            assert not any(account in text for text in seen)
-    assert len(endpoint.requests) == 6
-    for asked in endpoint.requests:
-        text = asked["messages"][-1]["content"]
-        assert sum(any(one in text for one in ids) for ids in accounts.values()) == 1
-    # An id that the model made up of somebody else's is as unknown as any other.
-    refused = [one for one in outcomes["CUST002"] if statuses(one)[1] == "failed"]
-    assert len(refused) == 3
-    assert "you have nothing with the id 'acc_savings_001'" in everything(refused[0])
-
-
 async def test_two_customers_in_the_middle_of_their_calls_share_nothing(
     world: World, mode: str
 ) -> None:
     """At the same time, in one process; and nothing stays from one call to the next either."""
     both_are_asked = anyio.Event()
-    models = {name: ClientModel({"my account": ""}) for name in ("CUST001", "CUST002")}
+    own = {"CUST001": EVERYDAY, "CUST002": FOREIGN}
+    models = {name: ClientModel({"my account": account}) for name, account in own.items()}
     outcomes = {}
 
     async def call(customer: str) -> None:
-        model = models[customer]
-
-        async def when_both_are_asked(context, params):  # type: ignore[no-untyped-def]
-            answer = await model(context, params)
+        async def when_both_are_asked(context: Any, params: Any) -> Any:
+            answer = await models[customer](context, params)
             if all(one.received for one in models.values()):
                 both_are_asked.set()
             with anyio.fail_after(30):
@@ -379,8 +296,6 @@ async def test_two_customers_in_the_middle_of_their_calls_share_nothing(
             return answer
 
         async with world.customer(customer, mode=mode, sampling_callback=when_both_are_asked) as me:
-            mine = {"CUST001": EVERYDAY, "CUST002": FOREIGN}[customer]
-            model.answers = {"my account": mine}
             outcomes[customer] = await multiplex(
                 me,
                 request(f"of {customer}", ACCOUNTS),
@@ -394,13 +309,11 @@ async def test_two_customers_in_the_middle_of_their_calls_share_nothing(
     for customer, other in (("CUST001", "CUST002"), ("CUST002", "CUST001")):
         assert statuses(outcomes[customer]) == ["done", "done"]
         accounts = world.sql("SELECT account_id FROM account WHERE customer_id = ?", other)
-        assert accounts
         told = models[customer].told
         for foreign in (*(account for (account,) in accounts), f"of {other}"):
             assert foreign not in told
             assert foreign not in everything(outcomes[customer])
 
-    # Nor does anything stay from one call to the next of the same customer.
     again = ClientModel({"my account": SAVINGS})
     async with world.customer(mode=mode, sampling_callback=again) as me:
         await multiplex(me, request("fresh", BALANCE, {"accountId": prompt("my account")}))
@@ -408,103 +321,22 @@ async def test_two_customers_in_the_middle_of_their_calls_share_nothing(
     assert EVERYDAY not in again.told
 
 
-@pytest.mark.parametrize(
-    ("tool", "argument", "foreign", "more"),
-    [
-        (BALANCE, "accountId", FOREIGN, {}),
-        (STATEMENT, "accountId", FOREIGN, {}),
-        (PREPARE, "fromAccountId", FOREIGN, {"toAccountId": SAVINGS, "amount": 5}),
-        (CONFIRM, "transferId", ..., {"action": "confirm", "confirmationCode": "123456"}),
-        (CHOICE, "handoffId", ..., {"choice": "callback"}),
-    ],
-)
-async def test_somebody_elses_id_is_answered_like_one_that_does_not_exist(
-    world: World, mode: str, tool: str, argument: str, foreign: Any, more: dict[str, Any]
-) -> None:
-    if foreign is ...:
-        async with world.customer("CUST002", mode=mode) as other:
-            made = await (
-                other.call(PREPARE, fromAccountId=FOREIGN, toAccountId="acc_savings_002", amount=5)
-                if tool == CONFIRM
-                else other.call("request_agent_handoff", reason="A question")
-            )
-        assert made.structured_content is not None
-        foreign = made.structured_content[argument]
-    unknown = foreign[:-3] + "zzz"
-    async with world.customer(mode=mode) as me:
-        result = await multiplex(
-            me,
-            request(1, tool, {**more, argument: foreign}),
-            request(2, tool, {**more, argument: unknown}),
-        )
-    theirs, nobodys = (json.dumps({**step, "id": 0}) for step in results(result))
-    assert statuses(result) == ["failed", "failed"]
-    assert theirs.replace(foreign, "ID") == nobodys.replace(unknown, "ID")
-    assert next_tool(result) is None
-
-
-async def test_every_step_and_the_whole_leave_an_event_of_their_own(
-    world: World, mode: str
-) -> None:
-    async with world.customer(mode=mode) as me:
-        await me.call(
-            MULTIPLEX,
-            tools=[
-                request(1, ACCOUNTS),
-                request(2, BALANCE, {"accountId": 5}),
-                request(3, BALANCE, {"accountId": FOREIGN}),
-                request(4, PREPARE, {**TO_SAVINGS, "amount": 5}),
-                request(5, BALANCE, {"accountId": prompt("nobody answers")}),
-                request(6, BALANCE, {"accountId": ref("#/1/structuredContent/field")}),
-            ],
-            meta={
-                IDENTIFIER: {
-                    "chainId": "0b0e7a3c-chain", "level": 2, "previousTool": ACCOUNTS,
-                }
-            },
-        )  # fmt: skip
-    events = world.events()
-    assert [(event["tool"], event["outcome"]) for event in events] == [
-        (ACCOUNTS, "listed"),
-        (BALANCE, "invalid_arguments"),
-        (BALANCE, "not_found"),
-        (PREPARE, "prepared"),
-        (MULTIPLEX, "completed"),
-    ]
-    assert {event["customer_id"] for event in events} == {"CUST001"}
-    ((transfer,),) = world.sql("SELECT transfer_id FROM transfer")
-    assert [event["subject"] for event in events][3] == transfer
-    assert {event["chain_level"] for event in events} == {2}
-    assert {event["chain_previous_tool"] for event in events} == {ACCOUNTS}
-    assert len({event["chain_id"] for event in events}) == 1
-
-
-async def test_a_repeated_prepare_in_a_sequence_is_the_same_transfer(
-    world: World, mode: str
-) -> None:
-    """The same limits and the same protection from repeats as for single calls."""
+async def test_limits_and_repeats_are_those_of_single_calls(world: World) -> None:
     step = {**TO_SAVINGS, "amount": 5}
-    async with world.customer(mode=mode) as me:
-        result = await multiplex(me, request(1, PREPARE, step), request(2, PREPARE, step))
+    async with world.customer() as me:
         single = await me.prepare(amount=5)
-    first, second = (one["structuredContent"]["transferId"] for one in results(result))
-    assert single.structured_content is not None
-    assert first == second == single.structured_content["transferId"]
-
-
-async def test_wrong_codes_are_counted_over_steps_as_over_calls(world: World, mode: str) -> None:
-    async with world.customer(mode=mode) as me:
-        prepared = await me.prepare(amount=5)
-        code = code_of(prepared)
-        assert prepared.structured_content is not None
-        confirm = {"transferId": prepared.structured_content["transferId"], "action": "confirm"}
+        repeated = await multiplex(me, request(1, PREPARE, step), request(2, PREPARE, step))
+        transfer_id, code = structured(single)["transferId"], code_of(single)
+        confirm = {"transferId": transfer_id, "action": "confirm"}
         guesses = [f"{(int(code) + n) % 1_000_000:06d}" for n in range(1, 6)]
-        result = await multiplex(
+        guessed = await multiplex(
             me,
             *(
                 request(guess, CONFIRM, {**confirm, "confirmationCode": guess})
                 for guess in [*guesses, code]
             ),
         )
-    assert statuses(result) == ["failed"] * 6
+    ids = [one["structuredContent"]["transferId"] for one in results(repeated)]
+    assert ids == [transfer_id] * 2
+    assert statuses(guessed) == ["failed"] * 6
     assert world.sql("SELECT status FROM transfer") == [("voided",)]

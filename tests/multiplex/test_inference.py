@@ -311,9 +311,7 @@ async def test_an_inferred_argument_is_held_to_the_schema(
     model = ClientModel({"it": answer})
     async with world.customer(sampling_callback=model) as me:
         result = await multiplex(me, request(1, FORM, arguments))
-    assert said in results(result)[0]["message"].replace("fit: c", "fit: arguments.c").replace(
-        "fit: t", "fit: arguments.t"
-    )
+    assert said in results(result)[0]["message"]
     assert len(model.received) == (answer != "never asked")
     assert [tool for tool, _ in world.outcomes()] == [MULTIPLEX]
 
