@@ -105,12 +105,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run what stands on an `engine` on SQLite, and on PostgreSQL too where that differs."""
     if "engine" in metafunc.fixturenames:
         about = metafunc.definition.get_closest_marker("only_on")
-        folder = metafunc.definition.path.parent.name
-        on_postgresql = [pytest.mark.needs_program(postgres.MISSING)]
-        if about is None and folder == "tools":
-            # What they ask the database for, they ask the bank for: its tests run on each.
-            on_postgresql.append(pytest.mark.nightly)
-        on_each = folder == "tools" or metafunc.definition.get_closest_marker("on_each")
+        on_postgresql = pytest.mark.needs_program(postgres.MISSING)
+        on_each = metafunc.definition.get_closest_marker("on_each")
         engines = about.args if about else ("sqlite", "postgresql")[: 2 if on_each else 1]
         metafunc.parametrize(
             "engine",

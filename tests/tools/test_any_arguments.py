@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema.validators import Draft202012Validator
@@ -68,8 +67,7 @@ def listening() -> Iterator[list[logging.LogRecord]]:
         logging.getLogger().removeHandler(listener)
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_any_arguments_get_an_answer(tmp_path: Path, filled: Path, mode: str) -> None:
+def test_any_arguments_get_an_answer(tmp_path: Path, filled: Path) -> None:
     world = World(copy_of(filled, tmp_path))
     validators = {tool.name: Draft202012Validator(tool.output_schema or False) for tool in TOOLS}
 
@@ -78,7 +76,7 @@ def test_any_arguments_get_an_answer(tmp_path: Path, filled: Path, mode: str) ->
             options = question.field.get("oneOf")
             return {"picked": options[0]["const"]} if options else "decline"
 
-        async with world.customer(mode=mode, can_be_asked=True) as customer:
+        async with world.customer(can_be_asked=True) as customer:
             results = []
             for tool, arguments in batch:
                 customer.answers = [pick] * 3
