@@ -14,9 +14,8 @@ from banking_server.server.settings import Settings
 
 from ..kit.bank import START, Customer, World, code_of, facts, refused, structured, words
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PAYEE, SAVINGS, STATEMENT
-from .cases import named
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
 async def test_the_list(world: World, mode: str) -> None:
@@ -71,8 +70,8 @@ async def test_the_resource_is_listed_and_is_the_callers(world: World) -> None:
     assert {event["customer_id"] for event in world.events()} == {"CUST002"}
 
 
-async def test_a_balance(world: World, mode: str) -> None:
-    async with world.customer(mode=mode) as customer:
+async def test_a_balance(world: World) -> None:
+    async with world.customer() as customer:
         await customer.prepare(amount=0.4)
         result = await customer.call(BALANCE, accountId=EVERYDAY)
         said = refused(await customer.call(BALANCE, accountId=PAYEE), "accountId")
@@ -97,8 +96,8 @@ async def pages(customer: Customer, **arguments: Any) -> list[dict[str, Any]]:
     return found
 
 
-async def test_a_statement_over_all_its_pages(world: World, mode: str) -> None:
-    async with world.customer(mode=mode) as customer:
+async def test_a_statement_over_all_its_pages(world: World) -> None:
+    async with world.customer() as customer:
         found = await pages(customer, accountId=EVERYDAY, days=365)
         short = await pages(customer, accountId=EVERYDAY)
     assert [len(page["entries"]) for page in found][:-1] == [50] * (len(found) - 1)
@@ -140,20 +139,11 @@ async def test_pages_hold_while_money_moves(world: World) -> None:
     assert newest["counterparty"] == "High Yield Savings"
 
 
-@pytest.mark.parametrize("days", [1, 1.0, 365, 30])
-async def test_days_that_a_statement_may_go_back(world: World, days: Any) -> None:
+async def test_days_that_a_statement_may_go_back(world: World) -> None:
     async with world.customer() as customer:
-        result = await customer.call(STATEMENT, accountId=EVERYDAY, days=days)
-    assert not result.is_error
-
-
-BAD_DAYS = [0, -1, 366, 10**400, 1e308, 0.5, "30", True, None, [30], {}]
-
-
-@pytest.mark.parametrize("days", BAD_DAYS, ids=named(BAD_DAYS))
-async def test_days_that_it_may_not(world: World, days: Any) -> None:
-    async with world.customer() as customer:
-        refused(await customer.call(STATEMENT, accountId=EVERYDAY, days=days), "days")
+        for days in (1, 1.0, 365):
+            result = await customer.call(STATEMENT, accountId=EVERYDAY, days=days)
+            assert not result.is_error
 
 
 async def test_an_empty_statement_says_so(world: World) -> None:
@@ -167,8 +157,8 @@ async def test_an_empty_statement_says_so(world: World) -> None:
     )
 
 
-async def test_what_was_spent_last_month_needs_no_arithmetic(world: World, mode: str) -> None:
-    async with world.customer(mode=mode) as customer:
+async def test_what_was_spent_last_month_needs_no_arithmetic(world: World) -> None:
+    async with world.customer() as customer:
         result = await customer.call(STATEMENT, accountId=EVERYDAY, month="last")
         content = structured(result)
         more = await customer.call(
@@ -211,28 +201,21 @@ def forged(text: str) -> str:
 
 
 BAD_CURSORS: list[Any] = [
-    "",
-    "0",
-    "null",
-    "not base64!",
+    *("", "not base64!", "\ud800", "x" * 1_000_000, 5),
     lambda given: given[:-1],
-    lambda given: given + "A",
     lambda given: given[::-1],
-    "\x00",
-    "\ud800",
-    "x" * 1_000_000,
-    forged(""),
-    forged("\x00"),
-    forged(f"{EVERYDAY} 365 2025-03-02"),
-    forged(f"{EVERYDAY} 365 2025-13-42 1"),
-    forged(f"{EVERYDAY} 365 2025-03-02 999999999999999999"),
-    forged(f"{EVERYDAY} 365 2025-03-02 -1"),
-    forged(f"{EVERYDAY} 365 2025-03-02 1 OR 1=1"),
-    forged("acc_checking_002 365 2025-03-02 1"),
-    5,
-    True,
-    [],
-    lambda given: {"cursor": given},
+    *(
+        forged(text)
+        for text in (
+            "",
+            "\x00",
+            f"{EVERYDAY} 365 2025-03-02",
+            f"{EVERYDAY} 365 2025-13-42 1",
+            f"{EVERYDAY} 365 2025-03-02 -1",
+            f"{EVERYDAY} 365 2025-03-02 1 OR 1=1",
+            "acc_checking_002 365 2025-03-02 1",
+        )
+    ),
 ]
 
 
@@ -241,34 +224,27 @@ async def first_cursor(customer: Customer) -> str:
     return str(page["nextCursor"])
 
 
-@pytest.mark.parametrize("bad", BAD_CURSORS, ids=range(len(BAD_CURSORS)))
-async def test_a_cursor_that_was_not_given_is_refused(world: World, bad: Any) -> None:
-    async with world.customer() as customer:
-        cursor = bad(await first_cursor(customer)) if callable(bad) else bad
-        result = await customer.call(STATEMENT, accountId=EVERYDAY, days=365, cursor=cursor)
-    refused(result, "cursor")
-
-
-async def test_a_cursor_forged_of_anothers_entry_is_refused(world: World) -> None:
+async def test_a_cursor_that_was_not_given_is_refused(world: World) -> None:
     (theirs,) = world.sql(
         "SELECT posting_id FROM entry WHERE account_id = 'acc_checking_002' LIMIT 1"
     )
-    cursor = forged(f"{EVERYDAY} 365 2025-03-02 {theirs[0]}")
     async with world.customer() as customer:
-        result = await customer.call(STATEMENT, accountId=EVERYDAY, days=365, cursor=cursor)
-    refused(result, "cursor")
+        given = await first_cursor(customer)
+        for bad in (*BAD_CURSORS, forged(f"{EVERYDAY} 365 2025-03-02 {theirs[0]}")):
+            cursor = bad(given) if callable(bad) else bad
+            result = await customer.call(STATEMENT, accountId=EVERYDAY, days=365, cursor=cursor)
+            refused(result, "cursor")
 
 
-@pytest.mark.parametrize(
-    ("who", "account", "days"),
-    [("CUST001", EVERYDAY, 30), ("CUST001", SAVINGS, 365), ("CUST002", "acc_checking_002", 365)],
-)
-async def test_a_cursor_is_good_for_its_own_statement_only(
-    world: World, who: str, account: str, days: int
-) -> None:
-    async with world.customer() as customer, world.customer(who) as other:
+async def test_a_cursor_is_good_for_its_own_statement_only(world: World) -> None:
+    async with world.customer() as customer, world.customer("CUST002") as other:
         cursor = await first_cursor(customer)
-        result = await other.call(STATEMENT, accountId=account, days=days, cursor=cursor)
-        refused(result, "cursor")
+        for who, account, days in (
+            (customer, EVERYDAY, 30),
+            (customer, SAVINGS, 365),
+            (other, "acc_checking_002", 365),
+        ):
+            result = await who.call(STATEMENT, accountId=account, days=days, cursor=cursor)
+            refused(result, "cursor")
         good = await customer.call(STATEMENT, accountId=EVERYDAY, days=365, cursor=cursor)
     assert not good.is_error

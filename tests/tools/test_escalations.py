@@ -19,7 +19,7 @@ from ..kit.words import (
     SAVINGS,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 LARGE = {"fromAccountId": SAVINGS, "toAccountId": EVERYDAY, "amount": 10_000.01}
 REASON = "The amount is above what can be transferred without a manager's approval"
@@ -44,13 +44,7 @@ def tools(followed: ChainResult) -> list[str]:
 # --- 2: above the approval threshold --------------------------------------------------------------
 
 
-async def test_the_threshold_itself_needs_no_approval(world: World) -> None:
-    async with world.customer() as customer:
-        result = await customer.prepare(**{**LARGE, "amount": 10_000})
-    assert structured(result)["approval"] == "none"
-    assert next_tool(result) is None
-
-
+@pytest.mark.only_on("sqlite", "postgresql")
 async def test_above_it_the_manager_is_asked_within_branch_hours(world: World, mode: str) -> None:
     async with world.customer(mode=mode) as customer:
         prepared = await customer.prepare(**LARGE)
@@ -80,12 +74,8 @@ async def test_above_it_the_manager_is_asked_within_branch_hours(world: World, m
     ("hours", "is_open"),
     [
         (-2.001, False),
-        (-2, True),
         (7.999, True),
-        (8, False),
-        (24 * 4, True),
         (24 * 5, False),
-        (24 * 6, False),
     ],
 )
 async def test_outside_branch_hours_the_chain_has_three_calls(
@@ -111,9 +101,9 @@ async def test_outside_branch_hours_the_chain_has_three_calls(
         assert structured(followed.steps[1].result)["branchOpen"] is False
 
 
-async def test_repeating_the_chain_repeats_nothing(world: World, mode: str) -> None:
+async def test_repeating_the_chain_repeats_nothing(world: World) -> None:
     world.clock.move(hours=10)
-    async with world.customer(mode=mode) as customer:
+    async with world.customer() as customer:
         first = await chain(customer, PREPARE, **LARGE)
         again = await chain(customer, PREPARE, **LARGE)
     assert tools(first) == tools(again) == [PREPARE, APPROVAL, HANDOFF]
@@ -125,8 +115,8 @@ async def test_repeating_the_chain_repeats_nothing(world: World, mode: str) -> N
         assert world.sql(f"SELECT count(*) FROM {table}") == [(1,)]
 
 
-async def test_it_cannot_be_confirmed_before_it_is_granted(world: World, mode: str) -> None:
-    async with world.customer(mode=mode) as customer:
+async def test_it_cannot_be_confirmed_before_it_is_granted(world: World) -> None:
+    async with world.customer() as customer:
         prepared = await customer.prepare(**LARGE)
         transfer_id, code = structured(prepared)["transferId"], code_of(prepared)
 
@@ -189,28 +179,6 @@ async def test_a_refused_one_is_void(world: World) -> None:
     assert balance["available"] == 25_000
 
 
-async def test_funds_stay_reserved_for_24_hours(world: World) -> None:
-    async with world.customer() as customer:
-        transfer_id = structured(await customer.prepare(**LARGE))["transferId"]
-        world.clock.move(hours=23, minutes=59)
-        assert structured(await customer.call(BALANCE, accountId=SAVINGS))["reserved"] == 10_000.01
-        world.clock.move(minutes=1)
-        assert structured(await customer.call(BALANCE, accountId=SAVINGS))["reserved"] == 0
-        result = await customer.call(APPROVAL, transferId=transfer_id, reason="Late")
-        refused(result, "transferId")
-    assert world.sql("SELECT count(*) FROM approval") == [(0,)]
-
-
-@pytest.mark.parametrize(
-    ("reason", "field"), [("Please", "transferId"), ("", "reason"), ("  ", "reason")]
-)
-async def test_approval_is_for_what_needs_it(world: World, reason: str, field: str) -> None:
-    async with world.customer() as customer:
-        transfer_id = structured(await customer.prepare())["transferId"]
-        refused(await customer.call(APPROVAL, transferId=transfer_id, reason=reason), field)
-    assert world.sql("SELECT count(*) FROM approval") == [(0,)]
-
-
 # --- 3: recovery from an expired transfer ---------------------------------------------------------
 
 
@@ -256,28 +224,6 @@ async def test_an_expired_transfer_is_prepared_again(
     ]
 
 
-async def test_a_moment_before_it_is_not_expired(world: World) -> None:
-    async with world.customer() as customer:
-        prepared = await customer.prepare()
-        world.clock.move(minutes=9, seconds=59.999)
-        result = await customer.confirm(
-            structured(prepared)["transferId"], confirmationCode=code_of(prepared)
-        )
-    assert structured(result)["status"] == "posted"
-
-
-async def test_without_memo_and_date_they_are_left_out(world: World) -> None:
-    async with world.customer() as customer:
-        transfer_id = structured(await customer.prepare())["transferId"]
-        world.clock.move(minutes=11)
-        result = await customer.confirm(transfer_id)
-    assert next_tool(result) == {
-        "tool": PREPARE,
-        "arguments": {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 25},
-        "title": TITLES[PREPARE],
-    }
-
-
 async def test_an_expired_large_transfer_goes_all_the_way(world: World) -> None:
     """Confirm, prepare again, ask the manager, who is not in: speak to an agent."""
     async with world.customer() as customer:
@@ -288,20 +234,6 @@ async def test_an_expired_large_transfer_goes_all_the_way(world: World) -> None:
         )
     assert followed.outcome is Outcome.COMPLETED
     assert tools(followed) == [CONFIRM, PREPARE, APPROVAL, HANDOFF]
-
-
-async def test_recovery_ends_where_the_transfer_can_no_longer_be(world: World) -> None:
-    async with world.customer() as customer:
-        prepared = await customer.prepare(scheduledDate="2026-03-03")
-        world.clock.move(days=5)
-        followed = await call_tool_with_chaining(
-            customer.client,
-            CONFIRM,
-            {"transferId": structured(prepared)["transferId"], "action": "confirm"},
-        )
-        assert followed.outcome is Outcome.COMPLETED
-        assert tools(followed) == [CONFIRM, PREPARE]
-        refused(followed.steps[-1].result, "scheduledDate")
 
 
 async def test_recovery_of_an_account_locked_meanwhile_hands_off(world: World) -> None:
@@ -319,6 +251,7 @@ async def test_recovery_of_an_account_locked_meanwhile_hands_off(world: World) -
 # --- 4: compliance --------------------------------------------------------------------------------
 
 
+@pytest.mark.only_on("sqlite", "postgresql")
 @pytest.mark.parametrize(
     ("to", "amount", "reported"),
     [(PAYEE, 3000, True), (PAYEE, 2999.99, False), (EVERYDAY, 3000, False)],
@@ -363,19 +296,3 @@ async def test_only_what_is_posted_can_be_reported(world: World) -> None:
         result = await customer.call(REPORT, transferId=transfer_id, rule="external-payee-3000")
     refused(result, "transferId")
     assert world.sql("SELECT count(*) FROM compliance_report") == [(0,)]
-
-
-@pytest.mark.parametrize(
-    "rule",
-    ["", "external-payee-1", "\ud800", "x" * 1_000_000, "a\nb"],
-    ids=["none", "another", "surrogate", "long", "two lines"],
-)
-async def test_only_a_rule_that_applies_can_be_reported(world: World, rule: str) -> None:
-    async with world.customer() as customer:
-        prepared = await customer.prepare(fromAccountId=SAVINGS, toAccountId=PAYEE, amount=3000)
-        transfer_id = structured(prepared)["transferId"]
-        await customer.confirm(transfer_id, confirmationCode=code_of(prepared))
-        said = refused(await customer.call(REPORT, transferId=transfer_id, rule=rule), "rule")
-    assert len(said) < 300
-    # The one that was filed with the posting.
-    assert world.sql("SELECT rule FROM compliance_report") == [("external-payee-3000",)]

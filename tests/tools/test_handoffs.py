@@ -8,7 +8,7 @@ from mcp.types import InputRequiredResult
 from ..kit.bank import Question, World, one_round, structured, words
 from ..kit.words import CHOICE, HANDOFF
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
 def picks(value: str) -> Any:
@@ -41,8 +41,8 @@ async def test_the_customer_is_asked_how_to_connect(world: World, mode: str, cho
 
 
 @pytest.mark.parametrize("answer", ["decline", "cancel"])
-async def test_no_answer_leaves_the_choice_open(world: World, mode: str, answer: str) -> None:
-    async with world.customer(mode=mode, answers=[answer, picks("realtime")]) as customer:
+async def test_no_answer_leaves_the_choice_open(world: World, answer: str) -> None:
+    async with world.customer(answers=[answer, picks("realtime")]) as customer:
         result = await customer.call(HANDOFF, reason="Lost card")
         assert not result.is_error
         assert structured(result)["choices"] == ["realtime", "callback"]
@@ -54,9 +54,9 @@ async def test_no_answer_leaves_the_choice_open(world: World, mode: str, answer:
 
 
 async def test_a_client_that_cannot_be_asked_gets_text_that_another_tool_completes(
-    world: World, mode: str
+    world: World,
 ) -> None:
-    async with world.customer(mode=mode) as customer:
+    async with world.customer() as customer:
         offered = await customer.call(HANDOFF)
         said = words(offered)
         assert "speak to an agent now" in said
@@ -129,9 +129,7 @@ async def test_a_replayed_answer_opens_no_second_handoff(world: World) -> None:
     assert world.sql("SELECT count(*) FROM handoff") == [(1,)]
 
 
-@pytest.mark.parametrize(
-    "answer", [{"picked": "pigeon"}, {}, {"picked": 5}, {"chosen": "callback"}]
-)
+@pytest.mark.parametrize("answer", [{"picked": "pigeon"}, {}])
 async def test_an_answer_that_does_not_fit_is_no_answer(
     world: World, mode: str, answer: dict[str, Any]
 ) -> None:

@@ -9,10 +9,8 @@ import anyio
 import pytest
 from mcp.types import CallToolResult, InputRequiredResult
 
-from banking_server.bank.rules import Rules
 from banking_server.bank.transfers import list_codes
 from banking_server.server.tokens import load_keys
-from banking_server.tools.transfers import confirm_or_cancel_money_transfer
 
 from ..kit.bank import (
     Customer,
@@ -43,7 +41,7 @@ from ..kit.words import (
     wrong,
 )
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 YES = {"agreed": True}
 
@@ -121,10 +119,8 @@ async def test_a_code_that_is_given_is_said_to_reach_a_model(world: World) -> No
     assert "whoever reads it could confirm" in (tools[PREPARE].description or "")
 
 
-async def test_nobody_who_can_be_asked_is_told_that_the_code_confirms(
-    world: World, mode: str
-) -> None:
-    async with world.customer(mode=mode, answers=["decline"]) as customer:
+async def test_nobody_who_can_be_asked_is_told_that_the_code_confirms(world: World) -> None:
+    async with world.customer(answers=["decline"]) as customer:
         prepared = await customer.prepare()
         # Not as a client that cannot be asked: there the code is all there is.
         assert "While you can be asked, as here" in words(prepared, "user")
@@ -137,11 +133,11 @@ async def test_nobody_who_can_be_asked_is_told_that_the_code_confirms(
 
 
 async def test_a_code_at_the_desk_is_in_no_result(
-    world: World, mode: str, caplog: pytest.LogCaptureFixture
+    world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     world.codes = "desk"
-    async with world.customer(mode=mode) as customer:
+    async with world.customer() as customer:
         said = [
             prepared := await customer.prepare(),
             await customer.prepare(),
@@ -182,8 +178,8 @@ async def test_a_code_at_the_desk_is_in_no_result(
         assert not re.search(rf"\b{code}\b", "\n".join(everywhere))
 
 
-async def test_the_same_prepare_again_is_the_same_transfer(world: World, mode: str) -> None:
-    async with world.customer(mode=mode) as customer:
+async def test_the_same_prepare_again_is_the_same_transfer(world: World) -> None:
+    async with world.customer() as customer:
         first = await customer.prepare(amount=1000, memo="Once")
         again = await customer.prepare(amount=1000.0, memo="Once")
         other = await customer.prepare(amount=10, memo="Once")
@@ -192,53 +188,6 @@ async def test_the_same_prepare_again_is_the_same_transfer(world: World, mode: s
     assert code_of(again) in structured(again)["message"]
     assert structured(other)["transferId"] != structured(first)["transferId"]
     assert world.sql("SELECT count(*) FROM transfer") == [(2,)]
-
-
-async def test_after_it_is_done_the_same_prepare_is_a_new_transfer(world: World) -> None:
-    async with world.customer() as customer:
-        first, code = await prepared(customer)
-        await customer.confirm(first, confirmationCode=code)
-        second, _ = await prepared(customer)
-        await customer.cancel(second)
-        third, _ = await prepared(customer)
-        world.clock.move(minutes=10)
-        fourth, _ = await prepared(customer)
-    assert len({first, second, third, fourth}) == 4
-
-
-async def test_twenty_equal_prepares_at_once_are_one_transfer(world: World) -> None:
-    results = await at_once(world, 20, lambda customer: customer.prepare(amount=1000))
-    assert len({structured(result)["transferId"] for result in results}) == 1
-    assert world.sql("SELECT count(*) FROM transfer") == [(1,)]
-
-
-async def test_what_is_reserved_cannot_be_spent_twice(world: World) -> None:
-    async with world.customer() as customer:
-        await prepared(customer, amount=1850.4)
-        said = refused(await customer.prepare(amount=0.01), "amount")
-        assert "0.00 USD available" in said
-        world.clock.move(minutes=10)
-        await prepared(customer, amount=0.01)
-
-
-@pytest.mark.parametrize(
-    ("amount", "minor"),
-    [
-        (0.01, 1),
-        (0.07, 7),
-        (0.29, 29),
-        (1, 100),
-        (1.1, 110),
-        (19.99, 1999),
-        (64.1, 6410),
-        (1.5e3, 150000),
-    ],
-)
-async def test_amounts_are_exact_on_their_way(world: World, amount: float, minor: int) -> None:
-    async with world.customer() as customer:
-        transfer = structured(await customer.prepare(amount=amount))
-    assert transfer["amount"] == amount
-    assert world.sql("SELECT amount_minor FROM transfer") == [(minor,)]
 
 
 # --- pickers --------------------------------------------------------------------------------------
@@ -298,10 +247,10 @@ async def test_a_declined_picker_prepares_nothing(
     ],
 )
 async def test_where_nobody_can_be_asked_the_choices_are_listed(
-    world: World, mode: str, given: dict[str, str], field: str, expected: list[str]
+    world: World, given: dict[str, str], field: str, expected: list[str]
 ) -> None:
     before = world.stored()
-    async with world.customer(mode=mode) as customer:
+    async with world.customer() as customer:
         result = await customer.call(PREPARE, amount=5, **given)
     assert not result.is_error
     assert structured(result)["status"] == "account_needed"
@@ -315,45 +264,17 @@ async def test_where_nobody_can_be_asked_the_choices_are_listed(
     assert world.outcomes() == [(PREPARE, "account_needed")]
 
 
-@pytest.mark.parametrize("can_be_asked", [True, False])
-@pytest.mark.parametrize("source", [DEPOSIT, PAYEE])
-async def test_nobody_is_asked_where_to_send_what_cannot_be_taken(
-    world: World, source: str, can_be_asked: bool
-) -> None:
-    async with world.customer(can_be_asked=can_be_asked) as customer:
-        said = refused(
-            await customer.call(PREPARE, amount=5, fromAccountId=source), "fromAccountId"
-        )
-    assert "Nothing can be transferred from" in said
-    assert customer.asked == []
-
-
-async def test_nobody_picks_accounts_for_a_transfer_that_cannot_be(world: World) -> None:
-    async with world.customer(can_be_asked=True) as customer:
-        result = await customer.call(PREPARE, amount=19.999)
-    assert result.is_error
-    assert structured(result)["field"] == "amount"
-
-
-async def test_no_foreign_account_can_be_picked(world: World, mode: str) -> None:
-    async with world.customer(mode=mode, answers=[{"picked": FOREIGN}]) as customer:
+async def test_no_foreign_account_can_be_picked(world: World) -> None:
+    async with world.customer(answers=[{"picked": FOREIGN}]) as customer:
         result = await customer.call(PREPARE, amount=5)
     assert result.is_error
     assert structured(result)["status"] == "invalid_answer"
     assert set(customer.asked[0].options) == {LOCKED, EURO, EVERYDAY, SAVINGS}
 
 
-async def test_an_account_with_no_counterpart_has_no_choices(world: World) -> None:
-    """Of its currency the euro account is the only one."""
-    async with world.customer(can_be_asked=True) as customer:
-        result = await customer.call(PREPARE, fromAccountId=EURO, amount=5)
-    assert result.is_error
-    assert structured(result)["field"] == "toAccountId"
-
-
-async def test_a_customer_without_accounts_has_none_to_pick(world: World, mode: str) -> None:
+async def test_a_customer_without_accounts_has_none_to_pick(world: World) -> None:
     world.sql("INSERT INTO customer (customer_id, name) VALUES ('CUST009', 'New Example')")
-    async with world.customer("CUST009", mode=mode, can_be_asked=True) as customer:
+    async with world.customer("CUST009", can_be_asked=True) as customer:
         result = await customer.call(PREPARE, amount=5)
         assert result.is_error
         assert structured(result)["field"] == "fromAccountId"
@@ -363,6 +284,7 @@ async def test_a_customer_without_accounts_has_none_to_pick(world: World, mode: 
 # --- confirm --------------------------------------------------------------------------------------
 
 
+@pytest.mark.only_on("sqlite", "postgresql")
 async def test_an_elicited_yes_posts(world: World, mode: str) -> None:
     async with world.customer(mode=mode, answers=[YES]) as customer:
         transfer_id, _ = await prepared(customer)
@@ -385,8 +307,8 @@ async def test_an_elicited_yes_posts(world: World, mode: str) -> None:
 
 
 @pytest.mark.parametrize("answer", [{"agreed": False}, "decline", "cancel"])
-async def test_without_a_yes_nothing_moves(world: World, mode: str, answer: Any) -> None:
-    async with world.customer(mode=mode, answers=[answer, YES]) as customer:
+async def test_without_a_yes_nothing_moves(world: World, answer: Any) -> None:
+    async with world.customer(answers=[answer, YES]) as customer:
         transfer_id, code = await prepared(customer)
         result = await customer.confirm(transfer_id, confirmationCode=code)
         assert not result.is_error
@@ -401,7 +323,7 @@ NO_ANSWERS: list[dict[str, Any]] = [
     {},
     {"yes": True},
     {"agreed": None},
-    *[{"agreed": like} for like in ("maybe", "yes", "true", "True", "on", "1", 1, 1.0, ["true"])],
+    *[{"agreed": like} for like in ("yes", "true", 1, ["true"])],
     {"agreed": True, "amount": 1},
     {"agreed": True, "Agreed": False},
 ]
@@ -463,8 +385,8 @@ def answered(asked: CallToolResult | InputRequiredResult, answer: dict[str, Any]
     return {"input_responses": {key: answer}, "request_state": asked.request_state}
 
 
-async def test_the_code_stands_in_where_nobody_can_be_asked(world: World, mode: str) -> None:
-    async with world.customer(mode=mode) as customer:
+async def test_the_code_stands_in_where_nobody_can_be_asked(world: World) -> None:
+    async with world.customer() as customer:
         transfer_id, code = await prepared(customer)
         missing = await customer.confirm(transfer_id)
         assert structured(missing)["status"] == "confirmation_needed"
@@ -475,8 +397,8 @@ async def test_the_code_stands_in_where_nobody_can_be_asked(world: World, mode: 
     assert world.funds(EVERYDAY) == 182_540
 
 
-async def test_five_wrong_codes_void(world: World, mode: str) -> None:
-    async with world.customer(mode=mode) as customer:
+async def test_five_wrong_codes_void(world: World) -> None:
+    async with world.customer() as customer:
         transfer_id, code = await prepared(customer)
         for left in (4, 3, 2, 1):
             said = refused(
@@ -522,13 +444,6 @@ async def test_wrong_codes_in_every_form_count_and_reach_nobody(world: World) ->
         )
 
 
-async def test_a_surrogate_is_a_wrong_code_too(world: World) -> None:
-    async with world.customer() as customer:
-        transfer_id, _ = await prepared(customer)
-        refused(await customer.confirm(transfer_id, confirmationCode="\ud800"), "confirmationCode")
-    assert status_of(world, transfer_id) == "pending"
-
-
 async def test_a_code_is_good_for_its_own_transfer_only(world: World) -> None:
     async with world.customer() as customer:
         first, code = await prepared(customer)
@@ -539,23 +454,15 @@ async def test_a_code_is_good_for_its_own_transfer_only(world: World) -> None:
     assert status_of(world, second) == "pending"
 
 
-async def test_a_yes_does_not_save_a_wrong_code(world: World) -> None:
-    async with world.customer(answers=[YES]) as customer:
-        transfer_id, code = await prepared(customer)
-        result = await customer.confirm(transfer_id, confirmationCode=wrong(code))
-        refused(result, "confirmationCode")
-    assert status_of(world, transfer_id) == "pending"
-
-
 async def test_who_could_be_asked_is_not_confirmed_by_code_alone(
-    world: World, mode: str, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even if there was nothing to confirm when it was time to ask: a manager was faster."""
 
     async def not_yet(*_: Any) -> None:
         return None
 
-    async with world.customer(mode=mode, can_be_asked=True) as customer:
+    async with world.customer(can_be_asked=True) as customer:
         transfer_id, code = await prepared(customer)
         with monkeypatch.context() as patch:
             patch.setattr("banking_server.bank.transfers.find_confirmable", not_yet)
@@ -578,8 +485,8 @@ async def test_what_was_decided_stays_decided(world: World) -> None:
         assert world.funds(EVERYDAY) == 182_540
 
 
-async def test_cancelling_gives_the_money_back(world: World, mode: str) -> None:
-    async with world.customer(mode=mode, can_be_asked=True) as customer:
+async def test_cancelling_gives_the_money_back(world: World) -> None:
+    async with world.customer(can_be_asked=True) as customer:
         transfer_id, code = await prepared(customer)
         result = await customer.cancel(transfer_id)
         again = await customer.cancel(transfer_id)
@@ -615,32 +522,6 @@ async def test_a_scheduled_transfer(world: World) -> None:
         assert structured(cancelled)["status"] == "voided"
 
 
-async def test_a_failed_transfer_says_why(world: World) -> None:
-    async with world.customer() as customer:
-        transfer_id, code = await prepared(customer, scheduledDate="2026-03-20")
-        await customer.confirm(transfer_id, confirmationCode=code)
-        world.sql(
-            "UPDATE transfer SET status = 'failed', reason = 'Not enough available' "
-            "WHERE transfer_id = ?",
-            transfer_id,
-        )
-        result = await customer.confirm(transfer_id)
-    assert result.is_error
-    assert structured(result)["status"] == "failed"
-    assert "Not enough available" in words(result)
-
-
-async def test_what_no_longer_can_be_paid_is_refused_and_stays(world: World) -> None:
-    async with world.customer() as customer:
-        transfer_id, code = await prepared(customer)
-        world.sql("UPDATE account SET can_transfer_from = false WHERE account_id = ?", EVERYDAY)
-        refused(await customer.confirm(transfer_id, confirmationCode=code), "fromAccountId")
-        world.sql("UPDATE account SET can_transfer_from = true WHERE account_id = ?", EVERYDAY)
-        assert status_of(world, transfer_id) == "pending"
-        result = await customer.confirm(transfer_id, confirmationCode=code)
-    assert structured(result)["status"] == "posted"
-
-
 async def test_an_account_locked_meanwhile_hands_off_when_confirmed(world: World) -> None:
     async with world.customer() as customer:
         transfer_id, code = await prepared(customer)
@@ -657,18 +538,13 @@ async def test_an_account_locked_meanwhile_hands_off_when_confirmed(world: World
     assert world.funds(EVERYDAY) == 185_040
 
 
-async def test_nobody_is_asked_to_confirm_what_a_lock_forbids(world: World, mode: str) -> None:
-    async with world.customer(mode=mode, can_be_asked=True) as customer:
+async def test_nobody_is_asked_to_confirm_what_a_lock_forbids(world: World) -> None:
+    async with world.customer(can_be_asked=True) as customer:
         transfer_id, _ = await prepared(customer)
         world.sql("UPDATE account SET is_locked = true WHERE account_id = ?", EVERYDAY)
         result = await customer.confirm(transfer_id)
     assert structured(result)["status"] == "account_locked"
     assert customer.asked == []
-
-
-def test_the_description_says_how_many_wrong_codes_void() -> None:
-    assert Rules().max_wrong_codes == 5
-    assert "; five wrong codes void the transfer." in confirm_or_cancel_money_transfer.description
 
 
 # --- exactly once ---------------------------------------------------------------------------------
@@ -704,14 +580,14 @@ async def at_once(
     return results
 
 
-async def test_twenty_confirms_at_once_post_once(world: World, mode: str) -> None:
-    async with world.customer(mode=mode) as customer:
+@pytest.mark.only_on("sqlite", "postgresql")
+async def test_twenty_confirms_at_once_post_once(world: World) -> None:
+    async with world.customer() as customer:
         transfer_id, code = await prepared(customer)
     results = await at_once(
         world,
         20,
         lambda customer: customer.confirm(transfer_id, confirmationCode=code),
-        mode=mode,
     )
     receipts = {everything(result) for result in results}
     assert len(receipts) == 1
@@ -735,24 +611,6 @@ async def test_ten_yeses_at_once_post_once(world: World) -> None:
     assert {structured(result)["status"] for result in results} == {"posted"}
     assert len({everything(result) for result in results}) == 1
     assert world.sql("SELECT count(*) FROM posting WHERE kind = 'transfer'") == [(1,)]
-
-
-async def test_confirms_and_cancels_at_once_come_to_one_end(world: World) -> None:
-    async with world.customer() as customer:
-        transfer_id, code = await prepared(customer)
-    turn = iter(range(8))
-
-    async def act(customer: Customer) -> CallToolResult:
-        if next(turn) % 2:
-            return await customer.cancel(transfer_id)
-        return await customer.confirm(transfer_id, confirmationCode=code)
-
-    results = await at_once(world, 8, act)
-    final = status_of(world, transfer_id)
-    assert final in ("posted", "voided")
-    assert {structured(result)["status"] for result in results if not result.is_error} == {final}
-    moved = 2_500 if final == "posted" else 0
-    assert world.funds(EVERYDAY) == 185_040 - moved
 
 
 async def test_a_replayed_yes_posts_nothing_more(world: World) -> None:
@@ -805,11 +663,3 @@ async def test_an_expired_question_posts_nothing(world: World) -> None:
     assert result.is_error
     assert structured(result)["status"] == "expired"
     assert world.funds(EVERYDAY) == 185_040
-
-
-async def test_a_transfer_in_euros(world: World) -> None:
-    """No other euro account is the customer's own, so there is nowhere to send them."""
-    async with world.customer() as customer:
-        said = refused(await customer.prepare(fromAccountId=EURO), "toAccountId")
-    assert "EUR" in said
-    assert "USD" in said
