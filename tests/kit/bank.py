@@ -6,9 +6,11 @@ import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from jsonschema.validators import Draft202012Validator
 from mcp import Client
 from mcp.server import MCPServer
 from mcp.types import CallToolResult, ElicitResult, InputRequiredResult, TextContent
@@ -24,6 +26,7 @@ from banking_server.packaged import demo_data
 from banking_server.server.build import build_server
 from banking_server.server.settings import Settings
 from banking_server.server.tokens import load_keys
+from banking_server.tools import FOR_VIEWS, TOOLS
 
 from . import postgres
 from .words import CONFIRM, EVERYDAY, PREPARE, SAVINGS, VERSIONS
@@ -126,7 +129,9 @@ class Customer:
     async def call(
         self, tool: str, /, *, meta: dict[str, Any] | None = None, **arguments: Any
     ) -> CallToolResult:
-        return await self.client.call_tool(tool, arguments, meta=meta)  # type: ignore[arg-type]
+        result = await self.client.call_tool(tool, arguments, meta=meta)  # type: ignore[arg-type]
+        keeps_to_its_schema(tool, result)
+        return result
 
     async def prepare(self, **arguments: Any) -> CallToolResult:
         """Prepare a small transfer that nothing stands against, but for what is given."""
@@ -139,6 +144,23 @@ class Customer:
 
     async def cancel(self, transfer_id: str, **arguments: Any) -> CallToolResult:
         return await self.call(CONFIRM, transferId=transfer_id, action="cancel", **arguments)
+
+
+@cache
+def output_schemas() -> dict[str, Draft202012Validator]:
+    """What each of the bank's tools promises of its structured content."""
+    return {
+        tool.name: Draft202012Validator(tool.output_schema or False)
+        for tool in (*TOOLS, *FOR_VIEWS)
+    }
+
+
+def keeps_to_its_schema(tool: str, result: CallToolResult) -> None:
+    """Check structured content, of an error too: some clients hold those to the schema as well."""
+    if tool in output_schemas():
+        content = structured(result)
+        output_schemas()[tool].validate(content)
+        assert None not in content.values()
 
 
 def copy_of(filled: Path, folder: Path) -> Path:

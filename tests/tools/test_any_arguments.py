@@ -9,13 +9,15 @@ from typing import Any
 import anyio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from jsonschema.validators import Draft202012Validator
 from mcp.types import CallToolResult
 
 from banking_server.tools import TOOLS
 
 from ..kit.bank import World, audiences, copy_of, everything, structured, words
 from ..kit.words import EVERYDAY, FOREIGN, LOCKED, SAVINGS
+
+PYDANTIC = ("function-", "Input should", "validation", "Field required", "valid ", "instance")
+"""Words of the validator's own; no message of ours has them, values apart."""
 
 TELLING = ("Traceback", "sqlite", "sqlalchemy", "pydantic", ".py", "banking_server", "Resolver")
 """What no answer says, unless the caller said it first."""
@@ -69,7 +71,6 @@ def listening() -> Iterator[list[logging.LogRecord]]:
 
 def test_any_arguments_get_an_answer(tmp_path: Path, filled: Path) -> None:
     world = World(copy_of(filled, tmp_path))
-    validators = {tool.name: Draft202012Validator(tool.output_schema or False) for tool in TOOLS}
 
     async def everyone(batch: list[tuple[str, dict[str, Any]]]) -> list[CallToolResult]:
         def pick(question: Any) -> Any:
@@ -80,7 +81,7 @@ def test_any_arguments_get_an_answer(tmp_path: Path, filled: Path) -> None:
             results = []
             for tool, arguments in batch:
                 customer.answers = [pick] * 3
-                results.append(await customer.client.call_tool(tool, arguments))
+                results.append(await customer.call(tool, **arguments))
             customer.answers = []
         return results
 
@@ -98,7 +99,9 @@ def test_any_arguments_get_an_answer(tmp_path: Path, filled: Path) -> None:
         for (tool, arguments), result in zip(batch, results, strict=True):
             case = (tool, arguments, structured(result))
             assert structured(result).get("status") != "unavailable", case
-            validators[tool].validate(structured(result))
+            if structured(result).get("status") == "invalid_arguments":
+                rules = [line.partition("but was ")[0] for line in words(result).splitlines()]
+                assert not any(word in rule for word in PYDANTIC for rule in rules), case
             if result.is_error:
                 told = [detail for detail in TELLING if detail in words(result)]
                 assert all(detail in str(arguments) for detail in told), case

@@ -8,13 +8,12 @@ import pytest
 from jsonschema.validators import Draft202012Validator
 from mcp.types import CallToolResult, Tool
 from pydantic import ValidationError
-from referencing import Registry
 
 from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.tools import TOOLS, required_scope
 from banking_server.tools.declaration import bank_tool
 
-from ..kit.bank import World, code_of, copy_of, refused, structured, words
+from ..kit.bank import World, copy_of, refused, structured, words
 from ..kit.words import (
     ACCOUNTS,
     APPROVAL,
@@ -23,14 +22,11 @@ from ..kit.words import (
     CONFIRM,
     EVERYDAY,
     HANDOFF,
-    LOCKED,
     MODES,
-    PAYEE,
     PREPARE,
     REPORT,
     SAVINGS,
     STATEMENT,
-    wrong,
 )
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
@@ -198,125 +194,3 @@ async def test_a_strange_argument_is_named_printably(world: World) -> None:
     assert words(odd).isprintable()
     assert structured(odd)["field"].isprintable()
     assert world.outcomes() == [(BALANCE, "invalid_arguments")]
-
-
-# --- structured content against the schema, for every status --------------------------------------
-
-
-class Seen:
-    """Holds every result to its tool's published output schema, and keeps the statuses."""
-
-    def __init__(self, tools: dict[str, Tool]) -> None:
-        self.validators = {
-            name: Draft202012Validator(tool.output_schema or False, registry=Registry())
-            for name, tool in tools.items()
-        }
-        self.statuses: set[tuple[str, str]] = set()
-
-    def __call__(self, tool: str, result: CallToolResult) -> CallToolResult:
-        content = structured(result)
-        self.validators[tool].validate(content)
-        assert None not in content.values()
-        self.statuses.add((tool, content.get("status", "ok")))
-        return result
-
-
-async def test_structured_content_keeps_to_the_schema_whatever_the_status(world: World) -> None:
-    """Errors too: some clients hold those to the schema as well."""
-    async with world.customer() as me, world.customer(answers=[]) as asked:
-        seen = Seen({tool.name: tool for tool in (await me.client.list_tools()).tools})
-
-        async def call(tool: str, **arguments: Any) -> CallToolResult:
-            return seen(tool, await me.call(tool, **arguments))
-
-        async def prepare(**arguments: Any) -> tuple[str, str]:
-            result = seen(PREPARE, await me.prepare(**arguments))
-            return structured(result)["transferId"], code_of(result)
-
-        async def confirm(transfer_id: str, code: str | None = None) -> CallToolResult:
-            more = {} if code is None else {"confirmationCode": code}
-            return await call(CONFIRM, transferId=transfer_id, action="confirm", **more)
-
-        await call(ACCOUNTS)
-        await call(ACCOUNTS, bogus=1)
-        for account_id in (EVERYDAY, PAYEE, "acc_nowhere", 5):
-            await call(BALANCE, accountId=account_id)
-            await call(STATEMENT, accountId=account_id)
-        await call(STATEMENT, accountId=EVERYDAY, cursor="x")
-        await call(PREPARE, amount=5)
-        await call(PREPARE, amount=5, fromAccountId=LOCKED)
-        await call(PREPARE, amount="5")
-        await call(PREPARE, amount=5, fromAccountId="acc_nowhere")
-        asked.answers.append("decline")
-        seen(PREPARE, await asked.call(PREPARE, amount=5))
-
-        posted, code = await prepare(amount=1)
-        await confirm(posted)
-        await confirm(posted, wrong(code))
-        await confirm(posted, code)
-        await call(CONFIRM, transferId=posted, action="cancel")
-        scheduled, code = await prepare(amount=2, scheduledDate="2026-03-09")
-        await confirm(scheduled, code)
-        cancelled, code = await prepare(amount=3, memo="Note")
-        asked.answers.append("decline")
-        seen(CONFIRM, await asked.confirm(cancelled))
-        asked.answers.append({"agreed": "?"})
-        seen(CONFIRM, await asked.confirm(cancelled))
-        await call(CONFIRM, transferId=cancelled, action="cancel")
-        await confirm(cancelled, code)
-        guessed, code = await prepare(amount=4)
-        for _ in range(6):
-            await confirm(guessed, wrong(code))
-        failed, code = await prepare(amount=6)
-        world.sql("UPDATE transfer SET status='failed', reason='x' WHERE transfer_id=?", failed)
-        await confirm(failed, code)
-        locked_meanwhile, code = await prepare(amount=7)
-        world.sql("UPDATE account SET is_locked = true WHERE account_id = ?", EVERYDAY)
-        await confirm(locked_meanwhile, code)
-        world.sql("UPDATE account SET is_locked = false WHERE account_id = ?", EVERYDAY)
-
-        large, code = await prepare(fromAccountId=SAVINGS, toAccountId=PAYEE, amount=12_000)
-        await confirm(large, code)
-        await call(APPROVAL, transferId=large, reason="")
-        await call(APPROVAL, transferId=large, reason="Kitchen")
-        await world.decide()
-        await call(APPROVAL, transferId=large, reason="Kitchen")
-        await confirm(large, code)
-        await call(REPORT, transferId=large, rule="external-payee-3000")
-        await call(REPORT, transferId=large, rule="x")
-        await call(REPORT, transferId="tr_x", rule="x")
-        expired, code = await prepare(amount=8)
-        world.clock.move(minutes=10)
-        await confirm(expired, code)
-
-        opened = await call(HANDOFF, reason="Lost card")
-        handoff_id = structured(opened)["handoffId"]
-        await call(CHOICE, handoffId=handoff_id, choice="realtime")
-        await call(CHOICE, handoffId="ho_x", choice="realtime")
-        await call(CHOICE, handoffId=handoff_id, choice="pigeon")
-        world.sql("UPDATE handoff SET status='claimed', claimed_by='A', claimed_at=created_at")
-        await call(CHOICE, handoffId=handoff_id, choice="realtime")
-        await call(HANDOFF, reason="\x00")
-        world.drop("compliance_report")
-        await call(REPORT, transferId=large, rule="external-payee-3000")
-
-    of_transfers = {status for tool, status in seen.statuses if tool in (PREPARE, CONFIRM)}
-    assert of_transfers == {
-        "pending",
-        "scheduled",
-        "posted",
-        "voided",
-        "expired",
-        "failed",
-        "account_locked",
-        "account_needed",
-        "confirmation_needed",
-        "declined",
-        "invalid_arguments",
-        "invalid_answer",
-        "not_found",
-        "refused",
-        "wrong_code",
-    }
-    assert {(CHOICE, "claimed"), (APPROVAL, "granted"), (APPROVAL, "requested")} <= seen.statuses
-    assert {(REPORT, "recorded"), (REPORT, "unavailable")} <= seen.statuses

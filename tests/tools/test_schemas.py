@@ -12,7 +12,7 @@ from banking_server.tools.titles import readable
 from ..kit.bank import World, structured
 from ..kit.words import CONFIRM, HANDOFF, PREPARE, SAVINGS
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 RULES = {"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"}
 """Keywords that say what a value is. Some frameworks refuse a schema that has none of them."""
@@ -86,9 +86,9 @@ def test_a_title_is_made_of_the_name(name: str, title: str) -> None:
     assert readable(name) == title
 
 
-async def test_every_question_has_titles_that_people_read(world: World, mode: str) -> None:
+async def test_every_question_has_titles_that_people_read(world: World) -> None:
     answers = ["decline", {"picked": SAVINGS}, "decline", {"agreed": False}, "decline"]
-    async with world.customer(mode=mode, answers=answers) as me:
+    async with world.customer(answers=answers) as me:
         await me.call(PREPARE, amount=5)
         await me.call(PREPARE, amount=5)
         transfer = structured(await me.prepare(amount=5))["transferId"]

@@ -213,15 +213,6 @@ async def test_both_accounts_are_picked(world: World, mode: str) -> None:
     assert world.outcomes() == [(PREPARE, "prepared")]
 
 
-async def test_only_what_is_missing_is_asked(world: World, mode: str) -> None:
-    async with world.customer(mode=mode, answers=[{"picked": SAVINGS}]) as customer:
-        await customer.prepare(toAccountId=...)
-        assert [question.message for question in customer.asked] == [
-            "Which account should the money be sent to?"
-        ]
-        assert EVERYDAY not in customer.asked[0].options
-
-
 @pytest.mark.parametrize(
     "answers",
     [["decline"], ["cancel"], [{"picked": EVERYDAY}, "decline"], [{"picked": EVERYDAY}, "cancel"]],
@@ -270,15 +261,6 @@ async def test_no_foreign_account_can_be_picked(world: World) -> None:
     assert result.is_error
     assert structured(result)["status"] == "invalid_answer"
     assert set(customer.asked[0].options) == {LOCKED, EURO, EVERYDAY, SAVINGS}
-
-
-async def test_a_customer_without_accounts_has_none_to_pick(world: World) -> None:
-    world.sql("INSERT INTO customer (customer_id, name) VALUES ('CUST009', 'New Example')")
-    async with world.customer("CUST009", can_be_asked=True) as customer:
-        result = await customer.call(PREPARE, amount=5)
-        assert result.is_error
-        assert structured(result)["field"] == "fromAccountId"
-        assert facts(await customer.call("list_accounts")) == {"accounts": []}
 
 
 # --- confirm --------------------------------------------------------------------------------------
@@ -444,16 +426,6 @@ async def test_wrong_codes_in_every_form_count_and_reach_nobody(world: World) ->
         )
 
 
-async def test_a_code_is_good_for_its_own_transfer_only(world: World) -> None:
-    async with world.customer() as customer:
-        first, code = await prepared(customer)
-        second, _ = await prepared(customer, amount=26)
-        refused(await customer.confirm(second, confirmationCode=code), "confirmationCode")
-        await customer.confirm(first, confirmationCode=code)
-        refused(await customer.confirm(second, confirmationCode=code), "confirmationCode")
-    assert status_of(world, second) == "pending"
-
-
 async def test_who_could_be_asked_is_not_confirmed_by_code_alone(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -509,19 +481,6 @@ async def test_cancelling_gives_the_money_back(world: World) -> None:
     ]
 
 
-async def test_a_scheduled_transfer(world: World) -> None:
-    async with world.customer() as customer:
-        transfer_id, code = await prepared(customer, scheduledDate="2026-03-20")
-        result = await customer.confirm(transfer_id, confirmationCode=code)
-        again = await customer.confirm(transfer_id)
-        assert structured(result)["status"] == "scheduled"
-        assert structured(result)["scheduledDate"] == "2026-03-20"
-        assert structured(again) == structured(result)
-        assert world.funds(EVERYDAY) == 185_040
-        cancelled = await customer.cancel(transfer_id)
-        assert structured(cancelled)["status"] == "voided"
-
-
 async def test_an_account_locked_meanwhile_hands_off_when_confirmed(world: World) -> None:
     async with world.customer() as customer:
         transfer_id, code = await prepared(customer)
@@ -536,15 +495,6 @@ async def test_an_account_locked_meanwhile_hands_off_when_confirmed(world: World
         },
     }
     assert world.funds(EVERYDAY) == 185_040
-
-
-async def test_nobody_is_asked_to_confirm_what_a_lock_forbids(world: World) -> None:
-    async with world.customer(can_be_asked=True) as customer:
-        transfer_id, _ = await prepared(customer)
-        world.sql("UPDATE account SET is_locked = true WHERE account_id = ?", EVERYDAY)
-        result = await customer.confirm(transfer_id)
-    assert structured(result)["status"] == "account_locked"
-    assert customer.asked == []
 
 
 # --- exactly once ---------------------------------------------------------------------------------

@@ -26,7 +26,6 @@ from ..kit.bank import (
     copy_of,
     everything,
     facts,
-    next_tool,
     open_bank,
     refused,
     settings,
@@ -44,7 +43,6 @@ from ..kit.words import (
     LOCKED,
     PAYEE,
     PREPARE,
-    REPORT,
     SAVINGS,
 )
 
@@ -204,10 +202,10 @@ async def test_a_view_takes_the_place_of_the_form(world: World, mode: str, form:
         assert structured(handoff)["choices"] == ["realtime", "callback"]
 
 
-async def test_a_form_is_what_a_step_in_another_call_has(world: World, mode: str) -> None:
+async def test_a_form_is_what_a_step_in_another_call_has(world: World) -> None:
     """`multiplex_tools` has no view that could take its place, and gives nothing that confirms."""
     answers = [{"picked": EVERYDAY}, {"picked": SAVINGS}]
-    async with world.customer(mode=mode, extensions=[SHOWS_VIEWS], answers=answers) as person:
+    async with world.customer(extensions=[SHOWS_VIEWS], answers=answers) as person:
         done = await person.call("multiplex_tools", tools=[step(PREPARE, {"amount": 12})])
         assert "pending" in everything(done)
         assert DATA not in everything(done)
@@ -219,8 +217,8 @@ async def test_a_form_is_what_a_step_in_another_call_has(world: World, mode: str
 # --- the customer's own act -----------------------------------------------------------------------
 
 
-async def test_the_secret_confirms_once(world: World, mode: str) -> None:
-    async with world.customer(mode=mode, extensions=[SHOWS_VIEWS], answers=[]) as person:
+async def test_the_secret_confirms_once(world: World) -> None:
+    async with world.customer(extensions=[SHOWS_VIEWS], answers=[]) as person:
         prepared = await person.prepare()
         transfer_id = structured(prepared)["transferId"]
         assert re.fullmatch("[0-9a-f]{64}", secret_of(prepared))
@@ -242,21 +240,6 @@ async def test_the_secret_confirms_once(world: World, mode: str) -> None:
         ]
 
 
-async def test_what_comes_after_a_confirmation_comes_after_it_in_a_view(
-    world: World, mode: str
-) -> None:
-    async with world.customer(mode=mode, extensions=[SHOWS_VIEWS]) as person:
-        prepared = await person.prepare(fromAccountId=SAVINGS, toAccountId=PAYEE, amount=3000)
-        posted = await in_view(person, structured(prepared)["transferId"], secret_of(prepared))
-        assert (next_tool(posted) or {})["tool"] == REPORT
-
-        late = await person.prepare()
-        world.clock.move(minutes=11)
-        expired = await in_view(person, structured(late)["transferId"], secret_of(late))
-        assert structured(expired)["status"] == "expired"
-        assert (next_tool(expired) or {})["tool"] == PREPARE
-
-
 async def test_the_secret_is_bound_to_one_transfer_of_one_customer(world: World) -> None:
     async with world.customer(extensions=[SHOWS_VIEWS]) as person:
         prepared, other = await person.prepare(), await person.prepare(amount=26)
@@ -275,19 +258,6 @@ async def test_the_secret_is_bound_to_one_transfer_of_one_customer(world: World)
                 assert facts(call)["status"] == "not_found"
         assert facts(await in_view(person, transfer_id, secret))["status"] == "posted"
     assert (CONFIRM_IN_VIEW, "secret_refused") in world.outcomes()
-
-
-async def test_a_secret_is_spent_by_an_attempt_that_fails(world: World) -> None:
-    async with world.customer(extensions=[SHOWS_VIEWS]) as person:
-        prepared = await person.prepare(amount=25)
-        transfer_id, secret = structured(prepared)["transferId"], secret_of(prepared)
-        world.sql("UPDATE account SET can_transfer_to = FALSE WHERE account_id = ?", SAVINGS)
-        refused(await in_view(person, transfer_id, secret), "toAccountId")
-        world.sql("UPDATE account SET can_transfer_to = TRUE WHERE account_id = ?", SAVINGS)
-        refused(await in_view(person, transfer_id, secret), "secret")
-        seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
-        assert secret_of(seen) != secret
-        assert facts(await in_view(person, transfer_id, secret_of(seen)))["status"] == "posted"
 
 
 async def test_a_no_voids_the_secret_and_so_does_a_cancellation(world: World) -> None:
@@ -342,12 +312,12 @@ async def test_from_the_desk_it_takes_the_code_and_nothing_in_a_result(
 
 @pytest.mark.parametrize("form", [True, False], ids=["can be asked", "cannot"])
 async def test_a_model_that_confirms_has_the_view_shown_and_no_code_replaces_it(
-    world: World, mode: str, form: bool
+    world: World, form: bool
 ) -> None:
-    async with world.customer(mode=mode) as other:
+    async with world.customer() as other:
         code = code_of(await other.prepare())
     options: dict[str, Any] = {"answers": []} if form else {}
-    async with world.customer(mode=mode, extensions=[SHOWS_VIEWS], **options) as person:
+    async with world.customer(extensions=[SHOWS_VIEWS], **options) as person:
         transfer_id = structured(await person.prepare())["transferId"]
         for given in ({}, {"confirmationCode": code}, {"confirmationCode": "000000"}):
             answer = await person.confirm(transfer_id, **given)
@@ -384,8 +354,8 @@ async def test_the_secret_is_in_no_log_and_not_stored(
 # --- looking at a handoff -------------------------------------------------------------------------
 
 
-async def test_a_view_learns_that_an_agent_has_taken_over(world: World, mode: str) -> None:
-    async with world.customer(mode=mode, extensions=[SHOWS_VIEWS]) as person:
+async def test_a_view_learns_that_an_agent_has_taken_over(world: World) -> None:
+    async with world.customer(extensions=[SHOWS_VIEWS]) as person:
         handoff_id = structured(await person.call(HANDOFF, reason="To ask"))["handoffId"]
         by_reason = await person.call(LOOK_HANDOFF, reason="To ask")
         assert structured(by_reason)["handoffId"] == handoff_id
@@ -404,7 +374,7 @@ async def test_a_view_learns_that_an_agent_has_taken_over(world: World, mode: st
         for question in ({"reason": "To ask"}, {}):
             assert "is open" in refused(await person.call(LOOK_HANDOFF, **question), "reason")
         refused(await person.call(LOOK_HANDOFF, reason="\u202e"), "reason")
-    async with world.customer("CUST002", mode=mode, extensions=[SHOWS_VIEWS]) as stranger:
+    async with world.customer("CUST002", extensions=[SHOWS_VIEWS]) as stranger:
         other = await stranger.call(LOOK_HANDOFF, handoffId=handoff_id)
         assert facts(other)["status"] == "not_found"
 

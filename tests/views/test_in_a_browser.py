@@ -15,7 +15,6 @@ from ..kit.browser import LACKING, contrast, running_browser
 from ..kit.words import (
     ACCOUNTS,
     APPROVAL,
-    CHOICE,
     CONFIRM,
     EVERYDAY,
     HANDOFF,
@@ -265,24 +264,8 @@ def test_what_goes_wrong_is_said(host: MiniHost, world: World) -> None:
     world.sql("ALTER TABLE gone RENAME TO transfer")
     host.press("Try again")
     host.says("Confirm this transfer")
-    fill_with_pending(world)
-    host.open(PREPARE, {"amount": 28, **BOTH})
-    host.says(re.compile("confirm or cancel some"))
-    assert host.view.get_by_role("button", name="Try again").count() == 1
     host.open(HANDOFF, {"reason": "\u202e"})
     host.says("No agent was asked")
-
-
-def fill_with_pending(world: World) -> None:
-    """Let the customer have as many transfers waiting as they may."""
-    names = [row[1] for row in world.sql("PRAGMA table_info(transfer)") if row[1] != "transfer_id"]
-    columns = ", ".join(names)
-    for number in range(100):
-        world.sql(
-            f"INSERT INTO transfer (transfer_id, {columns}) "
-            f"SELECT ?, {columns} FROM transfer WHERE status = 'pending' LIMIT 1",
-            f"tr_{number:016x}",
-        )
 
 
 def test_a_model_that_confirms_has_the_card_shown(host: MiniHost, world: World) -> None:
@@ -363,19 +346,6 @@ def test_what_others_have_named_hides_and_turns_nothing(host: MiniHost, world: W
             assert "\ufffdevil\ufffd <img src=x onerror=alert(1)> \ufffd[31m" in shown[2]
             names = host.view.locator("bdi").all_inner_texts()
             assert names[-1] == PAYEE
-
-
-def test_a_clock_that_is_wrong_is_not_asked_for_ever(host: MiniHost, world: World) -> None:
-    host.open(PREPARE, {"amount": 25, **BOTH})
-    # The browser's clock goes on, and the bank's does not: for the bank it is pending still.
-    host.page.clock.fast_forward(660_000)
-    while not host.calls:
-        host.page.wait_for_timeout(1)
-    host.says("Confirm this transfer")
-    host.page.clock.fast_forward(600_000)
-    host.press("Confirm transfer")
-    host.says("Transferred")
-    assert [name for name, _ in host.calls] == ["look_at_transfer", "confirm_in_view"]
 
 
 def test_the_accounts(host: MiniHost, world: World) -> None:
@@ -478,22 +448,6 @@ def test_it_is_read_on_any_screen_in_any_light(
             assert frame.is_visible()
 
 
-def test_it_wears_the_hosts_clothes(host: MiniHost) -> None:
-    ink, ground = "rgb(1, 2, 3)", "rgb(4, 5, 6)"
-    variables = {"--color-text-primary": ink, "--color-background-primary": ground}
-    context = {"styles": {"variables": variables}, "locale": "de-DE", "timeZone": "Asia/Tokyo"}
-    host.open(PREPARE, {"amount": 1250, **BOTH}, **context)
-    assert "1.250,00 USD" in host.text()
-    assert "19:10" in host.text()
-    card = host.view.locator(".card")
-    assert card.evaluate("card => getComputedStyle(card).color") == ink
-    assert card.evaluate("card => getComputedStyle(card).backgroundColor") == ground
-    method = "ui/notifications/host-context-changed"
-    changed = {"method": method, "params": {"theme": "dark", "locale": "?"}}
-    host.page.evaluate("changed => send(changed)", changed)
-    host.view.locator("body[style*='color-scheme: dark']").wait_for()
-
-
 def test_an_old_result_is_looked_at_anew(host: MiniHost, world: World) -> None:
     old = host.result(PREPARE, {"amount": 25, **BOTH})
     host.result(CONFIRM, {"transferId": old["structuredContent"]["transferId"], "action": "cancel"})
@@ -537,30 +491,3 @@ def test_where_only_words_come_they_are_shown(host: MiniHost) -> None:
     host.failing = None
     host.press("Refresh")
     host.says("5,250.75 USD")
-
-
-def test_nobody_is_asked_for_ever_whether_an_agent_has_come(host: MiniHost) -> None:
-    handoff = host.result(HANDOFF, {})
-    host.open(HANDOFF, {}, handoff)
-    host.press("Be called back")
-    host.says("You are in the queue")
-    for looks in range(60):
-        host.page.clock.fast_forward(31_000)
-        while len(host.calls) < looks + 2:
-            host.page.wait_for_timeout(1)
-    host.press("Look again")
-    host.says("You are in the queue")
-    assert len(host.calls) == 62
-
-
-def test_a_host_that_stops_the_call_and_then_the_view(host: MiniHost) -> None:
-    host.open(HANDOFF, {})
-    host.page.evaluate("send({ id: 1, method: 'ui/resource-teardown', params: {} })")
-    host.page.evaluate("send({ id: 2, method: 'ping', params: {} })")
-    host.page.evaluate("send({ id: 3, method: 'ui/odd', params: {} })")
-    host.page.wait_for_function("heard.filter(one => one.id < 4 && !one.method).length === 3")
-    host.page.evaluate("send({ method: 'ui/notifications/tool-cancelled', params: {} })")
-    host.says("This was stopped")
-    host.page.clock.fast_forward(60_000)
-    assert host.calls == []
-    assert CHOICE not in host.text()
