@@ -16,7 +16,6 @@ from banking_server.tools.multiplex.inference import (
     MAX_QUESTION,
     converted,
     place_at,
-    prompts,
     question,
 )
 from banking_server.tools.multiplex.places import ABSENT, ArgumentNotFound
@@ -390,28 +389,6 @@ async def test_without_any_model_the_error_names_the_argument_and_how_to_configu
         assert word in message
 
 
-def test_prompts_are_found_at_any_depth() -> None:
-    arguments = {
-        "a": prompt("x"),
-        "b": [{"c": "PROMPT_ARGUMENT:y"}, "prompt_argument: z"],
-        "PROMPT_ARGUMENT:": {"jmespath": "PROMPT_ARGUMENT: no string of its own"},
-    }
-    assert list(prompts(arguments)) == [(("a",), "x"), (("b", 0, "c"), "y")]
-
-
-def test_the_schema_of_a_place_is_found_through_references_and_options() -> None:
-    schema = fill_form.parameters
-
-    def at(*path: str | int) -> dict[str, Any]:
-        return place_at(schema, path).schema
-
-    assert at("people", 3, "number")["type"] == "integer"
-    assert at("address")["type"] == "object"
-    assert at("tags", 0) == {"type": "string"}
-    assert at("extra", "anything") == {}
-    assert at("nothing", "there", 0) == {}
-
-
 @pytest.mark.parametrize("answer", ["null", "`null`"])
 def test_nothing_is_no_value_where_one_is_needed(answer: str) -> None:
     """What may be left out is; what may be null is null; for the rest the step fails in words."""
@@ -454,15 +431,6 @@ def test_a_question_is_bounded_and_has_the_newest_first(
     assert (found[False], found[True]) == (whole, shortened)
     assert left_out == len(sizes) - len(lines)
     assert (f"The first {left_out} of them are left out" in asked) == (left_out > 0)
-
-
-def test_long_texts_are_cut_and_what_cannot_be_is_left_out() -> None:
-    long = {"request": {"name": "a"}, "status": "done", "result": {"text": "x" * 30_000}}
-    asked = question("what?", "arguments.x", {}, [long])
-    assert len(asked) <= MAX_QUESTION
-    assert "… (30,000 characters)" in asked
-    wide = {"status": "done", "result": {f"member {n}": n for n in range(5000)}}
-    assert "The first 1 of them are left out" in question("what?", "arguments.x", {}, [wide])
 
 
 async def test_a_model_is_told_each_thing_once(world: World) -> None:

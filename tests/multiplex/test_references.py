@@ -6,7 +6,7 @@ import pytest
 
 from banking_server.tools.multiplex.expressions import Work
 from banking_server.tools.multiplex.places import ArgumentNotFound
-from banking_server.tools.multiplex.references import Expression, Pointer, references
+from banking_server.tools.multiplex.references import Pointer
 
 from ..kit.bank import World
 from ..kit.words import ACCOUNTS, BALANCE
@@ -42,22 +42,6 @@ def test_a_pointer_that_leads_nowhere_says_so(pointer: str) -> None:
 @pytest.mark.parametrize("pointer", ["", "#", "/0", "#/x", "#/-1/a", "#/01/a", "#/2", "#/0/~2"])
 def test_a_pointer_into_no_earlier_result_is_refused(pointer: str) -> None:
     assert "must lead into an earlier result" in (Pointer(pointer).problem(2) or "")
-
-
-def test_only_an_object_with_nothing_but_a_reference_is_one() -> None:
-    arguments = {
-        "a": {"$ref": "#/0/x"},
-        "b": {"$ref": "#/0/x", "other": 1},
-        "c": {"$ref": 5},
-        "e": [{"$ref": "#/1"}, {"f": {"jmespath": "[2]"}}],
-        "h": {"jmespath": None},
-        "i": {"jmespath": "[0]", "$ref": "#/0"},
-    }
-    assert list(references(arguments)) == [
-        (("a",), Pointer("#/0/x")),
-        (("e", 0), Pointer("#/1")),
-        (("e", 1, "f"), Expression("[2]")),
-    ]
 
 
 @pytest.mark.usefixtures("with_form")

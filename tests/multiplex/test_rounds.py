@@ -17,7 +17,6 @@ from mcp.types import (
 from ..kit.bank import Customer, World, code_of
 from ..kit.words import ACCOUNTS, BALANCE, CONFIRM, EVERYDAY, PREPARE, SAVINGS, TO_SAVINGS
 from .support import (
-    FORM,
     MULTIPLEX,
     ClientModel,
     multiplex,
@@ -129,19 +128,6 @@ async def test_all_arguments_of_a_step_are_asked_for_in_one_round(world: World) 
         first = await asked(me, step)
     wanted = {wanted_of(one.params) for one in (first.input_requests or {}).values()}  # type: ignore[arg-type]
     assert wanted == {"from", "to", "how much"}
-
-
-@pytest.mark.usefixtures("with_form")
-async def test_ten_inferred_steps_fit_the_rounds_that_a_client_allows_by_default(
-    world: World,
-) -> None:
-    model = ClientModel(lambda wanted: wanted)
-    async with world.customer(sampling_callback=model) as me:
-        result = await multiplex(
-            me, *(request(n, FORM, {"note": prompt(f"number {n}")}) for n in range(10))
-        )
-    assert statuses(result) == ["done"] * 10
-    assert model.wanted == [f"number {n}" for n in range(10)]
 
 
 async def test_two_questions_are_answered_one_by_one(world: World, mode: str) -> None:

@@ -6,7 +6,6 @@ import pytest
 from mcp.types import CallToolResult
 
 from ..kit.bank import World, audiences, code_of, structured, words
-from ..kit.model import scripted_model
 from ..kit.words import ACCOUNTS, CONFIRM, PREPARE, TO_SAVINGS
 from .support import FORM, ClientModel, multiplex, prompt, ref, request, results, statuses
 
@@ -50,18 +49,6 @@ async def test_a_code_never_reaches_the_clients_model(world: World, mode: str) -
     trail = str(world.sql("SELECT * FROM audit_event"))
     for code in (*codes, "123456"):
         assert code not in trail
-
-
-async def test_a_code_never_reaches_the_servers_model(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with scripted_model(["I cannot know that", "Nor that"]) as endpoint:
-        monkeypatch.setenv("BANKING_MODEL_URL", endpoint.url)
-        monkeypatch.setenv("BANKING_MODEL_NAME", "scripted")
-        async with world.customer() as me:
-            result = await multiplex(me, *STEPS)
-        assert len(endpoint.requests) == 2
-        check_code_reached_the_customer_only(result, endpoint.told)
 
 
 async def test_a_code_that_the_customer_gave_reaches_no_model_either(world: World) -> None:

@@ -138,15 +138,6 @@ async def test_what_is_not_provenance_is_left_out(world: World) -> None:
         assert text is None or (text.isprintable() and len(text) <= 128)
 
 
-async def test_a_chain_grants_nothing(world: World) -> None:
-    async with world.customer() as customer:
-        transfer_id = structured(await customer.prepare())["transferId"]
-        result = await customer.call(
-            CONFIRM, meta=provenance(), transferId=transfer_id, action="confirm"
-        )
-    assert structured(result)["status"] == "confirmation_needed"
-
-
 async def test_no_secret_and_nobodys_text_in_the_trail(world: World) -> None:
     async with world.customer() as customer:
         prepared = await customer.prepare(memo="Treats for Kim")

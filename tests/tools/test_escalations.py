@@ -224,18 +224,6 @@ async def test_an_expired_transfer_is_prepared_again(
     ]
 
 
-async def test_an_expired_large_transfer_goes_all_the_way(world: World) -> None:
-    """Confirm, prepare again, ask the manager, who is not in: speak to an agent."""
-    async with world.customer() as customer:
-        transfer_id = structured(await customer.prepare(**LARGE))["transferId"]
-        world.clock.move(hours=24 + 9)
-        followed = await call_tool_with_chaining(
-            customer.client, CONFIRM, {"transferId": transfer_id, "action": "confirm"}
-        )
-    assert followed.outcome is Outcome.COMPLETED
-    assert tools(followed) == [CONFIRM, PREPARE, APPROVAL, HANDOFF]
-
-
 async def test_recovery_of_an_account_locked_meanwhile_hands_off(world: World) -> None:
     async with world.customer() as customer:
         transfer_id = structured(await customer.prepare())["transferId"]
@@ -287,12 +275,3 @@ async def test_large_postings_to_payees_are_reported(
         (transfer_id, "external-payee-3000", "CUST001")
     ]
     assert (REPORT, "report_recorded") in world.outcomes()
-
-
-async def test_only_what_is_posted_can_be_reported(world: World) -> None:
-    async with world.customer() as customer:
-        prepared = await customer.prepare(fromAccountId=SAVINGS, toAccountId=PAYEE, amount=3000)
-        transfer_id = structured(prepared)["transferId"]
-        result = await customer.call(REPORT, transferId=transfer_id, rule="external-payee-3000")
-    refused(result, "transferId")
-    assert world.sql("SELECT count(*) FROM compliance_report") == [(0,)]

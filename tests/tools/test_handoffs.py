@@ -76,24 +76,6 @@ async def test_a_client_that_cannot_be_asked_gets_text_that_another_tool_complet
     assert world.sql("SELECT choice FROM handoff") == [("realtime",)]
 
 
-async def test_one_open_handoff_for_each_reason_and_customer(world: World) -> None:
-    async with world.customer() as first, world.customer("CUST002") as second:
-        ids = [
-            structured(await who.call(HANDOFF, **arguments))["handoffId"]
-            for who, arguments in [
-                (first, {}),
-                (first, {"reason": None}),
-                (first, {"reason": "  "}),
-                (first, {"reason": "Lost card"}),
-                (second, {"reason": "Lost card"}),
-                (second, {}),
-            ]
-        ]
-    assert ids[0] == ids[1] == ids[2]
-    assert len(set(ids)) == 4
-    assert world.sql("SELECT count(*) FROM handoff") == [(4,)]
-
-
 async def test_a_claimed_handoff_is_with_its_agent(world: World) -> None:
     async with world.customer() as customer:
         opened = structured(await customer.call(HANDOFF, reason="Lost card"))

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from banking_server.tools import TOOLS
-from banking_server.tools.titles import readable
 
 from ..kit.bank import World, structured
 from ..kit.words import CONFIRM, HANDOFF, PREPARE, SAVINGS
@@ -67,23 +66,6 @@ def is_read(name: str, title: str) -> None:
     else:
         assert re.fullmatch("[A-Z][a-z]*( [a-z]+)*", title), title
         assert title.replace(" ", "").lower() == re.sub("(?<=[a-z])Id$", "", name).lower()
-
-
-@pytest.mark.parametrize(
-    ("name", "title"),
-    [
-        ("fromAccountId", "From account"),
-        ("from_account_id", "From account"),
-        ("scheduledDate", "Scheduled date"),
-        ("asOf", "As of"),
-        ("id", "Id"),
-        ("paid", "Paid"),
-        ("totalCredits", "Total credits"),
-        ("MultiplexOut", "Multiplex out"),
-    ],
-)
-def test_a_title_is_made_of_the_name(name: str, title: str) -> None:
-    assert readable(name) == title
 
 
 async def test_every_question_has_titles_that_people_read(world: World) -> None:

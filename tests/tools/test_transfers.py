@@ -110,15 +110,6 @@ async def test_the_code_is_in_no_log_and_no_audit_trail(
     assert not re.search(rf"\b{code}\b", str(world.stored()))
 
 
-async def test_a_code_that_is_given_is_said_to_reach_a_model(world: World) -> None:
-    async with world.customer() as customer:
-        prepared = await customer.prepare()
-        assert "a model too, can confirm with it" in words(prepared, "user")
-        assert "you will be asked" not in words(prepared)
-        tools = {tool.name: tool for tool in (await customer.client.list_tools()).tools}
-    assert "whoever reads it could confirm" in (tools[PREPARE].description or "")
-
-
 async def test_nobody_who_can_be_asked_is_told_that_the_code_confirms(world: World) -> None:
     async with world.customer(answers=["decline"]) as customer:
         prepared = await customer.prepare()
@@ -426,23 +417,6 @@ async def test_wrong_codes_in_every_form_count_and_reach_nobody(world: World) ->
         )
 
 
-async def test_who_could_be_asked_is_not_confirmed_by_code_alone(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not even if there was nothing to confirm when it was time to ask: a manager was faster."""
-
-    async def not_yet(*_: Any) -> None:
-        return None
-
-    async with world.customer(can_be_asked=True) as customer:
-        transfer_id, code = await prepared(customer)
-        with monkeypatch.context() as patch:
-            patch.setattr("banking_server.bank.transfers.find_confirmable", not_yet)
-            result = await customer.confirm(transfer_id, confirmationCode=code)
-    assert structured(result)["status"] == "confirmation_needed"
-    assert status_of(world, transfer_id) == "pending"
-
-
 async def test_what_was_decided_stays_decided(world: World) -> None:
     """Confirming what is posted gives its receipt; nothing else about it can be changed."""
     async with world.customer() as customer:
@@ -545,22 +519,6 @@ async def test_twenty_confirms_at_once_post_once(world: World) -> None:
     assert world.sql("SELECT count(*) FROM posting WHERE kind = 'transfer'") == [(1,)]
     assert world.funds(EVERYDAY) == 182_540
     assert world.outcomes().count((CONFIRM, "posted")) == 20
-
-
-async def test_ten_yeses_at_once_post_once(world: World) -> None:
-    async with world.customer() as customer:
-        transfer_id, _ = await prepared(customer)
-
-    async def act(customer: Customer) -> CallToolResult:
-        customer.answers.append(YES)
-        result = await customer.confirm(transfer_id)
-        customer.answers.clear()  # Whoever came too late was not asked.
-        return result
-
-    results = await at_once(world, 10, act, clients=10, can_be_asked=True)
-    assert {structured(result)["status"] for result in results} == {"posted"}
-    assert len({everything(result) for result in results}) == 1
-    assert world.sql("SELECT count(*) FROM posting WHERE kind = 'transfer'") == [(1,)]
 
 
 async def test_a_replayed_yes_posts_nothing_more(world: World) -> None:

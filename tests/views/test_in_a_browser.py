@@ -10,11 +10,10 @@ import pytest
 from banking_server.bank.handoffs import claim_handoff
 from banking_server.bank.transfers import list_codes
 
-from ..kit.bank import START, World, copy_of, open_bank
+from ..kit.bank import World, copy_of, open_bank
 from ..kit.browser import LACKING, contrast, running_browser
 from ..kit.words import (
     ACCOUNTS,
-    APPROVAL,
     CONFIRM,
     EVERYDAY,
     HANDOFF,
@@ -114,29 +113,6 @@ def claim(host: MiniHost, world: World, handoff_id: str) -> None:
             await bank.close()
 
     host.portal.call(claimed)
-
-
-def test_steps_that_were_followed_are_shown_and_not_repeated(host: MiniHost, world: World) -> None:
-    """As a proxy hands them on: the first step's result, and what was followed in `_meta`."""
-    locked = host.result(PREPARE, {"amount": 250, "fromAccountId": LOCKED})
-    host.result(HANDOFF, {"reason": LOCKED_REASON})
-    del locked["_meta"]["nextTool"]
-    step = {"tool": HANDOFF, "arguments": {"reason": LOCKED_REASON}, "fate": "made"}
-    others = [
-        {"tool": APPROVAL, "arguments": {}, "fate": "not_made"},
-        {"tool": "mark_it", "arguments": {}, "fate": "unknown"},
-    ]
-    told = {"outcome": "completed", "followUps": [step, *others]}
-    locked["_meta"]["com.example/tool-chaining"] = told
-    host.open(PREPARE, {"amount": 250, "fromAccountId": LOCKED}, locked)
-    host.says("An agent was asked to help")
-    host.says("A manager was asked to approve: was not done")
-    host.says("mark_it was called: may not have been done")
-    host.says("How would you like to be connected?")
-    assert host.view.get_by_role("button", name="Speak to an agent", exact=True).count() == 0
-    host.press("Be called back")
-    host.says("You are in the queue")
-    assert world.sql("SELECT choice FROM handoff") == [("callback",)]
 
 
 def test_a_large_transfer_waits_for_the_manager(host: MiniHost, world: World) -> None:
@@ -446,48 +422,3 @@ def test_it_is_read_on_any_screen_in_any_light(
                 "height => document.getElementById('view').clientHeight >= height", arg=int(height)
             )
             assert frame.is_visible()
-
-
-def test_an_old_result_is_looked_at_anew(host: MiniHost, world: World) -> None:
-    old = host.result(PREPARE, {"amount": 25, **BOTH})
-    host.result(CONFIRM, {"transferId": old["structuredContent"]["transferId"], "action": "cancel"})
-    host.page.clock.set_fixed_time(START.replace(minute=2))
-    # Somebody writes to the model meanwhile: the keyboard stays with them.
-    host.page.evaluate("document.body.append(document.createElement('textarea'))")
-    host.page.locator("textarea").focus()
-    host.open(PREPARE, {"amount": 25, **BOTH}, old)
-    host.says("Cancelled")
-    assert [name for name, _ in host.calls] == ["look_at_transfer"]
-    assert host.page.evaluate("document.activeElement.tagName") == "TEXTAREA"
-    # What followed is not undone by a look.
-    large = {"amount": 12_000, "fromAccountId": SAVINGS, "toAccountId": EVERYDAY}
-    old = host.result(PREPARE, large)
-    arguments = old["_meta"].pop("nextTool")["arguments"]
-    host.result(APPROVAL, arguments)
-    step = {"tool": APPROVAL, "arguments": arguments, "fate": "made"}
-    old["_meta"]["com.example/tool-chaining"] = {"outcome": "completed", "followUps": [step]}
-    host.open(PREPARE, large, old)
-    check_again(host)
-    host.says("A manager was asked to approve")
-
-
-def test_where_only_words_come_they_are_shown(host: MiniHost) -> None:
-    """As of a host that leaves out what is not for the model."""
-    for tool, arguments, words in (
-        (ACCOUNTS, {}, "High Yield Savings (acc_savings_001)"),
-        (PREPARE, {"amount": 250, "fromAccountId": LOCKED}, "is currently locked"),
-        (HANDOFF, {}, "Your reference is ho_"),
-    ):
-        result = host.result(tool, arguments)
-        del result["structuredContent"]
-        result.pop("_meta", None)
-        host.open(tool, arguments, result)
-        host.says(words)
-        assert "process_agent_handoff_choice" not in host.text()
-    host.failing = "gone"
-    host.open(ACCOUNTS, {})
-    host.press("Refresh")
-    host.says("No answer came from the bank: gone")
-    host.failing = None
-    host.press("Refresh")
-    host.says("5,250.75 USD")
