@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from banking_server.server.build import build_server
-from banking_server.server.settings import SettingsError
-
-from ..kit.bank import World, settings
+from ..kit.bank import World
 from ..kit.model import Raw, Reply, ScriptedModel, Silence, error, scripted_model
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, SAVINGS
 from .support import (
@@ -111,20 +108,3 @@ async def test_a_failing_endpoint_is_a_clear_error_and_loses_no_result(
     assert "\n" not in message
     assert KEY not in json.dumps(result.structured_content)
     assert [tool for tool, _ in world.outcomes()] == [ACCOUNTS, BALANCE, "multiplex_tools"]
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("URL", "http://127.0.0.1:9/v1", "BANKING_MODEL_NAME"),
-        ("NAME", "scripted", "BANKING_MODEL_URL"),
-        ("URL", "not a url", "BANKING_MODEL_URL"),
-    ],
-)
-async def test_a_model_that_is_half_configured_is_one_clear_line_at_the_start(
-    world: World, name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
-    with pytest.raises(SettingsError, match=said) as raised:
-        build_server(settings(world.location), customer="CUST001")
-    assert "\n" not in str(raised.value)

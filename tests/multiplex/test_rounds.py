@@ -8,10 +8,8 @@ from mcp import MCPError
 from mcp.types import (
     CallToolResult,
     CreateMessageRequest,
-    CreateMessageResult,
     ElicitResult,
     InputRequiredResult,
-    TextContent,
 )
 
 from ..kit.bank import Customer, World, code_of
@@ -19,6 +17,7 @@ from ..kit.words import ACCOUNTS, BALANCE, CONFIRM, EVERYDAY, PREPARE, SAVINGS, 
 from .support import (
     MULTIPLEX,
     ClientModel,
+    answered,
     multiplex,
     multiplex_round,
     prompt,
@@ -42,15 +41,6 @@ WHOLE_STORY = [
 ]
 TOOLS_OF_THE_STORY = [ACCOUNTS, PREPARE, BALANCE, CONFIRM, BALANCE, MULTIPLEX]
 YES = {"agreed": True}
-
-
-def answered(result: InputRequiredResult, text: str) -> dict[str, Any]:
-    """Answer every question of the model's with `text`."""
-    answer = CreateMessageResult(
-        role="assistant", content=TextContent(type="text", text=text), model="by hand"
-    )
-    responses = dict.fromkeys(result.input_requests or (), answer)
-    return {"input_responses": responses, "request_state": result.request_state}
 
 
 def agreed(result: InputRequiredResult, action: Any = "accept") -> dict[str, Any]:
@@ -91,9 +81,9 @@ async def test_two_inferences_and_a_confirmation_in_one_sequence(world: World, m
     assert world.sql("SELECT count(*) FROM posting WHERE kind = 'transfer'") == [(1,)]
 
 
-def open_customer(world: World, **more: Any) -> Any:
+def open_customer(world: World) -> Any:
     """A customer who offers both, and whose rounds the test makes itself."""
-    return world.customer(can_be_asked=True, sampling_callback=ClientModel({}), **more)
+    return world.customer(can_be_asked=True, sampling_callback=ClientModel({}))
 
 
 async def test_no_round_runs_a_finished_step_again(world: World) -> None:

@@ -143,7 +143,6 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
         'amount: must be a number such as 25 or 25.50, but was "25.50": write 25.50, without '
         "quotation marks.",
     ),
-    (PREPARE, {"amount": None}, "amount: must be a number such as 25 or 25.50, but was null."),
     (PREPARE, {}, "amount: is missing, and this tool cannot do without it."),
     (
         PREPARE,
@@ -162,17 +161,6 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
         "fromAccountId: you have nothing with the id 'acc_x'. list_accounts gives the ids: "
         "acc_checking_001 (Primary Checking), acc_euro_001 (Euro Account), "
         "acc_everyday_001 (Everyday Checking), acc_savings_001 (High Yield Savings).",
-    ),
-    (
-        STATEMENT,
-        {"accountId": EVERYDAY, "days": "x" * 50},
-        f'days: must be a whole number such as 30, but was "{"x" * 50}".',
-    ),
-    (
-        STATEMENT,
-        {"accountId": EVERYDAY, "days": "3" * 50},
-        f'days: must be a whole number such as 30, but was "{"3" * 50}": write it, without '
-        "quotation marks.",
     ),
     (
         STATEMENT,
@@ -195,11 +183,6 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
         "action: must be 'confirm' or 'cancel', but was \"yes\".",
     ),
     (
-        CONFIRM,
-        {"transferId": "tr_x", "action": "confirm"},
-        "transferId: you have nothing with the id 'tr_x'. prepare_money_transfer gives the id.",
-    ),
-    (
         CHOICE,
         {"handoffId": "ho_x", "choice": "callback"},
         "handoffId: you have nothing with the id 'ho_x'. request_agent_handoff gives the id.",
@@ -213,11 +196,6 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
         MANY,
         {"tools": [{**ONE_OF_MANY, "params": {"name": ACCOUNTS, "args": {}}}]},
         "tools.0.params.args: is not known here, beside name, arguments.",
-    ),
-    (
-        MANY,
-        {"tools": [{**ONE_OF_MANY, "when": {"exist": True}}]},
-        "tools.0.when.exist: is not known here, beside jmespath, equals, notEquals, exists.",
     ),
     (
         MANY,

@@ -37,7 +37,7 @@ def taken(pace: Pace, customer: str = "CUST001") -> int:
 def test_a_burst_and_then_so_many_calls_a_second() -> None:
     seconds = Seconds()
     pace = Pace(4, seconds)
-    assert taken(pace) == 4 * BURST_SECONDS
+    assert taken(pace) == taken(pace, "CUST002") == 4 * BURST_SECONDS
     assert pace.wait("CUST001") == pytest.approx(0.25)
     seconds.now += 0.2
     assert pace.wait("CUST001") == pytest.approx(0.05)
@@ -47,11 +47,6 @@ def test_a_burst_and_then_so_many_calls_a_second() -> None:
     assert taken(pace) == 4
     seconds.now += 3600
     assert taken(pace) == 4 * BURST_SECONDS
-
-
-def test_each_customer_has_their_own() -> None:
-    pace = Pace(4, Seconds())
-    assert taken(pace, "CUST001") == taken(pace, "CUST002") == 8
 
 
 def test_without_a_limit_there_is_none() -> None:

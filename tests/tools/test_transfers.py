@@ -417,20 +417,6 @@ async def test_wrong_codes_in_every_form_count_and_reach_nobody(world: World) ->
         )
 
 
-async def test_what_was_decided_stays_decided(world: World) -> None:
-    """Confirming what is posted gives its receipt; nothing else about it can be changed."""
-    async with world.customer() as customer:
-        transfer_id, code = await prepared(customer)
-        receipt = await customer.confirm(transfer_id, confirmationCode=code)
-        for more in ({}, {"confirmationCode": code}, {"confirmationCode": wrong(code)}):
-            again = await customer.confirm(transfer_id, **more)
-            assert again.content == receipt.content
-            assert structured(again) == structured(receipt)
-        said = refused(await customer.cancel(transfer_id), "transferId")
-        assert "posted" in said
-        assert world.funds(EVERYDAY) == 182_540
-
-
 async def test_cancelling_gives_the_money_back(world: World) -> None:
     async with world.customer(can_be_asked=True) as customer:
         transfer_id, code = await prepared(customer)
@@ -555,19 +541,3 @@ async def test_a_yes_nobody_was_asked_for_counts_for_nothing(world: World) -> No
         )
         assert isinstance(forged, InputRequiredResult)
     assert status_of(world, transfer_id) == "pending"
-
-
-async def test_an_expired_question_posts_nothing(world: World) -> None:
-    """Between the question and the yes the transfer's time ran out."""
-    async with world.customer(answers=[]) as customer:
-        transfer_id, _ = await prepared(customer)
-
-        def too_late(_: Any) -> dict[str, Any]:
-            world.clock.move(minutes=10)
-            return YES
-
-        customer.answers.append(too_late)
-        result = await customer.confirm(transfer_id)
-    assert result.is_error
-    assert structured(result)["status"] == "expired"
-    assert world.funds(EVERYDAY) == 185_040

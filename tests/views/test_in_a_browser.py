@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from banking_server.bank.handoffs import claim_handoff
-from banking_server.bank.transfers import list_codes
 
 from ..kit.bank import World, copy_of, open_bank
 from ..kit.browser import LACKING, contrast, running_browser
 from ..kit.words import (
     ACCOUNTS,
-    CONFIRM,
     EVERYDAY,
     HANDOFF,
     LOCKED,
@@ -171,42 +169,6 @@ def test_what_is_not_confirmed_in_time_can_be_prepared_again(host: MiniHost, wor
     ]
 
 
-def test_from_the_desk_the_view_takes_the_code(browser: Any, world: World) -> None:
-    world.codes = "desk"
-    with hosting(browser, world) as host:
-        host.open(PREPARE, {"amount": 25, **BOTH})
-        host.press("Confirm transfer")
-        field = host.view.get_by_label("Confirmation code")
-        field.wait_for()
-        assert host.calls == [
-            (CONFIRM, {"transferId": host.calls[0][1]["transferId"], "action": "confirm"})
-        ]
-        field.fill("12ab")
-        host.press("Confirm transfer")
-        assert len(host.calls) == 1  # The field itself says what is missing.
-        field.fill("000000")
-        field.press("Enter")
-        host.says("more wrong codes")
-        bank_says = [code for _, code in codes(host, world)]
-        host.view.get_by_label("Confirmation code").fill(bank_says[0])
-        host.press("Confirm transfer")
-        host.says("Transferred")
-
-
-def codes(host: MiniHost, world: World) -> list[tuple[str, str]]:
-    """What the bank's desk gives out."""
-
-    async def listed() -> list[tuple[str, str]]:
-        bank = await open_bank(world.location, world.clock())
-        try:
-            waiting = await list_codes(bank, bank.code_key, world.clock())
-            return [(one.transfer.transfer_id, one.code) for one in waiting]
-        finally:
-            await bank.close()
-
-    return host.portal.call(listed)
-
-
 def test_what_goes_wrong_is_said(host: MiniHost, world: World) -> None:
     host.open(PREPARE, {"amount": 25, **BOTH})
     world.sql("UPDATE account SET can_transfer_to = 0 WHERE account_id = ?", SAVINGS)
@@ -242,26 +204,6 @@ def test_what_goes_wrong_is_said(host: MiniHost, world: World) -> None:
     host.says("Confirm this transfer")
     host.open(HANDOFF, {"reason": "\u202e"})
     host.says("No agent was asked")
-
-
-def test_a_model_that_confirms_has_the_card_shown(host: MiniHost, world: World) -> None:
-    """The tool that confirms has no form here, and its own call brings the view."""
-    prepared = host.result(PREPARE, {"amount": 25, **BOTH})
-    given = {"transferId": prepared["structuredContent"]["transferId"], "action": "confirm"}
-    host.open(CONFIRM, given)
-    host.says("Everyday Checking")
-    confirm = host.view.get_by_role("button", name="Confirm transfer")
-    assert "25.00 USD" in confirm.evaluate(
-        "it => document.getElementById(it.getAttribute('aria-describedby')).innerText"
-    )
-    host.press("Confirm transfer")
-    host.says("Transferred")
-    assert world.sql("SELECT status FROM transfer") == [("posted",)]
-    host.open(CONFIRM, given)
-    host.says("Transferred")
-    host.open(CONFIRM, {"transferId": "tr_0", "action": "cancel"})
-    host.press("Look again")
-    host.says("That did not work")
 
 
 def test_a_yes_without_an_answer_may_have_been_heard(host: MiniHost, world: World) -> None:
