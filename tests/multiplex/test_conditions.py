@@ -67,34 +67,6 @@ async def test_conditions_compare_json_values(world: World) -> None:
     assert list(zip(found, CONDITIONS, strict=True)) == list(zip(expected, CONDITIONS, strict=True))
 
 
-async def test_conditions_on_steps_that_failed_were_skipped_or_did_not_run(world: World) -> None:
-    checks = [
-        # The step that failed.
-        ("#/0/status", {"equals": "failed"}, True),
-        ("#/0/isError", {"equals": True}, True),
-        # The one that was skipped: it has no result, not an empty one.
-        ("#/1/status", {"equals": "skipped"}, True),
-        ("#/1/structuredContent", {"exists": False}, True),
-        ("#/1/structuredContent/given", {"notEquals": 1}, False),
-        # Nothing stands for nothing: this one has no message.
-        ("#/3/message", {"exists": True}, False),
-    ]
-    async with world.customer() as me:
-        result = await multiplex(
-            me,
-            request("failed", BALANCE, {"accountId": "nonsense"}),
-            request("skipped", FORM, when={"$ref": "#/0/status", "equals": "done"}),
-            request("not run", FORM, {"note": ref("#/0/tool")}),
-            *(
-                request(number, FORM, when={"$ref": pointer, **comparison})
-                for number, (pointer, comparison, _) in enumerate(checks)
-            ),
-        )
-    assert statuses(result)[:3] == ["failed", "skipped", "not_run"]
-    for step, check in zip(results(result)[3:], checks, strict=True):
-        assert step["status"] == ("done" if check[2] else "skipped"), check
-
-
 @pytest.mark.parametrize("account", [SAVINGS, LOCKED])
 async def test_a_sequence_branches(world: World, account: str) -> None:
     """List the accounts, and go one of two ways by what is found. What is skipped leaves no event.

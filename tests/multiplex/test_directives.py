@@ -1,23 +1,20 @@
 """A step's directive ends the sequence, and is the whole call's."""
 
 import json
-from typing import Any
 
 import pytest
 
 from banking_server.chaining import CLIENT_EXTENSION, Outcome, call_tool_with_chaining
 
-from ..kit.bank import World, code_of, next_tool, structured, words
+from ..kit.bank import World, next_tool, structured, words
 from ..kit.words import (
     ACCOUNTS,
     BALANCE,
-    CONFIRM,
     HANDOFF,
     LOCKED,
     LOCKED_TEXT,
     PREPARE,
     TO_AN_AGENT,
-    TO_SAVINGS,
 )
 from .support import MULTIPLEX, ClientModel, multiplex, prompt, request, results
 
@@ -82,24 +79,3 @@ async def test_a_chaining_client_follows_the_directive_of_a_sequence(world: Worl
         (MULTIPLEX, chain.chain_id, 1, None),
         (HANDOFF, chain.chain_id, 2, MULTIPLEX),
     ]
-
-
-async def test_the_directive_of_an_error_is_passed_on_too(world: World) -> None:
-    """Recovery: an expired transfer is prepared anew."""
-    async with world.customer() as me:
-        prepared = await me.prepare(amount=30)
-        transfer: dict[str, Any] = structured(prepared)
-        world.clock.move(minutes=11)
-        result = await multiplex(
-            me,
-            request(1, CONFIRM, {"transferId": transfer["transferId"], "action": "confirm",
-                                 "confirmationCode": code_of(prepared)}),
-            request(2, ACCOUNTS),
-        )  # fmt: skip
-    assert result.is_error
-    assert [step["status"] for step in results(result)] == ["failed", "not_run"]
-    assert next_tool(result) == {
-        "tool": PREPARE,
-        "arguments": {**TO_SAVINGS, "amount": 30.0},
-        "title": "Prepare the transfer again: it was not confirmed in time",
-    }

@@ -27,7 +27,7 @@ from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PREPARE, SAVINGS, S
 from ..tools.cases import named
 from .support import MULTIPLEX, ClientModel, multiplex, request, results, statuses, take
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.anyio
 
 RESULTS: list[Any] = [
     {"status": "done", "structuredContent": {"accounts": [{"id": "a", "n": 1.5}, {"id": "b"}]}},

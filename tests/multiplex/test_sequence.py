@@ -12,15 +12,12 @@ from ..kit.bank import World, structured, words
 from ..kit.words import (
     ACCOUNTS,
     BALANCE,
-    CONFIRM,
     EVERYDAY,
-    FOREIGN,
     HANDOFF,
     PREPARE,
     SAVINGS,
     TO_SAVINGS,
 )
-from ..tools.cases import named
 from .support import (
     MULTIPLEX,
     multiplex,
@@ -79,29 +76,6 @@ async def test_a_failure_costs_no_other_of_ten_results(
     assert results(result)[1]["structuredContent"]["status"] == "unavailable"
     assert "secret" not in words(result)
     assert len(world.events()) == 11
-
-
-BAD_CALLS: list[tuple[str, dict[str, Any]]] = [
-    (BALANCE, {}),
-    (BALANCE, {"accountId": FOREIGN}),
-    (BALANCE, {"accountId": SAVINGS, "acount": "x"}),
-    (PREPARE, {"amount": "5", **TO_SAVINGS}),
-    (PREPARE, {"amount": 19.999, **TO_SAVINGS}),
-    (CONFIRM, {"transferId": "tr_nothing", "action": "confirm"}),
-]
-
-
-@pytest.mark.parametrize(("tool", "arguments"), BAD_CALLS, ids=named(BAD_CALLS))
-async def test_a_request_is_validated_as_the_single_call_is(
-    world: World, tool: str, arguments: dict[str, Any]
-) -> None:
-    async with world.customer() as me:
-        single = await me.call(tool, **arguments)
-        (step,) = results(await multiplex(me, request(1, tool, arguments)))
-    assert single.is_error
-    assert step["status"] == "failed"
-    assert step["content"][0]["text"] == words(single)
-    assert step["structuredContent"] == single.structured_content
 
 
 async def test_a_request_of_mcps_own_is_a_step_as_it_is(world: World) -> None:

@@ -41,7 +41,7 @@ from ..kit.words import (
     wrong,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.anyio
 
 YES = {"agreed": True}
 
