@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "packaged": set(),
     "text": set(),
     "messages": set(),
-    "chaining": {"lazily"},
+    "chaining": {"lazily", "text"},
     "bank": {"text"},
     "tools": {"bank", "chaining", "text"},
     "conformance": {"chaining", "packaged", "text"},

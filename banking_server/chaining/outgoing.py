@@ -8,8 +8,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-from unicodedata import bidirectional, category
+from typing import Any
 
 from mcp_types import Annotations, CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field
@@ -36,6 +35,7 @@ from banking_server.chaining.directive import (
     read_directive,
 )
 from banking_server.chaining.values import keeps_its_value
+from banking_server.text import CONTROL
 
 logger = logging.getLogger(__name__)
 
@@ -201,16 +201,9 @@ def _is_blank(item: dict[str, Any]) -> bool:
     return item.get("type") == "text" and isinstance(text, str) and not text.strip()
 
 
-_DIRECTIONS: Final = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
-"""Characters that control the direction of a text, with which a title can read as another one."""
-
-
 def _is_line(title: object) -> bool:
     """Return whether a title is plain text on one line, and of the length that it may have."""
-    return is_title(title) and not any(
-        category(character) in ("Cc", "Zl", "Zp") or bidirectional(character) in _DIRECTIONS
-        for character in str(title)
-    )
+    return is_title(title) and not CONTROL.search(str(title))
 
 
 def _without_own_copy(structured: Any) -> Any:
