@@ -1,78 +1,140 @@
-"""An authorization server on loopback, on the HTTP server of the standard library.
+"""An authorization server on loopback, as small as one can be, and keys to sign tokens with.
 
-It publishes its metadata and its keys. A public client gets a token for a customer by
-authorization code and PKCE, where Authlib is installed (`code_flow.py`).
+A public client gets a token for a customer by authorization code and PKCE, and finds out how from
+the server's metadata. Nobody has to log in: the customer is `AuthorizationServer.customer`.
 """
 
+import base64
+import hashlib
 import json
+import secrets
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib.util import find_spec
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from .serving import running
-
-NO_TOKENS = None if find_spec("authlib") else "Authlib is not installed: pip install '.[dev]'"
-"""Why the server gives no tokens out; None if it does."""
 
 CLIENT_ID = "a-client"
 REDIRECT_URI = "http://127.0.0.1:1/back"
 
-Key = RSAKey | ECKey | OKPKey
-Answer = tuple[int, Any, Any]
-"""A status, a body and headers."""
+
+@dataclass
+class Key:
+    """A key pair, and what its JWK says of it."""
+
+    kid: str
+    algorithm: str
+    private: Any
+    says: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def jwk(self) -> dict[str, Any]:
+        """The public half, as it is published."""
+        kinds = {"ES": ECAlgorithm, "Ed": OKPAlgorithm}
+        of_kind: Any = kinds.get(self.algorithm[:2], RSAAlgorithm)
+        described = of_kind.to_jwk(self.private.public_key(), as_dict=True)
+        return {**described, "kid": self.kid, **self.says}
+
+    def sign(self, claims: dict[str, Any], **header: Any) -> str:
+        """Return the token with these claims; a member of the header that is None is left out."""
+        said = {"kid": self.kid, "typ": "at+jwt", **header}
+        said = {name: value for name, value in said.items() if value is not None}
+        said.setdefault("typ", "")  # PyJWT leaves it out.
+        return jwt.encode(claims, self.private, self.algorithm, headers=said)
+
+
+def elliptic(kid: str, curve: Any = ec.SECP256R1, **says: str) -> Key:
+    made = curve()
+    return Key(kid, f"ES{made.key_size}", ec.generate_private_key(made), says)
+
+
+def rsa_key(kid: str, algorithm: str = "RS256", bits: int = 2048, **says: str) -> Key:
+    return Key(kid, algorithm, rsa.generate_private_key(65537, bits), says)
+
+
+def edwards(kid: str, **says: str) -> Key:
+    return Key(kid, "EdDSA", ed25519.Ed25519PrivateKey.generate(), says)
+
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
 
 
 class AuthorizationServer:
-    """Issues tokens for `resource`, signed with the first of its keys; publishes all of them."""
+    """What one does that has a single client; `answer`, if there is one, answers for its keys."""
 
-    def __init__(self, origin: str, resource: str, keys: list[Key], algorithm: str) -> None:
-        self.origin, self.resource, self.keys, self.algorithm = origin, resource, keys, algorithm
+    def __init__(self, origin: str, resource: str, keys: list[Any]) -> None:
+        self.origin = origin
+        self.resource = resource
+        self.keys = keys
+        """Each a `Key`, the first of which signs, or a JWK as it is to be published."""
         self.customer = "CUST001"
+        self.answer: Answer | None = None
         self.fetched = 0
-        """How often the keys were asked for."""
-        self.answer: Callable[[BaseHTTPRequestHandler], None] | None = None
-        """What is done instead, when the keys are asked for."""
+        """How often its keys were."""
+        self._asked: dict[str, dict[str, str]] = {}
+        """What was asked for, by the code."""
 
     @property
     def jwks_url(self) -> str:
         return f"{self.origin}/jwks"
 
-    @cached_property
-    def code_flow(self) -> Any:
-        from .code_flow import CodeFlow
-
-        return CodeFlow(self)
+    def claims(self, **changes: Any) -> dict[str, Any]:
+        """Return the claims of a good token, changed; None leaves one out."""
+        now = int(time.time())
+        good = {
+            "iss": self.origin,
+            "sub": self.customer,
+            "aud": self.resource,
+            "iat": now,
+            "exp": now + 300,
+            "client_id": CLIENT_ID,
+            "scope": "bank:read bank:transfer",
+            **changes,
+        }
+        return {name: value for name, value in good.items() if value is not None}
 
     def respond(self, handler: BaseHTTPRequestHandler) -> None:
         """Answer one request."""
-        path = urlsplit(handler.path).path
-        if path == "/authorize":
-            answer = self.code_flow.authorized(handler)
-        elif path == "/token":
-            answer = self.code_flow.token(handler)
-        elif path == "/jwks":
-            self.fetched += 1
-            if self.answer is not None:
+        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0))).decode()
+        asked = urlsplit(handler.path)
+        sent = dict(parse_qsl(asked.query) + parse_qsl(body))
+        match asked.path:
+            case "/jwks" if self.answer is not None:
+                self.fetched += 1
                 self.answer(handler)
-                return
-            answer = 200, self.published(), []
-        elif path == "/.well-known/oauth-authorization-server":
-            answer = 200, self.metadata(), []
-        else:
-            answer = 404, "", []
-        send(handler, *answer)
+            case "/jwks":
+                self.fetched += 1
+                keys = [key.jwk if isinstance(key, Key) else key for key in self.keys]
+                send(handler, 200, {"keys": keys})
+            case "/.well-known/oauth-authorization-server":
+                send(handler, 200, self._metadata())
+            case "/authorize":
+                assert (sent["client_id"], sent["redirect_uri"]) == (CLIENT_ID, REDIRECT_URI)
+                code = secrets.token_hex(8)
+                self._asked[code] = sent
+                back = urlencode({"code": code, "state": sent["state"]})
+                send(handler, 302, "", [("Location", f"{REDIRECT_URI}?{back}")])
+            case "/token":
+                asked_for = self._asked.pop(sent["code"])
+                digest = hashlib.sha256(sent["code_verifier"].encode()).digest()
+                challenge = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+                assert challenge == asked_for["code_challenge"]
+                scope = asked_for["scope"]
+                token = self.keys[0].sign(self.claims(scope=scope, aud=asked_for["resource"]))
+                issued = {"access_token": token, "token_type": "Bearer", "scope": scope}
+                send(handler, 200, {**issued, "expires_in": 300})
+            case _:
+                send(handler, 404, "")
 
-    def published(self) -> dict[str, Any]:
-        """The JWK Set."""
-        return dict(KeySet(self.keys).as_dict(private=False))
-
-    def metadata(self) -> dict[str, Any]:
+    def _metadata(self) -> dict[str, Any]:
         """What clients find out how to get a token from (RFC 8414)."""
         return {
             "issuer": self.origin,
@@ -102,7 +164,7 @@ def send(
 
 @contextmanager
 def authorization_server(
-    resource: str, keys: list[Key], algorithm: str = "ES256", port: int = 0
+    resource: str, keys: list[Any], port: int = 0
 ) -> Iterator[AuthorizationServer]:
     """Run an authorization server until the end of the block."""
 
@@ -117,5 +179,5 @@ def authorization_server(
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     with running(server) as origin:
-        made = AuthorizationServer(origin, resource, keys, algorithm)
+        made = AuthorizationServer(origin, resource, keys)
         yield made

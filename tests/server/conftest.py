@@ -11,6 +11,7 @@ import pytest
 
 from banking_server.cli import main
 
+from ..kit.bank import copy_of
 from ..kit.command import ANY_SERVER, Cli, Ended, environment
 from ..kit.servers import HttpServer, free_port, http_server, wait_until_up
 
@@ -26,6 +27,12 @@ def _nobodys_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
     return tmp_path / "bank.db"
+
+
+@pytest.fixture
+def full(filled: Path, tmp_path: Path) -> Path:
+    """A database that is there already, with the demo data."""
+    return copy_of(filled, tmp_path)
 
 
 @pytest.fixture
@@ -66,15 +73,8 @@ def elsewhere() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpServer]:
-    """An HTTP server of two processes that says as much as it can, and whose branch is closed."""
-    with http_server(
-        tmp_path_factory.mktemp("bank"),
-        "--workers",
-        "2",
-        BANKING_LOG_LEVEL="DEBUG",
-        BANKING_BRANCH_OPENS="00:00",
-        BANKING_BRANCH_CLOSES="00:00:00.000001",
-    ) as server:
+    """An HTTP server as it is by default, but for its log: it says as much as it can."""
+    with http_server(tmp_path_factory.mktemp("bank"), BANKING_LOG_LEVEL="DEBUG") as server:
         yield server
-        assert server.interrupt() == 0, "two processes end as cleanly as one"
+        assert server.interrupt() == 0, "Ctrl-C ends it"
         assert "Traceback" not in server.logged()

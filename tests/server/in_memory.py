@@ -1,0 +1,104 @@
+"""The server's HTTP application without a socket: its bank, its clock, and requests to it."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+
+from banking_server.server.build import utc_now
+from banking_server.server.http import http_app
+from banking_server.server.settings import Settings, load_settings
+from banking_server.server.tokens import Tokens, load_keys
+
+from ..kit.servers import headers_of
+
+URL = "http://127.0.0.1:8000/mcp"
+"""Where the bank is, unless its settings say otherwise."""
+
+METADATA = "http://127.0.0.1:8000/.well-known/oauth-protected-resource/mcp"
+
+LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+SCOPES = ("bank:read", "bank:transfer")
+
+
+class Seconds:
+    """A clock that the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@dataclass
+class Bank:
+    """The application, and a client of it."""
+
+    app: Any
+    http: httpx2.AsyncClient
+    settings: Settings
+    seconds: Seconds
+
+    def token(self, customer: str = "CUST001", *scopes: str, age: float = 0) -> str:
+        """Return a token of the server's own, made `age` seconds ago and good for five minutes."""
+        tokens = Tokens(load_keys(self.settings).tokens, self.settings.resource)
+        made = utc_now() - timedelta(seconds=age)
+        return tokens.mint(customer, scopes or SCOPES, now=made, lifetime=timedelta(minutes=5))
+
+    async def send(
+        self, message: Any, token: str | None = "", method: str = "POST", **headers: str
+    ) -> httpx2.Response:
+        """Send a message, or whatever bytes it is, as a client of 2025-11-25 does.
+
+        By default it is CUST001's, with all scopes; None sends no token.
+        """
+        sent = headers_of(self.token() if token == "" else token)
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        body = {"content": message} if isinstance(message, bytes) else {"json": message}
+        return await self.http.request(
+            method,
+            self.settings.resource,
+            headers=sent,
+            **body,  # type: ignore[arg-type]
+        )
+
+    def sql(self, statement: str) -> list[tuple[Any, ...]]:
+        """Read or change what is stored behind the server's back."""
+        with closing(sqlite3.connect(self.settings.database, timeout=10)) as connection, connection:
+            return connection.execute(statement).fetchall()
+
+    @contextmanager
+    def events(self) -> Iterator[list[tuple[Any, ...]]]:
+        """Give the audit events that the block leaves, when it has ended."""
+        left: list[tuple[Any, ...]] = []
+        ((last,),) = self.sql("SELECT coalesce(max(event_id), 0) FROM audit_event")
+        yield left
+        left += self.sql(
+            "SELECT customer_id, tool, outcome, chain_id, chain_level, chain_previous_tool "
+            f"FROM audit_event WHERE event_id > {last} ORDER BY event_id"
+        )
+
+
+@asynccontextmanager
+async def bank_in_memory(
+    database: Path, clock: Any = utc_now, session_idle: float | None = None, **options: Any
+) -> AsyncIterator[Bank]:
+    """Run the application until the end of the block."""
+    settings = load_settings(database=database, **{"calls_per_second": 0, **options})
+    if session_idle is not None:
+        # Shorter than a setting may be.
+        settings = settings.model_copy(update={"session_idle": session_idle})
+    seconds = Seconds()
+    app = http_app(settings, clock, monotonic=seconds)
+    async with (
+        app.router.lifespan_context(app),
+        httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http,
+    ):
+        yield Bank(app, http, settings, seconds)
