@@ -4,12 +4,12 @@ import json
 import signal
 import sqlite3
 import subprocess
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp import Client
 from mcp.types import TextContent
 
 from banking_server.chaining import call_tool_with_chaining
@@ -17,7 +17,7 @@ from banking_server.chaining import call_tool_with_chaining
 from ..kit.command import PATIENCE, command, environment
 from ..kit.servers import Chooser, stdio_client
 from ..kit.terminal import Terminal
-from ..kit.words import FROM_LOCKED, LOCKED_REASON, LOCKED_TEXT, MODES, TO_AN_AGENT, TO_SAVINGS
+from ..kit.words import FROM_LOCKED, LOCKED_REASON, LOCKED_TEXT, TO_AN_AGENT, TO_SAVINGS
 
 
 def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
@@ -26,10 +26,10 @@ def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("mode", MODES)
-async def test_a_locked_account_hands_itself_off(mode: str, database: Path) -> None:
+@pytest.mark.parametrize("mode", ["legacy", pytest.param("auto", marks=pytest.mark.ci)])
+async def test_a_locked_account_hands_itself_off(mode: str, full: Path) -> None:
     customer = Chooser("callback")
-    async with stdio_client(database, mode, customer) as client:
+    async with stdio_client(full, mode, customer) as client:
         chain = await call_tool_with_chaining(client, "prepare_money_transfer", FROM_LOCKED)
     assert chain.outcome == "completed"
     locked, handoff = chain.steps
@@ -50,12 +50,12 @@ async def test_a_locked_account_hands_itself_off(mode: str, database: Path) -> N
     assert handoff.result.structured_content["choice"] == "callback"
     assert len(customer.asked) == 1
 
-    assert rows(database, "SELECT count(*) FROM transfer") == [(0,)]
-    assert rows(database, "SELECT customer_id, reason, choice, status FROM handoff") == [
+    assert rows(full, "SELECT count(*) FROM transfer") == [(0,)]
+    assert rows(full, "SELECT customer_id, reason, choice, status FROM handoff") == [
         ("CUST001", LOCKED_REASON, "callback", "open")
     ]
     assert rows(
-        database,
+        full,
         "SELECT tool, chain_id, chain_level, chain_previous_tool "
         "FROM audit_event ORDER BY event_id",
     ) == [
@@ -64,80 +64,66 @@ async def test_a_locked_account_hands_itself_off(mode: str, database: Path) -> N
     ]
 
 
-@pytest.mark.anyio
-@pytest.mark.parametrize("mode", ["auto", pytest.param("legacy", marks=pytest.mark.nightly)])
-async def test_who_declines_to_choose_can_choose_later(mode: str, database: Path) -> None:
-    async with stdio_client(database, mode, Chooser(None)) as client:
-        await a_megabyte_in_an_argument_is_refused_by_name(client)
-        chain = await call_tool_with_chaining(client, "prepare_money_transfer", FROM_LOCKED)
-        handoff = chain.steps[-1].result.structured_content or {}
-        assert "choice" not in handoff
-        chosen = await client.call_tool(
-            "process_agent_handoff_choice",
-            {"handoffId": handoff["handoffId"], "choice": "realtime"},
-        )
-    assert (chosen.structured_content or {})["choice"] == "realtime"
-    assert rows(database, "SELECT choice, status FROM handoff") == [("realtime", "open")]
-    assert rows(database, "SELECT count(*) FROM transfer") == [(0,)]
+class Server:
+    """A server, and the lines that a client writes and reads."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.process, self.stdin, self.stdout = process, process.stdin, process.stdout
+
+    def send(self, line: Any) -> None:
+        if isinstance(line, dict):
+            line = json.dumps({"jsonrpc": "2.0", **line})
+        self.stdin.write((line.encode() if isinstance(line, str) else line) + b"\n")
+        self.stdin.flush()
+
+    def said(self) -> dict[str, Any]:
+        message = json.loads(self.stdout.readline())
+        assert message["jsonrpc"] == "2.0"
+        return dict(message)
+
+    def answer(self) -> tuple[Any, int]:
+        said = self.said()
+        return said["id"], said.get("error", {"code": 0})["code"]
+
+    def open(self) -> None:
+        """Begin as a client of 2025-11-25 that can be asked something."""
+        params = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"elicitation": {}},
+            "clientInfo": {"name": "test", "version": "1"},
+        }
+        self.send({"id": 1, "method": "initialize", "params": params})
+        assert self.answer() == (1, 0)
+        self.send({"method": "notifications/initialized"})
+
+    def call(self, request_id: int, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        params = {"name": name, "arguments": arguments}
+        self.send({"id": request_id, "method": "tools/call", "params": params})
+        return self.said()
+
+    def end(self) -> tuple[list[dict[str, Any]], str]:
+        """End the input; return what else is said, and the log."""
+        rest, errors = self.process.communicate(timeout=PATIENCE)
+        assert self.process.returncode == 0
+        return [json.loads(line) for line in rest.splitlines()], errors.decode()
 
 
-async def a_megabyte_in_an_argument_is_refused_by_name(client: Client) -> None:
-    refused = await client.call_tool(
-        "prepare_money_transfer", {**TO_SAVINGS, "amount": 5, "memo": "m" * 1_000_000}
-    )
-    assert refused.is_error
-    assert (refused.structured_content or {})["field"] == "memo"
-    assert len(refused.model_dump_json()) < 2000
-
-
-def initialize() -> list[dict[str, Any]]:
-    params = {
-        "protocolVersion": "2025-11-25",
-        "capabilities": {},
-        "clientInfo": {"name": "test", "version": "1"},
-    }
-    return [
-        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params},
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-    ]
-
-
-def test_standard_output_is_for_the_protocol_alone(database: Path) -> None:
-    prepare = {"name": "prepare_money_transfer", "arguments": {**TO_SAVINGS, "amount": 5}}
-    messages = [
-        *initialize(),
-        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": prepare},
-        {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "no_such_tool"}},
-    ]
-    server = subprocess.Popen(
-        command(),
+@contextmanager
+def serving(database: Path, **variables: str) -> Iterator[Server]:
+    process = subprocess.Popen(
+        command("--database", str(database)),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
-        env=environment(BANKING_DATABASE=str(database), BANKING_LOG_LEVEL="DEBUG"),
+        env=environment(**variables),
     )
-    assert server.stdin is not None
-    assert server.stdout is not None
-    server.stdin.write("this is no message\n")
-    server.stdin.flush()
-    answers = [server.stdout.readline()]
-    for message in messages:
-        server.stdin.write(json.dumps(message) + "\n")
-        server.stdin.flush()
-        if "id" in message:
-            answers.append(server.stdout.readline())
-    rest, errors = server.communicate(timeout=PATIENCE)
-    assert server.returncode == 0
-    read = [json.loads(line) for line in answers + rest.splitlines()]
-    assert all(message["jsonrpc"] == "2.0" for message in read)
-    assert [message.get("id") for message in read] == [None, 1, 2, 3]
-
-    assert "Serving CUST001;" in errors
-    prepared = next(message["result"] for message in read if message.get("id") == 2)
-    assert len(codes := codes_in(prepared)) == 1
-    assert not any(code in errors for code in codes)
-    assert "Traceback" not in errors
+    try:
+        yield Server(process)
+    finally:
+        process.kill()
+        process.communicate()
 
 
 CALL = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"list_accounts",%s}}'
@@ -146,93 +132,58 @@ ODD_LINES: list[tuple[str | bytes, tuple[Any, int] | None]] = [
     # What is sent, and the id and the code of the answer, if there is to be one.
     ("this is no message", (None, -32700)),
     (b"\xff\xfe", (None, -32700)),
-    ('{"jsonrpc":"2.0","id":1', (None, -32700)),
-    ("[]", (None, -32600)),
     ('[{"jsonrpc":"2.0","id":10,"method":"ping"}]', (None, -32600)),
     ('{"jsonrpc":"2.0","id":11,"method":"tools/list","params":5}', (11, -32600)),
     ('{"jsonrpc":"2.0","method":"tools/list","params":5}', None),
-    ('{"jsonrpc":"2.0","method":"tools/list","params":{"a":0.010000000000000001}}', None),
-    ('{"jsonrpc":"2.0","id":1.5,"method":"ping"}', (None, -32600)),
     ('{"jsonrpc":"2.0","id":null,"method":"ping"}', (None, -32600)),
     (CALL % ("12", f'"arguments":{{"a":{"[" * 10_000}{"]" * 10_000}}}'), (12, -32600)),
-    (CALL % ("13", f'"arguments":{{"a":{"1" * 5000}}}'), (13, -32602)),
     (CALL % ("14", '"arguments":{"a":0.010000000000000001}'), (14, -32602)),
     (CALL % ("15", '"arguments":{"a":NaN}'), (15, -32700)),
-    (CALL % ("16", r'"arguments":{"a":"\ud800"}'), (16, -32600)),
-    (CALL % (r'"\ud800"', '"arguments":{}'), (None, -32600)),
-    (CALL % ("1e999", '"arguments":{}'), (None, -32602)),
     (CALL % ("17", '"arguments":5'), (17, -32602)),
     (CALL % ("18", f'"arguments":{{"a":"{"x" * 2**21}"}}'), (18, -32600)),
     ('{"jsonrpc":"2.0","method":"x","params":{"a":"%s"},"id":"a"}' % ("x" * 2**21), ("a", -32600)),
-    ("x" * (3 * 2**21), (None, -32600)),
     (" \r", None),
     ('{"jsonrpc":"2.0","id":"nobody asked","result":5}', None),
-    ('{"jsonrpc":"2.0","id":[],"error":5}', None),
-    ('{"jsonrpc":"2.0","id":19,"method":"prompts/get","params":{"name":"x"}}', (19, -32602)),
     ('{"jsonrpc":"2.0","id":20,"method":"no/such"}', (20, -32601)),
     ('{"jsonrpc":"2.0","id":21,"method":"ping","params":null}', (21, 0)),
     (CALL % ("1" * 4000, '"arguments":{}'), (int("1" * 4000), 0)),
 ]
 
 
-def test_whatever_is_sent_is_answered(database: Path) -> None:
+def test_whatever_is_sent_is_answered(full: Path) -> None:
     """One server, and after all of it the customer's calls go on."""
-    agree = {"elicitation": {}}
-    first, initialized = initialize()
-    first["params"]["capabilities"] = agree
-    prepare = {"name": "prepare_money_transfer", "arguments": {**TO_SAVINGS, "amount": 5}}
-    server = subprocess.Popen(
-        command("--database", str(database)),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(),
-    )
-    assert server.stdin is not None
-    assert server.stdout is not None
-    stdin, stdout = server.stdin, server.stdout
+    with serving(full, BANKING_LOG_LEVEL="DEBUG") as server:
+        server.open()
+        for line, expected in ODD_LINES:
+            server.send(line)
+            if expected is not None:
+                assert server.answer() == expected, line[:80]
 
-    def send(line: Any) -> None:
-        if isinstance(line, dict):
-            line = json.dumps(line)
-        stdin.write((line.encode() if isinstance(line, str) else line) + b"\n")
-        stdin.flush()
+        # A question that is answered with what is no answer fails its call, which would wait for
+        # ever; and an answer with more than MCP gives it is no yes.
+        prepared = server.call(30, "prepare_money_transfer", {**TO_SAVINGS, "amount": 5})["result"]
+        (code,) = codes_in(prepared)
+        confirm = {
+            "transferId": prepared["structuredContent"]["transferId"],
+            "action": "confirm",
+        }
+        question = server.call(31, "confirm_or_cancel_money_transfer", confirm)
+        assert question["method"] == "elicitation/create"
+        server.send({"id": question["id"], "result": True})
+        assert server.answer() == (31, -32600)
+        question = server.call(31, "confirm_or_cancel_money_transfer", confirm)
+        yes = {"action": "accept", "content": {"agreed": True}, "zz": 1}
+        server.send({"id": question["id"], "result": yes})
+        assert server.said()["result"]["structuredContent"]["status"] == "invalid_answer"
 
-    def answer() -> tuple[Any, int]:
-        said = json.loads(stdout.readline())
-        return said["id"], said.get("error", {"code": 0})["code"]
-
-    send(first)
-    assert answer() == (1, 0)
-    send(initialized)
-    for line, expected in ODD_LINES:
-        send(line)
-        if expected is not None:
-            assert answer() == expected, line[:80]
-
-    # A question that is answered with what is no answer fails its call, which would wait for ever.
-    send({"jsonrpc": "2.0", "id": 30, "method": "tools/call", "params": prepare})
-    transfer_id = json.loads(stdout.readline())["result"]["structuredContent"]["transferId"]
-    confirm = {"transferId": transfer_id, "action": "confirm"}
-    params = {"name": "confirm_or_cancel_money_transfer", "arguments": confirm}
-    send({"jsonrpc": "2.0", "id": 31, "method": "tools/call", "params": params})
-    question = json.loads(stdout.readline())
-    assert question["method"] == "elicitation/create"
-    send({"jsonrpc": "2.0", "id": question["id"], "result": True})
-    assert answer() == (31, -32600)
-    send({"jsonrpc": "2.0", "id": 31, "method": "tools/call", "params": params})
-    yes = {"action": "accept", "content": {"agreed": True}, "zz": 1}
-    send({"jsonrpc": "2.0", "id": json.loads(stdout.readline())["id"], "result": yes})
-    refused = json.loads(stdout.readline())["result"]["structuredContent"]
-    assert refused["status"] == "invalid_answer"
-
-    # The last line needs no end.
-    stdin.write(b'{"jsonrpc":"2.0","id":32,"method":"ping"}')
-    rest, errors = server.communicate(timeout=PATIENCE)
-    assert [json.loads(line)["id"] for line in rest.splitlines()] == [32]
-    assert server.returncode == 0
-    assert len(errors.splitlines()) == 1, errors
-    assert rows(database, "SELECT status FROM transfer") == [("pending",)]
+        # The last line needs no end, and the end of the input ends the server.
+        server.stdin.write(b'{"jsonrpc":"2.0","id":32,"method":"ping"}')
+        rest, errors = server.end()
+    assert [message["id"] for message in rest] == [32]
+    assert "Serving CUST001;" in errors
+    assert code not in errors
+    assert "Traceback" not in errors
+    assert rows(full, "SELECT status FROM transfer") == [("pending",)]
 
 
 def codes_in(result: dict[str, Any]) -> set[str]:
@@ -241,33 +192,23 @@ def codes_in(result: dict[str, Any]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGTERM]
+    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.ci), signal.SIGTERM]
 )
 def test_it_ends_at_once_while_the_host_keeps_the_pipe_open(
-    number: signal.Signals, database: Path
+    number: signal.Signals, full: Path
 ) -> None:
-    server = subprocess.Popen(
-        command("--database", str(database)),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(),
-    )
-    assert server.stdin is not None
-    assert server.stdout is not None
-    server.stdin.write(json.dumps(initialize()[0]) + "\n")
-    server.stdin.flush()
-    assert "banking-server" in server.stdout.readline()
-    server.send_signal(number)
-    assert server.wait(PATIENCE) == 0
-    rest, errors = server.communicate()
-    assert rest == ""
-    assert errors.splitlines() == [
-        "Serving CUST001; --customer or BANKING_CUSTOMER names somebody else."
-    ]
+    with serving(full) as server:
+        server.open()
+        server.process.send_signal(number)
+        assert server.process.wait(PATIENCE) == 0
+        assert server.stdout.read() == b""
+        assert server.process.stderr is not None
+        assert server.process.stderr.read().decode().splitlines() == [
+            "Serving CUST001; --customer or BANKING_CUSTOMER names somebody else."
+        ]
 
 
+@pytest.mark.ci
 def test_a_person_who_starts_it_is_told_what_it_waits_for(database: Path) -> None:
     terminal = Terminal(command("--database", str(database), "--customer", "CUST002"))
     terminal.wait_for("Waiting for MCP messages")
@@ -276,3 +217,13 @@ def test_a_person_who_starts_it_is_told_what_it_waits_for(database: Path) -> Non
     assert "banking-server demo" in terminal.screen
     assert "CUST001" not in terminal.screen
     assert "Traceback" not in terminal.screen
+
+
+def test_without_its_database_it_ends_though_nobody_asks(database: Path) -> None:
+    with serving(database) as server:
+        server.open()
+        database.unlink()
+        assert server.process.wait(PATIENCE) == 3
+        assert server.process.stderr is not None
+        *_, said = server.process.stderr.read().decode().splitlines()
+    assert "was deleted, replaced or overwritten while it was in use." in said

@@ -1,13 +1,12 @@
-"""The secret, the keys made of it, and tokens."""
+"""The secret, the keys made of it, and the tokens for a trial."""
 
 import base64
-import io
 import json
-import logging
 import multiprocessing
 import os
 import stat
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import jwt
 import pytest
 
-from banking_server.log import A_MINUTE, RepeatedFaults
+from banking_server.server import tokens as tokens_module
 from banking_server.server.running import Running
 from banking_server.server.settings import Settings, load_settings
 from banking_server.server.tokens import (
@@ -27,9 +26,15 @@ from banking_server.server.tokens import (
     load_keys,
 )
 
-RESOURCE = "http://127.0.0.1:8000/mcp"
+from .in_memory import LIST_TOOLS, METADATA, URL, bank_in_memory
+
+pytestmark = pytest.mark.quick
+
 KEY = b"k" * 32
-TOKENS = Tokens(KEY, RESOURCE)
+TOKENS = Tokens(KEY, URL)
+
+
+# --- the secret -----------------------------------------------------------------------------------
 
 
 def in_folder(folder: Path) -> Settings:
@@ -44,6 +49,7 @@ def test_the_secret_is_made_once_for_its_owner_only(tmp_path: Path) -> None:
     assert list(path.parent.iterdir()) == [path]
     assert load_keys(settings) == keys
     assert len({keys.tokens, keys.confirmation_codes, keys.request_state}) == 3
+    assert repr(keys).startswith("<"), "keys are not shown"
 
 
 def _make(folder: Path, gate: Any, made: Any) -> None:
@@ -53,21 +59,19 @@ def _make(folder: Path, gate: Any, made: Any) -> None:
 
 def test_processes_that_start_together_share_one_secret(tmp_path: Path) -> None:
     context = multiprocessing.get_context("fork" if os.name == "posix" else "spawn")
-    for attempt in range(5):
-        folder = tmp_path / str(attempt)
-        gate, made = context.Barrier(4), context.Queue()
-        workers = [context.Process(target=_make, args=(folder, gate, made)) for _ in range(4)]
-        for worker in workers:
-            worker.start()
-        keys = {made.get(timeout=60) for _ in workers}
-        for worker in workers:
-            worker.join()
-        assert len(keys) == 1
-        assert [path.name for path in folder.iterdir()] == ["bank.db.secret"]
+    gate, made = context.Barrier(4), context.Queue()
+    workers = [context.Process(target=_make, args=(tmp_path, gate, made)) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    keys = {made.get(timeout=60) for _ in workers}
+    for worker in workers:
+        worker.join()
+    assert len(keys) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["bank.db.secret"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions are POSIX's")
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o620])
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620])
 def test_a_secret_that_others_can_get_at_is_refused(tmp_path: Path, mode: int) -> None:
     settings = in_folder(tmp_path)
     load_keys(settings)
@@ -76,12 +80,12 @@ def test_a_secret_that_others_can_get_at_is_refused(tmp_path: Path, mode: int) -
         load_keys(settings)
 
 
-@pytest.mark.parametrize("content", ["", "short\n"])
-def test_a_file_without_a_secret_is_refused(tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize("content", ["", "short\n" + "s" * 32, "s" * 32 + "\n\n" + "t" * 32])
+def test_a_file_without_a_secret_in_each_line_is_refused(tmp_path: Path, content: str) -> None:
     settings = in_folder(tmp_path)
+    load_keys(settings)
     settings.secret_path.write_text(content)
-    settings.secret_path.chmod(0o600)
-    with pytest.raises(SecretUnavailable, match="holds no secret"):
+    with pytest.raises(SecretUnavailable, match=r"holds no secret .* in each line"):
         load_keys(settings)
 
 
@@ -113,30 +117,16 @@ async def test_while_the_secret_is_changed_both_are_good(tmp_path: Path) -> None
         return by.mint("CUST001", ["bank:read"], now=now(), lifetime=timedelta(seconds=9))
 
     before, during, after = tokens(old), tokens(new, old, new), tokens(new)
-    first, second = mint(before), mint(during)
-    kids = [jwt.get_unverified_header(token)["kid"] for token in (first, second)]
-    assert len(set(kids)) == 2
-    assert jwt.get_unverified_header(mint(after))["kid"] == kids[1]
-    for token, good in ((first, [before, during]), (second, [during, after])):
+    for token, good in ((mint(before), [before, during]), (mint(during), [during, after])):
         for each in (before, during, after):
             assert (await each.verify_token(token) is not None) == (each in good)
     # A name decides nothing by itself.
-    swapped = jwt.encode(claims(), before.key, "HS256", headers={"kid": kids[1]})
+    named = jwt.get_unverified_header(mint(after))["kid"]
+    swapped = jwt.encode(claims(), before.key, "HS256", headers={"kid": named})
     assert await during.verify_token(swapped) is None
 
 
-@pytest.mark.parametrize("lines", ["short\n" + "s" * 32, "s" * 32 + "\n\n" + "t" * 32])
-def test_a_short_line_is_no_secret(tmp_path: Path, lines: str) -> None:
-    settings = in_folder(tmp_path)
-    load_keys(settings)
-    settings.secret_path.write_text(lines)
-    with pytest.raises(SecretUnavailable, match="characters in each line"):
-        load_keys(settings)
-
-
-def test_keys_are_not_shown() -> None:
-    assert repr(Keys.derive(KEY)).startswith("<")
-    assert repr(TOKENS).startswith("<")
+# --- tokens ---------------------------------------------------------------------------------------
 
 
 def now() -> datetime:
@@ -148,20 +138,21 @@ def claims(**changes: Any) -> dict[str, Any]:
     good = {
         "iss": "http://127.0.0.1:8000",
         "sub": "CUST001",
-        "aud": RESOURCE,
-        # Some are made before all tests, and have to last until their own.
-        "exp": now() + timedelta(hours=2),
+        "aud": URL,
+        "exp": now() + timedelta(minutes=5),
         "scope": "bank:read",
     }
     return {name: value for name, value in {**good, **changes}.items() if value is not None}
 
 
-def unsigned(payload: dict[str, Any]) -> str:
-    def encoded(part: dict[str, Any]) -> str:
-        text = json.dumps(part, default=lambda moment: int(moment.timestamp()))
-        return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+def signed(key: bytes = KEY, algorithm: str = "HS256", **changes: Any) -> str:
+    return jwt.encode(claims(**changes), key, algorithm)
 
-    return f"{encoded({'alg': 'none', 'typ': 'JWT'})}.{encoded(payload)}."
+
+def unsigned() -> str:
+    header, payload, _ = signed().split(".")
+    header = base64.urlsafe_b64encode(json.dumps({"alg": "none"}).encode()).decode().rstrip("=")
+    return f"{header}.{payload}."
 
 
 @pytest.mark.anyio
@@ -169,7 +160,7 @@ async def test_what_is_minted_is_read() -> None:
     token = TOKENS.mint("CUST002", ["bank:read"], now=now(), lifetime=timedelta(seconds=9))
     access = await TOKENS.verify_token(token)
     assert access is not None
-    assert (access.subject, access.scopes, access.resource) == ("CUST002", ["bank:read"], RESOURCE)
+    assert (access.subject, access.scopes, access.resource) == ("CUST002", ["bank:read"], URL)
     read = jwt.decode(token, options={"verify_signature": False})
     assert read["exp"] - read["iat"] == 9
 
@@ -184,98 +175,47 @@ async def test_a_token_for_a_local_trial_is_good_on_any_port_of_this_installatio
     assert access is not None
     assert (access.subject, access.resource) == ("CUST002", "http://127.0.0.1:8001/mcp")
     assert await TOKENS.verify_token(token) is None, "a server with a URL of its own"
-    elsewhere = Tokens(b"o" * 32, RESOURCE, local=True)
+    elsewhere = Tokens(b"o" * 32, URL, local=True)
     assert await elsewhere.verify_token(token) is None, "another installation"
-    meant_elsewhere = jwt.encode(claims(aud="http://127.0.0.1:9999/mcp"), KEY, "HS256")
-    assert await on_another_port.verify_token(meant_elsewhere) is None
 
 
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    "token",
-    [
-        "",
-        "garbage",
-        "a.b.c",
-        "\ud800",
-        jwt.encode(claims(), b"o" * 32, "HS256"),
-        jwt.encode(claims(), b"k" * 64, "HS512"),
-        jwt.encode(claims(exp=datetime(2020, 1, 1, tzinfo=UTC)), KEY, "HS256"),
-        jwt.encode(claims(exp=None), KEY, "HS256"),
-        jwt.encode(claims(nbf=datetime(2200, 1, 1, tzinfo=UTC)), KEY, "HS256"),
-        jwt.encode(claims(aud="http://127.0.0.1:8001/mcp"), KEY, "HS256"),
-        jwt.encode(claims(aud=None), KEY, "HS256"),
-        jwt.encode(claims(iss="http://127.0.0.1:8001"), KEY, "HS256"),
-        jwt.encode(claims(iss=None), KEY, "HS256"),
-        jwt.encode(claims(sub=None), KEY, "HS256"),
-        unsigned(claims()),
-        base64.urlsafe_b64encode(b"[" * 30_000).decode() + ".e30.e30",
-    ],
-)
-async def test_any_other_token_is_refused(token: str) -> None:
-    assert await TOKENS.verify_token(jwt.encode(claims(), KEY, "HS256")) is not None
-    assert await TOKENS.verify_token(token) is None
+NO_KEY = "it is signed with no key that is known here, or malformed"
 
-
-REASONS = {
-    "it is no JWT": "garbage",
-    "it is longer than 16384 characters": "x" * 20_000,
-    "it is signed with no key that is known here, or malformed": jwt.encode(
-        claims(), b"o" * 32, "HS256"
+REASONS: dict[str, tuple[str, Callable[[], str]]] = {
+    "garbage": ("it is no JWT", lambda: "garbage"),
+    "half a character": ("it is no JWT", lambda: "\ud800"),
+    "deep": ("it is no JWT", lambda: base64.urlsafe_b64encode(b"[" * 9_000).decode() + ".e30.e30"),
+    "too long": ("it is longer than 16384 characters", lambda: "x" * 20_000),
+    "another key": (NO_KEY, lambda: signed(b"o" * 32)),
+    "the secret itself": (NO_KEY, lambda: signed(Keys.derive(KEY).tokens)),
+    "another algorithm": (NO_KEY, lambda: signed(b"k" * 64, "HS512")),
+    "no signature": (NO_KEY, unsigned),
+    "expired": ("it has expired", lambda: signed(exp=datetime(2020, 1, 1, tzinfo=UTC))),
+    "no expiry": ("it lacks the claim exp", lambda: signed(exp=None)),
+    "not yet": (
+        "it is not good yet: compare the clocks",
+        lambda: signed(nbf=datetime(2200, 1, 1, tzinfo=UTC)),
     ),
-    "it has expired": jwt.encode(claims(exp=datetime(2020, 1, 1, tzinfo=UTC)), KEY, "HS256"),
-    "it is not good yet: compare the clocks": jwt.encode(
-        claims(nbf=datetime(2200, 1, 1, tzinfo=UTC)), KEY, "HS256"
-    ),
-    f"its audience (aud) is not {RESOURCE}": jwt.encode(claims(aud="S3CRET"), KEY, "HS256"),
-    f"its issuer (iss) is not {TOKENS.issuer}": jwt.encode(claims(iss="S3CRET"), KEY, "HS256"),
-    "it lacks the claim sub": jwt.encode(claims(sub=None), KEY, "HS256"),
-    "it is for nobody who is a customer here": jwt.encode(claims(sub="S3CRET"), KEY, "HS256"),
+    "another audience": (f"its audience (aud) is not {URL}", lambda: signed(aud="S3CRET")),
+    "no audience": ("it lacks the claim aud", lambda: signed(aud=None)),
+    "another issuer": (f"its issuer (iss) is not {TOKENS.issuer}", lambda: signed(iss="S3CRET")),
+    "no issuer": ("it lacks the claim iss", lambda: signed(iss=None)),
+    "no subject": ("it lacks the claim sub", lambda: signed(sub=None)),
+    "nobody here": ("it is for nobody who is a customer here", lambda: signed(sub="S3CRET")),
 }
 
 
 @pytest.mark.anyio
-async def test_the_log_says_why_a_token_is_refused_and_not_what_it_says(
-    caplog: pytest.LogCaptureFixture,
+@pytest.mark.parametrize(("why", "made"), REASONS.values(), ids=REASONS)
+async def test_any_other_token_is_refused_and_the_log_says_why_and_not_what_it_says(
+    why: str, made: Callable[[], str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    verifier = CustomerTokens(TOKENS, Customers())
-    for why, token in REASONS.items():
-        caplog.clear()
-        assert await verifier.verify_token(token) is None
-        assert [line.getMessage() for line in caplog.records] == [f"Refused a token: {why}"]
-        assert token not in caplog.text
-        assert "S3CRET" not in caplog.text
-    # So many of one reason leave room for the others.
-    bounded = RepeatedFaults(lambda: 0.0)
-    handler = logging.StreamHandler(written := io.StringIO())
-    handler.addFilter(bounded)
-    logger = logging.getLogger("banking_server.server.tokens")
-    logger.addHandler(handler)
-    try:
-        for token in ["garbage"] * 20 + [REASONS["it has expired"]]:
-            await verifier.verify_token(token)
-    finally:
-        logger.removeHandler(handler)
-    assert len(written.getvalue().splitlines()) == A_MINUTE + 2
-
-
-@pytest.mark.anyio
-async def test_the_keys_for_codes_and_state_sign_no_tokens() -> None:
-    keys = Keys.derive(KEY)
-    tokens = Tokens(keys.tokens, RESOURCE)
-    for other in (keys.confirmation_codes, keys.request_state, KEY):
-        assert await tokens.verify_token(jwt.encode(claims(), other, "HS256")) is None
-
-
-@pytest.mark.anyio
-async def test_only_a_customer_is_let_in() -> None:
-    async def is_customer(subject: str) -> bool:
-        return subject == "CUST001"
-
-    verifier = CustomerTokens(TOKENS, is_customer)
-    assert await verifier.verify_token(jwt.encode(claims(), KEY, "HS256")) is not None
-    assert await verifier.verify_token(jwt.encode(claims(sub="CUST009"), KEY, "HS256")) is None
-    assert await verifier.verify_token("garbage") is None
+    verifier, token = CustomerTokens(TOKENS, Customers()), made()
+    assert await verifier.verify_token(signed()) is not None
+    assert await verifier.verify_token(token) is None
+    assert [line.getMessage() for line in caplog.records] == [f"Refused a token: {why}"]
+    assert token not in caplog.text
+    assert "S3CRET" not in caplog.text
 
 
 class Customers:
@@ -294,7 +234,7 @@ class Customers:
 async def test_what_was_accepted_is_remembered_for_seconds() -> None:
     customers, seconds = Customers(), [time.time()]
     verifier = CustomerTokens(TOKENS, customers, lambda: seconds[0])
-    token = jwt.encode(claims(), KEY, "HS256")
+    token = signed()
     first = await verifier.verify_token(token)
     seconds[0] += REMEMBERED_SECONDS - 0.1
     assert first is not None
@@ -308,38 +248,70 @@ async def test_what_was_accepted_is_remembered_for_seconds() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("step", [-60.0, 0.9])
-async def test_a_clock_set_back_or_an_expiry_ends_it(step: float) -> None:
-    customers, start = Customers(), float(int(time.time()))
-    seconds = [start]
-    verifier = CustomerTokens(TOKENS, customers, lambda: seconds[0])
-    soon = datetime.fromtimestamp(start + 3600, UTC)
-    token = jwt.encode(claims(exp=soon), KEY, "HS256")
+async def test_nothing_is_remembered_beyond_its_expiry() -> None:
+    seconds = [float(int(time.time()))]
+    verifier = CustomerTokens(TOKENS, Customers(), lambda: seconds[0])
+    token = signed(exp=datetime.fromtimestamp(seconds[0] + 3600, UTC))
+    seconds[0] += 3599.5
     assert await verifier.verify_token(token) is not None
-    seconds[0] = start + step
-    assert await verifier.verify_token(token) is not None
-    assert customers.asked == (2 if step < 0 else 1)
-    seconds[0] = start + 3599.5
-    assert await verifier.verify_token(token) is not None
-    seconds[0] = start + 3600
+    seconds[0] += 0.5
     assert await verifier.verify_token(token) is None
 
 
 @pytest.mark.anyio
-async def test_only_so_many_are_remembered() -> None:
+async def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens_module, "_MOST_REMEMBERED", 2)
     customers = Customers()
     verifier = CustomerTokens(TOKENS, customers)
-    first = jwt.encode(claims(), KEY, "HS256")
-    for number in range(1025):
-        token = jwt.encode(claims(number=number), KEY, "HS256") if number else first
+    first, *others = (signed(number=number) for number in range(3))
+    for token in (first, *others, *others):
         assert await verifier.verify_token(token) is not None
-    assert await verifier.verify_token(token) is not None
-    assert customers.asked == 1025
+    assert customers.asked == 3
     assert await verifier.verify_token(first) is not None
-    assert customers.asked == 1026
+    assert customers.asked == 4
 
 
 @pytest.mark.anyio
 async def test_while_the_bank_is_closed_nobody_is_let_in() -> None:
     verifier = CustomerTokens(TOKENS, Running().is_customer)
-    assert await verifier.verify_token(jwt.encode(claims(), KEY, "HS256")) is None
+    assert await verifier.verify_token(signed()) is None
+
+
+# --- how a token is sent --------------------------------------------------------------------------
+
+SENT: list[tuple[list[str], str, int, str | None]] = [
+    # Headers, query; the status, and the code of RFC 6750, which whoever sent none is not told.
+    ([], "", 401, None),
+    (["Basic Y3VzdG9tZXI6cGFzc3dvcmQ="], "", 401, None),
+    (["Bearer"], "", 401, "invalid_token"),
+    # Only in the query, where it is not looked for.
+    ([], "?access_token={token}", 401, None),
+    (["Bearer {token}"], "?access_token={token}", 400, "invalid_request"),
+    (["Bearer {token}", "Bearer {token}"], "", 400, "invalid_request"),
+    (["bearer {token}"], "?q=access_token", 200, None),
+]
+
+
+@pytest.mark.anyio
+async def test_a_token_is_sent_once_and_in_the_header(full: Path) -> None:
+    async with bank_in_memory(full) as bank:
+        token = bank.token()
+        for values, query, status, error in SENT:
+            sent = [("Authorization", value.format(token=token)) for value in values]
+            sent += [("Accept", "application/json, text/event-stream")]
+            url = URL + query.format(token=token)
+            answer = await bank.http.post(url, headers=sent, json=LIST_TOOLS)
+            assert answer.status_code == status
+            if status != 200:
+                words = "More than one token" if status == 400 else "Authentication required"
+                why = f'error="{error}", error_description="{words}", ' if error else ""
+                assert answer.headers["WWW-Authenticate"] == (
+                    f'Bearer {why}scope="bank:read bank:transfer", resource_metadata="{METADATA}"'
+                )
+            assert token not in answer.text + str(answer.headers)
+        # There is no authorization server for a trial, so that none is named.
+        assert (await bank.http.get(METADATA)).json() == {
+            "resource": URL,
+            "scopes_supported": ["bank:read", "bank:transfer"],
+            "bearer_methods_supported": ["header"],
+        }
