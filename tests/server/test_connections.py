@@ -144,96 +144,51 @@ async def serve(request: pytest.FixtureRequest) -> AsyncIterator[Serve]:
 async def test_a_head_that_does_not_come_closes_the_connection(serve: Serve) -> None:
     served = await serve(head=0.1)
     assert await served.all_of(b"") == []
-    assert await served.all_of(POST + b"X-Slow: ") == [408]
     assert await served.all_of(GET + POST) == [200, 408]
+    # Nor does dripping help.
+    _, writer = await served.connect(POST + b"X-Slow: ")
+    await until(lambda: bool(served.state.connections))
+    while served.state.connections:
+        writer.write(b"x")
+        await asyncio.sleep(0.01)
     assert served.app.asked == ["/"]
-
-
-async def test_who_has_begun_the_next_request_is_not_idle(serve: Serve) -> None:
-    served = await serve(idle=0.05, head=0.3)
-    assert await served.all_of(GET + POST) == [200, 408]
 
 
 async def test_a_body_that_does_not_come_closes_the_connection(serve: Serve) -> None:
     served = await serve(body=0.1)
     assert await served.all_of(POST + b"Content-Length: 5\r\n\r\nhell") == [408]
     assert await served.all_of(CHUNKED + b"5\r\nhello\r\n0\r\nX-Trailer: ") == [408]
-    async with asyncio.timeout(PATIENCE):
-        await served.app.disconnected.wait()
-    assert served.app.asked == []
-
-
-async def test_dripping_does_not_help(serve: Serve) -> None:
-    served = await serve(head=0.2)
-    _, writer = await served.connect(POST + b"X-Slow: ")
-    await until(lambda: bool(served.state.connections))
-    while served.state.connections:
-        writer.write(b"x")
-        await asyncio.sleep(0.01)
     assert served.app.asked == []
 
 
 async def test_who_says_nothing_more_is_closed(serve: Serve) -> None:
-    served = await serve(idle=0.1, head=0.4)
+    served = await serve(idle=0.1)
     assert await served.all_of(GET) == [200]
-    # Nor does it help to go on with what is not read any more.
-    served.app.reads = False
-    reader, writer = await served.connect(POST + b"Content-Length: 1000\r\n\r\n")
-    assert b" 200 " in await answer(reader)
-    writer.write(b"x")
-    assert await to_the_end(reader) == b""
 
 
-@pytest.mark.parametrize("next_one", [POST, POST + b"Content-Length: 5\r\n\r\n"])
-async def test_a_call_takes_its_time(serve: Serve, next_one: bytes) -> None:
+async def test_a_call_takes_its_time(serve: Serve) -> None:
     served = await serve(idle=0.05, head=0.05, body=0.05, unread=0.05)
     served.app.may_answer.clear()
     reader, writer = await served.connect(GET)
     await asyncio.sleep(0.1)
-    writer.write(next_one)
+    writer.write(POST)
     await asyncio.sleep(0.1)
     served.app.may_answer.set()
     assert b" 200 " in await answer(reader)
 
 
-@pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize("ends", [b"", b"Connection: close\r\n"])
-async def test_who_does_not_read_is_closed(serve: Serve, ends: bytes, at_once: bool) -> None:
+async def test_who_does_not_read_is_closed(serve: Serve, ends: bytes) -> None:
     served = await serve(unread=0.1, idle=0.1)
-    served.app.reads = not at_once
     served.app.says = b"x" * 20_000_000
-    reader, _ = await served.connect(GET[:-2] + ends + b"\r\n")
+    reader, writer = await served.connect(GET[:-2] + ends + b"\r\n")
     reader._transport.pause_reading()  # type: ignore[attr-defined]
     await until(lambda: served.app.asked == ["/"])
+    # Nor does it help to ask again.
+    writer.write(GET)
     await until(lambda: not served.state.connections)
     reader._transport.resume_reading()  # type: ignore[attr-defined]
     assert len(await to_the_end(reader)) < len(served.app.says)
-
-
-async def test_who_asks_again_and_does_not_read_is_closed_all_the_same(serve: Serve) -> None:
-    served = await serve(unread=0.1)
-    served.app.reads = False
-    served.app.says = b"x" * 20_000_000
-    reader, writer = await served.connect(GET)
-    reader._transport.pause_reading()  # type: ignore[attr-defined]
-    await until(lambda: served.app.asked == ["/"])
-    writer.write(GET)
-    await until(lambda: len(served.app.asked) == 2 or not served.state.connections)
-    await until(lambda: not served.state.connections)
-
-
-async def test_who_reads_gets_it_all(serve: Serve) -> None:
-    served = await serve(unread=1)
-    served.app.says = b"x" * 8_000_000
-    served.app.may_end.clear()
-    reader, _ = await served.connect(GET)
-    async with asyncio.timeout(PATIENCE):
-        said = await reader.readexactly(len(served.app.says) - 1)
-        # The rest is not there yet, which is not the reader's fault.
-        await asyncio.sleep(1.3)
-        served.app.may_end.set()
-        while not said.endswith(b"\r\n\r\n" + served.app.says):
-            said += await reader.readexactly(1)
 
 
 # --- number ---------------------------------------------------------------------------------------
@@ -243,22 +198,25 @@ async def test_who_waits_longest_without_a_request_makes_room(serve: Serve) -> N
     served = await serve(most=3)
     known, writer = await served.connect(GET)
     assert b" 200 " in await answer(known)
-    first, _ = await served.connect(address="127.0.0.2")
-    second, _ = await served.connect(POST, address="127.0.0.3")
-    third, _ = await served.connect(GET, address="127.0.0.4")
-    assert b" 200 " in await answer(third)
-    assert await to_the_end(first) == b""
-    fourth, _ = await served.connect(GET, address="127.0.0.5")
-    assert b" 200 " in await answer(fourth)
-    assert await to_the_end(second) == b""
+    silent, _ = await served.connect(address="127.0.0.2")
+    slow, _ = await served.connect(POST, address="127.0.0.3")
+    for number, gone in ((4, silent), (5, slow)):
+        newcomer, _ = await served.connect(GET, address=f"127.0.0.{number}")
+        assert b" 200 " in await answer(newcomer)
+        assert await to_the_end(gone) == b""
     writer.write(GET)
-    assert b" 200 " in await answer(known)
-    # Who was served has the connection for longer; of those, it is who came back last.
-    fifth, _ = await served.connect(GET, address="127.0.0.6")
-    assert b" 200 " in await answer(fifth)
-    assert await to_the_end(third) == b""
-    writer.write(GET)
-    assert b" 200 " in await answer(known)
+    assert b" 200 " in await answer(known), "who was served has the connection for longer"
+
+
+async def test_whose_answers_nobody_reads_makes_room(serve: Serve) -> None:
+    served = await serve(most=1)
+    served.app.says = b"x" * 20_000_000
+    reader, _ = await served.connect(GET)
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    await until(lambda: any(each.flow.write_paused for each in served.state.connections))
+    served.app.says = b""
+    newcomer, _ = await served.connect(GET)
+    assert b" 200 " in await answer(newcomer)
 
 
 async def test_few_requests_wait_on_one_connection(serve: Serve) -> None:
@@ -275,23 +233,13 @@ async def test_few_requests_wait_on_one_connection(serve: Serve) -> None:
         assert b" 200 " in await answer(reader)
 
 
-async def test_whose_answers_nobody_reads_makes_room(serve: Serve) -> None:
-    served = await serve(most=1)
-    served.app.says = b"x" * 20_000_000
-    reader, _ = await served.connect(GET)
-    reader._transport.pause_reading()  # type: ignore[attr-defined]
-    await until(lambda: any(each.flow.write_paused for each in served.state.connections))
-    served.app.says = b""
-    newcomer, _ = await served.connect(GET)
-    assert b" 200 " in await answer(newcomer)
-
-
+@pytest.mark.parametrize("limits", [{"most": 2}, {"each_address": 2}])
 async def test_where_all_are_being_answered_a_newcomer_is_refused(
-    serve: Serve, caplog: pytest.LogCaptureFixture
+    serve: Serve, limits: dict[str, int], caplog: pytest.LogCaptureFixture
 ) -> None:
-    served = await serve(most=2)
+    served = await serve(**limits)
     served.app.may_answer.clear()
-    inside = [(await served.connect(GET, address=f"127.0.0.{n}"))[0] for n in (2, 3)]
+    inside = [(await served.connect(GET))[0] for _ in range(2)]
     await until(lambda: len(served.app.asked) == 2)
     refused, _ = await served.connect()
     said = await to_the_end(refused)
@@ -299,65 +247,37 @@ async def test_where_all_are_being_answered_a_newcomer_is_refused(
     assert b"Retry-After: 1" in said
     assert "all 2 are being answered" in caplog.text
     served.app.may_answer.set()
+    if "each_address" in limits:
+        inside.append((await served.connect(GET, address="127.0.0.3"))[0])
     for reader in inside:
-        assert b" 200 " in await answer(reader)
-    reader, _ = await served.connect(GET)
-    assert b" 200 " in await answer(reader)
-
-
-async def test_one_address_has_its_share(serve: Serve) -> None:
-    served = await serve(each_address=2)
-    readers = [(await served.connect(POST, address="127.0.0.2"))[0] for _ in range(3)]
-    assert await to_the_end(readers[0]) == b""
-    served.app.may_answer.clear()
-    inside = [(await served.connect(GET, address="127.0.0.2"))[0] for _ in range(2)]
-    await until(lambda: len(served.app.asked) == 2)
-    refused, _ = await served.connect(address="127.0.0.2")
-    assert b" 503 " in await to_the_end(refused)
-    served.app.may_answer.set()
-    other, _ = await served.connect(GET, address="127.0.0.3")
-    for reader in (other, *inside):
         assert b" 200 " in await answer(reader)
 
 
 async def test_a_proxys_requests_count_for_whom_they_are(serve: Serve) -> None:
     served = await serve(each_address=1, trusted_proxies=("127.0.0.0/24",))
 
-    def request(*forwarded: bytes) -> bytes:
-        return (
-            GET[:-2] + b"".join(b"X-Forwarded-For: %s\r\n" % each for each in forwarded) + b"\r\n"
-        )
+    def request(forwarded: bytes) -> bytes:
+        return GET[:-2] + b"X-Forwarded-For: %s\r\n\r\n" % forwarded
 
-    waiting, writes = await served.connect()
-    await served.connect()
     served.app.may_answer.clear()
-    one, writer = await served.connect(request(b"192.0.2.9, 198.51.100.7:4711, 127.0.0.3"))
-    other, _ = await served.connect(request(b"198.51.100.7", b"192.0.2.1"))
-    nobody, _ = await served.connect(GET)
+    one, _ = await served.connect(request(b"192.0.2.9, 198.51.100.7:4711, 127.0.0.3"))
+    other, _ = await served.connect(request(b"198.51.100.7, 192.0.2.1"))
+    own, _ = await served.connect(GET)
     await until(lambda: len(served.app.asked) == 3)
     assert await served.all_of(request(b"198.51.100.7")) == [503]
     served.app.may_answer.set()
-    for reader in (one, other, nobody):
+    for reader in (one, other, own):
         assert b" 200 " in await answer(reader)
-    assert (await served.all_of(request(b"198.51.100.7")[:-2] + b"Connection: close\r\n\r\n")) == [
-        200
-    ]
-    writer.write(request(b"192.0.2.1"))
-    assert b" 200 " in await answer(one)
-    # The proxy's own may be as many as it likes.
-    writes.write(GET)
-    assert b" 200 " in await answer(waiting)
+    again, _ = await served.connect(request(b"198.51.100.7"))
+    assert b" 200 " in await answer(again)
 
 
 @pytest.mark.parametrize(
     ("forwarded", "client"),
     [
-        (b"", None),
         (b"10.0.0.1", None),
-        (b"192.0.2.1, 10.0.0.1,", "192.0.2.1"),
         (b"192.0.2.1:80, ::ffff:10.0.0.1", "192.0.2.1"),
         (b"[2001:db8:1:2:3::4]:80", "2001:db8:1:2::/64"),
-        (b"2001:db8:1:2::5", "2001:db8:1:2::/64"),
         (b"unknown", "unknown"),
     ],
 )
@@ -369,69 +289,50 @@ async def test_whom_a_proxy_names(forwarded: bytes, client: str | None) -> None:
 
 AMBIGUOUS = {
     "both lengths": POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    "both, reversed": POST + b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
     "two lengths": POST + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
-    "a list of lengths": POST + b"Content-Length: 5, 6\r\n\r\nhello!",
     "a plus": POST + b"Content-Length: +5\r\n\r\nhello",
-    "a minus": POST + b"Content-Length: -5\r\n\r\nhello",
     "a hexadecimal length": POST + b"Content-Length: 0x5\r\n\r\nhello",
-    "two numbers": POST + b"Content-Length: 5 5\r\n\r\nhello",
-    "no number": POST + b"Content-Length:\r\n\r\nhello",
-    "a length beyond 64 bits": POST + b"Content-Length: 99999999999999999999999\r\n\r\nhello",
     "another coding": POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
-    "another coding last": POST + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n",
-    "another coding first": POST + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-    "chunked twice": CHUNKED[:-2] + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    "a quoted coding": POST + b'Transfer-Encoding: "chunked"\r\n\r\n0\r\n\r\n',
-    "a vertical tab": POST + b"Transfer-Encoding: \x0bchunked\r\n\r\n0\r\n\r\n",
-    "a blank before the colon": POST + b"Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
     "chunked in HTTP/1.0": CHUNKED.replace(b"1.1", b"1.0") + b"0\r\n\r\n",
     "a chunk of 0x5": CHUNKED + b"0x5\r\nhello\r\n0\r\n\r\n",
-    "a negative chunk": CHUNKED + b"-5\r\nhello\r\n0\r\n\r\n",
-    "an endless chunk": CHUNKED + b"f" * 30 + b"\r\nhello\r\n0\r\n\r\n",
     "a chunk without its end": CHUNKED + b"5\r\nhello!0\r\n\r\n",
     "a carriage return": POST + b"X: a\rTransfer-Encoding: chunked\r\n\r\n",
     "a nul": POST + b"X: a\0b\r\n\r\n",
-    "a header without a colon": POST + b"X\r\n\r\n",
-    "a header without a name": POST + b": x\r\n\r\n",
-    "a name with a blank": POST + b"X Y: x\r\n\r\n",
-    "a blank before the first": b"POST / HTTP/1.1\r\n Host: a\r\n\r\n",
     "two hosts": POST + b"Host: b\r\n\r\n",
     "no host": b"POST / HTTP/1.1\r\n\r\n",
     "an unknown version": b"POST / HTTP/1.2\r\nHost: a\r\n\r\n",
-    "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
-    "no ASCII": b"POST /\xff HTTP/1.1\r\nHost: a\r\n\r\n",
     "too many headers": POST + b"X: a\r\n" * 100 + b"\r\n",
     "a head too long": POST + b"X: " + b"a" * MAX_HEAD_BYTES + b"\r\n\r\n",
 }
 """What another server on the way could read as something else."""
 
 
-async def test_what_can_be_read_in_two_ways_is_refused(serve: Serve) -> None:
+async def test_what_can_be_read_in_two_ways_is_refused(
+    serve: Serve, caplog: pytest.LogCaptureFixture
+) -> None:
     served = await serve()
     refused = {name: await served.all_of(sent) for name, sent in AMBIGUOUS.items()}
     assert served.app.asked == []
     # Where both parsers refuse, each has a word of its own for it.
     assert {status for said in refused.values() for status in said} <= {400, 431, 501, 505}
     assert {name for name, said in refused.items() if len(said) != 1} == set()
-    assert refused["both lengths"] == refused["both, reversed"] == [400]
+    assert refused["both lengths"] == [400]
     assert refused["too many headers"] == refused["a head too long"] == [431]
+    # A refusal is no fault of the server.
+    assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 
 @pytest.mark.parametrize(
     "sent",
     [
-        GET + GET,
         POST + b"Content-Length: 5\r\n\r\nhello" + GET,
-        CHUNKED + b"5;ext=1\r\nhello\r\n0\r\n\r\n" + GET,
-        CHUNKED.replace(b"chunked", b"CHUNKED") + b"5\r\nhello\r\n0\r\n\r\n" + GET,
+        CHUNKED.replace(b"chunked", b"CHUNKED") + b"5;ext=1\r\nhello\r\n0\r\n\r\n" + GET,
     ],
 )
 async def test_what_can_be_read_in_one_way_is_served(serve: Serve, sent: bytes) -> None:
-    served = await serve(idle=0.05, head=0.5)
+    served = await serve(idle=0.05)
     assert await served.all_of(sent) == [200, 200]
-    assert served.app.asked == ["/", "/"]
 
 
 async def test_trailers_are_no_headers(serve: Serve) -> None:
@@ -455,13 +356,6 @@ async def test_what_has_no_end_is_not_kept(serve: Serve, begins: bytes) -> None:
     assert served.app.asked == []
 
 
-async def test_a_large_body_is_no_head(serve: Serve) -> None:
-    served = await serve()
-    body = b"x" * 1_000_000
-    reader, _ = await served.connect(POST + b"Content-Length: %d\r\n\r\n" % len(body) + body)
-    assert body in await answer(reader)
-
-
 async def test_nothing_is_switched_to(serve: Serve) -> None:
     served = await serve()
     upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
@@ -472,26 +366,3 @@ async def test_nothing_is_switched_to(serve: Serve) -> None:
     reader, _ = await served.connect(POST + b"Content-Length: 5\r\n" + upgrade + b"hello")
     said = await answer(reader)
     assert b" 400 " in said or b'"hello"' in said
-
-
-async def test_an_answer_that_has_begun_is_not_mixed_with_another(serve: Serve) -> None:
-    """It is cut short, or the other comes after it."""
-    served = await serve()
-    served.app.says = b"x" * 20_000_000
-    reader, writer = await served.connect(GET)
-    reader._transport.pause_reading()  # type: ignore[attr-defined]
-    await asyncio.sleep(0.1)
-    writer.write(b"\0\r\n\r\n")
-    await asyncio.sleep(0.1)
-    reader._transport.resume_reading()  # type: ignore[attr-defined]
-    body = (await to_the_end(reader)).partition(b"\r\n\r\n")[2]
-    assert body[: len(served.app.says)].strip(b"x") == b""
-
-
-async def test_a_refusal_is_no_fault_of_the_server(
-    serve: Serve, caplog: pytest.LogCaptureFixture
-) -> None:
-    served = await serve(head=0.05)
-    for sent in (b"", POST, b"\0\r\n\r\n", GET + b"\0\r\n\r\n"):
-        await served.all_of(sent)
-    assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []

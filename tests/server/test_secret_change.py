@@ -1,21 +1,18 @@
 """The secret is changed while customers are in the middle of something."""
 
 from contextlib import AsyncExitStack
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 
-from banking_server.server.build import utc_now
-from banking_server.server.http import http_app
-from banking_server.server.settings import Settings, load_settings
-from banking_server.server.tokens import Tokens, load_keys
-
-from ..kit.bank import code_of, fill, structured
+from ..kit.bank import code_of, structured
 from ..kit.servers import Chooser, http_client
 from ..kit.words import CONFIRM, PREPARE, TO_SAVINGS
+from .in_memory import URL, Bank, bank_in_memory
+
+pytestmark = pytest.mark.quick
 
 OLD, NEW = "o" * 32, "n" * 32
 
@@ -23,8 +20,8 @@ OLD, NEW = "o" * 32, "n" * 32
 class OneAfterAnother(httpx2.AsyncBaseTransport):
     """Sends each round of a call to the next of several servers, and stays at the last."""
 
-    def __init__(self, *apps: Any) -> None:
-        self._left = [httpx2.ASGITransport(app) for app in apps]
+    def __init__(self, *banks: Bank) -> None:
+        self._left = [httpx2.ASGITransport(bank.app) for bank in banks]
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         is_call = request.headers.get("Mcp-Method") == "tools/call"
@@ -33,48 +30,39 @@ class OneAfterAnother(httpx2.AsyncBaseTransport):
 
 
 @pytest.mark.anyio
-async def test_what_began_under_the_old_secret_goes_on_under_both(database: Path) -> None:
-    def chosen(secret: str) -> Settings:
-        return load_settings(database=database, secret=secret, max_sessions=0)
-
-    def token(settings: Settings) -> str:
-        return Tokens.of(settings, load_keys(settings)).mint(
-            "CUST001", ["bank:read", "bank:transfer"], now=utc_now(), lifetime=timedelta(minutes=5)
-        )
-
-    url = chosen(OLD).resource
-    await fill(database, utc_now())
+async def test_what_began_under_the_old_secret_goes_on_under_both(full: Path) -> None:
     async with AsyncExitStack() as running:
-        apps = [http_app(chosen(secret)) for secret in (OLD, f"{NEW}\n{OLD}", NEW)]
-        for app in apps:
-            await running.enter_async_context(app.router.lifespan_context(app))
-        before, during, after = apps
+        before, during, after = [
+            await running.enter_async_context(bank_in_memory(full, secret=secret, max_sessions=0))
+            for secret in (OLD, f"{NEW}\n{OLD}", NEW)
+        ]
 
-        def client(secret: str, *through: Any, answer: Any = None, mode: str = "2026-07-28") -> Any:
+        def client(by: Bank, *through: Bank, answer: Any = None) -> Any:
             transport = OneAfterAnother(*through)
-            return http_client(url, token(chosen(secret)), mode, answer, transport)
+            return http_client(URL, by.token(), "2026-07-28", answer, transport)
 
         # A question is asked before, and answered during the change; and then after it.
-        for secret, through in ((OLD, (before, during)), (NEW, (during, after))):
+        for by, through in ((before, (before, during)), (after, (during, after))):
             asked = Chooser("callback")
-            async with client(secret, *through, answer=asked) as customer:
-                result = await customer.call_tool("request_agent_handoff", {"reason": secret})
+            async with client(by, *through, answer=asked) as customer:
+                reason = {"reason": f"Question {len(through)} by {by.token()[-9:]}"}
+                result = await customer.call_tool("request_agent_handoff", reason)
                 assert structured(result)["choice"] == "callback"
             assert len(asked.asked) == 1
 
-        async with client(OLD, before) as customer:
+        async with client(before, before) as customer:
             prepared = [
                 await customer.call_tool(PREPARE, {**TO_SAVINGS, "amount": amount})
                 for amount in (5, 6)
             ]
         statuses = []
-        for secret, app, each in ((OLD, during, prepared[0]), (NEW, after, prepared[1])):
+        for by, through_one, each in ((before, during, prepared[0]), (after, after, prepared[1])):
             code = {
                 "transferId": structured(each)["transferId"],
                 "action": "confirm",
                 "confirmationCode": code_of(each),
             }
-            async with client(secret, app) as customer:
+            async with client(by, through_one) as customer:
                 result = await customer.call_tool(CONFIRM, code)
             statuses.append("refused" if result.is_error else structured(result)["status"])
         assert statuses == ["posted", "refused"]

@@ -7,6 +7,10 @@ import pytest
 
 from banking_server.server.settings import PREFIX, Settings, SettingsError, load_settings
 
+pytestmark = pytest.mark.quick
+
+ISSUER = {"issuer": "https://login.example", "jwks_url": "https://login.example/jwks"}
+
 
 @pytest.mark.parametrize(
     ("name", "value", "problem"),
@@ -14,35 +18,23 @@ from banking_server.server.settings import PREFIX, Settings, SettingsError, load
         ("PORT", "abc", "must be a whole number, not 'abc'"),
         ("PORT", "0", "greater than or equal to 1, not '0'"),
         ("PORT", "65536", "less than or equal to 65535"),
-        ("WORKERS", "0", "greater than or equal to 1"),
-        ("MAX_SESSIONS", "-1", "greater than or equal to 0"),
-        ("SESSION_IDLE", "0", "greater than or equal to 1"),
         ("SECRET", "too short to be one", "at least 32 characters"),
         ("APPROVAL_THRESHOLD", "1.234", "two decimals"),
         ("APPROVAL_THRESHOLD", "plenty", "must be a number"),
-        ("APPROVAL_THRESHOLD", "NaN", "not 'NaN'"),
         ("COMPLIANCE_THRESHOLD", "-1", "not '-1'"),
-        ("TRANSFER_EXPIRY", "0", "greater than or equal to 1"),
         ("BRANCH_OPENS", "25:00", "not '25:00'"),
         ("BRANCH_OPENS", "18:00", "earlier than BANKING_BRANCH_CLOSES"),
         ("RESOURCE_URL", "ftp://bank.example/mcp", "http or https"),
         ("RESOURCE_URL", "https://bank.example/mcp#here", "without a fragment"),
-        (
-            "RESOURCE_URL",
-            "http://bank.example/mcp",
-            "an https URL beyond loopback, not 'http:",
-        ),
-        ("ISSUER", "http://login.example", "an https URL beyond loopback, not 'http:"),
+        ("RESOURCE_URL", "http://bank.example/mcp", "an https URL beyond loopback, not 'http:"),
         ("ISSUER", "login.example", "must be an http or https URL"),
-        ("ISSUER", "https://login example", "must be an http or https URL"),
         ("JWKS_URL", "https://[login/jwks", "must be an http or https URL"),
         ("JWKS_URL", "https://me:word@login.example/jwks", "without a user or password"),
         ("CODES", "nowhere", "'result' or 'desk', not 'nowhere'"),
         ("LOG_LEVEL", "LOUD", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
-        ("CONNECTIONS_PER_ADDRESS", "0", "greater than or equal to 1"),
         ("TRUSTED_PROXIES", "10.0.0.1, proxy.example", "10.0.0.0/24"),
-        ("TOKEN_LIFETIME", "0", "greater than or equal to 1"),
         ("DATABASE", "~nobody-of-that-name/bank.db", "home directory"),
+        ("SECRET_FILE", "~nobody-of-that-name/secret", "home directory"),
     ],
 )
 def test_a_bad_value_is_one_line_that_names_the_variable(
@@ -67,15 +59,11 @@ def test_beyond_loopback_clients_need_to_be_told_the_url() -> None:
     assert settings.resource == "https://bank.example/mcp"
 
 
-ISSUER = {"issuer": "https://login.example", "jwks_url": "https://login.example/jwks"}
-
-
 @pytest.mark.parametrize(
     "options",
     [
         {"host": "0.0.0.0", "resource_url": "http://127.0.0.1:8000/mcp"},
         {"resource_url": "https://bank.example/mcp"},
-        {"host": "10.0.0.1", "resource_url": "https://bank.example/mcp"},
         {"jwks_url": "https://login.example/jwks"},
     ],
 )
@@ -88,10 +76,9 @@ def test_trial_tokens_are_for_loopback(options: dict[str, str]) -> None:
 def test_an_issuer_has_keys() -> None:
     with pytest.raises(SettingsError, match=r"^BANKING_JWKS_URL: must say"):
         load_settings(issuer="https://login.example")
-    assert load_settings(resource_url="http://localhost:1/mcp").issuer is None
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.9", "localhost", "::1"])
+@pytest.mark.parametrize("host", ["127.0.0.9", "localhost", "::1"])
 def test_loopback_needs_no_url(host: str) -> None:
     shown = "[::1]" if host == "::1" else host
     assert load_settings(host=host, port=9000).resource == f"http://{shown}:9000/mcp"
@@ -99,28 +86,20 @@ def test_loopback_needs_no_url(host: str) -> None:
 
 def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKING_PORT", "9000")
-    assert load_settings().port == 9000
     assert load_settings(port=9001).port == 9001
     assert load_settings(port=None).port == 9000
-
-
-def test_an_empty_variable_is_an_unset_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKING_PORT", "")
-    monkeypatch.setenv("BANKING_CUSTOMER", "")
-    assert (load_settings().port, load_settings().customer) == (8000, None)
+    assert load_settings().port == 8000, "an empty variable is an unset one"
 
 
 def test_names_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKING_ALLOWED_HOSTS", "bank.example, bank.example:*,")
     assert load_settings().allowed_hosts == ("bank.example", "bank.example:*")
-    monkeypatch.setenv("BANKING_TRUSTED_PROXIES", "10.0.0.5, 2001:db8::/32")
-    assert load_settings().trusted_proxies == ("10.0.0.5", "2001:db8::/32")
 
 
 def test_sessions_are_where_one_process_serves(tmp_path: Path) -> None:
     file, shared = tmp_path / "bank.db", "postgresql://bank.example/bank"
     assert load_settings(database=file).sessions == 1000
-    assert load_settings(database=file, max_sessions=5).sessions == 5
     assert load_settings(database=file, max_sessions=5, workers=2).sessions == 0
     # Several servers may share it, behind a load balancer.
     assert load_settings(database=shared).sessions == 0
@@ -128,15 +107,12 @@ def test_sessions_are_where_one_process_serves(tmp_path: Path) -> None:
 
 
 def test_the_rules_are_exact() -> None:
-    rules = load_settings(
-        approval_threshold=Decimal("0.29"), compliance_threshold="4.35", transfer_expiry=5
-    ).rules()
+    rules = load_settings(approval_threshold=Decimal("0.29"), transfer_expiry=5).rules()
     assert rules.approval_threshold_minor == 29
-    assert rules.compliance_threshold_minor == 435
     assert rules.transfer_expiry.total_seconds() == 5
 
 
-def test_a_worker_gets_the_settings_through_its_environment(
+def test_a_worker_gets_the_settings_through_its_environment_but_for_the_secret(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("BANKING_BRANCH_CLOSES", "17:30")
@@ -149,15 +125,10 @@ def test_a_worker_gets_the_settings_through_its_environment(
     for name, value in parent.environment().items():
         monkeypatch.setenv(name, value)
     assert load_settings() == parent
-
-
-def test_the_secret_stays_out_of_what_is_handed_on_or_shown() -> None:
-    settings = load_settings(secret="s" * 40)
-    assert "s" * 40 not in repr(settings) + str(settings.environment())
+    with_secret = load_settings(secret="s" * 40)
+    assert "s" * 40 not in repr(with_secret) + str(with_secret.environment())
 
 
 @pytest.mark.parametrize("name", Settings.model_fields)
 def test_each_setting_is_described(name: str) -> None:
-    description = Settings.model_fields[name].description
-    assert description
-    assert description.endswith(".")
+    assert (Settings.model_fields[name].description or "").endswith(".")
