@@ -35,13 +35,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="run also the long tests, each of which another test stands for",
     )
     parser.addoption(
-        "--fuzz",
-        type=int,
-        default=300,
-        metavar="REQUESTS",
-        help="how many odd requests to send over HTTP, and a tenth as many lines over stdio",
-    )
-    parser.addoption(
         "--pictures",
         type=Path,
         metavar="FOLDER",
