@@ -1,11 +1,11 @@
 """What the README shows is what happens."""
 
 import json
-import os
 import re
+import runpy
 import shlex
-import subprocess
 import sys
+import tempfile
 from datetime import time
 from decimal import Decimal
 from pathlib import Path
@@ -17,27 +17,33 @@ from banking_server.agent import ModelSettings
 from banking_server.chaining import IDENTIFIER
 from banking_server.server.settings import Settings
 
+from .kit.command import Cli
 from .kit.pages import PAGES, ROOT, block
 from .kit.servers import http_server
 from .proxy.pipe import OLD, pipe
 from .proxy.wire import proxy_over_http
+from .server.conftest import _nobodys_settings, cli, database
+
+__all__ = ["_nobodys_settings", "cli", "database"]
 
 README = "README.md"
 LIBRARY = "banking_server/chaining/README.md"
 COMMANDS = "banking_server/cli/README.md"
 
 
-def test_the_examples_of_the_extension_run_as_shown(tmp_path: Path) -> None:
+def test_the_examples_of_the_extension_run_as_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name, page in (("orders.py", README), ("client.py", LIBRARY)):
         (tmp_path / name).write_text(block(page, name, "python"), encoding="utf-8")
-    shown = block(LIBRARY, "what it prints", "text")
-    ran = subprocess.run(
-        [sys.executable, "client.py"], cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
-    assert ran.stdout == shown, ran.stderr
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path("client.py", run_name="__main__")
+    assert capsys.readouterr().out == block(LIBRARY, "what it prints", "text")
 
 
-def test_the_demo_prints_what_is_shown_and_leaves_nothing(tmp_path: Path) -> None:
+def test_the_demo_prints_what_is_shown_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cli: Cli
+) -> None:
     def lasting(text: str) -> str:
         """Without what differs from run to run: each id becomes its number, a time a word."""
         ids = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|(?<=ho_)[0-9a-f]{16}")
@@ -46,16 +52,13 @@ def test_the_demo_prints_what_is_shown_and_leaves_nothing(tmp_path: Path) -> Non
         return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "TIME", text)
 
     # Settings of the person who runs it stay out of it, even bad ones.
-    settings = {"BANKING_DATABASE": "/nowhere/bank.db", "BANKING_PORT": "none"}
-    ran = subprocess.run(
-        [sys.executable, "-m", "banking_server", "demo"],
-        capture_output=True,
-        text=True,
-        env={"PATH": os.environ["PATH"], "TMPDIR": str(tmp_path), **settings},
-        timeout=60,
-    )
-    assert (ran.returncode, ran.stderr) == (0, "")
-    assert lasting(ran.stdout).strip() == lasting(block(COMMANDS, "demo", "text")).strip()
+    monkeypatch.setenv("BANKING_DATABASE", "/nowhere/bank.db")
+    monkeypatch.setenv("BANKING_PORT", "none")
+    monkeypatch.delenv("COLUMNS", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ran = cli("demo")
+    assert (ran.code, ran.err) == (0, "")
+    assert lasting(ran.out).strip() == lasting(block(COMMANDS, "demo", "text")).strip()
     assert list(tmp_path.iterdir()) == []
 
 
@@ -128,10 +131,14 @@ def here(line: str, **others: str) -> list[str]:
     ]
 
 
+THROUGH_THE_PROXY = "tool-chaining-proxy -- banking-server --customer CUST001"
+
+
 @pytest.mark.parametrize(
     "line",
     [
-        pytest.param(line, marks=pytest.mark.nightly if "--text-only" in line else ())
+        # The first row is the bank itself; what it says through the proxy is said by both.
+        pytest.param(line, marks=() if line == THROUGH_THE_PROXY else pytest.mark.ci)
         for line in commands_of_clients()
     ],
 )
@@ -146,6 +153,7 @@ def test_a_host_sees_what_the_table_says(line: str, tmp_path: Path) -> None:
 
 def test_every_row_of_the_table_says_what_to_do() -> None:
     assert len(commands_of_clients()) == 3
+    assert THROUGH_THE_PROXY in commands_of_clients()
     for row in rows_of_clients():
         assert re.search(r"`.*(tool-chaining-proxy|banking-server).*`|above|`bank`|adapter", row)
 

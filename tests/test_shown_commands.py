@@ -8,8 +8,8 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, chdir, contextmanager, redirect_stderr, redirect_stdout
+from collections.abc import Callable
+from contextlib import chdir, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -25,7 +25,7 @@ from .conformance.small_server import SmallServer
 from .conformance.support import serving
 from .kit.command import environment
 from .kit.pages import PAGES, ROOT, Block, block
-from .kit.servers import free_port, http_server
+from .kit.servers import free_port
 
 NEEDS = re.compile(r"needs (a host|the network|a model|Node)\b")
 """The comment above a block that no test can run."""
@@ -50,6 +50,11 @@ ELSEWHERE = {
     "tool-chaining-proxy -- banking-server --customer CUST001": "tests/test_readme.py",
     "tool-chaining-proxy --url http://127.0.0.1:8000/mcp": "tests/test_readme.py",
     "tool-chaining-proxy --http --port 9000 -- banking-server": "tests/test_readme.py",
+    "banking-server serve --http": "tests/server/test_http.py",
+    "export BANKING_TOKEN=$(banking-server token --customer CUST001)": "tests/server/test_http.py",
+    "banking-server call list_accounts --url http://127.0.0.1:8000/mcp": (
+        "tests/server/test_http.py"
+    ),
     "banking-server demo --multiplex": "tests/cli/test_demo.py",
     "banking-server call multiplex_tools --arguments @plan.json": (
         "tests/multiplex/test_expressions.py"
@@ -60,6 +65,13 @@ ELSEWHERE = {
     ),
 }
 """What another test runs, and sees more of."""
+
+SLOW = {
+    "banking-server tools -- python orders.py",
+    "tool-chaining-conformance scenario -o orders.yaml -- python orders.py",
+    "tool-chaining-conformance server --scenario orders.yaml -- python orders.py",
+}
+"""What starts the same server as `call cancel_order` does, once more; run with --ci."""
 
 PROGRAMS: dict[str, Callable[[], Any]] = {
     "banking-server": cli.main,
@@ -98,10 +110,10 @@ serve_stdio(Shop())
 
 
 class Shell:
-    """A folder with what the pages tell a reader to save there, and what was exported."""
+    """A folder with what the pages tell a reader to save there."""
 
-    def __init__(self, folder: Path, page: str, stack: ExitStack) -> None:
-        self.folder, self.page, self._stack = folder, page, stack
+    def __init__(self, folder: Path, page: str, url: str, *, slow_ones: bool) -> None:
+        self.folder, self.page, self.url, self._slow_ones = folder, page, url, slow_ones
         scripts = str(Path(sys.executable).parent)
         self.environment = environment(
             BANKING_DATABASE=str(folder / "bank.db"),
@@ -110,9 +122,6 @@ class Shell:
             XDG_DATA_HOME=str(folder / "data-home"),
             PATH=os.pathsep.join([scripts, os.environ["PATH"]]),
         )
-        self.url = ""
-        if page == SUITE:
-            self.url = stack.enter_context(serving(Shop()))
         orders = block("README.md", "orders.py", "python")
         (folder / "orders.py").write_text(orders, encoding="utf-8")
         (folder / "shop.py").write_text(SHOP, encoding="utf-8")
@@ -120,24 +129,17 @@ class Shell:
         shutil.copy(client, folder / "client_under_test.py")
 
     def run(self, command: str) -> None:
-        exported = re.fullmatch(r"export (\w+)=\$\((.+)\)", command)
-        if exported:
-            self.environment[exported[1]] = self._run(*shlex.split(exported[2])).strip()
-        elif command == "banking-server serve --http":
-            server = self._stack.enter_context(http_server(self.folder))
-            self.url = server.url
-            # Its tokens are for its own address.
-            self.environment["BANKING_PORT"] = str(server.port)
-        elif command not in ELSEWHERE:
-            expected = INCONCLUSIVE if command == BEGUN else 0
-            self._run(*shlex.split(command), expected=expected)
-            if "scenario -o shop.yaml" in command:
-                # What the reader then makes of it.
-                written = block(SUITE, "shop.yaml", "yaml")
-                (self.folder / "shop.yaml").write_text(written, encoding="utf-8")
+        if command in ELSEWHERE or (command in SLOW and not self._slow_ones):
+            return
+        expected = INCONCLUSIVE if command == BEGUN else 0
+        self._run(*shlex.split(command), expected=expected)
+        if "scenario -o shop.yaml" in command:
+            # What the reader then makes of it.
+            written = block(SUITE, "shop.yaml", "yaml")
+            (self.folder / "shop.yaml").write_text(written, encoding="utf-8")
 
-    def _run(self, program: str, *words: str, expected: int = 0) -> str:
-        """Run a program in this process, for speed, and return what it printed."""
+    def _run(self, program: str, *words: str, expected: int) -> None:
+        """Run a program in this process, for speed."""
         if program not in PROGRAMS:
             pytest.fail(f"{self.page}: no test runs {program}; say above the block what it needs")
         arguments = [self.url if word == URL else word for word in words]
@@ -163,24 +165,21 @@ class Shell:
                 signal.signal(signal.SIGTERM, handler)
         said = out.getvalue() + err.getvalue()
         assert code == expected, f"{self.page}: {program} {shlex.join(words)}\n{said}"
-        return out.getvalue()
-
-
-@contextmanager
-def shell(folder: Path, page: str) -> Iterator[Shell]:
-    with ExitStack() as stack:
-        yield Shell(folder, page, stack)
 
 
 _run_already: set[str] = set()
 
 
 @pytest.mark.parametrize("page", SHOWN)
-def test_the_commands_of_a_page_can_be_run_one_after_another(page: str, tmp_path: Path) -> None:
+def test_the_commands_of_a_page_can_be_run_one_after_another(
+    page: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     to_run = [one for one in SHOWN[page] if not NEEDS.match(one.comment)]
     # The same commands on another page do the same.
     to_run = [one for one in to_run if not _run_already.issuperset(commands(one))]
-    with shell(tmp_path, page) as reader:
+    slow_ones = request.config.getoption("ci")
+    with serving(Shop()) if page == SUITE else nullcontext("") as url:
+        reader = Shell(tmp_path, page, url, slow_ones=slow_ones)
         for one in to_run:
             for command in commands(one):
                 reader.run(command)
@@ -189,7 +188,7 @@ def test_the_commands_of_a_page_can_be_run_one_after_another(page: str, tmp_path
 
 def test_what_is_run_elsewhere_is_shown_and_the_test_is_there() -> None:
     shown = {each for blocks in SHOWN.values() for one in blocks for each in commands(one)}
-    assert set(ELSEWHERE) <= shown
+    assert {*ELSEWHERE, *SLOW} <= shown
     assert all((ROOT / test).is_file() for test in ELSEWHERE.values())
 
 

@@ -48,11 +48,15 @@ async def test_a_locked_account_hands_itself_off(bank: HttpServer) -> None:
     assert structured(handoff.result)["choice"] == "realtime"
 
 
-def test_the_token_command_lets_one_in_on_whatever_port(bank: HttpServer, cli: Cli) -> None:
+def test_the_token_command_lets_one_in_on_whatever_port(
+    bank: HttpServer, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands that the README shows for this, but for the port."""
     minted = cli("token", "--customer", "CUST001", "--database", str(bank.settings.database))
-    answer = post(bank, minted.out.strip(), tool_call("list_accounts"))
-    assert answer.status_code == 200
-    assert "acc_checking_001" in answer.text
+    monkeypatch.setenv("BANKING_TOKEN", minted.out.strip())
+    called = cli("call", "list_accounts", "--url", bank.url)
+    assert (called.code, called.err) == (0, "")
+    assert "acc_checking_001" in called.out
 
 
 def test_the_body_is_bounded(bank: HttpServer) -> None:
