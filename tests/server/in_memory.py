@@ -88,13 +88,10 @@ class Bank:
 
 @asynccontextmanager
 async def bank_in_memory(
-    database: Path, clock: Any = utc_now, session_idle: float | None = None, **options: Any
+    database: Path, clock: Any = utc_now, **options: Any
 ) -> AsyncIterator[Bank]:
     """Run the application until the end of the block."""
     settings = load_settings(database=database, **{"calls_per_second": 0, **options})
-    if session_idle is not None:
-        # Shorter than a setting may be.
-        settings = settings.model_copy(update={"session_idle": session_idle})
     seconds = Seconds()
     app = http_app(settings, clock, monotonic=seconds)
     async with (

@@ -11,7 +11,7 @@ import re
 import sqlite3
 import subprocess
 import threading
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,17 +23,15 @@ from hypothesis import strategies as st
 
 from ..kit.command import PATIENCE, Cli, command, environment
 from ..kit.servers import headers_of
-from ..kit.words import CONFIRM, MODES, PREPARE, VERSIONS
+from ..kit.words import MODES, VERSIONS
 from .in_memory import Bank, bank_in_memory
 from .odd_requests import (
     ANSWERS,
     CLIENT,
-    CONFIRMED,
     LEGACY,
     MODERN,
     OddRequest,
     meta,
-    payment,
     requests,
     texts,
     written,
@@ -45,7 +43,6 @@ AT_ONCE = 8
 Json = dict[str, Any]
 ASK_ME: Json = {"elicitation": {}}
 DECLINED = {"action": "decline"}
-LIMITS = {"max_pending_transfers": 1000, "max_wrong_codes_an_hour": 100_000}
 
 
 def plain(method: str, **params: Any) -> bytes:
@@ -60,12 +57,10 @@ def first_of(revision: str) -> bytes:
     return plain("server/discover", _meta=meta(ASK_ME))
 
 
-def last_of(revision: str) -> Iterator[bytes]:
-    """Write what a customer says who pays somebody, in the usual way."""
+def last_of(revision: str) -> bytes:
+    """Write what a customer says who goes on in the usual way."""
     more = {"_meta": meta({})} if revision == MODERN else {}
-    yield plain("tools/call", name=PREPARE, arguments=payment(memo="last"), **more)
-    code = {**CONFIRMED, "confirmationCode": "<code>"}
-    yield plain("tools/call", name=CONFIRM, arguments=code, **more)
+    return plain("tools/call", name="list_accounts", arguments={}, **more)
 
 
 @pytest.fixture(scope="module")
@@ -146,6 +141,8 @@ class Conversation:
         self.known: Json = {}
         self.posted: set[str] = set()
         """Transfers that an answer called posted."""
+        self.last = ""
+        """The result that was told last."""
         self._numbers = itertools.count(1000)
 
     def write(self, text: bytes) -> bytes:
@@ -165,7 +162,7 @@ class Conversation:
             self.known["asked arguments"] = params.get("arguments")
             self.known["state"] = result.get("requestState")
             self.known["asked key"] = next(iter(asked))
-        told = json.dumps(result)
+        self.last = told = json.dumps(result)
         for found in re.findall(r"code for transfer (tr_[0-9a-f]{16}) is (\d{6})", told):
             self.known["transfer"], self.known["code"] = found
         for found in re.findall(r"\bho_[0-9a-f]{16}\b", told):
@@ -173,9 +170,6 @@ class Conversation:
         for each in _members(result):
             if each.get("status") == "posted" and isinstance(each.get("transferId"), str):
                 self.posted.add(each["transferId"])
-
-    def paid(self, before: set[str]) -> bool:
-        return len(self.posted - before) == 1
 
 
 def _members(value: Any) -> Iterator[Json]:
@@ -199,51 +193,6 @@ def all_is_well(database: Path, cli: Cli, log: str, conversation: Conversation) 
 
 # --- HTTP, without a socket: `test_connections.py` has what is odd on the wire --------------------
 
-Said = Callable[[Json], Awaitable[None]]
-
-
-async def exchange(app: Any, request: OddRequest, headers: Any, body: bytes, said: Said) -> int:
-    """Send a request, hand on each message that comes back at once, and return the status."""
-    scope = {
-        "type": "http",
-        "http_version": "1.1",
-        "method": request.method,
-        "path": request.path,
-        "raw_path": request.path.encode(),
-        "query_string": b"",
-        "root_path": "",
-        "scheme": "http",
-        "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers],
-        "client": ("127.0.0.1", 1),
-        "server": ("127.0.0.1", 8000),
-    }
-    parts = [{"type": "http.request", "body": body, "more_body": False}]
-    status, kind, received = 0, b"", b""
-
-    async def receive() -> Json:
-        if not parts:
-            await anyio.sleep_forever()
-        return parts.pop()
-
-    async def send(message: Json) -> None:
-        nonlocal status, kind, received
-        if message["type"] == "http.response.start":
-            status, kind = message["status"], dict(message["headers"]).get(b"content-type", b"")
-            return
-        received += message.get("body", b"")
-        if kind == b"application/json" and not message.get("more_body"):
-            if b"jsonrpc" in received:
-                await said(json.loads(received))
-        elif kind.startswith(b"text/event-stream"):
-            *lines, received = received.split(b"\n")
-            for line in lines:
-                if line.startswith(b"data:") and line[5:].strip():
-                    await said(json.loads(line[5:]))
-
-    with anyio.fail_after(PATIENCE):
-        await app(scope, receive, send)
-    return status
-
 
 class OverHttp(Conversation):
     """Sends requests, and looks at each answer."""
@@ -251,49 +200,32 @@ class OverHttp(Conversation):
     def __init__(self, bank: Bank) -> None:
         super().__init__()
         self.bank = bank
-        self.session: str | None = None
-        self.tokens = {"full": bank.token(), "reading": bank.token("CUST001", "bank:read")}
-        self.tokens["garbage"] = "eyJ\xe4.e30.x"
+        self.tokens = {
+            "full": bank.token(),
+            "reading": bank.token("CUST001", "bank:read"),
+            "garbage": "eyJ.e30.x",
+        }
 
-    async def open_session(self) -> None:
-        opened = await self.bank.send(self.write(first_of(LEGACY)), self.tokens["full"])
-        self.session = opened.headers["Mcp-Session-Id"]
-
-    async def send(self, request: OddRequest, reply: Any) -> None:
-        """Send one request, and `reply` if the bank asks something."""
+    async def send(self, request: OddRequest) -> None:
         sent = self.write(request.text)
-        headers = {**headers_of(self.tokens.get(request.token)), "Host": "127.0.0.1:8000"}
+        headers = {**headers_of(self.tokens.get(request.token))}
         headers["MCP-Protocol-Version"] = request.revision
-        if request.in_session and self.session is not None:
-            headers["Mcp-Session-Id"] = self.session
         if request.revision == MODERN:
             headers |= _routing(sent)
-        answered: list[Json] = []
-
-        async def said(message: Json) -> None:
-            if "method" not in message:
-                answered.append(message)
-                self.learn(message, sent)
-            elif "id" in message:
-                for each in (reply, DECLINED):
-                    answer = {"jsonrpc": "2.0", "id": message["id"], "result": each}
-                    await self.send(OddRequest(LEGACY, True, json.dumps(answer).encode()), DECLINED)
-
-        pairs = [*headers.items(), *request.headers]
-        status = await exchange(self.bank.app, request, pairs, sent, said)
-        case = (status, answered, request, sent)
-        assert status < 500, case
-        ids, least = owed_for(sent)
-        # A session can have been ended, and what its own client cancels need not be answered.
-        has_ended = status == 404 or (request.in_session and b"cancelled" in sent)
-        if request.in_session and status == 404:
-            self.session = None
-        if not request.is_plain or has_ended or request.in_session:
-            assert len(answered) <= 1, case
-            ids = ids | {NULL}
-        else:
-            assert len(answered) == least or (least == 0 and len(answered) == 1), case
-        assert {key(message.get("id")) for message in answered} <= ids, case
+        pairs = [(name, value.encode()) for name, value in [*headers.items(), *request.headers]]
+        url = f"http://127.0.0.1:8000{request.path}"
+        with anyio.fail_after(PATIENCE):
+            answer = await self.bank.http.request(request.method, url, content=sent, headers=pairs)
+        case = (answer.status_code, answer.content, request, sent)
+        assert answer.status_code < 500, case
+        if b"jsonrpc" not in answer.content:
+            assert not request.is_plain or owed_for(sent)[1] == 0, case
+            return
+        # A session is opened in an event stream.
+        (told,) = map(json.loads, re.findall(r"(?m)^(?:data: )?(\{.*\})\s*$", answer.text))
+        self.learn(told, sent)
+        ids, _ = owed_for(sent)
+        assert key(told.get("id")) in (ids if request.is_plain else ids | {NULL}), case
 
 
 def _routing(sent: bytes) -> dict[str, str]:
@@ -318,19 +250,15 @@ def test_requests(full: Path, count: int, cli: Cli, caplog: pytest.LogCaptureFix
 
 
 async def send_all(database: Path, batches: list[tuple[OddRequest, Any]]) -> OverHttp:
-    async with bank_in_memory(database, max_sessions=20, **LIMITS) as bank:
+    async with bank_in_memory(database) as bank:
         conversation = OverHttp(bank)
         while batches:
-            if conversation.session is None:
-                await conversation.open_session()
             async with anyio.create_task_group() as at_once:
-                for request, reply in batches[:AT_ONCE]:
-                    at_once.start_soon(conversation.send, request, reply)
+                for request, _ in batches[:AT_ONCE]:
+                    at_once.start_soon(conversation.send, request)
             del batches[:AT_ONCE]
-        paid = conversation.posted.copy()
-        for message in last_of(LEGACY):
-            await conversation.send(OddRequest(LEGACY, False, message), DECLINED)
-        assert conversation.paid(paid)
+        await conversation.send(OddRequest(LEGACY, last_of(LEGACY)))
+        assert "acc_checking_001" in conversation.last
     return conversation
 
 
@@ -386,14 +314,13 @@ class OverStdio(Conversation):
 @pytest.mark.parametrize("mode", [MODES[1], pytest.param(MODES[0], marks=pytest.mark.ci)])
 def test_lines(full: Path, count: int, cli: Cli, mode: str, request: Any) -> None:
     revision, log = VERSIONS[mode], full.with_name("server.log")
-    variables = {f"BANKING_{name.upper()}": str(limit) for name, limit in LIMITS.items()}
     with log.open("wb") as errors:
         process = subprocess.Popen(
             command("--database", str(full), "--customer", "CUST001"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=environment(**variables),
+            env=environment(),
         )
     request.addfinalizer(process.kill)
 
@@ -411,10 +338,8 @@ def test_lines(full: Path, count: int, cli: Cli, mode: str, request: Any) -> Non
         if number == count // 40:
             warm = memory()
     assert memory() <= 1.2 * warm, "it does not grow once it is warm"
-    paid = conversation.posted.copy()
-    for message in last_of(revision):
-        conversation.send(message, {"action": "accept", "content": {"agreed": True}})
-    assert conversation.paid(paid)
+    conversation.send(last_of(revision), DECLINED)
+    assert "acc_checking_001" in conversation.last
     assert process.stdin is not None
     process.stdin.close()
     assert process.wait(PATIENCE) == 0

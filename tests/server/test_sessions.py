@@ -9,16 +9,15 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
+from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 
 from banking_server.chaining import IDENTIFIER, SETTINGS, call_tool_with_chaining
 from banking_server.server import sessions
+from banking_server.server.sdk import SessionTransport
 
 from ..conformance.node_project import MODULES, missing, node
 from ..kit.bank import Customer, code_of, structured
-from ..kit.servers import Chooser, HttpServer, headers_of, http_client, tool_call
-from ..kit.views import SHOWS_VIEWS, for_view
+from ..kit.servers import Chooser, HttpServer, http_client, tool_call
 from ..kit.words import HANDOFF, PREPARE
 from .in_memory import Bank, bank_in_memory
 
@@ -119,28 +118,6 @@ async def test_two_customers_are_asked_at_once_each_their_own(bank: HttpServer) 
     assert sorted(asked) == ["CUST001", "CUST003"]
 
 
-async def test_a_call_runs_to_its_end_when_its_client_has_gone(bank: HttpServer) -> None:
-    """The answer comes with a request of its own, and the call was never in need of the first."""
-    headers = headers_of(bank.token("CUST002"))
-    call = tool_call(HANDOFF, {"reason": "Whoever hangs up"})
-    async with httpx2.AsyncClient(timeout=30, headers=headers) as http:
-        opened = await http.post(bank.url, json=ASK_ME)
-        http.headers["Mcp-Session-Id"] = opened.headers["Mcp-Session-Id"]
-        await http.post(bank.url, json=READY)
-        async with http.stream("POST", bank.url, json=call) as lines:
-            async for line in lines.aiter_lines():
-                if line.startswith("data: "):
-                    break
-        question = json.loads(line.removeprefix("data: "))
-        (name,) = question["params"]["requestedSchema"]["properties"]
-        answer = {"action": "accept", "content": {name: "callback"}}
-        sent = {"jsonrpc": "2.0", "id": question["id"], "result": answer}
-        assert (await http.post(bank.url, json=sent)).status_code == 202
-        with anyio.fail_after(30):
-            while '"callback"' not in (await http.post(bank.url, json=call)).text:
-                await anyio.sleep(0.02)
-
-
 @pytest.mark.needs_program(missing("@modelcontextprotocol/sdk"))
 def test_the_typescript_sdk_is_asked(bank: HttpServer, tmp_path: Path) -> None:
     """A client that nobody here wrote."""
@@ -163,11 +140,10 @@ def test_the_typescript_sdk_is_asked(bank: HttpServer, tmp_path: Path) -> None:
 # --- who gets one ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", ["experimental", "extensions"])
-async def test_who_follows_directives_gets_no_words(full: Path, place: str) -> None:
+async def test_who_follows_directives_gets_no_words(full: Path) -> None:
     async with bank_in_memory(full) as bank:
         talk = Talk(bank)
-        opened = await talk.send(initialize({place: {IDENTIFIER: SETTINGS}}))
+        opened = await talk.send(initialize({"experimental": {IDENTIFIER: SETTINGS}}))
         talk.session = opened.headers["Mcp-Session-Id"]
         assert (await talk.send(READY)).status_code == 202
         locked = {"fromAccountId": "acc_checking_001", "amount": 250}
@@ -179,22 +155,12 @@ async def test_who_follows_directives_gets_no_words(full: Path, place: str) -> N
     assert "nextStep" not in result["structuredContent"]
 
 
-async def test_who_shows_views_is_remembered(full: Path) -> None:
-    async with bank_in_memory(full) as bank:
-        http = httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {bank.token()}"},
-            transport=httpx2.ASGITransport(bank.app),
-        )
-        transport = streamable_http_client(bank.settings.resource, http_client=http)
-        async with Client(transport, mode="legacy", extensions=[SHOWS_VIEWS]) as client:
-            asked = await client.call_tool(PREPARE, {"amount": 1})
-            assert (for_view(asked) or {})["accounts"]
-            assert len((await client.list_resources()).resources) == 4
-
-
 async def test_who_declares_nothing_to_be_asked_needs_no_session(full: Path) -> None:
     async with bank_in_memory(full) as bank:
         talk = Talk(bank)
+        shows_views = {"extensions": {EXTENSION_ID: {"mimeTypes": [APP_MIME_TYPE]}}}
+        for capabilities in (shows_views, {"elicitation": {}}):
+            assert "Mcp-Session-Id" in (await talk.send(initialize(capabilities))).headers
         others = {"experimental": {"other": {}}, "extensions": {IDENTIFIER: {"version": "no"}}}
         for capabilities in ({}, {"sampling": {}}, {"elicitation": {"url": {}}}, others):
             opened = await talk.send(initialize(capabilities))
@@ -267,13 +233,6 @@ async def test_of_two_requests_with_one_id_the_second_is_refused(full: Path) -> 
 # --- how many, and how long -----------------------------------------------------------------------
 
 
-async def test_a_customer_in_a_session_may_go_no_faster(full: Path) -> None:
-    async with bank_in_memory(full, calls_per_second=1) as bank:
-        talk = Talk(bank)
-        await talk.open()
-        assert (await talk.send(LOOK)).status_code == 429
-
-
 async def test_who_has_most_sessions_gives_way_with_the_one_idle_for_longest(full: Path) -> None:
     async with bank_in_memory(full, max_sessions=3) as bank:
         one, first, second, third = (Talk(bank, f"CUST00{n}") for n in (2, 1, 1, 3))
@@ -301,34 +260,16 @@ async def test_where_none_is_idle_a_new_session_is_refused(full: Path) -> None:
         await other.open()
 
 
-async def test_a_session_that_is_idle_for_too_long_ends(full: Path) -> None:
-    async with bank_in_memory(full, session_idle=0.1) as bank:
+async def test_a_session_that_is_idle_for_too_long_ends(
+    full: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def soon_over(session_id: str, idle_timeout: float) -> SessionTransport:
+        return SessionTransport(session_id, idle_timeout=0.1)
+
+    monkeypatch.setattr(sessions, "SessionTransport", soon_over)
+    async with bank_in_memory(full) as bank:
         talk = Talk(bank)
         await talk.open()
         assert await talk.works()
         await anyio.sleep(0.3)
         assert not await talk.works()
-
-
-async def test_calls_that_wait_for_an_answer_are_bounded(
-    full: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sessions, "MOST_CALLS", 2)
-    async with bank_in_memory(full) as bank:
-        talk = Talk(bank)
-        await talk.open()
-        refused: list[str] = []
-
-        async def ask(number: int) -> None:
-            answer = await talk.send({**tool_call(HANDOFF, {"reason": f"{number}"}), "id": number})
-            refused.append(answer.text)
-
-        async with anyio.create_task_group() as waiting:
-            for number in range(3):
-                waiting.start_soon(ask, number)
-            with anyio.fail_after(30):
-                while not refused:
-                    await anyio.sleep(0.01)
-            assert "2 calls of this session are under way" in refused[0]
-            assert (await talk.send({}, "DELETE")).status_code == 200
-        assert len(refused) == 3
