@@ -208,17 +208,6 @@ async def test_who_waits_longest_without_a_request_makes_room(serve: Serve) -> N
     assert b" 200 " in await answer(known), "who was served has the connection for longer"
 
 
-async def test_whose_answers_nobody_reads_makes_room(serve: Serve) -> None:
-    served = await serve(most=1)
-    served.app.says = b"x" * 20_000_000
-    reader, _ = await served.connect(GET)
-    reader._transport.pause_reading()  # type: ignore[attr-defined]
-    await until(lambda: any(each.flow.write_paused for each in served.state.connections))
-    served.app.says = b""
-    newcomer, _ = await served.connect(GET)
-    assert b" 200 " in await answer(newcomer)
-
-
 async def test_few_requests_wait_on_one_connection(serve: Serve) -> None:
     served = await serve()
     served.app.may_answer.clear()
@@ -333,12 +322,6 @@ async def test_what_can_be_read_in_two_ways_is_refused(
 async def test_what_can_be_read_in_one_way_is_served(serve: Serve, sent: bytes) -> None:
     served = await serve(idle=0.05)
     assert await served.all_of(sent) == [200, 200]
-
-
-async def test_trailers_are_no_headers(serve: Serve) -> None:
-    served = await serve()
-    reader, _ = await served.connect(CHUNKED + b"5\r\nhello\r\n0\r\nAuthorization: x\r\n\r\n")
-    assert b'["/", "hello", ["host", "transfer-encoding"]]' in await answer(reader)
 
 
 @pytest.mark.parametrize(

@@ -236,16 +236,6 @@ async def test_there_is_one_path_and_one_method_without_a_session(inside: Bank) 
         assert answer.status_code in (307, 404, 405)
 
 
-@pytest.mark.anyio
-async def test_a_customer_sees_nothing_of_another(inside: Bank) -> None:
-    async def ask(account: str) -> str:
-        call = tool_call("get_account_balance", {"accountId": account})
-        answer = await inside.send(call, inside.token("CUST002"))
-        return answer.text.replace(account, "ID")
-
-    assert await ask("acc_savings_001") == await ask("acc_nothing_001")
-
-
 # --- a yes ----------------------------------------------------------------------------------------
 
 MODERN = {

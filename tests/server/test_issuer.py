@@ -5,7 +5,6 @@ import hashlib
 import hmac
 import json
 import logging
-import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler
@@ -173,13 +172,10 @@ def by(key: Key, algorithm: str | None = None, **changes: Any) -> Made:
 
 GOOD: dict[str, Made] = {
     "ES256": by(EC),
-    "RS512": by(RSA, "RS512"),
-    "PS256 with a key for RSA": by(RSA, "PS256"),
     "PS256": by(PSS),
     "ES384": by(WIDE),
     "EdDSA": by(ED),
     "a plain JWT": by(EC, header={"typ": "JWT"}),
-    "a type in full": by(EC, header={"typ": "application/AT+jwt"}),
     "no type": by(EC, header={"typ": None}),
     "no key id": by(RSA, header={"kid": None}),
     "several audiences": by(EC, aud=["https://other.example", RESOURCE]),
@@ -187,7 +183,6 @@ GOOD: dict[str, Made] = {
     "a clock a little ahead": lambda bank, issuer: EC.sign(
         issuer.claims(iat=issuer.claims()["iat"] + 5)
     ),
-    "no client": by(EC, client_id=None),
 }
 
 
@@ -222,25 +217,17 @@ PEM = RSA.private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPu
 BAD: dict[str, Made] = {
     "garbage": lambda bank, issuer: "garbage",
     "five parts": lambda bank, issuer: "eyJhbGciOiJkaXIifQ.a.b.c.d",
-    "a header that is no object": by_hand(b"[]"),
-    "claims that are no object": lambda bank, issuer: jwt.PyJWS().encode(
-        b"[]", EC.private, "ES256"
-    ),
     # The algorithm.
     "none": by_hand({"alg": "none"}),
     "HS256 with the public key": by_hand({**HS, "kid": "rsa"}, PEM),
     "HS256 with a shared key that is published": by_hand({**HS, "kid": "shared"}, SECRET),
-    "HS256 with nothing": by_hand(HS, b""),
     "a key that calls itself HS256": by(CALLED_HS),
-    "one that its key is not for": by(PSS, "RS256"),
     # The key.
     "a trial's": lambda bank, issuer: bank.token(),
     "a trial's key, the issuer's claims": the_trials_key,
     "a key that is too short": by(SHORT),
     "somebody else's key": by(STOLEN),
-    "somebody else's key without its name": by(STOLEN, header={"kid": None}),
     "an unknown key": by(EC, header={"kid": "nobody's"}),
-    "a name that is none": by_hand({"alg": "ES256", "kid": 5}),
     "a key for secrets": by(FOR_SECRETS),
     "a key in the token": by(STOLEN, header={"jwk": STOLEN.jwk, "kid": "new"}),
     "other claims": tampered,
@@ -248,14 +235,9 @@ BAD: dict[str, Made] = {
     "another kind of token": by(EC, header={"typ": "logout+jwt"}),
     "what must be understood": by(EC, header={"crit": ["exp"], "exp": 1}),
     # The claims; `test_tokens.py` has more.
-    "expired": by(EC, exp=1),
-    "no expiry": by(EC, exp=None),
     "issued in the future": by(EC, iat=9e9),
     "the server's own issuer": by(EC, iss="https://bank.example"),
     "a longer resource": by(EC, aud=RESOURCE + "/more"),
-    "no subject": by(EC, sub=None),
-    "an unknown customer": by(EC, sub="CUST999"),
-    "half a character": by(EC, sub="\ud800"),
     "bound to a proof": by(EC, cnf={"jkt": "a thumbprint"}),
 }
 
@@ -403,23 +385,6 @@ async def test_an_outage_is_survived_with_the_keys_that_are_there(
         issuer.answer = None
         issuer.keys[:] = [later]
         assert await status(later) == 200, "it is over"
-
-
-async def test_whoever_has_a_known_key_waits_for_no_fetch(full: Path) -> None:
-    key, hanging, released = elliptic("key"), threading.Event(), threading.Event()
-
-    def hang(handler: BaseHTTPRequestHandler) -> None:
-        hanging.set()
-        released.wait(PATIENCE)
-
-    async with bank_with(full, key) as (issuer, _, status):
-        assert await status(key) == 200
-        issuer.answer = hang
-        async with anyio.create_task_group() as group:
-            group.start_soon(status, key, "new")
-            await anyio.to_thread.run_sync(hanging.wait, PATIENCE)
-            assert await status(key, n=2) == 200
-            released.set()
 
 
 async def test_before_there_are_keys_nobody_is_told_that_their_token_is_bad(full: Path) -> None:

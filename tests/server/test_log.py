@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from banking_server.log import A_MINUTE, RepeatedFaults, log_to_standard_error
+from banking_server.log import A_MINUTE, RepeatedFaults
 
 pytestmark = pytest.mark.quick
 
@@ -76,16 +76,3 @@ def test_one_fault_hides_no_other(log: Log) -> None:
     for _ in range(100):
         log.logger.info("What is no fault is not bounded")
     assert len(log.lines()) == 100
-
-
-def test_a_program_logs_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(logging.getLogger(), "handlers", [])
-    log_to_standard_error("%(name)s: %(message)s")
-    log_to_standard_error("never twice")
-    for _ in range(100):
-        logging.getLogger("anybody").warning("No.")
-    lines = capsys.readouterr().err.splitlines()
-    assert lines[:A_MINUTE] == ["anybody: No."] * A_MINUTE
-    assert len(lines) == A_MINUTE + 1

@@ -78,12 +78,6 @@ def test_an_issuer_has_keys() -> None:
         load_settings(issuer="https://login.example")
 
 
-@pytest.mark.parametrize("host", ["127.0.0.9", "localhost", "::1"])
-def test_loopback_needs_no_url(host: str) -> None:
-    shown = "[::1]" if host == "::1" else host
-    assert load_settings(host=host, port=9000).resource == f"http://{shown}:9000/mcp"
-
-
 def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKING_PORT", "9000")
     assert load_settings(port=9001).port == 9001
