@@ -1,10 +1,11 @@
 """Whatever is sent, as much as there is of it: each request answered once, nothing lost or leaked.
 
-The usual run sends some dozens, `--ci` some hundreds and `--nightly` some thousands. What is sent
-is the same in each run of one length, and a failure says what it was.
+Messages of a usual conversation are changed at random: the usual run sends some dozens, `--ci` some
+hundreds and `--nightly` some thousands. The seed is the same each time, and a failure says what was
+sent last.
 """
 
-import itertools
+import copy
 import json
 import queue
 import re
@@ -14,92 +15,179 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
+
+from banking_server.chaining import IDENTIFIER, SETTINGS
 
 from ..kit.command import PATIENCE, Cli, command, environment
 from ..kit.servers import headers_of
-from ..kit.words import MODES, VERSIONS
+from ..kit.words import CONFIRM, HANDOFF, MODES, PREPARE, STATEMENT, TO_SAVINGS, VERSIONS
 from .in_memory import Bank, bank_in_memory
-from .odd_requests import (
-    ANSWERS,
-    CLIENT,
-    LEGACY,
-    MODERN,
-    OddRequest,
-    meta,
-    requests,
-    texts,
-    written,
-)
 
 AT_ONCE = 8
 """Requests over HTTP that are under way at the same time."""
 
 Json = dict[str, Any]
-ASK_ME: Json = {"elicitation": {}}
-DECLINED = {"action": "decline"}
+MODERN, LEGACY = VERSIONS["auto"], VERSIONS["legacy"]
+CLIENT = {"name": "a client", "version": "1"}
+CAPABILITIES: Json = {"elicitation": {}, "experimental": {IDENTIFIER: SETTINGS}}
+YES: Json = {"action": "accept", "content": {"agreed": True}}
+PAYMENT = {**TO_SAVINGS, "amount": 0.07}
+CONFIRMED = {"transferId": "<transfer>", "action": "confirm"}
+
+INITIALIZE = {"protocolVersion": LEGACY, "clientInfo": CLIENT, "capabilities": CAPABILITIES}
+CALLS: list[tuple[str, Json]] = [
+    (PREPARE, PAYMENT),
+    (PREPARE, {"fromAccountId": "acc_checking_001", "amount": 250}),
+    (CONFIRM, CONFIRMED),
+    (CONFIRM, {**CONFIRMED, "confirmationCode": "<code>"}),
+    (STATEMENT, {"accountId": "acc_savings_001", "days": 30}),
+    (HANDOFF, {"reason": "A question"}),
+    ("multiplex_tools", {"tools": [{"params": {"name": PREPARE, "arguments": PAYMENT}}] * 2}),
+]
+USUAL: list[tuple[str, Json]] = [
+    *[("tools/call", {"name": name, "arguments": arguments}) for name, arguments in CALLS] * 3,
+    *[(method, {}) for method in ("ping", "tools/list", "resources/list", "no/such")],
+    ("initialize", INITIALIZE),
+    ("resources/read", {"uri": "bank://guide"}),
+    ("prompts/get", {"name": "x"}),
+    ("notifications/cancelled", {"requestId": 1}),
+]
+"""Methods and parameters; texts of the form `<name>` stand for what the conversation has told."""
+
+RAW: dict[str, bytes] = {
+    "not a number": b"NaN",
+    "infinite": b"1e999",
+    "no double": b"0.010000000000000001",
+    "long": b"1" * 5000,
+    "no json": b"[1,]",
+    "deep": b"[" * 120 + b"]" * 120,
+    "deeper": b'{"id":' * 1500 + b"1" + b"}" * 1500,
+}
+"""What is no JSON, or is read in one way here and in another there, or is deep."""
+
+VALUES: list[Any] = [
+    *(None, True, 0, -1, 2**53 + 1, 10**300, 0.001, -0.0, [], {}, [[1]], {"\ud800": None}),
+    *("", "null", "\x00", "\u202e\x1b[2J", "\ud800", "🏦", "x" * 3000, "acc_checking_002"),
+    *[f"<{name}>" for name in RAW],
+]
+HEADERS = [
+    *[("MCP-Protocol-Version", value) for value in ("", "1999-01-01", MODERN, "\xe4\xff")],
+    *[("Authorization", value) for value in ("Bearer", "Basic eDp5", "Bearer eyJ.e30.x")],
+    *[("Mcp-Session-Id", "x"), ("Mcp-Method", "tools/list"), ("Host", "evil.example")],
+    *[("Accept", "text/html"), ("Content-Type", "text/plain"), ("Content-Encoding", "gzip")],
+    *[("Origin", "null"), ("traceparent", "x" * 3000), ("Forwarded", "for=\x01")],
+]
+"""What is said beside what would be."""
 
 
-def plain(method: str, **params: Any) -> bytes:
-    message = {"jsonrpc": "2.0", "id": "<number>", "method": method, "params": params}
-    return json.dumps(message).encode()
+def objects_in(value: Any) -> Iterator[Json]:
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from objects_in(each)
 
 
-def first_of(revision: str) -> bytes:
-    """Write what a client of this revision says first."""
-    if revision == LEGACY:
-        return plain("initialize", protocolVersion=LEGACY, clientInfo=CLIENT, capabilities=ASK_ME)
-    return plain("server/discover", _meta=meta(ASK_ME))
+class Conversation:
+    """What was said so far, of which later messages make use."""
 
+    def __init__(self, revision: str, seed: int) -> None:
+        self.random = Random(seed)
+        self.revision = revision
+        self.known: Json = {}
+        self.posted: set[str] = set()
+        """Transfers that an answer called posted."""
+        self.last = ""
+        """The result that was told last."""
+        self._number = 1000
+        self._again: list[Json] = []
+        """Calls whose question has come, with a yes."""
 
-def last_of(revision: str) -> bytes:
-    """Write what a customer says who goes on in the usual way."""
-    more = {"_meta": meta({})} if revision == MODERN else {}
-    return plain("tools/call", name="list_accounts", arguments={}, **more)
+    def plain(self, method: str, params: Json) -> Json:
+        """Return a message with an id that no other has; a notification has none."""
+        self._number += 1
+        message: Json = {"jsonrpc": "2.0", "method": method, "params": dict(params)}
+        if not method.startswith("notifications/"):
+            ids = (self._number, str(self._number), f"\u202e\x00🏦{self._number}")
+            message["id"] = self.random.choice(ids)
+        if self.revision == MODERN:
+            message["params"]["_meta"] = {
+                "io.modelcontextprotocol/protocolVersion": MODERN,
+                "io.modelcontextprotocol/clientInfo": CLIENT,
+                "io.modelcontextprotocol/clientCapabilities": CAPABILITIES,
+            }
+        return message
+
+    def odd(self) -> bytes:
+        """Return one message, changed at random; on one line."""
+        message = self.plain(*self.random.choice(USUAL))
+        if self._again and self.random.random() < 0.3:
+            message["method"] = "tools/call"
+            message["params"] = self._again.pop()
+        message = copy.deepcopy(message)
+        for _ in range(self.random.choice([0, 0, 1, 1, 2])):
+            changed = self.random.choice(list(objects_in(message)))
+            name = self.random.choice([*changed, "unknown", "\ud800"])
+            if self.random.random() < 0.3:
+                changed.pop(name, None)
+            else:
+                changed[name] = copy.deepcopy(self.random.choice(VALUES))
+        sent = self.written(message)
+        match self.random.randrange(30):
+            case 1:
+                return b"[" + sent + b"]"
+            case 2:
+                # Which of two members of one name counts, no standard says.
+                return sent.replace(b"{", b'{"method": "ping", "jsonrpc": "2.0", ', 1)
+            case 3 | 4:
+                at = self.random.randrange(len(sent))
+                junk = self.random.choice([b"", b"\x00", b"\xff", b'"', b"}", b"\xc0\x80"])
+                return sent[:at] + junk + sent[at + 1 :]
+        return sent
+
+    def written(self, message: Json) -> bytes:
+        """Write a message with what the conversation knows, and with what is no JSON."""
+
+        def instead(found: re.Match[bytes]) -> bytes:
+            name = found[1].decode()
+            return RAW.get(name) or json.dumps(self.known.get(name, "nothing")).encode()
+
+        return re.sub(rb'"<([a-z ]+)>"', instead, json.dumps(message).encode())
+
+    def answer_to(self, question: Json) -> bytes:
+        """Return an answer to what the bank asks: a yes mostly."""
+        said = self.random.choice([YES, YES, {"action": "decline"}, {**YES, "x": 1}, *VALUES])
+        return self.written({"jsonrpc": "2.0", "id": question["id"], "result": said})
+
+    def learn(self, answer: Json, sent: bytes) -> None:
+        """Take in what an answer tells."""
+        result = answer.get("result")
+        if not isinstance(result, dict):
+            return
+        if asked := result.get("inputRequests"):
+            state = {"requestState": result.get("requestState")}
+            answers = {"inputResponses": dict.fromkeys(asked, YES)}
+            self._again.append({**json.loads(sent)["params"], **state, **answers})
+        self.last = json.dumps(result)
+        for found in re.findall(r"code for transfer (tr_[0-9a-f]{16}) is (\d{6})", self.last):
+            self.known["transfer"], self.known["code"] = found
+        for each in objects_in(result):
+            if each.get("status") == "posted" and isinstance(each.get("transferId"), str):
+                self.posted.add(each["transferId"])
 
 
 @pytest.fixture(scope="module")
 def count(request: pytest.FixtureRequest) -> int:
-    """How many are sent over HTTP, and four times as many as over stdio."""
+    """How many are sent over HTTP; over stdio it is a quarter."""
     if request.config.getoption("nightly"):
         return 20_000
-    return 400 if request.config.getoption("ci") else 80
-
-
-def drawn(count: int, one: st.SearchStrategy[Any]) -> Iterator[tuple[Any, Any]]:
-    """Draw `count` of these, each with an answer to a question.
-
-    Hypothesis does no more than draw: what fails depends on all that was sent before, so that
-    nothing smaller need fail. It remembers what it drew with a seed, lest it draw the same again;
-    hence several.
-    """
-    found: list[tuple[Any, Any]] = []
-
-    def collect(each: tuple[Any, Any]) -> None:
-        found.append(each)
-
-    quiet = settings(
-        max_examples=min(count, 500),
-        database=None,
-        deadline=None,
-        phases=[Phase.generate],
-        suppress_health_check=list(HealthCheck),
-    )
-    for number in itertools.count():
-        seed(number)(quiet(given(st.tuples(one, ANSWERS))(collect)))()
-        yield from found[:count]
-        count -= len(found)
-        found.clear()
-        if count <= 0:
-            return
-
-
-# --- what is to come back -------------------------------------------------------------------------
+    return 1000 if request.config.getoption("ci") else 80
 
 
 def key(request_id: Any) -> str:
@@ -113,7 +201,7 @@ NULL = key(None)
 def owed_for(sent: bytes) -> tuple[set[str], int]:
     """Return the keys of the ids that an answer may give back, and how many there must be."""
     legible = {NULL}
-    for found in re.findall(rb'"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]+)', sent):
+    for found in re.findall(rb'"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?[0-9]{1,4000})', sent):
         try:
             legible.add(key(json.loads(found)))
         except ValueError:
@@ -134,53 +222,6 @@ def owed_for(sent: bytes) -> tuple[set[str], int]:
     return {NULL}, 0 if is_notification else 1
 
 
-class Conversation:
-    """What was said so far, of which later messages make use."""
-
-    def __init__(self) -> None:
-        self.known: Json = {}
-        self.posted: set[str] = set()
-        """Transfers that an answer called posted."""
-        self.last = ""
-        """The result that was told last."""
-        self._numbers = itertools.count(1000)
-
-    def write(self, text: bytes) -> bytes:
-        """Return a message as it goes out, with an id that no other has."""
-        number = next(self._numbers)
-        ids = {"number": number, "text": str(number), "odd text": f"\u202e\x00🏦{number}"}
-        return written(text, {**self.known, **ids})
-
-    def learn(self, answer: Json, sent: bytes = b"") -> None:
-        """Take in what an answer tells."""
-        result = answer.get("result")
-        if not isinstance(result, dict):
-            return
-        if asked := result.get("inputRequests"):
-            params = json.loads(sent)["params"]
-            self.known["asked name"] = params["name"]
-            self.known["asked arguments"] = params.get("arguments")
-            self.known["state"] = result.get("requestState")
-            self.known["asked key"] = next(iter(asked))
-        self.last = told = json.dumps(result)
-        for found in re.findall(r"code for transfer (tr_[0-9a-f]{16}) is (\d{6})", told):
-            self.known["transfer"], self.known["code"] = found
-        for found in re.findall(r"\bho_[0-9a-f]{16}\b", told):
-            self.known["handoff"] = found
-        for each in _members(result):
-            if each.get("status") == "posted" and isinstance(each.get("transferId"), str):
-                self.posted.add(each["transferId"])
-
-
-def _members(value: Any) -> Iterator[Json]:
-    if isinstance(value, dict):
-        yield value
-        value = list(value.values())
-    if isinstance(value, list):
-        for each in value:
-            yield from _members(each)
-
-
 def all_is_well(database: Path, cli: Cli, log: str, conversation: Conversation) -> None:
     """Check the books, and that the log tells of no fault."""
     assert "Traceback" not in log, log[-5000:]
@@ -194,38 +235,37 @@ def all_is_well(database: Path, cli: Cli, log: str, conversation: Conversation) 
 # --- HTTP, without a socket: `test_connections.py` has what is odd on the wire --------------------
 
 
-class OverHttp(Conversation):
-    """Sends requests, and looks at each answer."""
-
-    def __init__(self, bank: Bank) -> None:
-        super().__init__()
-        self.bank = bank
-        self.tokens = {
-            "full": bank.token(),
-            "reading": bank.token("CUST001", "bank:read"),
-            "garbage": "eyJ.e30.x",
-        }
-
-    async def send(self, request: OddRequest) -> None:
-        sent = self.write(request.text)
-        headers = {**headers_of(self.tokens.get(request.token))}
-        headers["MCP-Protocol-Version"] = request.revision
-        if request.revision == MODERN:
-            headers |= _routing(sent)
-        pairs = [(name, value.encode()) for name, value in [*headers.items(), *request.headers]]
-        url = f"http://127.0.0.1:8000{request.path}"
-        with anyio.fail_after(PATIENCE):
-            answer = await self.bank.http.request(request.method, url, content=sent, headers=pairs)
-        case = (answer.status_code, answer.content, request, sent)
-        assert answer.status_code < 500, case
-        if b"jsonrpc" not in answer.content:
-            assert not request.is_plain or owed_for(sent)[1] == 0, case
-            return
-        # A session is opened in an event stream.
-        (told,) = map(json.loads, re.findall(r"(?m)^(?:data: )?(\{.*\})\s*$", answer.text))
-        self.learn(told, sent)
-        ids, _ = owed_for(sent)
-        assert key(told.get("id")) in (ids if request.is_plain else ids | {NULL}), case
+async def send_over_http(bank: Bank, conversation: Conversation, sent: bytes) -> None:
+    """Send a message, a fifth of them with something odd beside it, and look at the answer."""
+    random = conversation.random
+    method, path, odd, token = "POST", "/mcp", [], bank.token()
+    match random.randrange(20):
+        case 1:
+            method = random.choice(["GET", "DELETE", "PUT", "OPTIONS", "HEAD", "get", "FOO"])
+        case 2:
+            path = random.choice(["/", "/mcp/", "//mcp", "/%6dcp", "/health"])
+        case 3:
+            odd = random.choices(HEADERS, k=2)
+        case 4:
+            token = bank.token("CUST001", "bank:read")
+    is_plain = (method, path, odd) == ("POST", "/mcp", [])
+    headers = {**headers_of(token), "MCP-Protocol-Version": conversation.revision}
+    if conversation.revision == MODERN:
+        headers |= _routing(sent)
+    pairs = [(name, value.encode()) for name, value in [*headers.items(), *odd]]
+    with anyio.fail_after(PATIENCE):
+        url = f"http://127.0.0.1:8000{path}"
+        answer = await bank.http.request(method, url, content=sent, headers=pairs)
+    case = (answer.status_code, answer.content, method, path, odd, sent)
+    assert answer.status_code < 500, case
+    ids, least = owed_for(sent)
+    if b"jsonrpc" not in answer.content:
+        assert least == 0 or not is_plain, case
+        return
+    # A session is opened in an event stream.
+    (told,) = map(json.loads, re.findall(r"(?m)^(?:data: )?(\{.*\})\s*$", answer.text))
+    conversation.learn(told, sent)
+    assert key(told.get("id")) in (ids if is_plain else ids | {NULL}), case
 
 
 def _routing(sent: bytes) -> dict[str, str]:
@@ -243,36 +283,36 @@ def _routing(sent: bytes) -> dict[str, str]:
     }
 
 
-def test_requests(full: Path, count: int, cli: Cli, caplog: pytest.LogCaptureFixture) -> None:
-    conversation = anyio.run(send_all, full, list(drawn(count, requests())))
-    log = "\n".join(str(record.exc_text or record.getMessage()) for record in caplog.records)
-    all_is_well(full, cli, log, conversation)
-
-
-async def send_all(database: Path, batches: list[tuple[OddRequest, Any]]) -> OverHttp:
+async def send_all(database: Path, count: int, revision: str) -> Conversation:
+    conversation = Conversation(revision, seed=count)
     async with bank_in_memory(database) as bank:
-        conversation = OverHttp(bank)
-        while batches:
+        for _ in range(0, count, AT_ONCE):
             async with anyio.create_task_group() as at_once:
-                for request, _ in batches[:AT_ONCE]:
-                    at_once.start_soon(conversation.send, request)
-            del batches[:AT_ONCE]
-        await conversation.send(OddRequest(LEGACY, last_of(LEGACY)))
-        assert "acc_checking_001" in conversation.last
+                for _ in range(AT_ONCE):
+                    at_once.start_soon(send_over_http, bank, conversation, conversation.odd())
+        assert (await bank.send({"jsonrpc": "2.0", "id": 1, "method": "ping"})).status_code == 200
     return conversation
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_requests(
+    full: Path, count: int, cli: Cli, mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    conversation = anyio.run(send_all, full, count // 2, VERSIONS[mode])
+    all_is_well(full, cli, caplog.text, conversation)
 
 
 # --- stdio ----------------------------------------------------------------------------------------
 
 
-class OverStdio(Conversation):
+class Lines:
     """Sends lines to a server, and looks at each that comes back."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        super().__init__()
+    def __init__(self, process: "subprocess.Popen[bytes]", conversation: Conversation) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self._stdin, self._stdout = process.stdin, process.stdout
+        self._conversation = conversation
         self._said: queue.Queue[bytes] = queue.Queue()
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -284,36 +324,41 @@ class OverStdio(Conversation):
         self._stdin.write(line + b"\n")
         self._stdin.flush()
 
-    def send(self, text: bytes, reply: Any) -> None:
-        """Send a line, with what is answered if the bank asks something, and wait for its answer.
+    def begin(self, first: bytes) -> None:
+        """Send the first request, which decides of which revision all others are."""
+        self._put(first)
+        assert "result" in json.loads(self._said.get(timeout=PATIENCE))
+
+    def send(self, sent: bytes) -> None:
+        """Send a line, answer what the bank asks, and wait for the answer.
 
         A ping after it is answered by then, too: whatever else comes before that is too much.
         """
-        sent, ping = self.write(text), self.write(plain("ping"))
+        ping = self._conversation.plain("ping", {})
         ids, least = owed_for(sent)
         self._put(sent)
-        self._put(ping)
-        waiting = {key(json.loads(ping)["id"]): 1}
-        came = 0
-        while waiting or came < least:
+        self._put(json.dumps(ping).encode())
+        came, ponged = 0, False
+        while not ponged or came < least:
             try:
                 message = json.loads(self._said.get(timeout=PATIENCE))
             except queue.Empty:
                 raise AssertionError(f"not answered: {sent!r}") from None
             if "method" in message:
-                for each in (reply, DECLINED) if "id" in message else ():
-                    answer = {"jsonrpc": "2.0", "id": message["id"], "result": each}
-                    self._put(self.write(json.dumps(answer).encode()))
-            elif waiting.pop(key(message["id"]), None) is None:
+                if "id" in message:
+                    self._put(self._conversation.answer_to(message))
+            elif message["id"] == ping["id"]:
+                ponged = True
+            else:
                 assert key(message["id"]) in ids, (sent, message)
                 came += 1
-                self.learn(message, sent)
+                self._conversation.learn(message, sent)
         assert came <= 1, sent
 
 
 @pytest.mark.parametrize("mode", [MODES[1], pytest.param(MODES[0], marks=pytest.mark.ci)])
-def test_lines(full: Path, count: int, cli: Cli, mode: str, request: Any) -> None:
-    revision, log = VERSIONS[mode], full.with_name("server.log")
+def test_lines(full: Path, count: int, cli: Cli, mode: str, request: pytest.FixtureRequest) -> None:
+    log = full.with_name("server.log")
     with log.open("wb") as errors:
         process = subprocess.Popen(
             command("--database", str(full), "--customer", "CUST001"),
@@ -329,16 +374,18 @@ def test_lines(full: Path, count: int, cli: Cli, mode: str, request: Any) -> Non
         shown = subprocess.run(["ps", "-o", "rss=", "-p", str(process.pid)], capture_output=True)
         return int(shown.stdout)
 
-    conversation = OverStdio(process)
-    # The first request decides of which revision all others are.
-    conversation.send(first_of(revision), None)
+    conversation = Conversation(VERSIONS[mode], seed=count)
+    lines = Lines(process, conversation)
+    first = ("initialize", INITIALIZE) if mode == "legacy" else ("server/discover", {})
+    lines.begin(conversation.written(conversation.plain(*first)))
     warm = 0
-    for number, (text, reply) in enumerate(drawn(count // 4, texts(revision))):
-        conversation.send(text, reply)
+    for number in range(count // 4):
+        lines.send(conversation.odd())
         if number == count // 40:
             warm = memory()
     assert memory() <= 1.2 * warm, "it does not grow once it is warm"
-    conversation.send(last_of(revision), DECLINED)
+    last = {"name": "list_accounts", "arguments": {}}
+    lines.send(conversation.written(conversation.plain("tools/call", last)))
     assert "acc_checking_001" in conversation.last
     assert process.stdin is not None
     process.stdin.close()
