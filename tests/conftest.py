@@ -48,9 +48,7 @@ def pytest_xdist_auto_num_workers() -> int:
     return cores + (cores + 1) // 2
 
 
-TOGETHER = re.compile(
-    r"tests/adapters/|tests/server/test_(http|inspector|issuer|load|running|tokens)\.py"
-)
+TOGETHER = re.compile(r"tests/adapters/|tests/server/test_(http|sessions)\.py")
 """Files whose tests load the same frameworks, or ask the same servers: one process has each."""
 
 

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -32,8 +33,13 @@ class Key:
 
     kid: str
     algorithm: str
-    private: Any
+    make: Callable[[], Any]
+    """Makes the private half, when it is first used."""
     says: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def private(self) -> Any:
+        return self.make()
 
     @property
     def jwk(self) -> dict[str, Any]:
@@ -53,15 +59,15 @@ class Key:
 
 def elliptic(kid: str, curve: Any = ec.SECP256R1, **says: str) -> Key:
     made = curve()
-    return Key(kid, f"ES{made.key_size}", ec.generate_private_key(made), says)
+    return Key(kid, f"ES{made.key_size}", partial(ec.generate_private_key, made), says)
 
 
 def rsa_key(kid: str, algorithm: str = "RS256", bits: int = 2048, **says: str) -> Key:
-    return Key(kid, algorithm, rsa.generate_private_key(65537, bits), says)
+    return Key(kid, algorithm, partial(rsa.generate_private_key, 65537, bits), says)
 
 
 def edwards(kid: str, **says: str) -> Key:
-    return Key(kid, "EdDSA", ed25519.Ed25519PrivateKey.generate(), says)
+    return Key(kid, "EdDSA", ed25519.Ed25519PrivateKey.generate, says)
 
 
 Answer = Callable[[BaseHTTPRequestHandler], None]

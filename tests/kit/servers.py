@@ -1,6 +1,5 @@
 """The bank's server as a process, reached over HTTP and stdio, and clients for it."""
 
-import itertools
 import json
 import signal
 import socket
@@ -181,26 +180,6 @@ def stdio_client(
         env=environment(),
     )
     return Client(server, mode=mode, elicitation_callback=answer, extensions=[CLIENT_EXTENSION])
-
-
-class Alternating(httpx2.AsyncBaseTransport):
-    """Sends each request to the next of several ports."""
-
-    def __init__(self, *ports: int) -> None:
-        self.calls: list[int] = []
-        """The ports that the rounds of tools/call went to."""
-        self._next = itertools.cycle(ports)
-        self._transport = httpx2.AsyncHTTPTransport()
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        port = next(self._next)
-        if request.headers.get("Mcp-Method") == "tools/call":
-            self.calls.append(port)
-        request.url = request.url.copy_with(port=port)
-        return await self._transport.handle_async_request(request)
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()
 
 
 class Chooser:

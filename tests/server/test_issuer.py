@@ -166,7 +166,7 @@ Made = Callable[[Bank, AuthorizationServer], str]
 def by(key: Key, algorithm: str | None = None, **changes: Any) -> Made:
     """Return the good token that a key signs, changed: by claims, or by `header`."""
     header = changes.pop("header", {})
-    signer = Key(key.kid, algorithm or key.algorithm, key.private)
+    signer = Key(key.kid, algorithm or key.algorithm, lambda: key.private)
     return lambda bank, issuer: signer.sign(issuer.claims(**changes), **header)
 
 
@@ -211,15 +211,19 @@ def the_trials_key(bank: Bank, issuer: AuthorizationServer) -> str:
     return jwt.encode(issuer.claims(), load_keys(bank.settings).tokens, "HS256")
 
 
+def with_the_public_key(bank: Bank, issuer: AuthorizationServer) -> str:
+    public = RSA.private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    return by_hand({**HS, "kid": "rsa"}, public)(bank, issuer)
+
+
 HS = {"alg": "HS256", "typ": "JWT"}
-PEM = RSA.private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 BAD: dict[str, Made] = {
     "garbage": lambda bank, issuer: "garbage",
     "five parts": lambda bank, issuer: "eyJhbGciOiJkaXIifQ.a.b.c.d",
     # The algorithm.
     "none": by_hand({"alg": "none"}),
-    "HS256 with the public key": by_hand({**HS, "kid": "rsa"}, PEM),
+    "HS256 with the public key": with_the_public_key,
     "HS256 with a shared key that is published": by_hand({**HS, "kid": "shared"}, SECRET),
     "a key that calls itself HS256": by(CALLED_HS),
     # The key.
