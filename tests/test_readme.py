@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from banking_server.agent import ModelSettings
+from banking_server.agent.settings import FROM_ENVIRONMENT, PREFIX, ModelSettings
 from banking_server.chaining import IDENTIFIER
 from banking_server.server.settings import Settings
 
@@ -74,12 +74,12 @@ def test_the_result_on_the_first_screen_is_the_one_of_the_demo() -> None:
 
 def test_every_setting_stands_in_the_table_in_its_own_words() -> None:
     rows = ["| variable | default | |", "| --- | --- | --- |"]
-    for model in (Settings, ModelSettings):
-        for name, field in model.model_fields.items():
+    of_the_model = {name: ModelSettings.model_fields[name] for name in FROM_ENVIRONMENT}
+    for prefix, fields in (("BANKING_", Settings.model_fields), (PREFIX, of_the_model)):
+        for name, field in fields.items():
             plain = isinstance(field.default, str | int | float | Decimal | time)
             default = f"`{field.default}`" if plain else ""
-            variable = f"{model.model_config['env_prefix']}{name.upper()}"
-            rows.append(f"| `{variable}` | {default} | {field.description} |")
+            rows.append(f"| `{prefix}{name.upper()}` | {default} | {field.description} |")
     text = PAGES["banking_server/server/README.md"].text
     assert text.split("<!-- settings -->\n", 1)[1].split("<!-- /settings -->")[0].strip() == (
         "\n".join(rows)

@@ -7,7 +7,6 @@ client. It works with any MCP servers and any OpenAI-compatible endpoint. Read i
 - `settings`: which model, and the bounds;
 - `configuration`: agents in a file: what each is told, and what it may use;
 - `endpoint`: ask the model, and what can go wrong;
-- `resources`: what the servers offer to know;
 - `toolbox`: the servers' tools, as the model is told of them;
 - `prompt`: the system message;
 - `reply`: is a reply for the user, or does it ask for a call?

@@ -1,7 +1,6 @@
 from banking_server.agent.configuration import ANY_AGENT as ANY_AGENT
 from banking_server.agent.configuration import AgentConfiguration as AgentConfiguration
 from banking_server.agent.configuration import ConfigurationMistake as ConfigurationMistake
-from banking_server.agent.configuration import ServerConfiguration as ServerConfiguration
 from banking_server.agent.configuration import load_agent as load_agent
 from banking_server.agent.conversation import Terminal as Terminal
 from banking_server.agent.conversation import chat as chat
@@ -15,8 +14,6 @@ from banking_server.agent.loop import Agent as Agent
 from banking_server.agent.loop import Bounds as Bounds
 from banking_server.agent.policy import AllowReadOnly as AllowReadOnly
 from banking_server.agent.policy import CallPolicy as CallPolicy
-from banking_server.agent.resources import Known as Known
-from banking_server.agent.resources import MayRead as MayRead
 from banking_server.agent.settings import ModelNotConfigured as ModelNotConfigured
 from banking_server.agent.settings import ModelSettings as ModelSettings
 from banking_server.agent.settings import load_model_settings as load_model_settings

@@ -20,7 +20,6 @@ from mcp.types import CallToolResult
 from banking_server.agent.configuration import ANY_AGENT, AgentConfiguration
 from banking_server.agent.endpoint import Endpoint
 from banking_server.agent.loop import Agent
-from banking_server.agent.resources import MayRead
 from banking_server.agent.settings import ModelSettings
 from banking_server.agent.toolbox import OfferedTool, Toolbox
 from banking_server.agent.transcript import (
@@ -115,9 +114,9 @@ class Terminal:
     consents: Callable[[OfferedTool, dict[str, Any]], Awaitable[bool]] | None
     """Asks the user whether a call that may change something is made. None means that nobody can
     be asked, so that no such call is made."""
-    learns: Callable[[str, CallToolResult | str], None]
-    """Takes note of what a server has returned, a result or a resource's text, so that the user can
-    be told by name what a call is about."""
+    learns: Callable[[str, CallToolResult], None]
+    """Takes note of what a server has returned, so that the user can be told by name what a call is
+    about."""
     read: Callable[[str], str]
     """Returns the next line, asked for with this prompt. Called in the main thread; raises EOFError
     if there are no more lines."""
@@ -125,8 +124,6 @@ class Terminal:
     record: Record
     is_typed: bool = True
     """Whether a person types the lines. Otherwise nothing is explained, and Ctrl-C ends it all."""
-    shares: MayRead | None = None
-    """Asks the user whether the model is told what a distrusted server offers to know; None: no."""
 
 
 class ChainNarrator(Protocol):
@@ -162,7 +159,7 @@ def chat(
     Each line is a request, or one of `COMMANDS`. If `prompt` is given, it is the only request, and
     no line is read. Returns whether each request was answered, and each command carried out.
 
-    `configuration` is what the agent is told, and what it may use of the servers of those names.
+    `configuration` is what the agent is told, and which tools it may use.
     `trust_hints` says whether a tool that its server calls read-only is called without asking, and
     `follow_unadvertised` whether directives are followed on revision 2026-07-28 of a server that
     did not advertise the extension. `call_timeout` is in seconds, as of `Agent`.
@@ -292,20 +289,12 @@ async def _agent(
         Endpoint(settings, on_retry=waiting.retrying) as endpoint,
         connect() as clients,
     ):
-        of = {server.name: server for server in configuration.servers}
         toolbox = await Toolbox.gather(
             clients,
-            distrusted=[
-                name
-                for name in clients
-                if not (trust_hints and (name not in of or of[name].trust_hints))
-            ],
+            distrusted=() if trust_hints else clients,
             call_timeout=call_timeout,
-            may_read=view.shares,
             allowed=configuration.tools,
-            allowed_of={name: one.tools for name, one in of.items() if one.tools is not None},
         )
-        view.learn(toolbox)
         agent = Agent(
             endpoint,
             toolbox,
@@ -330,24 +319,12 @@ class _View:
         self._narrator = narrator
         self.speech = terminal.speech
         self.waiting = terminal.waiting
-        self.shares = terminal.shares
         self.interrupted = False
         """Whether Ctrl-C has ended the conversation."""
 
     def interrupt(self) -> None:
         """Take note of Ctrl-C: it ends a conversation that no person types."""
         self.interrupted = not self._terminal.is_typed
-
-    def learn(self, toolbox: Toolbox) -> None:
-        """Take note of what the servers let know, and tell what of it the model is not told."""
-        for known in toolbox.known:
-            for said in known.said:
-                self._terminal.learns(known.server, said)
-        for server, number in toolbox.left_out.items():
-            self._tell(
-                f"(The model is not told {_many(number, 'resource')} of {server}: "
-                "too many or too long.)"
-            )
 
     def begin(self, model: str, toolbox: Toolbox) -> None:
         """Say to who types which model is talking, and what can be typed."""
@@ -401,7 +378,7 @@ class _View:
             case Forgotten():
                 self._tell(
                     f"(The model is told no more of {_many(entry.calls, 'earlier call')} that "
-                    "changed something: BANKING_MODEL_HISTORY says how much it is told.)"
+                    "changed something: the conversation is too long.)"
                 )
             case Calling():
                 self.speech.end()

@@ -32,6 +32,9 @@ Message = dict[str, Any]
 MAX_REPLY: Final = 100_000
 """Characters of one reply, and its parts; a model that has not stopped by then is cut off."""
 
+RETRIES: Final = 2
+"""How often a request is repeated that timed out, or met 429 or 5xx."""
+
 MAX_CALLS: Final = 100
 """Calls of one reply that are read; a model that asks for more is cut off."""
 
@@ -143,7 +146,7 @@ class Endpoint:
             # The client insists on a key; endpoints that ask for none ignore it.
             api_key=key or "none",
             timeout=openai.Timeout(settings.timeout, connect=min(settings.timeout, 10)),
-            max_retries=settings.retries,
+            max_retries=RETRIES,
             # It follows no redirect, so that neither the key nor the conversation goes elsewhere.
             http_client=BoundedHttpClient(),
         )

@@ -80,12 +80,20 @@ CALLS_IN_A_REPLY: Final = 10
 
 @dataclass(frozen=True)
 class Bounds:
-    """How far one request may go; `ModelSettings` describes each bound."""
+    """How far one request may go."""
 
     turns: int = 12
+    """Replies of the model at most."""
     seconds: float = 600
+    """Seconds that it may take, questions to the user included."""
     tokens: int = 100_000
+    """Tokens, prompts and replies together, after which the model is asked no more."""
     corrections: int = 3
+    """How often in a row the model may put right a call that could not be made."""
+    history: int = 24_000
+    """Characters of the conversation that go with a request beside what the model is told at the
+    start, about four to a token. The newest words of the user and the newest results are always
+    whole; what is older is told in short, and half of this is there for it."""
 
 
 OnCall = Callable[[OfferedTool, dict[str, Any]], None]
@@ -98,7 +106,7 @@ class Agent:
     Args:
         endpoint: The model.
         toolbox: The tools it may call.
-        bounds: How far one request may go; by default what the endpoint's settings say.
+        bounds: How far one request may go.
         consent: Asked before each call, whether the model or a directive asks for it, unless the
             tool is annotated as read-only by a server that the host trusts; by default
             `AllowReadOnly`.
@@ -122,7 +130,7 @@ class Agent:
         endpoint: Endpoint,
         toolbox: Toolbox,
         *,
-        bounds: Bounds | None = None,
+        bounds: Bounds = Bounds(),
         consent: CallPolicy | None = None,
         follow_consent: ConsentPolicy | None = None,
         system_prompt: str = "",
@@ -133,12 +141,9 @@ class Agent:
         on_entry: OnEntry | None = None,
         on_text: OnText | None = None,
     ) -> None:
-        settings = endpoint.settings
         self._endpoint = endpoint
         self._toolbox = toolbox
-        self._bounds = bounds or Bounds(
-            settings.turns, settings.seconds, settings.tokens, settings.corrections
-        )
+        self._bounds = bounds
         self._consent = Consent(consent or AllowReadOnly(), follow_consent)
         self._follow_unadvertised = follow_unadvertised
         self._call_timeout = call_timeout
@@ -155,8 +160,6 @@ class Agent:
         """The requests in `messages`: how many messages each has, and the account of it."""
         self._earlier = Earlier()
         """The requests that are no longer in `messages`."""
-        self._changed = False
-        """A call may have changed what the servers offer to know."""
 
     async def ask(self, request: str) -> Run:
         """Work on a request until the model answers, a bound is reached, or `stop` is called.
@@ -203,9 +206,6 @@ class Agent:
 
     async def _work(self, work: "_Work") -> tuple[RunOutcome, str, str | None]:
         bounds = self._bounds
-        if self._changed:
-            await self._toolbox.read_again()
-            self._changed = False
         form = await self._find_form(work)
         for _ in range(bounds.turns):
             if work.tokens >= bounds.tokens:
@@ -494,7 +494,7 @@ class Agent:
         if work.corrections > 1 and _same_corrections(self.messages[-4:]):
             # Once is enough.
             del self.messages[-4:-2]
-        bound = self._endpoint.settings.history
+        bound = self._bounds.history
         reminded = len(reminder(work.asked["content"]))
         # What is newest is kept whole, and what is older has half of the bound at least.
         own = reminded + size(newest(self.messages[work.begins :]))
@@ -611,7 +611,6 @@ class _Following:
         key = call_key(tool, step.arguments)
         if not step.result.is_error:
             if not tool.says_read_only:
-                self.agent._changed = True
                 # What was read before may be otherwise now.
                 self.work.made -= self.work.read
             else:

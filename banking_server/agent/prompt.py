@@ -1,7 +1,7 @@
 """The system message: the tools, how the model is to use them, and what the servers tell it.
 
-What is the same in each conversation comes first and what servers offer to know last, since
-endpoints keep what they have read of a prompt up to the first difference.
+What is the same in each conversation comes first, since endpoints keep what they have read of a
+prompt up to the first difference.
 """
 
 from typing import Literal
@@ -67,10 +67,6 @@ def instructions(
         )
     for server, words in toolbox.instructions.items():
         parts.append(f"The server {server!r} says about its tools: {words}")
-    for known in toolbox.known:
-        parts.append(f"The server {known.server!r} lets you know: {known.in_words()}")
-    for server, number in toolbox.left_out.items():
-        parts.append(f"Of what the server {server!r} offers to know, {number} more is not told.")
     if earlier:
         parts.append(earlier)
     return "\n\n".join(parts)

@@ -3,17 +3,16 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
 import anyio
 from mcp import Client, MCPError
-from mcp.types import Resource, Tool
+from mcp.types import Tool
 
 from banking_server.agent.reply import REPLY_TO_USER
-from banking_server.agent.resources import Known, MayRead, read, read_resources, within_bounds
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, ToolCatalog, hidden_from_model
 from banking_server.chaining.values import follow, pointer_parts
 from banking_server.text import cut, one_line
@@ -108,19 +107,10 @@ class Toolbox:
     still clash or are too long are numbered. Names are settled once and do not change.
     """
 
-    def __init__(
-        self,
-        tools: list[OfferedTool],
-        instructions: Mapping[str, str],
-        known: Sequence[Known] = (),
-        more: Mapping[str, int] | None = None,
-    ) -> None:
+    def __init__(self, tools: list[OfferedTool], instructions: Mapping[str, str]) -> None:
         self.tools = tools
         self.instructions = instructions
         """The instructions of the servers that have any, by the server's name."""
-        self._offered = list(known)
-        self._more = Counter(more)
-        self._tell(self._offered)
         self._by_name = {offered.name: offered for offered in tools}
         own: dict[str, list[OfferedTool]] = {}
         for offered in tools:
@@ -134,11 +124,9 @@ class Toolbox:
         *,
         distrusted: Collection[str] = (),
         call_timeout: float | None = DEFAULT_CALL_TIMEOUT,
-        may_read: MayRead | None = None,
         allowed: Collection[str] | None = None,
-        allowed_of: Mapping[str, Collection[str]] | None = None,
     ) -> "Toolbox":
-        """List the tools of connected servers, all pages of each, and read what they offer to know.
+        """List the tools of connected servers, all pages of each.
 
         Tools that are hidden from the model are left out.
 
@@ -147,18 +135,12 @@ class Toolbox:
             distrusted: The names of those whose annotations decide nothing: none of their tools
                 counts as read-only.
             call_timeout: Seconds that each server may take to list its tools.
-            may_read: Asked before a resource of a distrusted server is read; without it, none is.
-                Those of the others are read like tools that change nothing.
             allowed: The tools that may be used, by their servers' names for them; by default all.
-            allowed_of: The same for single servers.
 
         Raises:
             ToolsUnavailable: Tools are not listed, are too much for a model, or one that is
-                allowed is not there, or its server is not.
+                allowed is not there.
         """
-        chosen = {server: set(tools) for server, tools in (allowed_of or {}).items()}
-        for server in chosen.keys() - clients.keys():
-            raise ToolsUnavailable(f"There is no server {server!r}, of which tools are allowed.")
         found: list[tuple[str, Tool, Client, ToolCatalog, bool]] = []
         there: set[str] = set()
         for server, client in clients.items():
@@ -167,14 +149,14 @@ class Toolbox:
             found += [
                 (server, tool, client, catalog, server not in distrusted)
                 for tool in tools
-                if not hidden_from_model(tool.meta)
-                and (server not in chosen or tool.name in chosen[server])
-                and (allowed is None or tool.name in allowed)
+                if not hidden_from_model(tool.meta) and (allowed is None or tool.name in allowed)
             ]
-            names = {tool.name for tool in tools}
-            _refuse_missing(chosen.get(server, set()) - names, f"The server {server!r} has")
-            there |= names
-        _refuse_missing(set(allowed or ()) - there, "The servers have")
+            there |= {tool.name for tool in tools}
+        if missing := set(allowed or ()) - there:
+            listed = ", ".join(sorted(missing))[:200]
+            raise ToolsUnavailable(
+                f"The servers have no tool of these names, which are allowed: {listed}"
+            )
         told_apart = _names([(server, tool.name) for server, tool, *_ in found])
         offered = [OfferedTool(name, *one) for name, one in zip(told_apart, found, strict=True)]
         length = 0
@@ -190,26 +172,7 @@ class Toolbox:
             for server, client in clients.items()
             if client.instructions
         }
-        known: list[Known] = []
-        more: dict[str, int] = {}
-        for server, client in clients.items():
-            asked = may_read or _nothing if server in distrusted else _everything
-            read_now, more[server] = await read_resources(client, server, asked)
-            known += read_now
-        return cls(offered, instructions, known, more)
-
-    async def read_again(self) -> None:
-        """Read again what the servers offer to know: something may have changed."""
-        # Of what was there at first: what cannot be read now may be again later.
-        self._tell(await read(self._offered))
-
-    def _tell(self, known: list[Known]) -> None:
-        self.known = within_bounds(known)
-        """What the model is told of what the servers offer to know: their resources."""
-        of = Counter(one.server for one in known) + self._more
-        of.subtract(one.server for one in self.known)
-        self.left_out = +of
-        """How many resources of a server are not told, as they are too many or too long."""
+        return cls(offered, instructions)
 
     def find(self, *names: str) -> OfferedTool | None:
         """Return the first tool that one of these names stands for, or None."""
@@ -237,20 +200,6 @@ async def _listed(server: str, catalog: ToolCatalog, seconds: float | None) -> l
     except (MCPError, OSError, RuntimeError, ValueError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
     raise ToolsUnavailable(f"The server {server!r} does not list its tools: {reason}")
-
-
-def _refuse_missing(names: set[str], who_has: str) -> None:
-    if names:
-        listed = ", ".join(sorted(names))[:200]
-        raise ToolsUnavailable(f"{who_has} no tool of these names, which are allowed: {listed}")
-
-
-async def _everything(server: str, resource: Resource) -> bool:
-    return True
-
-
-async def _nothing(server: str, resource: Resource) -> bool:
-    return False
 
 
 def legal_name(name: str) -> str:

@@ -4,10 +4,9 @@ import io
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import typer
-from platformdirs import user_state_path
 
 from banking_server.cli.arguments import standard_input
 from banking_server.cli.client import (
@@ -26,9 +25,6 @@ from banking_server.cli.client import (
 from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import CustomerOption, DatabaseOption
 
-HISTORY: Final = user_state_path("banking-server", appauthor=False) / "chat-history"
-"""Where the lines are kept that were typed at the prompt."""
-
 UrlsOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -36,18 +32,9 @@ UrlsOption = Annotated[
         help=f"A server at this URL, with the token in {TOKEN_VARIABLE}. May be repeated.",
     ),
 ]
-CommandsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--server",
-        metavar="COMMAND",
-        help="A server that this command starts, in one word for the shell: 'python shop.py'. "
-        "May be repeated.",
-    ),
-]
 ConfigOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Agents in a YAML file: prompt, servers, allowed tools."),
+    typer.Option(metavar="FILE", help="Agents in a YAML file: prompt and allowed tools."),
 ]
 PromptOption = Annotated[
     str | None,
@@ -56,17 +43,9 @@ PromptOption = Annotated[
         help="Make this one request, and end; - for all of standard input as one request.",
     ),
 ]
-HistoryOption = Annotated[
-    bool,
-    typer.Option(
-        "--history/--no-history",
-        envvar="BANKING_CHAT_HISTORY",
-        help="Keep what is typed at the prompt, for the arrow keys, in a file that you alone can "
-        f"read: {HISTORY}.",
-    ),
-]
 AgentOption = Annotated[
-    str | None, typer.Option("--agent", metavar="ID", help="The agent in the file, if not one.")
+    str | None,
+    typer.Option("--agent", metavar="ID", help="Which agent to use, if the file has several."),
 ]
 
 
@@ -75,7 +54,6 @@ def chat(
     command: CommandArgument = None,
     prompt: PromptOption = None,
     urls: UrlsOption = None,
-    commands: CommandsOption = None,
     config: ConfigOption = None,
     agent_id: AgentOption = None,
     follow_unadvertised: UnadvertisedOption = False,
@@ -84,7 +62,6 @@ def chat(
     connect_timeout: ConnectOption = None,
     questions: QuestionsOption = None,
     insecure: InsecureOption = False,
-    history: HistoryOption = True,
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
@@ -101,13 +78,13 @@ def chat(
     """
     from banking_server import agent
     from banking_server.cli.saving import Conversation
-    from banking_server.cli.servers import connect_all, from_configuration, from_options
+    from banking_server.cli.servers import connect_all, from_options
     from banking_server.host.narrator import Narrator
     from banking_server.host.plain import SHOWN
     from banking_server.host.printing import console, say
     from banking_server.host.questions import TerminalQuestions
     from banking_server.host.speech import MarkdownSpeech, PlainSpeech
-    from banking_server.host.typed import TypedLines
+    from banking_server.host.typed import read_line
     from banking_server.host.waiting import Waiting
     from banking_server.text import cut, one_line
 
@@ -139,24 +116,19 @@ def chat(
 
     try:
         configuration = agent.load_agent(config, agent_id) if config else agent.ANY_AGENT
-        if configuration.servers and (command or urls or commands or database or customer):
-            raise typer.BadParameter("the servers stand in the file: give none beside it")
-        if configuration.servers:
-            wanted = from_configuration(configuration)
-        elif urls or commands or command:
+        if urls or command:
             if database or customer:
                 raise typer.BadParameter("--database and --customer are for this server only")
-            wanted = from_options(urls or [], [*(commands or []), *([command] if command else [])])
+            wanted = from_options(urls or [], command)
         else:
-            wanted = [("", chosen_server(ctx, None, None, database, customer), None)]
+            wanted = [(chosen_server(ctx, None, None, database, customer), None)]
         settings = agent.load_model_settings()
         terminal = agent.Terminal(
             speech=MarkdownSpeech(out, waiting.says) if seen else PlainSpeech(out),
             tell=tell,
             consents=consents if is_here else None,
-            shares=person.shares if is_here else None,
             learns=person.names.learn,
-            read=TypedLines(HISTORY if history else None).read,
+            read=read_line,
             waiting=waiting,
             record=Conversation(settings.name),
             is_typed=is_here and request is None,

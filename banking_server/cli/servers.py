@@ -1,7 +1,6 @@
-"""The servers of a conversation: of a file, or of the command line, each with the token for it."""
+"""The servers of a conversation: those of the command line, with the token for them."""
 
 import os
-import shlex
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
@@ -9,9 +8,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from banking_server.agent.configuration import AgentConfiguration, ServerConfiguration
 from banking_server.cli.client import TOKEN_VARIABLE, advice_for, started_by
-from banking_server.cli.messages import CommandFailed
 from banking_server.host.connect import ConnectionFailed, connected
 from banking_server.text import one_line
 
@@ -23,47 +20,26 @@ if TYPE_CHECKING:
     from banking_server.host.patience import Patience
     from banking_server.host.questions import TerminalQuestions
 
-Wanted = tuple[str, "str | StdioServerParameters", str | None]
-"""A server: the name it is to have, if any, how to reach it, and the variable of its token."""
+Wanted = tuple["str | StdioServerParameters", str | None]
+"""A server: how to reach it, and the variable of its token."""
 
 
-def from_configuration(configuration: AgentConfiguration) -> list[Wanted]:
-    """Return the servers of an agent. Raises CommandFailed where a token is not there."""
-    tokens = {one.token_variable for one in configuration.servers if one.token_variable}
-    for one in configuration.servers:
-        if one.token_variable and not os.environ.get(one.token_variable):
-            # Its name is not repeated: it may be a token that somebody wrote in its place.
-            raise CommandFailed(
-                f"Server {one.name}: the environment variable that token_variable names is not "
-                "set: it is to hold the server's token."
-            )
-
-    def way(one: ServerConfiguration) -> "str | StdioServerParameters":
-        return one.url or started_by(one.command or [], kept_back=tokens)
-
-    return [(one.name, way(one), one.token_variable) for one in configuration.servers]
-
-
-def from_options(urls: Sequence[str], commands: Sequence[str | list[str]]) -> list[Wanted]:
+def from_options(urls: Sequence[str], command: list[str] | None) -> list[Wanted]:
     """Return the servers of a command line.
 
-    Raises typer.BadParameter for a command that is none, and for URLs of different origins that
-    would all get the one token.
+    Raises typer.BadParameter for URLs of different origins that would all get the one token.
     """
     variable = TOKEN_VARIABLE if os.environ.get(TOKEN_VARIABLE) else None
     try:
         origins = {urlsplit(url)[:2] for url in urls}
-        split = [shlex.split(one) if isinstance(one, str) else one for one in commands]
     except ValueError as error:
-        raise typer.BadParameter(f"--url or --server cannot be read: {error}") from None
+        raise typer.BadParameter(f"--url cannot be read: {error}") from None
     if variable and len(origins) > 1:
         raise typer.BadParameter(
-            f"the token in {TOKEN_VARIABLE} is for one of these servers; name a variable for each "
-            "in a file, and give it with --config"
+            f"the token in {TOKEN_VARIABLE} is for one of these servers: they have different hosts"
         )
-    if not all(split):
-        raise typer.BadParameter("--server needs a command")
-    return [*(("", url, variable) for url in urls), *(("", started_by(one), None) for one in split)]
+    started: list[Wanted] = [(started_by(command), None)] if command else []
+    return [*((url, variable) for url in urls), *started]
 
 
 @asynccontextmanager
@@ -75,13 +51,13 @@ async def connect_all(
     progressed: "ProgressFnT | None",
     patience: "Patience",
 ) -> AsyncIterator[Mapping[str, "Client"]]:
-    """Connect to servers, each under its name. Raises ConnectionFailed, which says which it was."""
+    """Connect to servers, each under its own name. Raises ConnectionFailed, which says which."""
     clients: dict[str, Client] = {}
     several = len(wanted) > 1
     async with AsyncExitStack() as stack:
-        for number, (name, server, variable) in enumerate(wanted, start=1):
+        for number, (server, variable) in enumerate(wanted, start=1):
             token = os.environ.get(variable) if variable else None
-            who = name or f"no. {number}"
+            who = f"no. {number}"
             try:
                 client, _ = await stack.enter_async_context(
                     connected(
@@ -98,7 +74,7 @@ async def connect_all(
                 raise ConnectionFailed(
                     f"Server {who}: {error}" if several else str(error)
                 ) from error
-            clients[name or _own_name(client, clients)] = client
+            clients[_own_name(client, clients)] = client
         yield clients
 
 

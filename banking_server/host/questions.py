@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 from mcp.client.context import ClientRequestContext
 from mcp.client.session import ElicitationFnT
-from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, Resource, Tool
+from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult, Tool
 from rich.console import Console
 
 from banking_server.chaining.arguments import argument_problem
@@ -56,14 +56,6 @@ class TerminalQuestions:
                 say(self._out, line, indent=3)
             may = what_it_may_do(tool, trust_hints=trust_hints)
             question = f"The tool {quoted_name(name or tool.name)} {may}. Call it? [y/N] "
-            answer = await self._read(question)
-            return answer is not None and answer.lower() in ("y", "yes")
-
-    async def shares(self, server: str, resource: Resource) -> bool:
-        """Ask whether a language model is told what a server offers to know."""
-        async with self._asking():
-            what = quoted_name(resource.title or resource.name)
-            question = f"Let the model know {what} of the server {quoted_name(server)}? [y/N] "
             answer = await self._read(question)
             return answer is not None and answer.lower() in ("y", "yes")
 

@@ -11,8 +11,7 @@ from typing import Annotated, Any, Literal
 
 import anyio
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
-from mcp.types import Annotations, CallToolResult, ImageContent, TextContent, ToolAnnotations
+from mcp.types import Annotations, CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from banking_server.chaining import ToolChaining, with_next_tool
@@ -30,21 +29,9 @@ class Found(BaseModel):
     status: str
 
 
-class Receipt(BaseModel):
-    receiptId: str
-
-
 class Size(BaseModel):
     width: int = Field(description="In millimetres.")
     height: int | None = None
-
-
-class Agreed(BaseModel):
-    agreed: bool
-
-
-async def _ask() -> Elicit[Agreed]:
-    return Elicit("Do you like doors?", Agreed)
 
 
 def text(words: str, annotations: Annotations | None = None) -> TextContent:
@@ -145,12 +132,6 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         )
 
     @mcp.tool(annotations=READ_ONLY)
-    async def picture() -> CallToolResult:
-        """Show a door."""
-        image = ImageContent(type="image", data="AAAA", mime_type="image/png")
-        return CallToolResult(content=[image])
-
-    @mcp.tool(annotations=READ_ONLY)
     async def unlucky() -> CallToolResult:
         """Fail, the first time."""
         first = ("unlucky", {}) not in log.calls
@@ -165,40 +146,12 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         log.note("sell_off")
         return CallToolResult(content=[text("There is nobody who buys.")], is_error=True)
 
-    @mcp.tool(annotations=READ_ONLY)
-    async def receipt() -> Annotated[CallToolResult, Receipt]:
-        """Give a long receipt."""
-        words = "One door. " * 100
-        return CallToolResult(content=[text(words)], structured_content={"receiptId": "rc_77"})
-
-    @mcp.tool(annotations=READ_ONLY)
-    async def delivery() -> CallToolResult:
-        """Say in many words what is delivered."""
-        return CallToolResult(
-            content=[text("A door comes soon. " * 30 + "Reference TRX-2026-7, delivery no. 77.")],
-            structured_content={"doors": [{"door_id": 5}], "orderId": "or_1"},
-        )
-
     @mcp.tool(annotations=HARMLESS)
     async def busy() -> CallToolResult:
         """Fail, the first time."""
         first = ("busy", {}) not in log.calls
         log.note("busy")
         return CallToolResult(content=[text("Busy: please retry.")], is_error=first)
-
-    @mcp.resource("shop://store", description="What is in store.", mime_type="application/json")
-    def store() -> str:
-        doors = [{"name": "oak", "pieces": 3}, {"name": "elm", "pieces": 0}]
-        return json.dumps({"doors": doors, "open": True})
-
-    @mcp.resource("shop://code", annotations=FOR_USER)
-    def code_for_user() -> str:
-        return SECRET
-
-    @mcp.tool(annotations=READ_ONLY)
-    async def crash() -> str:
-        """Crash."""
-        raise RuntimeError("inner detail")
 
     @mcp.tool(annotations=READ_ONLY)
     async def hang(ctx: Context[Any, Any], door: str = "") -> str:
@@ -238,12 +191,6 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
             log.hanging.set()
             await anyio.sleep_forever()
         return f"paid {amount} EUR"
-
-    @mcp.tool(annotations=READ_ONLY)
-    async def survey(answer: Annotated[ElicitationResult[Agreed], Resolve(_ask)]) -> str:
-        """Ask the customer something."""
-        log.note("survey", answer=answer.action)
-        return f"the customer said {answer.action}"
 
     @mcp.tool(annotations=READ_ONLY, meta={"ui": {"visibility": ["app"]}})
     async def for_the_app() -> str:

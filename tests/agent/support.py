@@ -24,7 +24,7 @@ from .shop_server import Log, fresh_shop
 
 def settings(url: str, **more: Any) -> ModelSettings:
     return ModelSettings(
-        **{"url": url, "name": "scripted", "retries": 0, "tools": "prompt", "format": "none"} | more
+        **{"url": url, "name": "scripted", "tools": "prompt", "format": "none"} | more
     )
 
 
@@ -87,8 +87,8 @@ async def scene(
             offered = [tool for tool in toolbox.tools if tool.name not in kept_back]
             agent = Agent(
                 endpoint,
-                Toolbox(offered, toolbox.instructions, toolbox.known),
-                bounds=Bounds(**bounds) if bounds else None,
+                Toolbox(offered, toolbox.instructions),
+                bounds=Bounds(**(bounds or {})),
                 consent=consent or Consent(True),
                 follow_consent=follow_consent,
                 on_entry=lambda entry: made.entries.append(entry),

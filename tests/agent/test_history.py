@@ -3,11 +3,10 @@
 import json
 from typing import Any
 
-import anyio
 import pytest
 
 from banking_server.agent import RunOutcome
-from banking_server.agent.history import Account, Brief, Earlier, account, size
+from banking_server.agent.history import Account, Brief, Earlier, size
 
 from ..kit.model import Reply, call, native
 from .support import scene
@@ -26,7 +25,7 @@ async def test_old_requests_are_told_in_short_and_the_newest_whole(form: str) ->
             return native("buy", **make) if form == "native" else call("buy", **make)
         return "Bought, and it is no. 12."
 
-    async with scene(answer, history=6_000, tools=form) as s:
+    async with scene(answer, bounds={"history": 6_000}, tools=form) as s:
         for number in range(8):
             run = await s.agent.ask(f"Buy door number {number}.")
             assert run.outcome is RunOutcome.ANSWERED
@@ -47,17 +46,9 @@ async def test_old_requests_are_told_in_short_and_the_newest_whole(form: str) ->
     assert "(Not listed: " in system["content"]
 
 
-async def test_references_are_kept_however_long_the_result() -> None:
-    async with scene([call("receipt"), "Done.", *["Yes."] * 9], history=2_000) as s:
-        await s.agent.ask("Get me a receipt.")
-        for _ in range(9):
-            await s.agent.ask("Sure? " + "x" * 300)
-    assert "[receiptId rc_77]" in s.model.requests[-1]["messages"][0]["content"]
-
-
 async def test_what_has_no_answer_is_told_too() -> None:
     script = [call("buy", door="oak"), call("buy", door="elm"), *["Yes."] * 9]
-    async with scene(script, history=2_000, bounds={"turns": 2}) as s:
+    async with scene(script, bounds={"turns": 2, "history": 2_000}) as s:
         await s.agent.ask("Buy.")
         for _ in range(8):
             await s.agent.ask("Sure? " + "x" * 300)
@@ -67,7 +58,7 @@ async def test_what_has_no_answer_is_told_too() -> None:
 
 async def test_a_request_under_way_keeps_its_newest_result() -> None:
     script = [call("price", door=f"{n} " + "y" * 2_000) for n in range(4)]
-    async with scene([*script, "Many."], history=6_000) as s:
+    async with scene([*script, "Many."], bounds={"history": 6_000}) as s:
         await s.agent.ask("What are they?")
     last = s.model.requests[-1]["messages"]
     assert last[1]["content"] == "What are they?"
@@ -76,35 +67,6 @@ async def test_a_request_under_way_keeps_its_newest_result() -> None:
     # Where that is not enough, the oldest turns go, and are told in short.
     assert [message["role"] for message in last] == ["system", "user"] + ["assistant", "user"] * 2
     assert "Done so far in this request, in short:\n- price: done" in last[0]["content"]
-
-
-async def test_identical_corrections_do_not_pile_up() -> None:
-    async with scene([*[call("sell")] * 2, call("buy"), "Sorry."]) as s:
-        run = await s.agent.ask("Sell.")
-    assert run.answer == "Sorry."
-    last = str(s.model.requests[-1]["messages"])
-    assert last.count("there is no tool 'sell'") == 1
-    assert last.count("'door' is a required") == 1
-
-
-@pytest.mark.parametrize("distrust", [False, True])
-async def test_a_call_in_a_line_keeps_what_finds_it_again(distrust: bool) -> None:
-    """Nested ids, references in a long text, a lost answer; and nobody need believe the server."""
-    script = [call("delivery"), call("hang"), "Done."]
-    async with scene(script, distrust=distrust) as s:
-
-        async def stop() -> None:
-            await s.log.hanging.wait()
-            s.agent.stop()
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(stop)
-            run = await s.agent.ask("Deliver it, and wait.")
-    delivery, hang = account("Deliver it.", run.transcript, "").calls
-    assert delivery.bare == "- delivery: done [orderId or_1, door_id 5, TRX-2026-7, no. 77]"
-    assert delivery.line == f"{delivery.bare}; called with {{}}"
-    assert hang.bare == "- hang: no answer came, so whether it took effect is not known"
-    assert delivery.changes is hang.changes is distrust
 
 
 def paid(number: int, changes: bool = True) -> Account:

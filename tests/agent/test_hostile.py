@@ -53,23 +53,18 @@ ATTACKS: list[Action] = [
     MISCHIEF,
     "Fine. \ud83d",
     error(500, MISCHIEF),
-    error(500, f"{KEY} is not it"),
     error(401, f"{KEY} is not it"),
     Raw(json.dumps({"error": {"message": f"{MISCHIEF} {KEY}"}})),
     Raw(event({"error": {"message": f"{MISCHIEF} {KEY}"}}), content_type=EVENTS),
     Raw(b"data: " + b"x" * 20_000_000, content_type=EVENTS),
-    Raw(b"x" * 20_000_000),
     gzip_bomb(),
-    Raw(b"no gzip at all", headers={"content-encoding": "gzip"}),
     Raw(b"no brotli either", headers={"content-encoding": "br"}),
     Raw(event("[" * 100_000), content_type=EVENTS),
-    Raw("[" * 100_000),
     Raw(chunk(content=[MISCHIEF]) + END, content_type=EVENTS),
     Raw(
         event({"choices": [], "usage": {"prompt_tokens": 10**400, "completion_tokens": 1}}),
         content_type=EVENTS,
     ),
-    Raw(event('{"choices": [], "usage": {"prompt_tokens": ' + "9" * 5_000), content_type=EVENTS),
     Raw(chunk(content="x" * 1_500_000) + END, content_type=EVENTS),
     call(MISCHIEF),
     call("first", deep="["),
@@ -91,9 +86,7 @@ def test_whatever_the_models_endpoint_says_steers_no_terminal_and_ends_no_conver
         for name, value in {
             "URL": model.url,
             "NAME": "scripted",
-            "TOOLS": "prompt",
-            "FORMAT": "none",
-            "RETRIES": "0",
+            "TOOLS": "native",
             "KEY": KEY,
         }.items():
             monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
@@ -168,38 +161,6 @@ async def test_tools_that_are_too_much_for_a_model_are_refused() -> None:
         flatten_subgroups=True,
     ):
         await of_a_server(*tools)
-
-
-@pytest.mark.parametrize(
-    ("does", "limits", "told"),
-    [
-        (
-            "listless",
-            ["--call-timeout", "1"],
-            "The server 'hostile' does not list its tools: not within 1 s",
-        ),
-        ("pages", [], "does not list its tools: the server lists more than 5,000 tools"),
-    ],
-)
-def test_a_server_that_does_not_list_its_tools_ends_a_chat_in_one_line(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    does: str,
-    limits: list[str],
-    told: str,
-) -> None:
-    with scripted_model([]) as model, hostile_server() as origin:
-        monkeypatch.setattr(
-            sys, "argv", ["banking-server", "chat", "--url", f"{origin}/{does}", *limits]
-        )
-        monkeypatch.setenv("BANKING_MODEL_URL", model.url)
-        monkeypatch.setenv("BANKING_MODEL_NAME", "scripted")
-        with pytest.raises(SystemExit) as ended:
-            main()
-    assert ended.value.code == 2
-    errors = capsys.readouterr().err
-    assert told in errors
-    assert errors.count("\n") == 1
 
 
 def test_a_long_result_is_cut_for_the_model() -> None:

@@ -3,14 +3,12 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import anyio
 import pytest
 from mcp import Client
-from mcp.types import ElicitResult, Tool
 
 from banking_server.agent import (
     Agent,
@@ -28,9 +26,8 @@ from banking_server.agent import (
     Toolbox,
 )
 from banking_server.agent.constrained import ANSWER
-from banking_server.agent.policy import call_key
 from banking_server.agent.prompt import answer_now, reminder
-from banking_server.chaining import CLIENT_EXTENSION, Outcome, Proposal
+from banking_server.chaining import Outcome, Proposal
 
 from ..kit.model import (
     COMPLETION_TOKENS,
@@ -131,13 +128,6 @@ async def test_native_calls_are_made_and_answered_by_their_ids(stream: bool) -> 
     assert "".join(s.shown) == ("Looking.Both 80." if stream else "")
 
 
-async def test_a_call_in_words_is_understood_in_the_native_form_too() -> None:
-    async with scene([call("price", door="oak"), "80."], tools="native") as s:
-        run = await s.agent.ask("What is oak?")
-    assert run.answer == "80."
-    assert s.called == ["price"]
-
-
 @pytest.mark.parametrize(
     ("probed", "form"),
     [
@@ -159,15 +149,6 @@ async def test_auto_goes_by_what_the_model_does(probed: Action, form: str) -> No
     assert first.model_calls == (1 if isinstance(probed, Raw) else 2)
 
 
-async def test_the_conversation_goes_on_over_requests() -> None:
-    async with scene([call("price", door="oak"), "80 EUR.", "I said: 80 EUR."]) as s:
-        await s.agent.ask("What is oak?")
-        await s.agent.ask("What was that?")
-    roles = [message["role"] for message in s.model.requests[2]["messages"]]
-    assert roles == ["system", "user", "assistant", "user", "assistant", "user"]
-    assert s.model.requests[2]["messages"][4]["content"] == "80 EUR."
-
-
 async def test_a_model_without_tools_is_told_so() -> None:
     with scripted_model(["Hello."]) as model:
         async with Endpoint(settings(model.url, tools="auto")) as endpoint:
@@ -181,7 +162,6 @@ async def test_a_model_without_tools_is_told_so() -> None:
 
 BAD_CALLS = {
     "invalid JSON": ('{"tool": "buy", "arguments": {"door": "oak"}', "not valid"),
-    "single quotes": ("{'tool': 'buy', 'arguments': {'door': 'oak'}}", "not valid"),
     "a tool that is not there": (call("sell", door="oak"), "no tool 'sell'; the tools are: price"),
     "a tool for the app": (call("for_the_app"), "no tool 'for_the_app'"),
     "a method that is not there": (
@@ -190,11 +170,7 @@ BAD_CALLS = {
     ),
     "arguments missing": (call("buy"), "'door' is a required property"),
     "arguments of the wrong type": (call("buy", door=5), "arguments.door: must be a text"),
-    "arguments out of range": (call("price", door="oak", pieces=0), "must be at least 1"),
-    "arguments as text": ('{"tool": "buy", "arguments": "oak"}', "must be a JSON object"),
-    "words after it": (call("buy", door="oak") + "\nDone!", "goes on after"),
     "two at once": (call("buy", door="a") + call("buy", door="b"), "goes on after"),
-    "nothing": ("", "empty"),
 }
 
 
@@ -210,9 +186,7 @@ async def test_a_bad_call_is_never_made_and_the_model_is_told(reply: str, told: 
 
 NATIVE_BAD_CALLS = {
     "invalid JSON": (("buy", '{"door": "oak"'), "not valid"),
-    "no object": (("buy", '["oak"]'), "not one JSON object"),
     "a tool that is not there": (("sell it!", "{}"), "no tool 'sell it!'"),
-    "no name": (("", "{}"), "no tool ''"),
     "bad arguments": (("buy", '{"door": 5}'), "arguments.door"),
 }
 
@@ -233,30 +207,14 @@ async def test_a_bad_native_call_is_never_made(bad: tuple[str, str], told: str) 
         assert one["function"]["name"].replace("_", "a").isalnum()
 
 
-@pytest.mark.parametrize("corrections", [0, 2])
-async def test_corrections_are_bounded(corrections: int) -> None:
+async def test_corrections_are_bounded() -> None:
     script = [call("buy", door="oak"), *[call("sell")] * 9]
-    async with scene(script, bounds={"corrections": corrections}) as s:
+    async with scene(script, bounds={"corrections": 2}) as s:
         run = await s.agent.ask("Go.")
     assert run.outcome is RunOutcome.CORRECTION_LIMIT
     assert run.answer is None
-    assert len(s.model.requests) == 1 + corrections + 1
+    assert len(s.model.requests) == 1 + 2 + 1
     assert "buy (by the model)" in run.report()
-
-
-async def test_a_good_call_makes_up_for_bad_ones() -> None:
-    turns = [call("sell") if n % 2 == 0 else call("price", door=str(n)) for n in range(6)]
-    async with scene([*turns, "Done."], bounds={"corrections": 1}) as s:
-        run = await s.agent.ask("Go.")
-    assert run.answer == "Done."
-
-
-async def test_at_most_ten_calls_of_one_reply_are_made() -> None:
-    many = Reply(calls=[("price", {"door": str(n)}) for n in range(50)])
-    async with scene([many, "Enough."], tools="native") as s:
-        await s.agent.ask("Go.")
-    assert len(s.called) == 10
-    assert len(s.model.requests[1]["messages"]) == 3 + 50
 
 
 # --- directives -----------------------------------------------------------------------------------
@@ -372,22 +330,6 @@ async def test_the_model_never_reads_a_directive_or_the_words_for_one(consent: b
     assert "nextTool" not in s.model.told
 
 
-async def test_words_go_by_their_mark_even_without_a_directive() -> None:
-    """Some clients and proxies lose the directive and keep the words (TC-C-35)."""
-
-    class Losing(Client):
-        async def call_tool(self, *args: Any, **kwargs: Any) -> Any:
-            result = await super().call_tool(*args, **kwargs)
-            return result.model_copy(update={"meta": None})
-
-    shop, _ = fresh_shop()
-    with scripted_model([call("clear_out"), "Shall I burn it?"]) as model:
-        async with Endpoint(settings(model.url)) as endpoint, Losing(shop) as client:
-            await Agent(endpoint, await Toolbox.gather({"shop": client})).ask("Clear out.")
-    assert "Result of clear_out" in model.last_message()
-    assert "Next step" not in model.last_message()
-
-
 # --- a follow-up call whose answer was lost -------------------------------------------------------
 
 
@@ -404,10 +346,9 @@ async def stopped_while_hanging(agent: Agent, log: Log) -> AsyncIterator[None]:
         yield
 
 
-@pytest.mark.parametrize("form", ["prompt", "native"])
-async def test_a_stopped_chain_is_told_as_far_as_it_came(form: str) -> None:
-    first = native("checkout", by="pay") if form == "native" else call("checkout", by="pay")
-    async with scene([first, "It may have been paid."], tools=form, declare=False) as s:
+async def test_a_stopped_chain_is_told_as_far_as_it_came() -> None:
+    first = native("checkout", by="pay")
+    async with scene([first, "It may have been paid."], tools="native", declare=False) as s:
         async with stopped_while_hanging(s.agent, s.log):
             run = await s.agent.ask("Check out.")
         assert run.outcome is RunOutcome.STOPPED
@@ -420,8 +361,7 @@ async def test_a_stopped_chain_is_told_as_far_as_it_came(form: str) -> None:
         )
         await s.agent.ask("And now?")
     *_, asked, told, closed, _ = s.model.requests[-1]["messages"]
-    if form == "native":
-        assert told["tool_call_id"] == asked["tool_calls"][0]["id"]
+    assert told["tool_call_id"] == asked["tool_calls"][0]["id"]
     assert "Result of checkout:\n80 EUR" in told["content"]
     assert 'the tool "pay"' in told["content"]
     assert "whether it took effect is not known" in told["content"]
@@ -430,40 +370,12 @@ async def test_a_stopped_chain_is_told_as_far_as_it_came(form: str) -> None:
     assert "[No answer: stopped." in closed["content"]
 
 
-async def test_a_follow_up_that_ran_out_of_time_may_have_been_made() -> None:
-    """The words of a server that was not told of the extension would have the model pay again."""
-
-    class Impatient(Client):
-        async def call_tool(self, name: str, *args: Any, **kwargs: Any) -> Any:
-            if name == "pay":
-                kwargs["read_timeout_seconds"] = 0.05
-            return await super().call_tool(name, *args, **kwargs)
-
-    shop, log = fresh_shop()
-    script = [call("checkout", by="pay"), call("pay", amount=80), "It may have been paid."]
-    with scripted_model(script) as model:
-        async with Endpoint(settings(model.url)) as endpoint, Impatient(shop) as client:
-            toolbox = await Toolbox.gather({"shop": client})
-            run = await Agent(endpoint, toolbox, consent=Consent(True)).ask("Check out.")
-    assert run.answer == "It may have been paid."
-    assert [tool for tool, _ in log.calls] == ["checkout", "pay"]
-    told = model.requests[1]["messages"][-1]["content"]
-    assert "Result of checkout:\n80 EUR" in told
-    assert "That call was started, and whether it took effect is not known" in told
-    assert "it is not made twice" in model.last_message()
-    assert "Next step" not in model.told
-
-
-@pytest.mark.parametrize(
-    ("tool", "follow"), [("pay", None), ("pay", Consenting()), ("pay_once", None)]
-)
-async def test_what_may_have_been_done_is_not_done_again(
-    tool: str, follow: Consenting | None
-) -> None:
+@pytest.mark.parametrize("tool", ["pay", "pay_once"])
+async def test_what_may_have_been_done_is_not_done_again(tool: str) -> None:
     """Neither by the model nor by another chain, unless a second time changes nothing."""
     begin = call("checkout", by=tool)
     script = [begin, call(tool, amount=80), begin, "I do not know."]
-    async with scene(script, follow_consent=follow) as s:
+    async with scene(script) as s:
         async with stopped_while_hanging(s.agent, s.log):
             await s.agent.ask("Check out.")
         await s.agent.ask("Once more.")
@@ -478,17 +390,13 @@ async def test_what_may_have_been_done_is_not_done_again(
         assert "was not made" in declined["messages"][-1]["content"]
 
 
-@pytest.mark.parametrize("answered", [False, True])
-async def test_a_follow_up_that_was_not_started_may_be_made(answered: bool) -> None:
+async def test_a_follow_up_that_was_not_started_may_be_made() -> None:
     class Late(Consent):
-        """Stops the agent the first time, before the answer or with it."""
+        """Stops the agent the first time, with the answer."""
 
         async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
             if not self.calls:
                 made.agent.stop()
-                if not answered:
-                    self.calls.append((tool.name, arguments))
-                    await anyio.sleep_forever()
             return await super().allows(tool, arguments)
 
     script = [call("clear_out"), call("clear_out"), "Burnt."]
@@ -530,11 +438,7 @@ async def test_a_call_that_was_declined_is_not_put_to_the_user_in_other_words() 
     script = [call("order", door="oak"), call("order", door="oak", reason=""), "As you like."]
     async with scene(script, consent=consent) as s:
         assert (await s.agent.ask("Order oak.")).answer == "As you like."
-        tool = s.agent._toolbox.find("order")
     assert consent.calls == [("order", {"door": "oak"})]
-    assert tool is not None
-    odd = Tool(name="order", input_schema={"properties": {"n": {"default": 10**400}, "m": True}})
-    assert call_key(replace(tool, tool=odd), {}) == ("order", "{}")
 
 
 async def test_a_declined_call_is_not_made() -> None:
@@ -558,11 +462,9 @@ async def test_without_a_host_only_what_is_read_only_is_called() -> None:
 # --- audiences ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["prompt", "native"])
 @pytest.mark.parametrize("tool", ["code", "code_only"])
-async def test_what_is_for_the_user_alone_is_kept_from_the_model(form: str, tool: str) -> None:
-    first = call(tool) if form == "prompt" else native(tool)
-    async with scene([first, "You have your code.", "Hm."], tools=form) as s:
+async def test_what_is_for_the_user_alone_is_kept_from_the_model(tool: str) -> None:
+    async with scene([call(tool), "You have your code.", "Hm."]) as s:
         run = await s.agent.ask("Give me a code.")
         await s.agent.ask("Which one?")
     assert SECRET in str(run.calls[0].step.result)
@@ -571,19 +473,6 @@ async def test_what_is_for_the_user_alone_is_kept_from_the_model(form: str, tool
     assert "[shown to the user, and not to you]" in s.model.told
     assert ("Ask for it." in s.model.told) is (tool == "code")
     assert ('\\"made\\": true' in s.model.told) is (tool == "code_only")
-
-
-async def test_the_locked_message_is_kept_from_the_model() -> None:
-    async with scene([call("reserve", door="oak"), "Ordered."]) as s:
-        run = await s.agent.ask("Reserve oak.")
-    assert "out of stock." in str(run.calls[0].step.result)
-    assert "I'm sorry" not in s.model.told
-
-
-async def test_what_is_no_text_is_described() -> None:
-    async with scene([call("picture"), "A door."]) as s:
-        await s.agent.ask("Show me.")
-    assert "[image, image/png: not shown to you]" in s.model.last_message()
 
 
 # --- failures -------------------------------------------------------------------------------------
@@ -601,31 +490,10 @@ async def test_a_tools_error_goes_back_to_the_model_and_it_may_try_again() -> No
     assert "unlucky (by the model), which failed; unlucky (by the model)" in run.report()
 
 
-async def test_a_crash_goes_back_to_the_model() -> None:
-    async with scene([call("crash"), "It crashed."]) as s:
-        run = await s.agent.ask("Crash.")
-    assert "crash failed" in s.model.last_message()
-    assert run.answer == "It crashed."
-
-
-async def test_a_server_that_has_gone_is_a_failure_the_model_hears_of() -> None:
-    with scripted_model([call("price", door="oak"), "The shop is closed."]) as model:
-        async with Endpoint(settings(model.url)) as endpoint:
-            async with Client(fresh_shop()[0]) as client:
-                toolbox = await Toolbox.gather({"shop": client})
-            run = await Agent(endpoint, toolbox).ask("What is oak?")
-    assert run.answer == "The shop is closed."
-    assert "No result came" in str(model.last_message())
-    assert isinstance(run.transcript[-2], ChainStopped)
-
-
-@pytest.mark.parametrize(
-    "action", [error(500), error(429), Raw('{"choices": ['), Raw("<html>"), Silence()]
-)
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(("action", "stream"), [(error(500), False), (Silence(), True)])
 async def test_a_model_that_fails_loses_nothing(action: Action, stream: bool) -> None:
     script = [call("buy", door="oak"), action, "You have an oak door."]
-    async with scene(script, stream=stream, timeout=0.5) as s:
+    async with scene(script, stream=stream, timeout=0.3) as s:
         run = await s.agent.ask("Buy oak.")
         assert run.outcome is RunOutcome.MODEL_UNAVAILABLE
         assert run.detail.startswith("The model endpoint at 127.0.0.1")
@@ -659,13 +527,6 @@ async def test_turns_are_bounded() -> None:
     assert "turn_limit" in s.model.requests[-1]["messages"][-2]["content"]
 
 
-async def test_a_model_that_repeats_one_call_makes_it_once() -> None:
-    async with scene(lambda _: call("buy", door="oak")) as s:
-        run = await s.agent.ask("Buy oak.")
-    assert run.outcome is RunOutcome.CORRECTION_LIMIT
-    assert s.called == ["buy"]
-
-
 async def test_tokens_are_bounded() -> None:
     each = PROMPT_TOKENS + COMPLETION_TOKENS
     async with scene(endless, bounds={"tokens": 2 * each + 1}) as s:
@@ -676,31 +537,21 @@ async def test_tokens_are_bounded() -> None:
     assert len(run.calls) == 3
 
 
-async def test_tokens_are_bounded_where_the_endpoint_does_not_count() -> None:
-    async with scene(
-        lambda request: Reply(endless(request), usage=False),  # type: ignore[arg-type]
-        bounds={"tokens": 3000},
-    ) as s:
-        run = await s.agent.ask("Go on for ever.")
-    assert run.outcome is RunOutcome.TOKEN_LIMIT
-    assert run.usage.estimated
-
-
-@pytest.mark.parametrize(
-    ("action", "stream"), [(Silence(), False), (Silence(), True), (Endless("x"), True)]
-)
+@pytest.mark.parametrize(("action", "stream"), [(Silence(), False), (Endless("x"), True)])
 async def test_time_is_bounded_while_the_model_replies(action: Action, stream: bool) -> None:
-    async with scene([call("buy", door="oak"), action], bounds={"seconds": 1}, stream=stream) as s:
+    async with scene(
+        [call("buy", door="oak"), action], bounds={"seconds": 0.5}, stream=stream
+    ) as s:
         run = await s.agent.ask("Buy oak.")
     assert run.outcome is RunOutcome.TIME_LIMIT
     assert run.report() == (
-        "The 1 seconds for this request are over. Done so far: buy (by the model)."
+        "The 0.5 seconds for this request are over. Done so far: buy (by the model)."
     )
 
 
 @pytest.mark.parametrize("tool", ["hang", "wait"])
 async def test_time_is_bounded_while_a_tool_is_called(tool: str) -> None:
-    async with scene([native(tool), "I am back."], bounds={"seconds": 1}, tools="native") as s:
+    async with scene([native(tool), "I am back."], bounds={"seconds": 0.5}, tools="native") as s:
         run = await s.agent.ask("Wait.")
         assert run.outcome is RunOutcome.TIME_LIMIT
         assert "The call of hang was under way" in run.report()
@@ -775,30 +626,6 @@ async def test_the_whole_answer_is_streamed(answer: str) -> None:
     assert "".join(s.shown).strip() == run.answer == answer.strip()
 
 
-# --- questions in the middle of a call ------------------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_the_user_is_asked_in_the_middle_of_a_call(mode: str) -> None:
-    async def answers(context: Any, params: Any) -> ElicitResult:
-        return ElicitResult(action="accept", content={"agreed": True})
-
-    shop, log = fresh_shop()
-    with scripted_model([call("survey"), "Thank you."]) as model:
-        async with (
-            Endpoint(settings(model.url)) as endpoint,
-            Client(
-                shop,
-                mode=mode,
-                elicitation_callback=answers,
-                extensions=[CLIENT_EXTENSION],
-            ) as client,
-        ):
-            await Agent(endpoint, await Toolbox.gather({"shop": client})).ask("Ask me.")
-    assert log.calls == [("survey", {"answer": "accept"})]
-    assert "the customer said accept" in model.last_message()
-
-
 # --- what would bring nothing new -----------------------------------------------------------------
 
 
@@ -839,11 +666,10 @@ async def test_what_was_read_may_be_read_again_when_something_changed() -> None:
     assert s.called == ["price", "buy", "price"]
 
 
-@pytest.mark.parametrize("between", [[], [call("price", door="oak")]])
-async def test_a_call_that_failed_is_not_made_again(between: list[str]) -> None:
+async def test_a_call_that_failed_is_not_made_again() -> None:
     consent = Consent(True)
     # The same in other words: with the default written out.
-    script = [call("sell_off"), *between, call("sell_off", why=""), "I cannot."]
+    script = [call("sell_off"), call("price", door="oak"), call("sell_off", why=""), "I cannot."]
     async with scene(script, consent=consent) as s:
         run = await s.agent.ask("Sell.")
     assert run.answer == "I cannot."
@@ -869,32 +695,3 @@ async def test_a_lost_answer_allows_what_does_no_harm_twice(tool: str, again: bo
             run = await Agent(endpoint, toolbox, consent=Consent(True)).ask("What is oak?")
     assert run.answer == "Closed."
     assert sum(isinstance(entry, Calling) for entry in run.transcript) == (2 if again else 1)
-
-
-# --- what servers offer to know -------------------------------------------------------------------
-
-
-async def test_what_the_server_offers_to_know_is_told_at_the_start() -> None:
-    async with scene(["Hello."]) as s:
-        await s.agent.ask("Hi")
-    system = s.model.requests[0]["messages"][0]["content"]
-    assert system.endswith(
-        "The server 'shop' lets you know: What is in store. (shop://store):\n"
-        "doors:\n- name: oak, pieces: 3\n- name: elm, pieces: 0\nopen: true"
-    )
-    assert SECRET not in system
-
-
-async def test_distrusted_servers_are_read_only_with_the_hosts_consent() -> None:
-    asked: list[tuple[str, str]] = []
-
-    async def may_read(server: str, resource: Any) -> bool:
-        asked.append((server, str(resource.uri)))
-        return True
-
-    async with Client(fresh_shop()[0]) as client:
-        clients = {"shop": client}
-        assert (await Toolbox.gather(clients, distrusted=["shop"])).known == []
-        toolbox = await Toolbox.gather(clients, distrusted=["shop"], may_read=may_read)
-    assert [known.uri for known in toolbox.known] == ["shop://store"]
-    assert ("shop", "shop://store") in asked

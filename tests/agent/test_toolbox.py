@@ -5,14 +5,13 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
-from mcp import Client, MCPError
+from mcp import Client
 from mcp.server import Server
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 
-from banking_server.agent import Agent, Endpoint, OfferedTool, Toolbox, ToolsUnavailable
-from banking_server.chaining.catalog import PAGE_LIMIT
+from banking_server.agent import Agent, Endpoint, OfferedTool, Toolbox
 
-from ..kit.model import call, native, scripted_model
+from ..kit.model import scripted_model
 from .shop_server import Log, build
 from .support import settings
 
@@ -56,22 +55,6 @@ async def test_all_pages_are_gathered() -> None:
         assert names(toolbox) == ["one", "two", "three", "four"]
 
 
-async def test_a_list_that_never_ends_is_given_up() -> None:
-    async with AsyncExitStack() as stack:
-        pages = [[f"tool{n}"] for n in range(PAGE_LIMIT + 5)]
-        toolbox = await gather(stack, a=server("a", pages, endless=True))
-        assert len(toolbox.tools) == PAGE_LIMIT
-
-
-async def test_a_server_that_does_not_list_is_one_clear_line() -> None:
-    async def list_tools(ctx: Any, params: Any) -> ListToolsResult:
-        raise MCPError(code=-32099, message="not\ntoday")
-
-    async with AsyncExitStack() as stack:
-        with pytest.raises(ToolsUnavailable, match="'a' does not list its tools: not today"):
-            await gather(stack, a=Server("a", on_list_tools=list_tools))
-
-
 async def test_names_that_clash_are_told_apart_by_their_servers() -> None:
     async with AsyncExitStack() as stack:
         toolbox = await gather(
@@ -87,22 +70,6 @@ async def test_names_that_clash_are_told_apart_by_their_servers() -> None:
             assert result.content[0].text == f"{found.tool.name} of {found.server}"  # type: ignore[union-attr]
         assert toolbox.find("find") is None
         assert toolbox.find("shop__find", "find") is toolbox.find("shop__find")
-
-
-@pytest.mark.parametrize("form", ["prompt", "native"])
-async def test_the_model_is_shown_such_names_and_calls_by_them(form: str) -> None:
-    first = call("shop__find") if form == "prompt" else native("shop__find")
-    async with AsyncExitStack() as stack:
-        toolbox = await gather(
-            stack, bank=server("bank", [["find"]]), shop=server("shop", [["find"]])
-        )
-        with scripted_model([first, "Found."]) as model:
-            async with Endpoint(settings(model.url, tools=form)) as endpoint:
-                run = await Agent(endpoint, toolbox).ask("Find it in the shop.")
-    assert run.answer == "Found."
-    assert [(called.server, called.step.tool) for called in run.calls] == [("shop", "find")]
-    assert "bank__find" in str(model.requests[0])
-    assert model.last_message().startswith("Result of shop__find:\nfind of shop")
 
 
 async def test_the_seeds_shape_tells_servers_apart() -> None:

@@ -79,7 +79,6 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedModel]:
     with scripted_model(answer) as model:
         monkeypatch.setenv("BANKING_MODEL_URL", model.url)
         monkeypatch.setenv("BANKING_MODEL_NAME", "scripted")
-        monkeypatch.setenv("BANKING_MODEL_RETRIES", "0")
         yield model
 
 

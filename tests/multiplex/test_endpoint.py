@@ -39,9 +39,10 @@ def configured(
 ) -> Iterator[ScriptedModel]:
     """An endpoint that answers by the script, and an environment that names it."""
     with scripted_model(script) as endpoint:
-        variables = {"URL": endpoint.url, "NAME": "scripted", "RETRIES": "0", "KEY": KEY, **more}
+        variables = {"URL": endpoint.url, "NAME": "scripted", "KEY": KEY, **more}
         for name, value in variables.items():
             monkeypatch.setenv(f"BANKING_MODEL_{name}", value)
+        monkeypatch.setattr("banking_server.agent.endpoint.RETRIES", 0)
         yield endpoint
 
 
