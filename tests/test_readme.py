@@ -9,18 +9,18 @@ import tempfile
 from datetime import time
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
-from mcp import Client
+from mcp import Client, StdioServerParameters
 
 from banking_server.agent.settings import FROM_ENVIRONMENT, PREFIX, ModelSettings
 from banking_server.chaining import IDENTIFIER
 from banking_server.server.settings import Settings
 
-from .kit.command import Cli
+from .kit.command import Cli, environment
 from .kit.pages import PAGES, ROOT, block
 from .kit.servers import http_server
-from .proxy.pipe import OLD, pipe
 from .proxy.wire import proxy_over_http
 from .server.conftest import _nobodys_settings, cli, database
 
@@ -134,6 +134,17 @@ def here(line: str, **others: str) -> list[str]:
 THROUGH_THE_PROXY = "tool-chaining-proxy -- banking-server --customer CUST001"
 
 
+async def of_a_plain_host(command: list[str], **variables: str) -> dict[str, Any]:
+    """Return what a host gets that starts this command and knows nothing of chains."""
+    server = StdioServerParameters(
+        command=command[0], args=command[1:], env=environment(**variables)
+    )
+    async with Client(server, mode="legacy") as client:
+        result = await client.call_tool("prepare_money_transfer", LOCKED)
+    printed: dict[str, Any] = result.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return printed
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -142,9 +153,9 @@ THROUGH_THE_PROXY = "tool-chaining-proxy -- banking-server --customer CUST001"
         for line in commands_of_clients()
     ],
 )
-def test_a_host_sees_what_the_table_says(line: str, tmp_path: Path) -> None:
-    with pipe(here(line), OLD, {}, BANKING_DATABASE=str(tmp_path / "bank.db")) as client:
-        result = client.call("prepare_money_transfer", LOCKED)
+@pytest.mark.anyio
+async def test_a_host_sees_what_the_table_says(line: str, tmp_path: Path) -> None:
+    result = await of_a_plain_host(here(line), BANKING_DATABASE=str(tmp_path / "bank.db"))
     said = " ".join(item["text"] for item in result["content"])
     assert "is currently locked" in said
     assert ("Your reference is ho_" in said) == line.startswith("tool-chaining-proxy")
@@ -165,8 +176,7 @@ async def test_the_proxy_in_three_lines(tmp_path: Path) -> None:
     assert here(stdio) == here(commands_of_clients()[0])
     with http_server(tmp_path) as bank:
         line = here(to_http, **{"http://127.0.0.1:8000/mcp": bank.url})
-        with pipe(line, OLD, {}, TOOL_CHAINING_PROXY_TOKEN=bank.token()) as client:
-            result = client.call("prepare_money_transfer", LOCKED)
+        result = await of_a_plain_host(line, TOOL_CHAINING_PROXY_TOKEN=bank.token())
     assert "nextTool" not in result["_meta"]
     assert result["_meta"][IDENTIFIER]["outcome"] == "completed"
     arguments = here(over_http)[3:]

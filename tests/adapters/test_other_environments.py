@@ -25,7 +25,7 @@ from ..kit.cutting import cutting_server
 from ..kit.model import Reply, ScriptedModel, scripted_model
 from ..kit.servers import http_server
 from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_TEXT, PREPARE
-from ..proxy.pipe import PROXY
+from ..proxy.wire import PROXY
 from .support import Call, Server, lines_of, stdio
 
 PYTHON = os.environ.get("LANGCHAIN_PYTHON")

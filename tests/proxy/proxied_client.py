@@ -24,7 +24,7 @@ from banking_server.proxy.link import OneUser
 from banking_server.proxy.options import Address, ProxyOptions
 from banking_server.proxy.server import proxy_server
 
-from .pipe import CHAINING, OLD
+from .wire import CHAINING, OLD
 
 CONSENT = re.compile(r'After .* the server asks for a further call\..* Call "(\S+)" with .*\?')
 """How the proxy asks its user."""

@@ -1,8 +1,8 @@
 """A server with everything that a proxy has to pass on, much of it known to no SDK.
 
-`python strange_server.py [--only REVISION]` speaks over stdio; with `--http PORT` it serves both
-revisions at `/mcp`, and one of them alone at `/2025-11-25/mcp` and `/2026-07-28/mcp`. What happens
-to it is noted, one line each, in the file that the variable `STRANGE_NOTES` names.
+`python strange_server.py [--only REVISION]` speaks over stdio; `over_http` serves both revisions at
+`/mcp`, and one of them alone at `/2025-11-25/mcp` and `/2026-07-28/mcp`. What happens to it is
+noted, one line each, in the file that the variable `STRANGE_NOTES` names.
 """
 
 import argparse
@@ -556,9 +556,8 @@ class Guarded:
         await JSONResponse(body, status_code=status, headers=challenge)(scope, receive, send)
 
 
-async def serve_http(port: int) -> None:
-    import uvicorn  # Most of these processes speak over stdio, and are to start quickly.
-
+def over_http() -> ASGIApp:
+    """Return the server as an ASGI application."""
     servers = {path: made() for path in ("", f"/{OLD}", f"/{NEW}")}
     apps = {path: server.streamable_http_app() for path, server in servers.items()}
 
@@ -571,16 +570,11 @@ async def serve_http(port: int) -> None:
 
     single = [Mount(f"/{one}", Only(apps[f"/{one}"], one)) for one in (OLD, NEW)]
     app = Starlette(routes=[*single, Mount("", apps[""])], lifespan=lifespan)
-    config = uvicorn.Config(
-        Guarded(app), port=port, log_level="warning", ws="none", timeout_graceful_shutdown=1
-    )
-    await uvicorn.Server(config).serve()
+    return Guarded(app)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", choices=(OLD, NEW))
-    parser.add_argument("--http", type=int)
-    given = parser.parse_args()
     with suppress(KeyboardInterrupt):
-        asyncio.run(serve_http(given.http) if given.http else serve_stdio(given.only))
+        asyncio.run(serve_stdio(parser.parse_args().only))

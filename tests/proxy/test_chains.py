@@ -1,41 +1,36 @@
 """Chains through the proxy: one call for the client, each step at the server."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 
+import anyio
 import pytest
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 
-from .pipe import (
-    ANSWERS,
-    CAPABILITIES,
-    CHAINING,
-    JSON,
-    NEW,
-    OLD,
-    PROXY,
-    STRANGE,
-    Pipe,
-    Refused,
-    noted,
-    pipe,
-    soon,
-)
+from banking_server.proxy.consent import consent_of
+from banking_server.proxy.options import Address, ProxyOptions
+
+from .conftest import Noted
+from .wire import CAPABILITIES, CHAINING, JSON, NEW, OLD, Refused, Wire, proxy_in_a_thread, wire
+
+pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(scope="module", params=[OLD, NEW])
-def client(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Pipe]:
-    """A client of either revision, and the proxy in front of the strange server."""
-    folder = tmp_path_factory.mktemp("strange")
-    notes, rules = folder / "notes", folder / "rules"
+@pytest.fixture(scope="module")
+def proxy(strange_url: str, folder: Path) -> Iterator[str]:
+    """The proxy in front of the strange server."""
+    rules = folder / "rules"
     rules.write_text("# Who would not?\nask destroy\nallow *\n")
-    command = [*PROXY, "--consent", str(rules), "--", *STRANGE]
-    with pipe(command, request.param, STRANGE_NOTES=str(notes)) as one:
-        one.notes = notes
+    options = ProxyOptions(server=Address(strange_url), consent=consent_of(str(rules)))
+    with proxy_in_a_thread(options) as url:
+        yield url
+
+
+@pytest.fixture(params=[OLD, NEW])
+async def client(proxy: str, request: pytest.FixtureRequest) -> AsyncIterator[Wire]:
+    """A client of either revision."""
+    async with wire(proxy, request.param) as one:
         yield one
 
 
@@ -48,9 +43,9 @@ def followed(result: JSON) -> JSON:
     return told
 
 
-def test_a_chain_is_one_result_of_the_first_tool(client: Pipe) -> None:
-    before = len(noted(client))
-    result = client.call("first")
+async def test_a_chain_is_one_result_of_the_first_tool(client: Wire, notes: Noted) -> None:
+    before = len(notes.lines)
+    result = await client.call("first")
     one, two, words = texts(result)
     assert (one, two) == ("One.", "Two.")
     assert "That call was made for you: do not make it again." in words
@@ -60,19 +55,9 @@ def test_a_chain_is_one_result_of_the_first_tool(client: Pipe) -> None:
     assert result["_meta"]["com.strange/meta"] == "One."
     assert "nextTool" not in result["_meta"]
     told = followed(result)
-    assert told == {
-        "chainId": told["chainId"],
-        "outcome": "completed",
-        "followUps": [
-            {
-                "tool": "second",
-                "arguments": {},
-                "fate": "made",
-                "isError": False,
-            }
-        ],
-    }
-    (line,) = noted(client)[before:]
+    step = {"tool": "second", "arguments": {}, "fate": "made", "isError": False}
+    assert told == {"chainId": told["chainId"], "outcome": "completed", "followUps": [step]}
+    (line,) = notes.lines[before:]
     assert json.loads(line.removeprefix("second ")) == {
         "chainId": told["chainId"],
         "level": 2,
@@ -80,176 +65,138 @@ def test_a_chain_is_one_result_of_the_first_tool(client: Pipe) -> None:
     }
 
 
-def test_a_step_is_taken_if_the_user_agrees(client: Pipe) -> None:
-    asked = len(client.params("elicitation/create"))
-    assert texts(client.call("first_destroys"))[:2] == ["One.", "All is gone."]
-    question = client.params("elicitation/create")[asked]["message"]
-    assert "destroy" in question
-    assert '{"what": "all"}' in question
+async def test_a_step_is_taken_if_the_user_agrees(client: Wire, notes: Noted) -> None:
+    before = notes.lines.count("destroy")
+    assert texts(await client.call("first_destroys"))[:2] == ["One.", "All is gone."]
+    (question,) = client.params("elicitation/create")
+    assert '"On to destroy"' in question["message"]
+    assert 'Call "destroy" with {"what": "all"}?' in question["message"]
     client.answers["elicitation/create"] = {"action": "decline"}
-    declined = client.call("first_destroys")
-    client.answers = dict(ANSWERS)
-    assert noted(client).count("destroy") == 1
+    declined = await client.call("first_destroys")
+    assert notes.lines.count("destroy") == before + 1
     assert "That call was not made" in texts(declined)[1]
     assert followed(declined)["outcome"] == "declined"
     assert [one["fate"] for one in followed(declined)["followUps"]] == ["not_made"]
 
 
-def test_a_step_that_brings_no_result_is_not_known_to_have_failed(client: Pipe) -> None:
-    failed = client.call("first_fails_later")
+async def test_who_cannot_be_asked_is_not(proxy: str) -> None:
+    async with wire(proxy, NEW, capabilities={"elicitation": {"url": {}}}) as client:
+        assert followed(await client.call("first_destroys"))["outcome"] == "declined"
+        assert not client.heard
+    async with wire(proxy, NEW, capabilities={}) as client:
+        with pytest.raises(Refused) as refused:
+            await client.call("form")
+        assert refused.value.error["message"] == "Elicitation not supported"
+
+
+async def test_a_step_that_brings_no_result_is_not_known_to_have_failed(client: Wire) -> None:
+    failed = await client.call("first_fails_later")
     assert "whether it took effect is not known" in texts(failed)[1]
     assert followed(failed)["outcome"] == "failed"
     assert [one["fate"] for one in followed(failed)["followUps"]] == ["unknown"]
 
 
-def test_a_question_of_a_later_step_reaches_the_user(client: Pipe) -> None:
-    before, asked = len(noted(client)), len(client.params("elicitation/create"))
-    result = client.call("first_asks")
+async def test_a_question_of_a_later_step_reaches_the_user(client: Wire, notes: Noted) -> None:
+    before = len(notes.lines)
+    result = await client.call("first_asks")
     assert json.loads(texts(result)[1])["content"] == {"colour": "red"}
     # No step was made twice on the way.
-    assert noted(client)[before:] == ["first_asks", "form answered"]
-    assert len(client.params("elicitation/create")) == asked + 1
+    assert notes.lines[before:] == ["first_asks", "form answered"]
+    assert len(client.params("elicitation/create")) == 1
 
 
-def test_calls_at_the_same_time_are_independent(client: Pipe) -> None:
-    calls = [client.begin("tools/call", {"name": "first"}, progressToken="same") for _ in range(5)]
-    results = [client.reply(call) for call in calls]
+async def test_calls_at_the_same_time_are_independent(client: Wire) -> None:
+    results: list[JSON] = []
+
+    async def call() -> None:
+        results.append(await client.call("first", progressToken="same"))
+
+    async with anyio.create_task_group() as calls:
+        for _ in range(5):
+            calls.start_soon(call)
     assert all(texts(result)[:2] == ["One.", "Two."] for result in results)
     assert len({followed(result)["chainId"] for result in results}) == 5
-    before = len(client.heard)
-    works = [client.begin("tools/call", {"name": "work"}, progressToken=n) for n in (7, 8, 8)]
-    for work in works:
-        client.reply(work)
-    told = [one["params"] for one in client.heard[before:] if "progress" in one["method"]]
-    assert [one["progress"] for one in told if one["progressToken"] == 7] == [1, 2, 3]
-    assert sorted(one["progress"] for one in told if one["progressToken"] == 8) == [
-        1,
-        1,
-        2,
-        2,
-        3,
-        3,
-    ]
 
 
-def test_the_progress_of_all_steps_is_the_calls(client: Pipe) -> None:
-    before = len(client.heard)
-    assert texts(client.call("work_on", progressToken="chain"))[:2] == ["Worked."] * 2
-    told = [one["params"] for one in client.heard[before:] if "progress" in one["method"]]
+async def test_the_progress_of_all_steps_is_the_calls(client: Wire) -> None:
+    result = await client.call("work_on", progressToken="chain")
+    assert texts(result)[:2] == ["Worked."] * 2
+    told = client.params("notifications/progress")
     assert [one["progress"] for one in told] == [1, 2, 3, 4, 5, 6]
     assert [one["total"] for one in told] == [3, 3, 3, 6, 6, 6]
     assert {one["progressToken"] for one in told} == {"chain"}
 
 
-@pytest.mark.parametrize("client", [OLD], indirect=True)
-def test_an_answer_that_is_none_is_not_waited_for(client: Pipe) -> None:
-    answers: dict[str, Any] = {"elicitation/create": "yes"}
-    client.answers = answers
-    with pytest.raises(Refused) as refused:
-        client.call("form")
-    client.answers = dict(ANSWERS)
-    assert "was none" in refused.value.error["message"]
-    client.answers["elicitation/create"] = {"action": "accept", "content": {"colour": "\ud800"}}
-    with pytest.raises(Refused) as refused:
-        client.call("form")
-    client.answers = dict(ANSWERS)
-    assert "surrogate" in refused.value.error["message"]
-
-
-def test_a_line_that_is_no_message_is_refused_alone(client: Pipe) -> None:
-    pid = client.call("who")["structuredContent"]["pid"]
-    ping = '{"jsonrpc": "2.0", "id": %s, "method": "ping"}'
-    listing = '{"jsonrpc": "2.0", "id": "a", "method": "tools/list", "params": %s}'
-    for line, code, number in (
-        ("{", -32700, None),
-        (f"[{ping % 1}]", -32600, None),
-        *((ping % wrong, -32600, None) for wrong in ("1.5", "null", "true")),
-        ('{"jsonrpc": "2.0", "id": "a", "method": 5}', -32600, "a"),
-        (listing % 5, -32600, "a"),
-        (listing % r'{"x": "\ud800"}', -32600, "a"),
-        (listing % f'{{"x": {"[" * 300}{"]" * 300}}}', -32600, "a"),
-        (listing % '{"x": 1e400}', -32602, "a"),
-        (listing % '{"_meta": 7}', -32602, "a"),
-    ):
-        error = client.refusal_of(line, number)
-        assert error["code"] == code, line
-        assert "\n" not in error["message"]
-    assert client.call("who")["structuredContent"]["pid"] == pid
-
-
 @pytest.mark.parametrize("client", [NEW], indirect=True)
-def test_a_state_is_good_for_one_answer_to_one_call(client: Pipe) -> None:
+async def test_a_state_is_good_for_one_answer_to_one_call(client: Wire, notes: Noted) -> None:
     asks: JSON = {"name": "first_asks", "arguments": {}}
-    interim = client.ask("tools/call", asks)
-    assert interim["resultType"] == "input_required"
+    interim = await client.ask("tools/call", asks)
     assert "first_asks" not in interim["requestState"]
     answers = client.answering(interim)
     state = answers["requestState"]
-    last = "A" if state[-1] != "A" else "B"
     for wrong in (
         # As it would be if the proxy had been started anew meanwhile.
-        {**asks, **answers, "requestState": state[:-1] + last},
+        {**asks, **answers, "requestState": state[:-1] + ("A" if state[-1] != "A" else "B")},
         {**asks, **answers, "arguments": {"text": "other"}},
         {**answers, "name": "form", "arguments": {}},
     ):
-        with pytest.raises(Refused) as refused:
-            client.ask("tools/call", wrong)
-        assert refused.value.error["code"] == -32602
-        assert "Call again to be asked anew" in refused.value.error["message"]
-    assert len(texts(client.ask("tools/call", {**asks, **answers}))) == 3
-    done = len(noted(client))
-    with pytest.raises(Refused) as refused:
-        client.ask("tools/call", {**asks, **answers})
-    assert "Call again to be asked anew" in refused.value.error["message"]
+        await refused_anew(client, wrong)
+    assert len(texts(await client.ask("tools/call", {**asks, **answers}))) == 3
+    done = len(notes.lines)
+    await refused_anew(client, {**asks, **answers})
     # A state of an earlier round is as good as one of an earlier call.
     asks = {"name": "form_twice"}
-    interim = client.ask("tools/call", asks)
-    second = client.ask("tools/call", {**asks, **client.answering(interim)})
-    with pytest.raises(Refused):
-        client.ask("tools/call", {**asks, **client.answering(interim)})
-    assert texts(client.ask("tools/call", {**asks, **client.answering(second)}))
+    interim = await client.ask("tools/call", asks)
+    second = await client.ask("tools/call", {**asks, **client.answering(interim)})
+    await refused_anew(client, {**asks, **client.answering(interim)})
+    assert texts(await client.ask("tools/call", {**asks, **client.answering(second)}))
     # An answer that is missing is asked for again.
-    interim = client.ask("tools/call", {"name": "form"})
-    again = client.ask(
-        "tools/call",
-        {"name": "form", "requestState": interim["requestState"], "inputResponses": {}},
-    )
+    interim = await client.ask("tools/call", {"name": "form"})
+    none = {"requestState": interim["requestState"], "inputResponses": {}}
+    again = await client.ask("tools/call", {"name": "form", **none})
     assert again["inputRequests"] == interim["inputRequests"]
-    client.ask("tools/call", {"name": "form", **client.answering(again)})
-    assert noted(client)[done:] == ["form answered"]
+    await client.ask("tools/call", {"name": "form", **client.answering(again)})
+    assert notes.lines[done:] == ["form answered"]
 
 
-def test_a_call_waits_for_its_user_so_long_and_not_longer(tmp_path: Path) -> None:
-    notes = tmp_path / "notes"
-    options = ("--wait-for-user", "0.001", "--call-timeout", "5", "--text-only")
-    command = [*PROXY, *options, "--", *STRANGE, "--only", OLD]
+async def refused_anew(client: Wire, params: JSON) -> None:
+    with pytest.raises(Refused) as refused:
+        await client.ask("tools/call", params)
+    assert refused.value.error["code"] == -32602
+    assert "Call again to be asked anew" in refused.value.error["message"]
+
+
+async def test_a_call_waits_for_its_user_so_long_and_not_longer(
+    strange_url: str, notes: Noted
+) -> None:
+    behind = Address(strange_url.replace("/mcp", f"/{OLD}/mcp"))
+    options = ProxyOptions(server=behind, parked_for=0.001, call_timeout=0.3)
+    before = notes.lines.count("form answered")
+    with proxy_in_a_thread(options) as url:
+        async with wire(url, NEW) as client:
+            interim = await client.ask("tools/call", {"name": "form"})
+            await notes.until("form given up")
+            with pytest.raises(Refused) as refused:
+                await client.ask("tools/call", {"name": "form", **client.answering(interim)})
+            assert "asked anew" in refused.value.error["message"]
+            with pytest.raises(Refused) as refused:
+                await client.call("slow", {"text": "s"})
+            assert "did not answer within 0.3 s" in refused.value.error["message"]
+            await notes.until("cancelled s")
+    assert notes.lines.count("form answered") == before
+
+
+async def test_text_only_leaves_out_what_a_host_would_look_at_alone(strange_url: str) -> None:
     views = {"extensions": {EXTENSION_ID: {"mimeTypes": [APP_MIME_TYPE]}, "com.example/else": {}}}
-    with pipe(command, NEW, {**CAPABILITIES, **views}, STRANGE_NOTES=str(notes)) as client:
-        client.notes = notes
-        interim = client.ask("tools/call", {"name": "form"})
-        with pytest.raises(Refused) as refused:
-            client.ask("tools/call", {"name": "form", **client.answering(interim)})
-        assert "asked anew" in refused.value.error["message"]
-        soon(lambda: "form given up" in noted(client))
-        with pytest.raises(Refused) as refused:
-            client.call("slow", {"text": "s"})
-        assert "did not answer within 5 s" in refused.value.error["message"]
-        soon(lambda: "cancelled s" in noted(client))
-        # Without rules, nothing is followed that may destroy something.
-        assert followed(client.call("first_destroys"))["outcome"] == "declined"
-        # And what only a host would see that looks at nothing else is words here.
-        assert not any("outputSchema" in tool for tool in client.ask("tools/list")["tools"])
-        chain = client.call("first")
-        assert "structuredContent" not in chain
-        # The server is told of no host that draws a view from it; the rest is as it was declared.
-        (who,) = texts(client.call("who"))
-        declared = json.loads(who)["capabilities"]["extensions"]
-        assert declared.keys() == {CHAINING, "com.example/else"}
-        assert texts(chain)[:2] == ["One.", "Two."]
-        assert texts(client.call("strict")) == ['{"of": "strict"}']
-        # Whoever cannot be asked is not asked.
-        client.capabilities = {}
-        with pytest.raises(Refused) as refused:
-            client.call("form")
-        assert refused.value.error["message"] == "Elicitation not supported"
-    assert "form answered" not in notes.read_text()
+    with proxy_in_a_thread(ProxyOptions(server=Address(strange_url), text_only=True)) as url:
+        async with wire(url, NEW, capabilities={**CAPABILITIES, **views}) as client:
+            tools = (await client.ask("tools/list"))["tools"]
+            assert not any("outputSchema" in tool for tool in tools)
+            chain = await client.call("first")
+            assert "structuredContent" not in chain
+            assert texts(chain)[:2] == ["One.", "Two."]
+            assert texts(await client.call("strict")) == ['{"of": "strict"}']
+            # The server is told of no host that draws a view from it; the rest is as declared.
+            (who,) = texts(await client.call("who"))
+            declared = json.loads(who)["capabilities"]["extensions"]
+            assert declared.keys() == {CHAINING, "com.example/else"}

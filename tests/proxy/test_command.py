@@ -3,15 +3,15 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.session import ElicitationFnT
@@ -19,18 +19,26 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCRequest
 from typer.testing import CliRunner
 
-from banking_server.chaining import SteadyHttpClient
 from banking_server.proxy.cli import app
 from banking_server.proxy.options import Address, Command, ProxyOptions, Server
-from banking_server.proxy.upstream import reason
 
 from ..kit.bank import Customer, World, structured, words
 from ..kit.command import ANY_SERVER, PATIENCE, command, environment, heeds_hangups
 from ..kit.servers import free_port, http_server
-from ..kit.serving import running
-from .pipe import CHAINING, CLIENT, JSON, META, NEW, OLD, PROXY, STRANGE, Refused, pipe, soon
 from .proxied_client import proxy
-from .wire import strange_over_http
+from .wire import (
+    CHAINING,
+    CLIENT,
+    JSON,
+    META,
+    NEW,
+    OLD,
+    PROXY,
+    STRANGE,
+    Wire,
+    proxy_in_a_thread,
+    strange_over_http,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -43,11 +51,37 @@ def refused(*arguments: str) -> str:
     return ended.stderr
 
 
-def test_what_cannot_be_is_one_line(tmp_path: Path) -> None:
-    assert "--url" in refused("--limit", "3")
-    assert "not both" in refused("--url", "http://localhost/mcp", "--", "true")
-    assert "http or https" in refused("--url", "localhost:80")
-    assert "--consent" in refused("--consent", str(tmp_path / "missing"), "--", "true")
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--limit", "3"), "--url"),
+        (("--url", "http://localhost/mcp", "--", "true"), "not both"),
+        (("--url", "localhost:80"), "http or https"),
+        (("--consent", "/missing/rules", "--", "true"), "--consent"),
+        (("--port", "1", "--", "true"), "need --http"),
+        (("--allow-origin", "https://app.example", "--", "true"), "need --http"),
+        (("--http", "--forward-authorization", "--", "true"), "needs --url"),
+        (("--http", "--host", "0.0.0.0", "--", "true"), "--allow-host"),
+        (("--http", "--host", "127.bank.example", "--", "true"), "--allow-host"),
+        (("--http", "--host", "no such host", "--allow-host", "x", "--", "true"), "Cannot serve"),
+        (("--http", "--allow-host", "https://bank.example", "--", "true"), "--allow-host"),
+        (("--http", "--allow-origin", "https://app.example/", "--", "true"), "--allow-origin"),
+    ],
+)
+def test_what_cannot_be_is_one_line(arguments: tuple[str, ...], says: str) -> None:
+    assert says in refused(*arguments)
+
+
+def test_a_port_in_use_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert "in use" in refused("--http", "--port", port, "--", "true")
+
+
+def test_two_kinds_of_token_are_one_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOL_CHAINING_PROXY_TOKEN", "one")
+    both = ("--http", "--forward-authorization", "--url", "http://localhost/mcp")
+    assert "leave one out" in refused(*both)
 
 
 @pytest.mark.parametrize("token", ["sec ret\nX: y", "secret\x01", "s\u00e9cret"])
@@ -74,41 +108,6 @@ def test_no_token_goes_to_another_computer_in_the_clear(monkeypatch: pytest.Monk
         assert "need --http" in refused("--port", "1", *allowed)
 
 
-async def test_nothing_that_was_to_be_sent_is_quoted() -> None:
-    """The HTTP library shows the header that it refuses to send."""
-    sent: list[str | None] = []
-
-    class Recorder(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            sent.append(self.headers["authorization"])
-            self.send_error(404)
-
-        def log_message(self, *arguments: Any) -> None:
-            pass
-
-    with running(ThreadingHTTPServer(("127.0.0.1", 0), Recorder)) as url:
-        secret = {"Authorization": "Bearer secret\n"}
-        async with httpx2.AsyncClient(headers=secret) as http:
-            with pytest.raises(httpx2.LocalProtocolError, match="secret") as refusal:
-                await http.post(url, json={})
-        assert reason(refusal.value) == "it failed (LocalProtocolError)"
-        async with SteadyHttpClient(headers=secret) as steady:
-            assert "secret" not in (await steady.post(url, json={})).text
-        assert sent == []
-        # A line break at the end, which is a file's, is none of the token.
-        command = [*PROXY, "--url", url]
-        with pytest.raises(Refused), pipe(command, OLD, TOOL_CHAINING_PROXY_TOKEN="t\n"):
-            raise AssertionError("nobody can have answered")
-    assert set(sent) == {"Bearer t"}
-
-
-def test_a_server_that_cannot_be_started_is_one_line() -> None:
-    with pytest.raises(Refused) as error, pipe([*PROXY, "--", "./missing"], OLD):
-        raise AssertionError("nobody can have answered")
-    message = error.value.error["message"]
-    assert message == "Cannot talk to ./missing: there is no such command"
-
-
 async def greeting(server: Server, **options: Any) -> str:
     """Return the error that greets a client of 2026-07-28, of a proxy in this process."""
     declared = {f"{META}protocolVersion": NEW, f"{META}clientInfo": CLIENT}
@@ -127,9 +126,10 @@ async def greeting(server: Server, **options: Any) -> str:
     ("behind", "words"),
     [
         (Command(("true",), environment()), "it ended before it answered"),
+        (Command(("./missing",), environment()), "there is no such command"),
         (Address("http://u:secret@127.0.0.1:1/mcp?key=secret"), "connect"),
     ],
-    ids=["true", "nobody"],
+    ids=["true", "missing", "nobody"],
 )
 async def test_a_server_that_cannot_be_reached_is_one_line(behind: Server, words: str) -> None:
     message = await greeting(behind)
@@ -139,19 +139,81 @@ async def test_a_server_that_cannot_be_reached_is_one_line(behind: Server, words
     assert "secret" not in message
 
 
-@pytest.mark.parametrize(
-    "how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)]
-)
-def test_the_server_behind_ends_with_the_proxy(how: signal.Signals) -> None:
-    variables = {"STRANGE_SETTING": "mine", "TOOL_CHAINING_PROXY_TOKEN": "secret"}
-    with pipe([*PROXY, "--", *STRANGE], OLD, **variables) as client:
-        behind = client.call("who")["structuredContent"]
-        # It is told the environment, but not the token.
-        assert (behind["environment"], behind["secret"]) == ("mine", None)
-        slow = client.begin("tools/call", {"name": "slow", "arguments": {"text": "s"}})
-        client.process.send_signal(how)
-        with pytest.raises(Refused):
-            client.reply(slow)
+MESSAGE = '{"jsonrpc": "2.0", "id": %s, "method": "%s", "params": %s}'
+HELLO = json.dumps({"protocolVersion": OLD, "capabilities": {}, "clientInfo": CLIENT})
+
+
+@pytest.fixture
+def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts proxies over stdio, and ends them if the test does not."""
+    with ExitStack() as ending:
+
+        def start(*arguments: str, **variables: str) -> subprocess.Popen[str]:
+            process = ending.enter_context(
+                subprocess.Popen(
+                    [*PROXY, *arguments],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    env=environment(**variables),
+                    preexec_fn=heeds_hangups,
+                )
+            )
+            ending.callback(process.kill)
+            return process
+
+        yield start
+
+
+def say(process: subprocess.Popen[str], line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(line + "\n")
+    process.stdin.flush()
+
+
+def answer(process: subprocess.Popen[str]) -> JSON:
+    assert process.stdout is not None
+    message: JSON = json.loads(process.stdout.readline())
+    return message
+
+
+def who(process: subprocess.Popen[str]) -> JSON:
+    say(process, MESSAGE % (5, "tools/call", '{"name": "who", "arguments": {}}'))
+    return dict(answer(process)["result"]["structuredContent"])
+
+
+def test_the_process_over_stdio(started: Callable[..., subprocess.Popen[str]]) -> None:
+    """A line that is no message is refused alone, and the server ends with the proxy."""
+    process = started("--", *STRANGE, STRANGE_SETTING="mine", TOOL_CHAINING_PROXY_TOKEN="secret")
+    say(process, MESSAGE % (1, "initialize", HELLO))
+    assert answer(process)["result"]["serverInfo"]["name"] == "strange"
+    behind = who(process)
+    # It is told the environment, but not the token.
+    assert (behind["environment"], behind["secret"]) == ("mine", None)
+    deep = f'{{"x": {"[" * 300}{"]" * 300}}}'
+    for line, code, number in (
+        ("{", -32700, None),
+        (f"[{MESSAGE % (1, 'ping', '{}')}]", -32600, None),
+        (MESSAGE % ("true", "ping", "{}"), -32600, None),
+        (MESSAGE % ('"a"', "tools/list", "5"), -32600, "a"),
+        (MESSAGE % ('"a"', "tools/list", r'{"x": "\ud800"}'), -32600, "a"),
+        (MESSAGE % ('"a"', "tools/list", deep), -32600, "a"),
+        (MESSAGE % ('"a"', "tools/list", '{"x": 1e400}'), -32602, "a"),
+        (MESSAGE % ('"a"', "tools/list", '{"_meta": 7}'), -32602, "a"),
+    ):
+        say(process, line)
+        refusal = answer(process)
+        assert (refusal["id"], refusal["error"]["code"]) == (number, code), line
+        assert "\n" not in refusal["error"]["message"]
+    assert who(process)["pid"] == behind["pid"]
+    # A call that the client gives up is given up at the server.
+    say(process, MESSAGE % (8, "tools/call", '{"name": "slow", "arguments": {"text": "s"}}'))
+    process.send_signal(signal.SIGINT)
+    assert "error" in answer(process)
+    out, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, out) == (0, "")
+    assert "Traceback" not in errors
     with pytest.raises(ProcessLookupError):
         os.kill(behind["pid"], 0)
 
@@ -165,65 +227,52 @@ def silent(tmp_path: Path) -> list[str]:
 
 
 async def test_a_server_that_never_answers_is_one_line(tmp_path: Path) -> None:
-    command = [*PROXY, "--call-timeout", "0.2", "--", *silent(tmp_path)]
-    with pytest.raises(Refused) as error, pipe(command, OLD):
-        raise AssertionError("nobody can have answered")
-    assert error.value.error["message"].endswith("it did not answer within 0.2 s")
     quiet = Command(tuple(silent(tmp_path)), environment())
     assert (await greeting(quiet, start_timeout=0.2)).endswith("it did not answer within 0.2 s")
 
 
 @pytest.mark.parametrize("how", ["end", pytest.param("SIGHUP", marks=pytest.mark.nightly)])
-def test_a_server_that_never_answers_ends_with_the_client(how: str, tmp_path: Path) -> None:
-    hello: JSON = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": {"name": "c"}}
-    hello["clientInfo"]["version"] = "1"
-    message = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-    process = subprocess.Popen(
-        [*PROXY, "--", *silent(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        env=environment(),
-        preexec_fn=heeds_hangups,
-    )
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(message).encode() + b"\n")
-    process.stdin.flush()
-    soon((tmp_path / "pid").exists)
-    if how == "end":
-        process.stdin.close()
-    else:
+async def test_a_server_that_never_answers_ends_with_the_client(
+    how: str, tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
+) -> None:
+    process = started("--", *silent(tmp_path))
+    say(process, MESSAGE % (1, "initialize", HELLO))
+    await Wire.until((tmp_path / "pid").exists)
+    if how == "SIGHUP":
         process.send_signal(signal.SIGHUP)
-    assert process.wait(PATIENCE) == 0
-    process.stdin.close()
+        assert process.wait(PATIENCE) == 0
+    process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-@pytest.mark.parametrize("revision", [OLD, pytest.param(NEW, marks=pytest.mark.nightly)])
-def test_a_server_over_http_that_was_started_anew_is_used_again(
-    revision: str, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("revision", [OLD, NEW])
+async def test_a_server_over_http_that_was_started_anew_is_used_again(revision: str) -> None:
     port = free_port()
-    with ExitStack() as stack:
-        stack.enter_context(strange_over_http(tmp_path, port))
-        url = f"http://127.0.0.1:{port}/mcp"
-        client = stack.enter_context(pipe([*PROXY, "--url", url], revision))
-        before = client.call("who")["structuredContent"]["pid"]
-        with pytest.raises(Refused) as died:
-            client.call("die")
-        assert "Whether the request took effect is not known" in died.value.error["message"]
-        stack.enter_context(strange_over_http(tmp_path, port))
-        # The session is gone with the process, and nobody notices; nor within a chain.
-        assert client.call("first")["_meta"][CHAINING]["outcome"] == "completed"
-        assert client.call("who")["structuredContent"]["pid"] != before
+    options = ProxyOptions(server=Address(f"http://127.0.0.1:{port}/{OLD}/mcp"))
+    with proxy_in_a_thread(options) as url:
+        with strange_over_http(port):
+            client = Wire(url, revision)
+            await client.open()
+            before = (await client.call("who"))["structuredContent"]["session"]
+        with strange_over_http(port):
+            # The session is gone with the server, and nobody notices; nor within a chain.
+            told = (await client.call("first"))["_meta"][CHAINING]
+            assert told["outcome"] == "completed"
+            assert (await client.call("who"))["structuredContent"]["session"] != before
+            await client.close()
 
 
-def test_a_server_that_does_not_advertise_is_followed_if_told_so() -> None:
-    behind = [sys.executable, str(ANY_SERVER), "--unadvertised"]
-    with pipe([*PROXY, "--limit", "3", "--follow-unadvertised", "--", *behind], NEW) as client:
-        told = client.call("count")["_meta"][CHAINING]
-        assert told["outcome"] == "limit_reached"
-        assert [one["fate"] for one in told["followUps"]] == ["made", "made", "not_made"]
+async def test_a_server_that_does_not_advertise_is_followed_if_told_so() -> None:
+    command = Command((sys.executable, str(ANY_SERVER), "--unadvertised"), environment())
+    options = ProxyOptions(server=command, limit=3, follow_unadvertised=True)
+    async with Client(proxy(options), mode="auto") as client:
+        result = await client.call_tool("count")
+    assert result.meta is not None
+    told = result.meta[CHAINING]
+    assert told["outcome"] == "limit_reached"
+    assert [one["fate"] for one in told["followUps"]] == ["made", "made", "not_made"]
 
 
 def proxied(*arguments: str, mode: str, answer: ElicitationFnT, **variables: str) -> Client:
@@ -264,13 +313,3 @@ async def the_story(world: World, mode: str, *behind: str, **variables: str) -> 
     assert second["outcome"] == "handoff_opened"
     assert second["chain_previous_tool"] == "prepare_money_transfer"
     assert first["chain_id"] == second["chain_id"] == result.meta[CHAINING]["chainId"]
-
-
-def test_what_needs_http_or_a_url_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "need --http" in refused("--port", "1", "--", "true")
-    assert "need --http" in refused("--forward-authorization", "--url", "http://localhost/mcp")
-    assert "needs --url" in refused("--http", "--forward-authorization", "--", "true")
-    assert "--allow-host" in refused("--http", "--host", "0.0.0.0", "--", "true")
-    monkeypatch.setenv("TOOL_CHAINING_PROXY_TOKEN", "one")
-    both = ("--http", "--forward-authorization", "--url", "http://localhost/mcp")
-    assert "leave one out" in refused(*both)

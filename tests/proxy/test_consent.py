@@ -1,6 +1,5 @@
 """Consent to the steps of a chain: by rules, and by asking the user."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,9 @@ from mcp.types import Tool
 from banking_server.chaining import Proposal
 from banking_server.proxy.consent import ConsentUnreadable, consent_of
 
-from .pipe import CHAINING, JSON, NEW, OLD
-from .wire import Running, Wire, proxy_over_http, strange_over_http, wire
+from .wire import JSON
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
 def proposal(tool: str, **hints: bool) -> Proposal:
@@ -124,38 +122,6 @@ def test_rules_that_are_not_there(tmp_path: Path) -> None:
     for path in (tmp_path / "missing", tmp_path):
         with pytest.raises(ConsentUnreadable, match="none, all, ask"):
             consent_of(str(path))
-
-
-@pytest.fixture(scope="module")
-def proxy(folder: Path) -> Iterator[Running]:
-    rules = folder / "rules"
-    rules.write_text("ask destroy\ndeny second\n*\n", encoding="utf-8")
-    with (
-        strange_over_http(folder) as strange,
-        proxy_over_http(folder, "--consent", str(rules), "--url", strange.url) as running,
-    ):
-        yield running
-
-
-@pytest.mark.parametrize("revision", [OLD, NEW])
-async def test_the_user_is_asked_in_the_server_s_words(proxy: Running, revision: str) -> None:
-    async def fate(client: Wire, tool: str) -> str:
-        result = await client.call(tool)
-        return str(result["_meta"][CHAINING]["followUps"][0]["fate"])
-
-    async with wire(proxy.url, revision) as client:
-        assert await fate(client, "first") == "not_made"
-        assert await fate(client, "first_asks") == "made"
-        client.heard.clear()
-        assert await fate(client, "first_destroys") == "made"
-        (question,) = client.params("elicitation/create")
-        assert '"On to destroy"' in question["message"]
-        assert 'Call "destroy" with {"what": "all"}?' in question["message"]
-        client.answers["elicitation/create"] = {"action": "decline"}
-        assert await fate(client, "first_destroys") == "not_made"
-    async with wire(proxy.url, revision, capabilities={"elicitation": {"url": {}}}) as client:
-        assert await fate(client, "first_destroys") == "not_made"
-        assert not client.heard
 
 
 async def test_nothing_that_a_server_writes_passes_for_the_question() -> None:

@@ -17,8 +17,7 @@ from ..kit.bank import SECRET, World
 from ..kit.command import PATIENCE, command, environment
 from ..kit.servers import http_server
 from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED, LOCKED_TEXT, PREPARE, SAVINGS
-from .pipe import CHAINING, NEW, PROXY
-from .wire import proxy_over_http
+from .wire import CHAINING, NEW, PROXY, proxy_over_http
 
 INSTALL = "pip install '.[dev]'"
 

@@ -24,8 +24,8 @@ from banking_server.proxy.upstream import AHEAD, Upstream
 
 from ..kit.command import PATIENCE, environment
 from ..kit.serving import running
-from .pipe import CHAINING, NEW, OLD
 from .proxied_client import proxy
+from .wire import CHAINING, NEW, OLD
 from .wrong_server import ANOTHER, CAME, FLOOD, MALFORMED, REFUSALS, UNASKED, UNREADABLE, Wrong
 
 pytestmark = pytest.mark.anyio

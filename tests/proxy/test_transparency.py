@@ -1,14 +1,28 @@
 """What comes through the proxy is what comes without it: both revisions, both transports."""
 
+import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from .pipe import CHAINING, JSON, META, NEW, OLD, STRANGE
-from .wire import Refused, Wire, proxy_over_http, strange_over_http, wire
+from banking_server.proxy.options import Address, ProxyOptions
+
+from .conftest import Noted
+from .wire import (
+    ANSWERS,
+    CHAINING,
+    JSON,
+    META,
+    NEW,
+    OLD,
+    Refused,
+    Wire,
+    proxy_in_a_thread,
+    strange,
+    wire,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -77,34 +91,6 @@ async def everything(client: Wire) -> JSON:
     return seen
 
 
-async def chains(client: Wire) -> None:
-    """Chains are followed, each within one call."""
-    client.heard.clear()
-    result = await client.call("first")
-    assert [item["text"] for item in result["content"][:2]] == ["One.", "Two."]
-    assert result["structuredContent"] == {"of": "first"}
-    assert result["x-first"] == 1
-    assert "nextTool" not in result["_meta"]
-    assert result["_meta"]["com.strange/meta"] == "One."
-    told = result["_meta"][CHAINING]
-    assert told["outcome"] == "completed"
-    (step,) = told["followUps"]
-    assert (step["tool"], step["fate"]) == ("second", "made")
-    assert "On to second" not in str(result["_meta"])
-
-    result = await client.call("first_asks")
-    assert "red" in result["content"][1]["text"]
-    assert client.methods == ["elicitation/create"]
-
-    result = await client.call("first_destroys")
-    assert result["_meta"][CHAINING]["followUps"][0]["fate"] == "not_made"
-
-    result = await client.call("first_fails_later")
-    assert result["content"][0]["text"] == "One."
-    assert result["_meta"][CHAINING]["outcome"] == "failed"
-    assert result["_meta"][CHAINING]["followUps"][0]["fate"] == "unknown"
-
-
 def plain(value: Any, *, other_era: bool) -> Any:
     """Return a message without what is each connection's own."""
     if isinstance(value, list):
@@ -123,17 +109,11 @@ def plain(value: Any, *, other_era: bool) -> Any:
 
 
 @pytest.fixture(scope="module")
-def origin(folder: Path) -> Iterator[str]:
-    with strange_over_http(folder) as server:
-        yield server.url.removesuffix("/mcp")
-
-
-@pytest.fixture(scope="module")
-def direct(origin: str) -> dict[str, JSON]:
+def direct(strange_url: str) -> dict[str, JSON]:
     """What comes without a proxy, on each revision."""
 
     async def look(revision: str) -> JSON:
-        async with wire(f"{origin}/mcp", revision) as client:
+        async with wire(strange_url, revision) as client:
             return await everything(client)
 
     return {revision: anyio.run(look, revision) for revision in (OLD, NEW)}
@@ -155,31 +135,28 @@ def behind(request: pytest.FixtureRequest) -> tuple[str, str]:
 
 
 @pytest.fixture(scope="module")
-def upstream(behind: tuple[str, str]) -> str:
-    return behind[1]
-
-
-@pytest.fixture(scope="module")
-def proxy(folder: Path, origin: str, behind: tuple[str, str]) -> Iterator[str]:
+def proxy(strange_url: str, behind: tuple[str, str]) -> Iterator[str]:
     """The proxy in front of a server that speaks one revision."""
     over, upstream = behind
-    server = ["--url", f"{origin}/{upstream}/mcp"]
-    if over == "stdio":
-        server = ["--", *STRANGE, "--only", upstream]
-    with proxy_over_http(folder, *server) as running:
-        yield running.url
-        assert "Traceback" not in running.logged()
+    address = Address(strange_url.replace("/mcp", f"/{upstream}/mcp"))
+    server = strange("--only", upstream) if over == "stdio" else address
+    with proxy_in_a_thread(ProxyOptions(server=server)) as url:
+        yield url
 
 
 @pytest.mark.parametrize("downstream", [OLD, NEW])
 async def test_all_comes_through(
-    proxy: str, direct: dict[str, JSON], upstream: str, downstream: str
+    proxy: str, direct: dict[str, JSON], behind: tuple[str, str], downstream: str
 ) -> None:
+    upstream = behind[1]
     async with wire(proxy, downstream) as client:
         seen = await everything(client)
-        await chains(client)
         who = (await client.call("who"))["structuredContent"]
 
+    # The proxy follows by itself, so it says nothing of the extension, and names each chain.
+    assert CHAINING in json.dumps(direct[downstream]["greeting"])
+    assert CHAINING not in json.dumps(seen["greeting"])
+    assert seen["echo"]["structuredContent"]["meta"][CHAINING]["level"] == 1
     other_era = upstream != downstream
     expected = direct[downstream]
     if other_era:
@@ -212,3 +189,61 @@ def without_what_only(upstream: str, seen: JSON) -> JSON:
         meta = kept["echo"]["structuredContent"]["meta"]
         meta.pop(f"{META}logLevel", None)
     return kept
+
+
+# --- a server of 2025-11-25 over stdio ------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def old(notes: Noted) -> Iterator[str]:
+    """The URL of a proxy in front of a server that speaks 2025-11-25 over stdio."""
+    with proxy_in_a_thread(ProxyOptions(server=strange("--only", OLD))) as url:
+        yield url
+
+
+async def test_a_question_comes_with_the_call_that_it_belongs_to(old: str, notes: Noted) -> None:
+    """Though another one began later: a server of 2025-11-25 does not say which it is."""
+    notes.path.touch()
+    asks: JSON = {"name": "form_beside", "arguments": {}}
+    interims: list[JSON] = []
+    async with wire(old, NEW) as client, anyio.create_task_group() as calls:
+
+        async def ask() -> None:
+            interims.append(await client.ask("tools/call", asks))
+
+        calls.start_soon(ask)
+        await client.until(lambda: client.last == 2)
+        calls.start_soon(client.call, "slow", {"text": "beside"})
+        await client.until(lambda: interims)
+        (question,) = interims[0]["inputRequests"].values()
+        assert question["params"]["message"] == "Which colour beside?"
+        result = await client.ask("tools/call", {**asks, **client.answering(interims[0])})
+        assert json.loads(result["content"][0]["text"]) == ANSWERS["elicitation/create"]
+        calls.cancel_scope.cancel()
+    await notes.until("cancelled beside")
+
+
+async def test_what_the_client_tells_reaches_the_server(old: str, notes: Noted) -> None:
+    async with wire(old, OLD) as client:
+        await client.tell("notifications/roots/list_changed")
+        await client.tell("notifications/weather/wish", {"kelvin": 300, "_meta": {"x": 1}})
+        await notes.until('notifications/weather/wish {"_meta": {"x": 1}, "kelvin": 300}')
+        await notes.until("notifications/roots/list_changed {}")
+
+
+async def test_a_server_that_dies_is_one_error_and_is_started_again(old: str) -> None:
+    async with wire(old, OLD) as client, client.listening("strange://1"):
+        before = (await client.call("who"))["structuredContent"]["pid"]
+        with pytest.raises(Refused) as died:
+            await client.call("die")
+        assert "ended while this request was under way" in died.value.error["message"]
+        assert "\n" not in died.value.error["message"]
+        assert (await client.call("who"))["structuredContent"]["pid"] != before
+        # What was subscribed to before holds for the new process too, until it is taken back.
+        await client.call("change")
+        await client.until(lambda: client.params("notifications/resources/updated"))
+        await client.ask("resources/unsubscribe", {"uri": "strange://1"})
+        client.heard.clear()
+        await client.call("change")
+        await client.until(lambda: "notifications/weather/changed" in client.methods)
+        assert "notifications/resources/updated" not in client.methods

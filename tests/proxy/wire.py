@@ -1,24 +1,63 @@
 """A client over HTTP that reads and writes plain JSON: it sees whatever comes, known or not.
 
-And the processes that it talks to: the proxy, and the strange server behind it.
+And what it talks to: the proxy, as a process or in a thread, and the strange server behind it.
 """
 
 import contextlib
 import json
 import signal
+import socket
 import subprocess
+import sys
+import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
+import uvicorn
+
+from banking_server.connections import Limits
+from banking_server.proxy.http import _Http, _Server, http_app
+from banking_server.proxy.options import Command, HttpOptions, ProxyOptions
 
 from ..kit.command import PATIENCE, environment, heeds_hangups
 from ..kit.servers import free_port, wait_until_up
-from .pipe import ANSWERS, CAPABILITIES, JSON, META, NEW, OLD, PROXY, STRANGE
+from . import strange_server
+
+STRANGE = [sys.executable, strange_server.__file__]
+"""The command of the strange server."""
+
+PROXY = [sys.executable, "-m", "banking_server.proxy"]
+
+OLD, NEW = "2025-11-25", "2026-07-28"
+META = "io.modelcontextprotocol/"
+CHAINING = "com.example/tool-chaining"
+
+JSON = dict[str, Any]
+
+CAPABILITIES: JSON = {
+    "elicitation": {"form": {}, "url": {}},
+    "sampling": {},
+    "roots": {"listChanged": True},
+    "experimental": {"x-client": {"deep": 1}},
+    "extensions": {"com.strange/weather": {"unit": "C"}},
+}
+ANSWERS: dict[str, JSON] = {
+    "elicitation/create": {"action": "accept", "content": {"colour": "red"}, "x-answer": 1},
+    "sampling/createMessage": {
+        "role": "assistant",
+        "content": {"type": "text", "text": "Hm."},
+        "model": "m",
+        "x-answer": 2,
+    },
+    "roots/list": {"roots": [{"uri": "file:///r", "name": "r", "x-root": 1}]},
+}
 
 UNDECIDED: JSON = {"action": "undecided"}
 """The answer of a user who gives none."""
@@ -96,10 +135,14 @@ class Wire:
             result = await self.ask(method, {**params, **more}, **meta)
             if result.get("resultType") != "input_required":
                 return result
-            questions = result.get("inputRequests", {})
-            self.heard += questions.values()
-            answers = {key: self.answers[one["method"]] for key, one in questions.items()}
-            more = {"inputResponses": answers, "requestState": result.get("requestState")}
+            more = self.answering(result)
+
+    def answering(self, interim: JSON) -> JSON:
+        """Return what the next round of a request says besides the request itself."""
+        questions = interim.get("inputRequests", {})
+        self.heard += questions.values()
+        answers = {key: self.answers[one["method"]] for key, one in questions.items()}
+        return {"inputResponses": answers, "requestState": interim.get("requestState")}
 
     async def tell(self, method: str, params: JSON | None = None) -> None:
         """Send a notification."""
@@ -224,7 +267,7 @@ async def wire(url: str, revision: str, **members: Any) -> AsyncIterator[Wire]:
 
 @dataclass
 class Running:
-    """A process that serves HTTP."""
+    """A process of the proxy that serves HTTP."""
 
     url: str
     process: subprocess.Popen[bytes]
@@ -233,19 +276,15 @@ class Running:
     def logged(self) -> str:
         return self.log.read_text(encoding="utf-8")
 
-    def interrupt(self) -> int:
-        """Press Ctrl-C and return the exit code."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-        return self.process.wait(PATIENCE)
-
 
 @contextmanager
-def _running(folder: Path, command: list[str], port: int, **variables: str) -> Iterator[Running]:
+def proxy_over_http(folder: Path, *arguments: str, **variables: str) -> Iterator[Running]:
+    """Run `tool-chaining-proxy --http` in front of what the arguments say."""
+    port = free_port()
     log = folder / f"{port}.log"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            command,
+            [*PROXY, "--http", "--port", str(port), *arguments],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
@@ -257,21 +296,47 @@ def _running(folder: Path, command: list[str], port: int, **variables: str) -> I
         wait_until_up(running.url, process)
         yield running
     finally:
-        running.interrupt()
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE)
+
+
+def strange(*arguments: str) -> Command:
+    """The strange server as what the proxy starts."""
+    return Command((*STRANGE, *arguments), environment())
 
 
 @contextmanager
-def proxy_over_http(folder: Path, *arguments: str, **variables: str) -> Iterator[Running]:
-    """Run `tool-chaining-proxy --http` in front of what the arguments say."""
-    port = free_port()
-    command = [*PROXY, "--http", "--port", str(port), *arguments]
-    with _running(folder, command, port, **variables) as running:
-        yield running
+def proxy_in_a_thread(options: ProxyOptions, **chosen: Any) -> Iterator[str]:
+    """Serve the proxy over HTTP in a thread of this process; gives its URL."""
+    http: Any = partial(_Http, limits=Limits(most=100))
+    with _served(_Server, http_app(options, HttpOptions(**chosen)), http=http) as url:
+        yield url
 
 
 @contextmanager
-def strange_over_http(folder: Path, port: int | None = None, **variables: str) -> Iterator[Running]:
-    """Run the strange server, both revisions and each alone."""
-    port = port or free_port()
-    with _running(folder, [*STRANGE, "--http", str(port)], port, **variables) as running:
-        yield running
+def strange_over_http(port: int = 0) -> Iterator[str]:
+    """Serve the strange server in a thread of this process; gives its URL."""
+    with _served(uvicorn.Server, strange_server.over_http(), port) as url:
+        yield url
+
+
+@contextmanager
+def _served(kind: type[uvicorn.Server], app: Any, port: int = 0, **options: Any) -> Iterator[str]:
+    config = uvicorn.Config(
+        app, lifespan="on", ws="none", log_config=None, timeout_graceful_shutdown=1, **options
+    )
+    server = kind(config)
+    with socket.create_server(("127.0.0.1", port)) as bound:
+        thread = threading.Thread(target=server.run, args=([bound],))
+        thread.start()
+        end = time.monotonic() + PATIENCE
+        while not server.started:
+            assert thread.is_alive()
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        try:
+            yield f"http://127.0.0.1:{bound.getsockname()[1]}/mcp"
+        finally:
+            server.should_exit = True
+            thread.join()
