@@ -62,7 +62,6 @@ from banking_server.chaining import (
     ChainFailed,
     ChainResult,
     ChainStop,
-    ConsentPolicy,
     Outcome,
     Proposal,
     Step,
@@ -109,10 +108,8 @@ class Agent:
         bounds: How far one request may go.
         consent: Asked before each call, whether the model or a directive asks for it, unless the
             tool is annotated as read-only by a server that the host trusts; by default
-            `AllowReadOnly`.
-        follow_consent: Asked in the place of `consent` before each call that a directive asks for,
-            if the two are to differ. Neither is asked about a tool that is not in the toolbox: the
-            model could not call it, so a directive cannot either.
+            `AllowReadOnly`. It is not asked about a tool that is not in the toolbox: the model
+            could not call it, so a directive cannot either.
         system_prompt: What the model is told first, beside what the tools need it to know.
         follow_unadvertised: Follow directives on revision 2026-07-28 even if the server did not
             advertise the extension.
@@ -132,7 +129,6 @@ class Agent:
         *,
         bounds: Bounds = Bounds(),
         consent: CallPolicy | None = None,
-        follow_consent: ConsentPolicy | None = None,
         system_prompt: str = "",
         follow_unadvertised: bool = False,
         call_timeout: float | None = DEFAULT_CALL_TIMEOUT,
@@ -144,7 +140,7 @@ class Agent:
         self._endpoint = endpoint
         self._toolbox = toolbox
         self._bounds = bounds
-        self._consent = Consent(consent or AllowReadOnly(), follow_consent)
+        self._consent = Consent(consent or AllowReadOnly())
         self._follow_unadvertised = follow_unadvertised
         self._call_timeout = call_timeout
         self._on_call = on_call
@@ -594,7 +590,7 @@ class _Following:
         tool = replace(offered, tool=proposal.tool)
         consent = self.agent._consent
         call = call_key(tool, proposal.arguments)
-        if call in self.work.refused or not await consent.to_follow(tool, proposal):
+        if call in self.work.refused or not await consent.to_call(tool, proposal.arguments):
             self.work.refused.add(call)
             return False
         self.begun = tool, proposal.arguments

@@ -3,7 +3,6 @@
 from typing import Any, Protocol
 
 from banking_server.agent.toolbox import OfferedTool
-from banking_server.chaining import ConsentPolicy, Proposal
 from banking_server.chaining.values import canonical
 
 
@@ -35,12 +34,10 @@ class Consent:
 
     Args:
         policy: Asked before each call of a tool that is not read-only.
-        follow_policy: Asked in its place before each call that a directive asks for, if given.
     """
 
-    def __init__(self, policy: CallPolicy, follow_policy: ConsentPolicy | None) -> None:
+    def __init__(self, policy: CallPolicy) -> None:
         self._policy = policy
-        self._follow_policy = follow_policy
         self._unanswered: set[tuple[str, str]] = set()
 
     def may_have_been_made(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
@@ -49,18 +46,10 @@ class Consent:
         return not tool.repeatable and call_key(tool, arguments) in self._unanswered
 
     async def to_call(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-        """Return whether the model's call may be made."""
+        """Return whether a call may be made, whoever asks for it."""
         if self.may_have_been_made(tool, arguments):
             return False
         return tool.read_only or await self._policy.allows(tool, arguments)
-
-    async def to_follow(self, tool: OfferedTool, proposal: Proposal) -> bool:
-        """Return whether a directive's call may be made of a tool that the model is offered."""
-        if self._follow_policy is None:
-            return await self.to_call(tool, proposal.arguments)
-        if self.may_have_been_made(tool, proposal.arguments):
-            return False
-        return await self._follow_policy.allows(proposal)
 
     def begun(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
         """Take note that a follow-up call is made; until it is answered, its effect is unknown."""

@@ -16,7 +16,7 @@ from banking_server.agent import (
     OfferedTool,
     Toolbox,
 )
-from banking_server.chaining import CLIENT_EXTENSION, ConsentPolicy
+from banking_server.chaining import CLIENT_EXTENSION
 
 from ..kit.model import Script, ScriptedModel, scripted_model
 from .shop_server import Log, fresh_shop
@@ -62,7 +62,6 @@ async def scene(
     *,
     bounds: Mapping[str, Any] | None = None,
     consent: CallPolicy | None = None,
-    follow_consent: ConsentPolicy | None = None,
     declare: bool = True,
     distrust: bool = False,
     kept_back: Collection[str] = (),
@@ -90,7 +89,6 @@ async def scene(
                 Toolbox(offered, toolbox.instructions),
                 bounds=Bounds(**(bounds or {})),
                 consent=consent or Consent(True),
-                follow_consent=follow_consent,
                 on_entry=lambda entry: made.entries.append(entry),
                 on_text=(lambda piece: made.shown.append(piece)) if stream else None,
             )

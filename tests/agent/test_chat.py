@@ -9,7 +9,7 @@ from mcp import Client
 from mcp.server.mcpserver import MCPServer
 from mcp.types import CallToolResult
 
-from banking_server.agent import OfferedTool, Run, Terminal, chat, conversation, endpoint
+from banking_server.agent import OfferedTool, Run, Terminal, chat, endpoint
 from banking_server.chaining import CLIENT_EXTENSION, Proposal, Step
 
 from ..kit.model import Script, ScriptedModel, call, error, scripted_model
@@ -172,33 +172,6 @@ def test_commands_are_carried_out_and_are_not_for_the_model() -> None:
     assert good.answered is True
 
 
-@pytest.mark.parametrize(("reply", "answered"), [("Hello.", True), (error(500), False)])
-def test_one_request_and_no_more(reply: Any, answered: bool) -> None:
-    user = User([AssertionError])
-    screen, model, _ = converse([reply], [], user=user, prompt="/quit", is_typed=False)
-    assert model.requests[0]["messages"][-1]["content"] == "/quit"
-    assert user.answered is answered
-    assert screen.startswith("SAID Hello.\n[0 calls" if answered else "The model endpoint at")
-
-
-@pytest.mark.parametrize(
-    ("raised", "expected"),
-    [
-        (KeyboardInterrupt(), pytest.raises(KeyboardInterrupt)),
-        (ValueError(), pytest.RaisesGroup(ValueError, flatten_subgroups=True)),
-    ],
-)
-def test_a_second_ctrl_c_comes_out_as_what_it_is(
-    monkeypatch: pytest.MonkeyPatch, raised: BaseException, expected: Any
-) -> None:
-    def ask(*_: Any) -> bool:
-        raise raised
-
-    monkeypatch.setattr(conversation, "_ask", ask)
-    with expected:
-        converse([], ["Hi"])
-
-
 def test_where_no_person_types_ctrl_c_ends_it_all() -> None:
     user = User(["Hi", KeyboardInterrupt, "never read"])
     with pytest.raises(KeyboardInterrupt):
@@ -246,16 +219,6 @@ def test_consent_is_asked_for_what_is_not_read_only(consent: bool) -> None:
     assert ("declined" in model.last_message()) is not consent
 
 
-@pytest.mark.parametrize("consent", [True, False])
-def test_a_directive_gets_the_consent_that_the_model_would_get(consent: bool) -> None:
-    """Also where the server says that the tool does no harm."""
-    script = [call("reserve", door="oak"), "So be it."]
-    screen, model, log = converse(script, ["Reserve oak."], () if consent else ["order"])
-    assert screen.index("DIRECTIVE to order") < screen.index("Call order?")
-    assert [tool for tool, _ in log.calls] == (["reserve", "order"] if consent else ["reserve"])
-    assert ("was not made" in model.last_message()) is not consent
-
-
 @pytest.mark.parametrize("first", [[], [call("reserve", door="oak")]])
 def test_what_the_user_refused_is_not_asked_for_again(first: list[str]) -> None:
     """Whoever asked for it the first time: the model, or a directive."""
@@ -269,14 +232,6 @@ def test_what_the_user_refused_is_not_asked_for_again(first: list[str]) -> None:
     # Another request is the user's own.
     again, _, _ = converse([order, "No."] * 2, ["Do.", "Do it."], ["order"])
     assert again.count("Call order?") == 2
-
-
-def test_hints_decide_nothing_where_they_are_distrusted() -> None:
-    screen, _, log = converse(
-        [call("price", door="oak"), "So be it."], ["Price?"], ["price"], trust_hints=False
-    )
-    assert "Call price?" in screen
-    assert log.calls == []
 
 
 @pytest.mark.parametrize("follow", [True, False])
@@ -309,15 +264,3 @@ def test_the_conversation_goes_on_after_whatever_went_wrong() -> None:
     assert screen.count("you> ") == 5
     assert "Still here." in screen
     assert len(model.requests) == 5
-
-
-def test_a_failure_to_connect_comes_out() -> None:
-    @asynccontextmanager
-    async def connect() -> AsyncIterator[Mapping[str, Client]]:
-        raise ConnectionError("nobody there")
-        yield {}
-
-    user = User(["Hi"])
-    with pytest.raises(ConnectionError, match="nobody there"):
-        chat(settings("http://127.0.0.1:1/v1"), connect, user.terminal(), user)
-    assert user.screen == ""

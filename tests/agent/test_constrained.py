@@ -33,7 +33,6 @@ GOOD = reply("hello")
         (["hello", GOOD], "json_object"),
         ([error(400, "no such type"), GOOD], "json_object"),
         (['{"greeting": "hello"}', '{"tool": "hello"}'], "none"),
-        ([error(400), error(422)], "none"),
     ],
 )
 async def test_auto_goes_by_what_comes_back_and_remembers(probed: list[Action], found: str) -> None:
@@ -91,14 +90,6 @@ async def test_each_tool_has_its_own_arguments_in_the_schema() -> None:
     assert not fit("[" * 100_000)
 
 
-async def test_only_the_message_of_an_answer_is_streamed() -> None:
-    script = [call("price", door="oak"), reply('It is "80"\nEUR. \U0001f600 <b>')]
-    async with scene([*script], stream=True, format="json_object") as s:
-        run = await s.agent.ask("What is oak?")
-    assert "".join(s.shown) == run.answer == 'It is "80"\nEUR. \U0001f600 <b>'
-    assert len(s.shown) > 2
-
-
 THOUGHTS = [
     ("<think>Is it {80}?</think>It is 80.", "It is 80."),
     ("It is 80.\n<THINK>or is it", "It is 80."),
@@ -109,19 +100,14 @@ THOUGHTS = [
 
 
 @pytest.mark.parametrize(("text", "answer"), THOUGHTS)
-@pytest.mark.parametrize("form", ["prompt", "native"])
-@pytest.mark.parametrize("stream", [False, True])
-async def test_thoughts_are_neither_shown_nor_kept(
-    text: str, answer: str, form: str, stream: bool
-) -> None:
-    async with scene([text, "Yes."], tools=form, stream=stream) as s:
+async def test_thoughts_are_neither_shown_nor_kept(text: str, answer: str) -> None:
+    async with scene([text, "Yes."], stream=True) as s:
         run = await s.agent.ask("What is oak?")
         await s.agent.ask("Sure?")
     assert run.answer == answer
     assert s.model.requests[1]["messages"][2]["content"] == answer
-    if stream:
-        taken_back = "so it is\n" if text.startswith("so") else ""
-        assert "".join(s.shown) == f"{taken_back}{answer}Yes."
+    taken_back = "so it is\n" if text.startswith("so") else ""
+    assert "".join(s.shown) == f"{taken_back}{answer}Yes."
 
 
 def test_a_call_is_not_made_of_a_thought() -> None:

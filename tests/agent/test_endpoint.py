@@ -1,7 +1,6 @@
 """The endpoint: what it sends, what it reads, and one clear line for everything else."""
 
 import json
-import socket
 from typing import Any
 
 import pytest
@@ -16,7 +15,7 @@ from banking_server.agent import endpoint as module
 from banking_server.agent.endpoint import MAX_REPLY, READY
 from banking_server.agent.settings import FROM_ENVIRONMENT
 
-from ..kit.model import Action, Endless, Raw, Reply, Silence, error, scripted_model
+from ..kit.model import Action, Endless, Raw, Silence, error, scripted_model
 from .support import settings
 
 pytestmark = pytest.mark.anyio
@@ -48,37 +47,6 @@ async def failure(action: Action, streamed: bool = False, **more: Any) -> str:
     return message
 
 
-@STREAMED
-async def test_text(streamed: bool) -> None:
-    completion = await complete("Hello, how are you?", streamed)
-    assert completion.text == "Hello, how are you?"
-    assert completion.calls == ()
-    assert not completion.cut_off
-    usage = completion.usage
-    assert (usage.prompt_tokens, usage.completion_tokens, usage.estimated) == (100, 10, False)
-    assert completion.seconds > 0
-
-
-@STREAMED
-async def test_native_calls(streamed: bool) -> None:
-    reply = Reply("Right.", calls=[("price", {"door": "oak äöü"}), ("price", ""), ("buy", "{oops")])
-    completion = await complete(reply, streamed, functions=[READY])
-    assert completion.text == "Right."
-    assert [(call.name, call.arguments) for call in completion.calls] == [
-        ("price", json.dumps({"door": "oak äöü"})),
-        ("price", ""),
-        ("buy", "{oops"),
-    ]
-    assert len({call.call_id for call in completion.calls}) == 3
-
-
-async def test_arguments_as_an_object_are_read() -> None:
-    call = {"id": "1", "type": "function", "function": {"name": "a", "arguments": {"x": 1}}}
-    body = {"choices": [{"message": {"content": None, "tool_calls": [call]}}]}
-    completion = await complete(Raw(json.dumps(body)))
-    assert completion.calls[0].arguments == '{"x": 1}'
-
-
 async def test_what_is_sent() -> None:
     with scripted_model(["a", "b"]) as model:
         async with Endpoint(settings(model.url, key=KEY, temperature=0.5)) as endpoint:
@@ -104,11 +72,6 @@ async def test_openais_own_variables_go_to_nobody_else(monkeypatch: pytest.Monke
         async with Endpoint(settings(model.url)) as endpoint:
             await endpoint.complete(HELLO)
     assert "of-openai" not in str(model.headers)
-
-
-@STREAMED
-async def test_a_reply_at_its_length_limit_is_cut_off(streamed: bool) -> None:
-    assert (await complete(Reply("So it", finish="length"), streamed)).cut_off
 
 
 async def test_a_reply_that_never_ends_is_cut_off() -> None:
@@ -148,15 +111,6 @@ async def test_a_bounded_number_of_retries(monkeypatch: pytest.MonkeyPatch) -> N
 @STREAMED
 async def test_silence_ends_with_the_time_out(streamed: bool) -> None:
     assert "within 0.3 seconds" in await failure(Silence(), streamed, timeout=0.3)
-
-
-async def test_nobody_there() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
-        async with Endpoint(settings(url)) as endpoint:
-            with pytest.raises(ModelUnavailable, match="cannot be reached"):
-                await endpoint.complete(HELLO)
 
 
 GOOD_CHUNK = json.dumps({"choices": [{"delta": {"content": "So it"}, "finish_reason": None}]})
@@ -200,16 +154,6 @@ async def test_an_answer_that_is_no_completion(streamed: bool) -> None:
                     await endpoint.complete(HELLO, on_text=on_text)
                 assert "\n" not in str(caught.value), raw
             assert (await endpoint.complete(HELLO, on_text=on_text)).text == "Well."
-
-
-@STREAMED
-async def test_a_body_that_breaks_off(streamed: bool) -> None:
-    kind = "text/event-stream" if streamed else "application/json"
-    body = f"data: {GOOD_CHUNK}\n\n" if streamed else '{"choices": '
-    with scripted_model([Raw(body, content_type=kind, promised_length=9999)]) as model:
-        async with Endpoint(settings(model.url)) as endpoint:
-            with pytest.raises(ModelUnavailable, match="hung up"):
-                await endpoint.complete(HELLO, on_text=(lambda _: None) if streamed else None)
 
 
 # --- settings -------------------------------------------------------------------------------------

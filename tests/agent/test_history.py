@@ -46,16 +46,6 @@ async def test_old_requests_are_told_in_short_and_the_newest_whole(form: str) ->
     assert "(Not listed: " in system["content"]
 
 
-async def test_what_has_no_answer_is_told_too() -> None:
-    script = [call("buy", door="oak"), call("buy", door="elm"), *["Yes."] * 9]
-    async with scene(script, bounds={"turns": 2, "history": 2_000}) as s:
-        await s.agent.ask("Buy.")
-        for _ in range(8):
-            await s.agent.ask("Sure? " + "x" * 300)
-    system = s.model.requests[-1]["messages"][0]["content"]
-    assert "You said: [No answer: turn_limit. Done so far: buy (by the model); buy" in system
-
-
 async def test_a_request_under_way_keeps_its_newest_result() -> None:
     script = [call("price", door=f"{n} " + "y" * 2_000) for n in range(4)]
     async with scene([*script, "Many."], bounds={"history": 6_000}) as s:

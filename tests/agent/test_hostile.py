@@ -10,19 +10,17 @@ import anyio
 import pytest
 from mcp import Client
 from mcp.server import Server
-from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
+from mcp.types import ListToolsResult, Tool
 
-from banking_server.agent import RunOutcome, Toolbox, ToolsUnavailable, endpoint
-from banking_server.agent.audience import MAX_RESULT, chain_for_model
+from banking_server.agent import RunOutcome, Toolbox
 from banking_server.agent.endpoint import MAX_CALLS, MAX_REPLY
 from banking_server.agent.loop import CALLS_IN_A_REPLY
 from banking_server.agent.toolbox import MAX_INSTRUCTIONS, MAX_WORDS
-from banking_server.chaining import ChainResult, Outcome, Step
 from banking_server.cli import main
 from banking_server.text import cut
 
 from ..kit.hostile import MISCHIEF, SAID, STEERS, hostile_server
-from ..kit.model import Action, Endless, Raw, Reply, call, error, scripted_model
+from ..kit.model import Action, Raw, Reply, call, error, scripted_model
 from .support import scene
 
 pytestmark = pytest.mark.anyio
@@ -124,12 +122,6 @@ async def test_a_reply_with_thousands_of_calls_is_cut_off() -> None:
         assert len(at.model.requests[1]["messages"]) == 3 + MAX_CALLS
 
 
-async def test_a_stream_of_nothing_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(endpoint, "MAX_REPLY", 100)
-    async with scene([Endless(""), "Something."], stream=True) as at:
-        assert (await at.agent.ask("Anything?")).answer == "Something."
-
-
 async def of_a_server(*listed: Tool, says: str = "") -> Toolbox:
     async def list_tools(*_: Any) -> ListToolsResult:
         return ListToolsResult(tools=[*listed])
@@ -152,20 +144,3 @@ async def test_a_schema_without_end_is_described_in_bounded_words() -> None:
         toolbox = await of_a_server(bomb, says="x" * 50_000)
     assert len(toolbox.in_words()) < MAX_WORDS
     assert toolbox.instructions["s"] == cut("x" * 50_000, MAX_INSTRUCTIONS)
-
-
-async def test_tools_that_are_too_much_for_a_model_are_refused() -> None:
-    tools = [Tool(name=f"!{n}", input_schema={"type": "object"}) for n in range(4_500)]
-    with pytest.RaisesGroup(
-        pytest.RaisesExc(ToolsUnavailable, match="too much for a model: 4500 tools"),
-        flatten_subgroups=True,
-    ):
-        await of_a_server(*tools)
-
-
-def test_a_long_result_is_cut_for_the_model() -> None:
-    result = CallToolResult(content=[TextContent(type="text", text="x" * 5_000_000)])
-    chain = ChainResult("id", Outcome.COMPLETED, "", (Step(1, "read", {}, result),), None, None)
-    words = chain_for_model(chain, {})
-    assert len(words) < MAX_RESULT + 200
-    assert words.endswith("characters more are not shown]")

@@ -8,7 +8,6 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
 
 from banking_server.agent import (
     Agent,
@@ -17,17 +16,13 @@ from banking_server.agent import (
     Calling,
     ChainStopped,
     Corrected,
-    Declined,
-    Endpoint,
     ModelReplied,
-    OfferedTool,
     RunOutcome,
     Said,
-    Toolbox,
 )
 from banking_server.agent.constrained import ANSWER
 from banking_server.agent.prompt import answer_now, reminder
-from banking_server.chaining import Outcome, Proposal
+from banking_server.chaining import Outcome
 
 from ..kit.model import (
     COMPLETION_TOKENS,
@@ -40,10 +35,9 @@ from ..kit.model import (
     call,
     error,
     native,
-    scripted_model,
 )
-from .shop_server import SECRET, TITLE, Log, fresh_shop
-from .support import Consent, scene, settings
+from .shop_server import SECRET, TITLE, Log
+from .support import Consent, scene
 
 pytestmark = pytest.mark.anyio
 
@@ -149,15 +143,6 @@ async def test_auto_goes_by_what_the_model_does(probed: Action, form: str) -> No
     assert first.model_calls == (1 if isinstance(probed, Raw) else 2)
 
 
-async def test_a_model_without_tools_is_told_so() -> None:
-    with scripted_model(["Hello."]) as model:
-        async with Endpoint(settings(model.url, tools="auto")) as endpoint:
-            run = await Agent(endpoint, await Toolbox.gather({})).ask("Hi")
-    assert run.answer == "Hello."
-    assert "no tools" in model.requests[0]["messages"][0]["content"]
-    assert "tools" not in model.requests[0]
-
-
 # --- calls that cannot be made --------------------------------------------------------------------
 
 BAD_CALLS = {
@@ -182,29 +167,6 @@ async def test_a_bad_call_is_never_made_and_the_model_is_told(reply: str, told: 
     assert s.log.calls == [("buy", {"door": "oak"})]
     assert told in s.model.requests[1]["messages"][-1]["content"]
     assert [type(entry) for entry in run.transcript][:2] == [ModelReplied, Corrected]
-
-
-NATIVE_BAD_CALLS = {
-    "invalid JSON": (("buy", '{"door": "oak"'), "not valid"),
-    "a tool that is not there": (("sell it!", "{}"), "no tool 'sell it!'"),
-    "bad arguments": (("buy", '{"door": 5}'), "arguments.door"),
-}
-
-
-@pytest.mark.parametrize(("bad", "told"), NATIVE_BAD_CALLS.values(), ids=NATIVE_BAD_CALLS)
-async def test_a_bad_native_call_is_never_made(bad: tuple[str, str], told: str) -> None:
-    mixed = Reply(calls=[bad, ("price", {"door": "oak"})])
-    async with scene([mixed, "Sorry."], tools="native") as s:
-        run = await s.agent.ask("Buy an oak door.")
-    assert run.answer == "Sorry."
-    assert s.called == ["price"]
-    assistant, first, second = s.model.requests[1]["messages"][2:]
-    assert told in first["content"]
-    assert second["content"].startswith("Result of price")
-    for one in assistant["tool_calls"]:
-        # What goes back is what an endpoint lets through.
-        assert isinstance(json.loads(one["function"]["arguments"]), dict)
-        assert one["function"]["name"].replace("_", "a").isalnum()
 
 
 async def test_corrections_are_bounded() -> None:
@@ -270,26 +232,6 @@ async def test_a_directive_that_is_not_followed_is_told() -> None:
     assert "was not made" in told
 
 
-class Consenting:
-    """A host that consents to whatever a directive asks for."""
-
-    def __init__(self) -> None:
-        self.proposals: list[Proposal] = []
-
-    async def allows(self, proposal: Proposal) -> bool:
-        self.proposals.append(proposal)
-        return True
-
-
-async def test_the_hosts_policy_for_directives_is_used() -> None:
-    follow = Consenting()
-    script = [call("clear_out"), "Burnt."]
-    async with scene(script, consent=AllowReadOnly(), follow_consent=follow) as s:
-        await s.agent.ask("Clear out.")
-    assert s.log.calls == [("clear_out", {}), ("burn", {"what": "all"})]
-    assert [proposal.tool.name for proposal in follow.proposals] == ["burn"]
-
-
 async def test_without_one_a_directive_may_what_the_model_may() -> None:
     """The policy that is asked for the model's call is asked for the directive's, and no other."""
     consent = Consent(True)
@@ -303,12 +245,9 @@ async def test_without_one_a_directive_may_what_the_model_may() -> None:
     assert s.called == ["reserve"]
 
 
-@pytest.mark.parametrize("follow", [None, Consenting()])
-async def test_a_tool_that_the_model_is_not_offered_is_not_followed_to(
-    follow: Consenting | None,
-) -> None:
+async def test_a_tool_that_the_model_is_not_offered_is_not_followed_to() -> None:
     script = [call("order", door="oak"), call("reserve", door="oak"), "No."]
-    async with scene(script, follow_consent=follow, kept_back=["order"]) as s:
+    async with scene(script, kept_back=["order"]) as s:
         run = await s.agent.ask("Reserve oak.")
     assert s.called == ["reserve"]
     stopped = [entry for entry in run.transcript if isinstance(entry, ChainStopped)]
@@ -390,36 +329,7 @@ async def test_what_may_have_been_done_is_not_done_again(tool: str) -> None:
         assert "was not made" in declined["messages"][-1]["content"]
 
 
-async def test_a_follow_up_that_was_not_started_may_be_made() -> None:
-    class Late(Consent):
-        """Stops the agent the first time, with the answer."""
-
-        async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-            if not self.calls:
-                made.agent.stop()
-            return await super().allows(tool, arguments)
-
-    script = [call("clear_out"), call("clear_out"), "Burnt."]
-    async with scene(script, consent=Late(True)) as made:
-        run = await made.agent.ask("Clear out.")
-        assert run.outcome is RunOutcome.STOPPED
-        await made.agent.ask("Do.")
-    assert made.called == ["clear_out", "clear_out", "burn"]
-    told = made.model.requests[1]["messages"][-3]["content"]
-    assert 'the tool "burn"' in told
-    assert "That call was not made" in told
-
-
 # --- consent --------------------------------------------------------------------------------------
-
-
-async def test_consent_is_asked_for_what_is_not_read_only() -> None:
-    consent = Consent(True)
-    script = [call("price", door="oak"), call("buy", door="oak"), "Bought."]
-    async with scene(script, consent=consent) as s:
-        await s.agent.ask("Buy oak.")
-    assert consent.calls == [("buy", {"door": "oak"})]
-    assert s.called == ["price", "buy"]
 
 
 async def test_hints_that_are_not_trusted_decide_nothing() -> None:
@@ -441,24 +351,6 @@ async def test_a_call_that_was_declined_is_not_put_to_the_user_in_other_words() 
     assert consent.calls == [("order", {"door": "oak"})]
 
 
-async def test_a_declined_call_is_not_made() -> None:
-    async with scene([call("buy", door="oak"), "Then not."], consent=Consent(False)) as s:
-        run = await s.agent.ask("Buy oak.")
-    assert s.called == []
-    assert "declined" in s.model.last_message()
-    assert any(isinstance(entry, Declined) for entry in run.transcript)
-    assert run.answer == "Then not."
-
-
-async def test_without_a_host_only_what_is_read_only_is_called() -> None:
-    shop, log = fresh_shop()
-    script = [call("price", door="oak"), call("buy", door="oak"), "Could not buy it."]
-    with scripted_model(script) as model:
-        async with Endpoint(settings(model.url)) as endpoint, Client(shop) as client:
-            await Agent(endpoint, await Toolbox.gather({"shop": client})).ask("Buy oak.")
-    assert [tool for tool, _ in log.calls] == ["price"]
-
-
 # --- audiences ------------------------------------------------------------------------------------
 
 
@@ -476,18 +368,6 @@ async def test_what_is_for_the_user_alone_is_kept_from_the_model(tool: str) -> N
 
 
 # --- failures -------------------------------------------------------------------------------------
-
-
-async def test_a_tools_error_goes_back_to_the_model_and_it_may_try_again() -> None:
-    async with scene([call("unlucky"), call("unlucky"), "Luck at last."]) as s:
-        run = await s.agent.ask("Try.")
-    assert (
-        "unlucky failed:\nno luck: try again later"
-        in s.model.requests[1]["messages"][-1]["content"]
-    )
-    assert s.called == ["unlucky", "unlucky"]
-    assert run.answer == "Luck at last."
-    assert "unlucky (by the model), which failed; unlucky (by the model)" in run.report()
 
 
 @pytest.mark.parametrize(("action", "stream"), [(error(500), False), (Silence(), True)])
@@ -566,41 +446,6 @@ async def test_time_is_bounded_while_a_tool_is_called(tool: str) -> None:
 # --- stopping -------------------------------------------------------------------------------------
 
 
-async def test_stop_ends_the_request_and_not_the_conversation() -> None:
-    script = [call("buy", door="oak"), call("hang"), "You have an oak door."]
-    async with scene(script) as s:
-        async with anyio.create_task_group() as tasks:
-
-            async def stop() -> None:
-                await s.log.hanging.wait()
-                s.agent.stop()
-
-            tasks.start_soon(stop)
-            run = await s.agent.ask("Buy oak, then hang.")
-        assert run.outcome is RunOutcome.STOPPED
-        assert "buy (by the model)" in run.report()
-        assert "hang was under way" in run.report()
-        again = await s.agent.ask("What do I have?")
-        s.agent.stop()
-    assert again.answer == "You have an oak door."
-    before = s.model.requests[-1]["messages"][-2]
-    assert before["role"] == "assistant"
-    assert "stopped" in before["content"]
-
-
-async def test_a_cancelled_request_leaves_the_conversation_fit_to_go_on() -> None:
-    script = [native("checkout", by="pay"), "Hello again."]
-    async with scene(script, tools="native") as s:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(s.agent.ask, "Check out.")
-            await s.log.hanging.wait()
-            tasks.cancel_scope.cancel()
-        assert (await s.agent.ask("Hello?")).answer == "Hello again."
-    assert "The call of pay was under way" in s.model.requests[-1]["messages"][3]["content"]
-    roles = [message["role"] for message in s.model.requests[-1]["messages"]]
-    assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
-
-
 # --- streaming ------------------------------------------------------------------------------------
 
 
@@ -617,13 +462,6 @@ async def test_nothing_that_may_be_a_call_is_streamed() -> None:
     assert "".join(s.shown) == "Let me look.In {braces},"
     assert len(s.shown) > 2
     assert run.answer == "In {braces},"
-
-
-@pytest.mark.parametrize("answer", ["Sets are {1, 2} `here` ```there``` {", "  Plain. \n"])
-async def test_the_whole_answer_is_streamed(answer: str) -> None:
-    async with scene([answer], stream=True) as s:
-        run = await s.agent.ask("Tell me.")
-    assert "".join(s.shown).strip() == run.answer == answer.strip()
 
 
 # --- what would bring nothing new -----------------------------------------------------------------
@@ -684,14 +522,3 @@ async def test_what_failed_for_now_is_made_again_without_asking_again() -> None:
         assert (await s.agent.ask("Go.")).answer == "Done."
     assert s.called == ["busy", "busy"]
     assert [tool for tool, _ in consent.calls] == ["busy"]
-
-
-@pytest.mark.parametrize(("tool", "again"), [("buy", False), ("price", True)])
-async def test_a_lost_answer_allows_what_does_no_harm_twice(tool: str, again: bool) -> None:
-    with scripted_model([call(tool, door="oak"), call(tool, door="oak"), "Closed."]) as model:
-        async with Endpoint(settings(model.url)) as endpoint:
-            async with Client(fresh_shop()[0]) as client:
-                toolbox = await Toolbox.gather({"shop": client})
-            run = await Agent(endpoint, toolbox, consent=Consent(True)).ask("What is oak?")
-    assert run.answer == "Closed."
-    assert sum(isinstance(entry, Calling) for entry in run.transcript) == (2 if again else 1)

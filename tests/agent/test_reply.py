@@ -24,12 +24,9 @@ BALANCE_JSON = json.dumps({"tool": "get_balance", "arguments": BALANCE.arguments
     "text",
     [
         "Your balance is 5.00.",
-        "Use {braces} as you like.",
         'Your data: {"accounts": [1, 2]}',
-        '{"accounts": [1, 2]}',
         "```python\nprint({'a': 1})\n```",
         '{"name": "Alice", "age": 3}',
-        "A set is written {1, 2}, a tool is a tool.",
         '["tool", "arguments"]',
     ],
 )
@@ -41,23 +38,13 @@ def test_an_answer_is_taken_word_for_word(text: str) -> None:
     "text",
     [
         BALANCE_JSON,
-        f"\n {BALANCE_JSON} \n",
         f"```json\n{BALANCE_JSON}\n```",
         f"```\n{BALANCE_JSON}\n```\n",
-        f"```json {BALANCE_JSON}",
-        BALANCE_JSON.replace(", ", ",\n  "),
         BALANCE_JSON.replace('"tool"', '"name"'),
     ],
 )
 def test_a_call_is_read_bare_or_fenced(text: str) -> None:
     assert read_reply(text) == BALANCE
-
-
-@pytest.mark.parametrize("fence", ["", "```json\n"])
-def test_words_before_a_call_are_said(fence: str) -> None:
-    end = "\n```" if fence else ""
-    reading = read_reply(f"Let me look at {{it}}:\n\n{fence}{BALANCE_JSON}{end}")
-    assert reading == CallRequest(BALANCE.names, BALANCE.arguments, "Let me look at {it}:")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +53,6 @@ def test_words_before_a_call_are_said(fence: str) -> None:
         "\n\nThe balance is 500.",
         "\n" + BALANCE_JSON,
         "`",
-        "\n```\nResult: {}",
         '\n```\n```json\n{"tool": "b"}\n```',
     ],
 )
@@ -82,7 +68,6 @@ def test_words_after_a_call_make_it_doubtful(before: str, after: str) -> None:
     [
         '{"tool": "a", "arguments": {}',
         "{'tool': 'a', 'arguments': {}}",
-        '{"tool": "a", "arguments": {"x": None}}',
         '{"tool": "a", "arguments": {"x": 1, "x": 5000}}',
         '{"tool": "a", "arguments": {"x": NaN}}',
         '{"tool": "a", "arguments": {"x": 1e999}}',
@@ -90,7 +75,6 @@ def test_words_after_a_call_make_it_doubtful(before: str, after: str) -> None:
         '{"tool": "a", "arguments": {"x": "\\ud800"}}',
         'I will do it: {"tool": "a", }',
         '{"tool": "a", "arguments": ' + '{"x":' * 5000,
-        '{"response": "Hi", "mcp": {"tool": "a"',
         "{",
     ],
 )
@@ -106,7 +90,6 @@ def test_what_looks_like_a_call_is_never_repaired(text: str) -> None:
         {"tool": 5},
         {"tool": "a", "arguments": "{}"},
         {"mcp": "a"},
-        {"mcp": {"method": "a"}},
         {"mcp": {"tool": "a", "method": "b", "params": []}},
     ],
 )
@@ -127,20 +110,9 @@ def test_the_seeds_shape_is_read() -> None:
     assert read_reply(f"```json\n{text}\n```") == CallRequest(names, {"x": 1}, said)
 
 
-@pytest.mark.parametrize("method", [None, "", "call", "tools/call"])
-def test_the_seeds_shape_may_name_the_tool_alone(method: str | None) -> None:
-    text = json.dumps({"mcp": {"tool": "list_accounts", "method": method}})
-    assert read_reply(text) == LIST
-
-
 @pytest.mark.parametrize("end", ["", ', "mcp": null'])
 def test_the_seeds_shape_without_a_call_is_an_answer(end: str) -> None:
     assert read_reply(f'{{"response": "All done."{end}}}') == ForUser("All done.")
-
-
-@pytest.mark.parametrize(("text", "arguments"), [("", {}), (' {"a": 1} ', {"a": 1})])
-def test_native_arguments(text: str, arguments: dict[str, object]) -> None:
-    assert read_arguments(text) == arguments
 
 
 @pytest.mark.parametrize(

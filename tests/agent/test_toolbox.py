@@ -9,13 +9,11 @@ from mcp import Client
 from mcp.server import Server
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 
-from banking_server.agent import Agent, Endpoint, OfferedTool, Toolbox
+from banking_server.agent import OfferedTool, Toolbox
 
-from ..kit.model import scripted_model
 from .shop_server import Log, build
-from .support import settings
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 READ_ONLY = ToolAnnotations(read_only_hint=True)
 ANY: dict[str, Any] = {"type": "object"}
@@ -49,12 +47,6 @@ def names(toolbox: Toolbox) -> list[str]:
     return [offered.name for offered in toolbox.tools]
 
 
-async def test_all_pages_are_gathered() -> None:
-    async with AsyncExitStack() as stack:
-        toolbox = await gather(stack, a=server("a", [["one"], [], ["two", "three"], ["four"]]))
-        assert names(toolbox) == ["one", "two", "three", "four"]
-
-
 async def test_names_that_clash_are_told_apart_by_their_servers() -> None:
     async with AsyncExitStack() as stack:
         toolbox = await gather(
@@ -70,18 +62,6 @@ async def test_names_that_clash_are_told_apart_by_their_servers() -> None:
             assert result.content[0].text == f"{found.tool.name} of {found.server}"  # type: ignore[union-attr]
         assert toolbox.find("find") is None
         assert toolbox.find("shop__find", "find") is toolbox.find("shop__find")
-
-
-async def test_the_seeds_shape_tells_servers_apart() -> None:
-    asked = '{"mcp": {"tool": "shop", "method": "find", "params": {}}}'
-    async with AsyncExitStack() as stack:
-        toolbox = await gather(
-            stack, bank=server("bank", [["find"]]), shop=server("shop", [["find"]])
-        )
-        with scripted_model([asked, "Found."]) as model:
-            async with Endpoint(settings(model.url)) as endpoint:
-                run = await Agent(endpoint, toolbox).ask("Find it in the shop.")
-    assert [called.server for called in run.calls] == ["shop"]
 
 
 async def test_every_name_is_one_that_endpoints_allow() -> None:
@@ -156,16 +136,10 @@ def test_nested_arguments_are_described_further_in() -> None:
     "properties",
     [
         {"a": True},
-        {"a": 5},
         {"a": {"$ref": "#/$defs/A"}},
         {"a": {"$ref": "https://schemas.invalid/a"}},
-        {"a": {"$ref": 5}},
-        {"a": {"enum": "x"}},
         {"a": {"anyOf": [5, {}]}},
-        {"a": {"type": ["string", "null"]}},
         {"a": {"type": {"x": 1}, "description": {"x": 1}}},
-        {"a": {"type": "array"}},
-        {"a": {"properties": [1]}},
         {"a": {"type": "object", "properties": {"deep": {"$ref": "#/properties/a"}}}},
         5,
     ],
