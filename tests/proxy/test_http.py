@@ -1,6 +1,5 @@
 """The proxy over HTTP: whose each request is, and that nobody gets at anybody else's."""
 
-import asyncio
 import contextlib
 import json
 import os
@@ -10,15 +9,12 @@ from contextlib import contextmanager
 from http.cookiejar import DefaultCookiePolicy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import anyio
 import httpx2
 import pytest
 
-from banking_server.proxy.callers import Callers
-from banking_server.proxy.http import _Door
-from banking_server.proxy.options import Address, Command, HttpOptions, ProxyOptions
+from banking_server.proxy.options import Address, Command, ProxyOptions
 
 from ..kit.command import PATIENCE
 from ..kit.serving import running
@@ -36,8 +32,6 @@ from .wire import (
 )
 
 pytestmark = pytest.mark.anyio
-
-BOTH = pytest.mark.parametrize("revision", [OLD, NEW])
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +64,7 @@ def without_cookies() -> httpx2.AsyncClient:
     return http
 
 
-@BOTH
+@pytest.mark.parametrize("revision", [OLD, NEW])
 async def test_two_callers_never_share(proxy: str, revision: str) -> None:
     async with (
         wire(proxy, revision) as first,
@@ -138,14 +132,6 @@ async def test_what_is_no_message_is_refused_alone(proxy: str) -> None:
         assert await session_of(client) == session
 
 
-async def test_an_answer_that_cannot_be_read_is_one_to_who_asked(proxy: str) -> None:
-    answers = {"elicitation/create": {"action": "accept", "content": {"colour": "\ud800"}}}
-    async with wire(proxy, OLD, answers=answers) as client:
-        with pytest.raises(Refused) as refused:
-            await client.call("form")
-        assert "surrogate" in refused.value.error["message"]
-
-
 async def test_a_session_is_of_whoever_began_it(proxy: str) -> None:
     async with (
         wire(proxy, OLD, authorization="Bearer 1") as owner,
@@ -169,7 +155,7 @@ async def test_a_session_is_of_whoever_began_it(proxy: str) -> None:
         await who(owner)
 
 
-@BOTH
+@pytest.mark.parametrize("revision", [OLD, NEW])
 async def test_a_call_that_nobody_waits_for_is_cancelled(
     proxy: str, notes: Noted, revision: str
 ) -> None:
@@ -200,43 +186,28 @@ async def test_a_call_that_nobody_waits_for_is_cancelled(
 async def test_an_answer_comes_on_any_connection_once_and_from_who_was_asked(
     proxy: str, notes: Noted
 ) -> None:
-    question = {"name": "first_asks", "arguments": {}}
+    asks = {"name": "first_asks", "arguments": {}}
     before = notes.lines.count("first_asks")
-
-    async def begun(**members: Any) -> tuple[JSON, JSON]:
-        client = Wire(proxy, NEW, http=without_cookies(), **members)
-        interim = await client.ask("tools/call", question)
-        await client.http.aclose()
-        assert interim["resultType"] == "input_required"
-        ((key, _),) = interim["inputRequests"].items()
-        answers = {key: {"action": "accept", "content": {"colour": "blue"}}}
-        return {**question, "requestState": interim["requestState"]}, {"inputResponses": answers}
-
-    async def refused(params: JSON, **members: Any) -> JSON:
-        client = Wire(proxy, NEW, **members)
-        with pytest.raises(Refused) as refusal:
-            await client.ask("tools/call", params)
-        await client.http.aclose()
-        return refusal.value.error
-
-    state, answers = await begun()
-    later = Wire(proxy, NEW, http=without_cookies())
-    result = await later.ask("tools/call", {**state, **answers})
-    await later.http.aclose()
-    assert "blue" in result["content"][1]["text"]
+    async with wire(proxy, NEW, authorization="Bearer asked") as client:
+        interim = await client.ask("tools/call", asks)
+        answered = {**asks, **client.answering(interim)}
+    for authorization in (None, "Bearer other"):
+        async with wire(proxy, NEW, authorization=authorization) as other:
+            with pytest.raises(Refused) as refused:
+                await other.ask("tools/call", answered)
+            assert "asked anew" in refused.value.error["message"]
+    async with wire(proxy, NEW, authorization="Bearer asked") as again:
+        result = await again.ask("tools/call", answered)
+        assert "red" in result["content"][1]["text"]
+        with pytest.raises(Refused):
+            await again.ask("tools/call", answered)
     assert notes.lines.count("first_asks") == before + 1
-    await refused({**state, **answers})
-
-    state, answers = await begun(authorization="Bearer asked")
-    assert "asked anew" in (await refused({**state, **answers}))["message"]
-    assert await refused({**state, **answers}, authorization="Bearer other")
-    changed = {**state, **answers, "name": "form"}
-    assert await refused(changed, authorization="Bearer asked")
-    owner = Wire(proxy, NEW, authorization="Bearer asked")
-    result = await owner.ask("tools/call", {**state, **answers})
-    await owner.http.aclose()
-    assert "blue" in result["content"][1]["text"]
-    assert notes.lines.count("first_asks") == before + 2
+    # Whoever has no name is known by what only they were told.
+    async with wire(proxy, NEW, http=without_cookies()) as client:
+        interim = await client.ask("tools/call", asks)
+        answered = {**asks, **client.answering(interim)}
+    async with wire(proxy, NEW, http=without_cookies()) as client:
+        assert "red" in (await client.ask("tools/call", answered))["content"][1]["text"]
 
 
 @pytest.fixture(scope="module")
@@ -284,8 +255,8 @@ async def test_a_page_from_an_allowed_origin_may_read_the_answers(bounded: str) 
 
 
 async def test_callers_are_bounded_in_number(bounded: str, notes: Noted) -> None:
-    async def refused(revision: str, **members: Any) -> None:
-        late = Wire(bounded, revision, **members)
+    async def refused(revision: str, authorization: str | None) -> None:
+        late = Wire(bounded, revision, authorization)
         with pytest.raises(Refused) as refusal:
             await late.open()
         assert "2 callers" in refusal.value.error["message"]
@@ -294,17 +265,12 @@ async def test_callers_are_bounded_in_number(bounded: str, notes: Noted) -> None
 
     async with wire(bounded, OLD) as first, first.listening():
         # Whoever sends no header keeps nobody out who does.
-        for revision in (OLD, NEW):
-            await refused(revision)
+        await refused(NEW, None)
         async with wire(bounded, NEW, authorization="Bearer second") as second:
-            # Nor does an idle one make room for them.
-            await session_of(second)
-            await refused(NEW)
             own = await session_of(second)
             async with second.listening():
                 for revision in (OLD, NEW):
-                    await refused(revision)
-                    await refused(revision, authorization="Bearer late")
+                    await refused(revision, "Bearer late")
                 assert await session_of(second) == own
             # Whoever is idle makes room.
             third = Wire(bounded, NEW, authorization="Bearer third")
@@ -346,18 +312,6 @@ def has_ended(pid: int) -> bool:
     except ProcessLookupError:
         return True
     return False
-
-
-async def test_an_answer_is_waited_for_a_while(bounded: str, notes: Noted) -> None:
-    """Who is asked keeps its connection until then."""
-    async with wire(bounded, NEW) as client:
-        own = await session_of(client)
-        call = {"name": "form", "arguments": {}}
-        interim = await client.ask("tools/call", call)
-        await notes.until(f"ended {own}")
-        with pytest.raises(Refused) as refused:
-            await client.ask("tools/call", {**call, "requestState": interim["requestState"]})
-        assert "\n" not in refused.value.error["message"]
 
 
 # --- the caller's own token -----------------------------------------------------------------------
@@ -443,7 +397,7 @@ async def refused_like_upstream(url: str, revision: str) -> None:
                 assert "invalid_token" in (refused.value.challenge or "")
 
 
-@BOTH
+@pytest.mark.parametrize("revision", [OLD, NEW])
 async def test_a_caller_s_token_stays_where_nothing_was_chosen(proxy: str, revision: str) -> None:
     async with wire(proxy, revision, authorization="Bearer mine") as client:
         assert (await who(client))["authorization"] is None
@@ -503,36 +457,3 @@ async def test_each_caller_has_a_process_that_may_die_and_ends_with_the_proxy(
             await Wire.until(lambda: has_ended(pids[NEW]))
             assert proxy.process.wait(PATIENCE) == 0
         assert len(proxy.logged().splitlines()) == 1
-
-
-async def test_who_is_cut_off_at_the_end_is_told_so() -> None:
-    """When the time for winding down is over, all that runs is cancelled."""
-    begun, sent = anyio.Event(), []
-
-    async def never(*_: Any) -> None:
-        begun.set()
-        await anyio.sleep_forever()
-
-    async def receive() -> JSON:
-        return {"type": "http.request", "body": b'{"jsonrpc":"2.0","id":7,"method":"ping"}'}
-
-    async def send(message: Any) -> None:
-        sent.append(message)
-
-    callers = Callers(ProxyOptions(server=Command(("true",), {})), HttpOptions())
-    door = _Door(never, callers)
-    scope = {"type": "http", "method": "POST", "state": {"connection": "one"}}
-    scope["headers"] = [(b"mcp-protocol-version", NEW.encode())]
-    for ending in (False, True):
-        if ending:
-            callers.end()
-        serving = asyncio.create_task(door(scope, receive, send))
-        await begun.wait()
-        begun = anyio.Event()
-        serving.cancel()
-        await asyncio.wait([serving])
-        assert serving.cancelled() is not ending
-    head, body = sent
-    told = json.loads(body["body"])
-    assert (head["status"], told["id"]) == (503, 7)
-    assert "This proxy is ending." in told["error"]["message"]

@@ -56,7 +56,7 @@ INTERIM = "tool-chaining-server-no-directive-on-interim-result"
 """On 2025-11-25 only tasks are interim, and the bank has none."""
 
 
-@pytest.mark.nightly
+@pytest.mark.ci
 def test_the_server_scenario(bank: Bank, folder: Path) -> None:
     """All that can be said of a server whose chains are followed, for two of its customers."""
     with proxy_over_http(folder, "--url", bank.url, "--forward-authorization") as proxy:
