@@ -131,15 +131,6 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
             structured_content={"made": True, "messages": [{"text": f"Dear customer! {SECRET}"}]},
         )
 
-    @mcp.tool(annotations=READ_ONLY)
-    async def unlucky() -> CallToolResult:
-        """Fail, the first time."""
-        first = ("unlucky", {}) not in log.calls
-        log.note("unlucky")
-        return CallToolResult(
-            content=[text("no luck: try again later" if first else "luck")], is_error=first
-        )
-
     @mcp.tool(annotations=HARMLESS)
     async def sell_off(why: str = "") -> CallToolResult:
         """Fail, always."""
@@ -161,12 +152,6 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         log.hanging.set()
         await anyio.sleep_forever()
         return ""
-
-    @mcp.tool(annotations=READ_ONLY)
-    async def wait() -> CallToolResult:
-        """Go on to something that never comes back."""
-        log.note("wait")
-        return with_next_tool(CallToolResult(content=[text("waiting")]), "hang", {"door": "x"})
 
     @mcp.tool(annotations=READ_ONLY)
     async def checkout(by: Literal["pay", "pay_once"]) -> CallToolResult:
@@ -213,21 +198,6 @@ def fresh_shop() -> tuple[MCPServer[Any], Log]:
     log.calls.clear()
     log.hanging = anyio.Event()
     return shop, log
-
-
-def unadvertised() -> MCPServer[Any]:
-    """Return a server that sends directives and does not advertise the extension."""
-    mcp: MCPServer[Any] = MCPServer("silent")
-
-    @mcp.tool(annotations=READ_ONLY)
-    async def begin() -> CallToolResult:
-        return with_next_tool(CallToolResult(content=[text("begun")]), "go_on", {})
-
-    @mcp.tool(annotations=READ_ONLY)
-    async def go_on() -> str:
-        return "gone on"
-
-    return mcp
 
 
 if __name__ == "__main__":

@@ -220,6 +220,48 @@ def test_one_request_that_is_stopped(
     assert err.startswith("This was stopped. No tool call was completed.\n[0 calls by the model")
 
 
+def test_commands_are_carried_out_and_are_not_for_the_model(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    elsewhere: str,
+) -> None:
+    lines = "/help\n/save\n/save /no/where\n/nothing at all\nHi\n"
+    code, out, err, model = piped(
+        monkeypatch, capsys, tmp_path, ["Hello."], "--url", elsewhere, stdin=lines
+    )
+    assert (code, out) == (1, "Hello.\n"), "not every command was carried out"
+    assert [request["messages"][-1]["content"] for request in model.requests] == ["Hi"]
+    assert "   /save FILE  write the conversation to a new file, as Markdown\n" in err
+    assert "/save needs the name of a file to write to.\n" in err
+    assert "There is nothing to save yet.\n" in err
+    assert "There is no /nothing at all: there are /help, /tools, /save FILE and /quit.\n" in err
+    assert "[0 calls by the model, 0 calls by directive; 1 reply, 100 + 10 tokens, " in err
+
+
+def test_a_conversation_goes_on_after_whatever_went_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script: Script = [
+        native("sell"),
+        native("clear_out"),
+        native("code"),
+        error(500),
+        "Still here.",
+    ]
+    shop = ("--", sys.executable, shop_server.__file__, str(tmp_path / "calls"))
+    lines = "Go.\nAre you there?\n"
+    code, out, err, model = piped(monkeypatch, capsys, tmp_path, script, *shop, stdin=lines)
+    assert (code, out) == (1, "Still here.\n")
+    assert "(No call was made: there is no tool 'sell'" in err
+    assert "(The chain ended: the host did not consent to the call of 'burn'.)" in err
+    assert "HTTP 500" in err
+    assert "Done so far: clear_out (by the model); code (by the model)." in err
+    # What is for the user alone is shown to them.
+    assert shop_server.SECRET in err
+    assert shop_server.SECRET not in model.told
+
+
 def test_the_tools_of_several_servers_are_told_apart(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -11,7 +11,6 @@ from banking_server.agent.reply import (
     ForUser,
     Unreadable,
     certain_text,
-    read_arguments,
     read_reply,
 )
 
@@ -115,13 +114,6 @@ def test_the_seeds_shape_without_a_call_is_an_answer(end: str) -> None:
     assert read_reply(f'{{"response": "All done."{end}}}') == ForUser("All done.")
 
 
-@pytest.mark.parametrize(
-    "text", ["[1]", '"a"', "null", "{} {}", '{"a": 1', "{'a': 1}", '{"a": Infinity}']
-)
-def test_native_arguments_that_are_not_one_json_object(text: str) -> None:
-    assert isinstance(read_arguments(text), Unreadable)
-
-
 @settings(deadline=None)
 @given(st.text())
 @example('x{"a":' * 20_000)
@@ -140,20 +132,3 @@ def test_what_is_shown_early_is_never_taken_back(text: str) -> None:
         shown = certain_text(text[:end])
         assert shown.startswith(so_far)
         so_far = shown
-
-
-@settings(max_examples=50, deadline=None)
-@given(
-    st.dictionaries(
-        st.text(max_size=5),
-        st.recursive(
-            st.none() | st.booleans() | st.integers() | st.text(max_size=10),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
-            max_leaves=8,
-        ),
-        max_size=4,
-    )
-)
-def test_arguments_come_through_exactly(arguments: dict[str, object]) -> None:
-    text = json.dumps({"tool": "t", "arguments": arguments})
-    assert read_reply(text) == CallRequest(("t",), arguments)
