@@ -26,7 +26,6 @@ from banking_server.agent.transcript import ChainStopped as ChainStopped
 from banking_server.agent.transcript import Corrected as Corrected
 from banking_server.agent.transcript import Declined as Declined
 from banking_server.agent.transcript import Entry as Entry
-from banking_server.agent.transcript import Forgotten as Forgotten
 from banking_server.agent.transcript import ModelReplied as ModelReplied
 from banking_server.agent.transcript import Run as Run
 from banking_server.agent.transcript import RunOutcome as RunOutcome

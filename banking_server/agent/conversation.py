@@ -29,7 +29,6 @@ from banking_server.agent.transcript import (
     Corrected,
     Declined,
     Entry,
-    Forgotten,
     ModelReplied,
     Run,
     RunOutcome,
@@ -375,11 +374,6 @@ class _View:
                 self._tell(f"(Not called: {entry.tool.name}. The model has been told.)", indent=3)
             case Corrected():
                 self._tell(f"(No call was made: {entry.problem}. The model has been told.)")
-            case Forgotten():
-                self._tell(
-                    f"(The model is told no more of {_many(entry.calls, 'earlier call')} that "
-                    "changed something: the conversation is too long.)"
-                )
             case Calling():
                 self.speech.end()
                 self.waiting.on(f"Waiting for {entry.tool.name}")

@@ -129,11 +129,6 @@ class Earlier:
         self._accounts: list[Account] = []
         self._left_out = {_REQUESTS: 0, _READ: 0, _CHANGED: 0}
 
-    @property
-    def lost(self) -> int:
-        """Calls that may have changed something, and of which nothing is told any more."""
-        return self._left_out[_CHANGED]
-
     def add(self, one: Account) -> None:
         """Add the account of the next request."""
         self._accounts.append(one)

@@ -49,7 +49,6 @@ from banking_server.agent.transcript import (
     Corrected,
     Declined,
     Entry,
-    Forgotten,
     ModelReplied,
     OnEntry,
     Run,
@@ -211,10 +210,7 @@ class Agent:
                     None,
                 )
             streamed = self._stream(form)
-            lost = self._earlier.lost
             self._trim(work)
-            if self._earlier.lost > lost:
-                await self._note(work, Forgotten(self._earlier.lost))
             completion = await self._complete(work, form, streamed)
             if completion.calls:
                 fit = await self._make_native(work, completion, streamed)

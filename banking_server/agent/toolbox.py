@@ -35,9 +35,6 @@ MAX_DESCRIPTION: Final = 10_000
 MAX_INSTRUCTIONS: Final = 20_000
 """Characters of a server's instructions that a model is given."""
 
-MAX_WORDS: Final = 400_000
-"""Characters that describe all tools; that is about as many tokens as a request may take."""
-
 
 class ToolsUnavailable(Exception):
     """A server did not list its tools; the message is one line for people."""
@@ -138,8 +135,7 @@ class Toolbox:
             allowed: The tools that may be used, by their servers' names for them; by default all.
 
         Raises:
-            ToolsUnavailable: Tools are not listed, are too much for a model, or one that is
-                allowed is not there.
+            ToolsUnavailable: Tools are not listed, or one that is allowed is not there.
         """
         found: list[tuple[str, Tool, Client, ToolCatalog, bool]] = []
         there: set[str] = set()
@@ -159,14 +155,6 @@ class Toolbox:
             )
         told_apart = _names([(server, tool.name) for server, tool, *_ in found])
         offered = [OfferedTool(name, *one) for name, one in zip(told_apart, found, strict=True)]
-        length = 0
-        for one in offered:
-            length += max(len(one.in_words()), len(json.dumps(one.as_function())))
-            if length > MAX_WORDS:
-                raise ToolsUnavailable(
-                    f"The tools are too much for a model: {len(offered)} tools of more than "
-                    f"{MAX_WORDS:,} characters."
-                )
         instructions = {
             server: cut(client.instructions, MAX_INSTRUCTIONS)
             for server, client in clients.items()

@@ -93,15 +93,7 @@ class Corrected:
     problem: str
 
 
-@dataclass(frozen=True)
-class Forgotten:
-    """The conversation outgrew its bound so far that the model is told no more of some calls."""
-
-    calls: int
-    """Calls that may have changed something, of all that came before."""
-
-
-Entry = ModelReplied | Said | Calling | Called | ChainStopped | Declined | Corrected | Forgotten
+Entry = ModelReplied | Said | Calling | Called | ChainStopped | Declined | Corrected
 """One entry of a transcript. `on_entry` is told of each as it happens."""
 
 OnEntry = Callable[[Entry], Awaitable[None] | None]

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from banking_server.agent import RunOutcome
 from banking_server.agent.constrained import ANSWER, fits
 from banking_server.agent.reply import CallRequest, Unreadable, certain_text, read_reply
 
@@ -49,15 +48,6 @@ async def test_auto_goes_by_what_comes_back_and_remembers(probed: list[Action], 
         assert format_of(request) == (None if found == "none" else found)
     # What it cost is counted, where there was a reply.
     assert first.model_calls == 1 + sum(isinstance(one, str) for one in probed)
-
-
-async def test_a_form_that_is_rejected_later_is_asked_for_no_more() -> None:
-    script = [GOOD, error(400), error(404), error(400), "Hi.", "Bye."]
-    async with scene(script, format="auto") as s:
-        assert (await s.agent.ask("1")).outcome is RunOutcome.MODEL_UNAVAILABLE
-        assert [(await s.agent.ask(ask)).answer for ask in "23"] == ["Hi.", "Bye."]
-    asked = [format_of(request) for request in s.model.requests]
-    assert asked == ["json_schema", "json_schema", None, "json_schema", None, None]
 
 
 async def test_each_tool_has_its_own_arguments_in_the_schema() -> None:

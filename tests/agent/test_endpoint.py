@@ -90,13 +90,6 @@ async def test_a_key_that_is_refused(streamed: bool) -> None:
     assert KEY not in message
 
 
-@STREAMED
-async def test_429_says_how_long_to_wait(streamed: bool) -> None:
-    message = await failure(error(429, "slow\ndown", retry_after="7"), streamed)
-    assert "429" in message
-    assert "wait 7 seconds" in message
-
-
 async def test_a_bounded_number_of_retries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "RETRIES", 2)
     refused = error(503, retry_after="0.01")

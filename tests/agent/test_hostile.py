@@ -6,18 +6,12 @@ import sys
 import zlib
 from typing import Any
 
-import anyio
 import pytest
-from mcp import Client
-from mcp.server import Server
-from mcp.types import ListToolsResult, Tool
 
-from banking_server.agent import RunOutcome, Toolbox
+from banking_server.agent import RunOutcome
 from banking_server.agent.endpoint import MAX_CALLS, MAX_REPLY
 from banking_server.agent.loop import CALLS_IN_A_REPLY
-from banking_server.agent.toolbox import MAX_INSTRUCTIONS, MAX_WORDS
 from banking_server.cli import main
-from banking_server.text import cut
 
 from ..kit.hostile import MISCHIEF, SAID, STEERS, hostile_server
 from ..kit.model import Action, Raw, Reply, call, error, scripted_model
@@ -120,27 +114,3 @@ async def test_a_reply_with_thousands_of_calls_is_cut_off() -> None:
         assert run.answer == "Enough."
         assert at.called == ["price"] * CALLS_IN_A_REPLY
         assert len(at.model.requests[1]["messages"]) == 3 + MAX_CALLS
-
-
-async def of_a_server(*listed: Tool, says: str = "") -> Toolbox:
-    async def list_tools(*_: Any) -> ListToolsResult:
-        return ListToolsResult(tools=[*listed])
-
-    server: Server[Any] = Server("s", on_list_tools=list_tools, instructions=says)
-    async with Client(server) as client:
-        return await Toolbox.gather({"s": client})
-
-
-async def test_a_schema_without_end_is_described_in_bounded_words() -> None:
-    wide: dict[str, Any] = {f"p{number}": {"$ref": "#"} for number in range(100)}
-    options = [{"$ref": "#/$defs/any"}] * 100
-    schema = {
-        "type": "object",
-        "properties": wide,
-        "$defs": {"any": {"anyOf": options, "description": "x" * 50_000}},
-    }
-    bomb = Tool(name="bomb", description="x" * 50_000, input_schema=schema)
-    with anyio.fail_after(60):
-        toolbox = await of_a_server(bomb, says="x" * 50_000)
-    assert len(toolbox.in_words()) < MAX_WORDS
-    assert toolbox.instructions["s"] == cut("x" * 50_000, MAX_INSTRUCTIONS)

@@ -323,14 +323,6 @@ async def test_hints_that_are_not_trusted_decide_nothing() -> None:
     assert s.called == []
 
 
-async def test_a_call_that_was_declined_is_not_put_to_the_user_in_other_words() -> None:
-    consent = Consent(False)
-    script = [call("order", door="oak"), call("order", door="oak", reason=""), "As you like."]
-    async with scene(script, consent=consent) as s:
-        assert (await s.agent.ask("Order oak.")).answer == "As you like."
-    assert consent.calls == [("order", {"door": "oak"})]
-
-
 # --- audiences ------------------------------------------------------------------------------------
 
 

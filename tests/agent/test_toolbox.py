@@ -130,21 +130,3 @@ def test_nested_arguments_are_described_further_in() -> None:
         "  - n (number, at least 0.5, optional): no description",
         '- to ("here" or "there", optional): Where to.',
     ]
-
-
-@pytest.mark.parametrize(
-    "properties",
-    [
-        {"a": True},
-        {"a": {"$ref": "#/$defs/A"}},
-        {"a": {"$ref": "https://schemas.invalid/a"}},
-        {"a": {"anyOf": [5, {}]}},
-        {"a": {"type": {"x": 1}, "description": {"x": 1}}},
-        {"a": {"type": "object", "properties": {"deep": {"$ref": "#/properties/a"}}}},
-        5,
-    ],
-)
-def test_any_schema_can_be_put_in_words(properties: Any) -> None:
-    schema = {"type": "object", "properties": properties, "required": 5}
-    schema["$defs"] = {"A": {"$ref": "#/$defs/A"}}
-    assert in_words(schema).startswith("Tool: t\n")

@@ -12,7 +12,6 @@ from banking_server.agent import (
     ChainStopped,
     Corrected,
     Declined,
-    Forgotten,
     OfferedTool,
     Run,
     RunOutcome,
@@ -95,7 +94,6 @@ def test_all_that_happened_is_saved_and_no_file_is_written_over(tmp_path: Path) 
         ChainStopped(Outcome.DECLINED, "the host did not consent"),
         Declined(TOOL, {}),
         Corrected("there is no tool 'sell'"),
-        Forgotten(1),
     )
     answer = "Ordered.\n\n[9 calls by the model]"
     conversation.add("Buy an oak door.\r## Answer", run(answer, *entries))
