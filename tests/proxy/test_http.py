@@ -1,5 +1,6 @@
 """The proxy over HTTP: whose each request is, and that nobody gets at anybody else's."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -9,12 +10,15 @@ from contextlib import contextmanager
 from http.cookiejar import DefaultCookiePolicy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx2
 import pytest
 
-from banking_server.proxy.options import Address, Command, ProxyOptions
+from banking_server.proxy.callers import Callers
+from banking_server.proxy.http import _Door
+from banking_server.proxy.options import Address, Command, HttpOptions, ProxyOptions
 
 from ..kit.command import PATIENCE
 from ..kit.serving import running
@@ -130,6 +134,14 @@ async def test_what_is_no_message_is_refused_alone(proxy: str) -> None:
             assert told["id"] == (None if literal == "}" else 7)
             assert "\n" not in told["error"]["message"]
         assert await session_of(client) == session
+
+
+async def test_an_answer_that_cannot_be_read_is_one_to_who_asked(proxy: str) -> None:
+    answers = {"elicitation/create": {"action": "accept", "content": {"colour": "\ud800"}}}
+    async with wire(proxy, OLD, answers=answers) as client:
+        with pytest.raises(Refused) as refused:
+            await client.call("form")
+        assert "surrogate" in refused.value.error["message"]
 
 
 async def test_a_session_is_of_whoever_began_it(proxy: str) -> None:
@@ -457,3 +469,36 @@ async def test_each_caller_has_a_process_that_may_die_and_ends_with_the_proxy(
             await Wire.until(lambda: has_ended(pids[NEW]))
             assert proxy.process.wait(PATIENCE) == 0
         assert len(proxy.logged().splitlines()) == 1
+
+
+async def test_who_is_cut_off_at_the_end_is_told_so() -> None:
+    """When the time for winding down is over, all that runs is cancelled."""
+    begun, sent = anyio.Event(), []
+
+    async def never(*_: Any) -> None:
+        begun.set()
+        await anyio.sleep_forever()
+
+    async def receive() -> JSON:
+        return {"type": "http.request", "body": b'{"jsonrpc":"2.0","id":7,"method":"ping"}'}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    callers = Callers(ProxyOptions(server=Command(("true",), {})), HttpOptions())
+    door = _Door(never, callers)
+    scope = {"type": "http", "method": "POST", "state": {"connection": "one"}}
+    scope["headers"] = [(b"mcp-protocol-version", NEW.encode())]
+    for ending in (False, True):
+        if ending:
+            callers.end()
+        serving = asyncio.create_task(door(scope, receive, send))
+        await begun.wait()
+        begun = anyio.Event()
+        serving.cancel()
+        await asyncio.wait([serving])
+        assert serving.cancelled() is not ending
+    head, body = sent
+    told = json.loads(body["body"])
+    assert (head["status"], told["id"]) == (503, 7)
+    assert "This proxy is ending." in told["error"]["message"]
