@@ -77,7 +77,6 @@ ONLY_IN: dict[str, set[str]] = {
     "starlette": {"messages", "proxy", "server"},
     "uvicorn": {"cli", "connections", "proxy"},
     "openai": {"agent"},
-    "jinja2": {"conformance"},
     "rich": {"host", "cli", "conformance"},
     "markdown_it": {"host"},
     "typer": {"cli", "conformance", "proxy"},

@@ -60,7 +60,7 @@ ELSEWHERE = {
         "tests/multiplex/test_expressions.py"
     ),
     "python -m tests.benchmark --only proxy": "tests/benchmark/test_benchmark.py",
-    "tool-chaining-conformance client --one-process --jobs 2 -- python client_under_test.py": (
+    "tool-chaining-conformance client --one-process -- python client_under_test.py": (
         "tests/conformance/test_running.py"
     ),
 }

@@ -12,7 +12,6 @@ Read in this order:
 - `server`: exercising a server, and the checks of servers;
 - `client`: a mock server that plays scripts, and the checks of clients;
 - `yaml_file` and `scenario_file`: files that users write, and what scenarios and scripts share;
-- `jobs`: several runs at a time;
 - `report`: judgements, what makes a run conformant (`report.verdict`), and how it is told;
 - `cli`: the command.
 """

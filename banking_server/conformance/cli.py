@@ -5,12 +5,11 @@ What a command needs is imported inside it, so that each starts quickly.
 
 import functools
 import inspect
-import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,7 +20,7 @@ import typer
 
 from banking_server import __version__
 from banking_server.conformance import SUITE
-from banking_server.conformance.report.verdict import EXIT_CODES, FailOn, Verdict
+from banking_server.conformance.report.verdict import EXIT_CODES, Verdict
 from banking_server.conformance.requirements import Side, checks_of, load_checks
 from banking_server.conformance.target.era import Era
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from banking_server.conformance.report.expected_failures import ExpectedFailure
     from banking_server.conformance.report.redaction import Redaction
     from banking_server.conformance.report.report import Report
-    from banking_server.conformance.report.trace import Trace
     from banking_server.conformance.server.scenario import ServerScenario
     from banking_server.conformance.target.channel import Target
 
@@ -66,14 +64,10 @@ class RunOptions:
         float,
         typer.Option(min=0.1, help="Seconds to wait for one reply, or for one run of a client."),
     ] = 30.0
-    jobs: Annotated[int, typer.Option(min=1, max=64, help="Runs that are under way at a time.")] = 1
     expected_failures: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="YAML file that lists what is known to fail."),
     ] = None
-    fail_on: Annotated[
-        FailOn, typer.Option("--fail-on", help="What makes the run nonconformant.")
-    ] = "failure"
     output_dir: Annotated[
         Path | None,
         typer.Option(
@@ -86,17 +80,9 @@ class RunOptions:
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a report as JUnit XML.")
     ] = None
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a report to be read in a browser."),
-    ] = None
     markdown: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a short report for the summary of a CI step."),
-    ] = None
-    trace: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write every wire message of every run, as JSON lines."),
     ] = None
     verbose: Annotated[
         bool,
@@ -134,28 +120,11 @@ class RunOptions:
         except ExpectedFailuresError as error:
             raise UsageError(str(error)) from error
 
-    @contextmanager
-    def tracing(self, redaction: "Redaction") -> "Iterator[Trace | None]":
-        """Open the trace while the block lasts, if one is asked for. Raises OSError."""
-        from banking_server.conformance.report.trace import Trace
-
-        if self.trace is None:
-            yield None
-            return
-        with closing(Trace(self.trace, redaction)) as trace:
-            yield trace
-
     def make_room(self) -> None:
         """Make the folders of the reports. Raises UsageError if a report cannot be written."""
         if self.output_dir is not None:
             _make_writable("--output-dir", self.output_dir, self.output_dir)
-        files = {
-            "--junit": self.junit,
-            "--html": self.html,
-            "--markdown": self.markdown,
-            "--trace": self.trace,
-        }
-        for option, file in files.items():
+        for option, file in (("--junit", self.junit), ("--markdown", self.markdown)):
             if file is not None:
                 _make_writable(option, file, file.parent)
                 if file.is_dir():
@@ -250,23 +219,11 @@ def server(
         return
     redaction = Redaction()
     target = _server_target(url, command, header, options.timeout, redaction)
-    if options.jobs > 1 and url is not None:
-        raise UsageError("--jobs goes with -- COMMAND: a server that is running has one state")
     expected = options.expected("server", names)
     chosen = options.chosen("server")
     options.make_room()
     started = datetime.now(UTC)
-    with options.tracing(redaction) as trace:
-        run = run_server(
-            target,
-            scenarios,
-            options.eras,
-            chosen,
-            redaction,
-            _progress(options),
-            jobs=options.jobs,
-            trace=trace,
-        )
+    run = run_server(target, scenarios, options.eras, chosen, redaction, _progress(options))
     _tell(
         Report.on(
             run,
@@ -275,7 +232,6 @@ def server(
             else {"command": shown_command(command or ())},
             scenarios=names,
             expected=expected,
-            fail_on=options.fail_on,
             started=started,
             redaction=redaction,
         ),
@@ -291,7 +247,6 @@ def first_scenario(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")
     ] = None,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for one reply.")] = 30.0,
 ) -> None:
     """Write a first scenario file for a server, from its list of tools. Calls none of them."""
     from banking_server.conformance.report.keeping import Keeper
@@ -302,7 +257,7 @@ def first_scenario(
     if output is not None and output.exists():
         raise UsageError(f"--output {output}: the file is there already; name another")
     redaction = Redaction()
-    target = _server_target(url, command, header, timeout, redaction)
+    target = _server_target(url, command, header, 30.0, redaction)
     try:
         text = draft(target)
     except TargetFailure as failure:
@@ -357,7 +312,7 @@ def client(
     options.make_room()
     started = datetime.now(UTC)
     programs = closing(OneProcess(command)) if one_process else nullcontext(command_runner(command))
-    with options.tracing(redaction) as trace, programs as run_once:
+    with programs as run_once:
         run = run_client(
             run_once,
             scripts,
@@ -366,8 +321,6 @@ def client(
             options.timeout,
             _progress(options),
             only=only,
-            jobs=options.jobs,
-            trace=trace,
         )
     if isinstance(run_once, OneProcess):
         run.crashes += run_once.ended_badly
@@ -383,7 +336,6 @@ def client(
             target={"command": shown_command(command)},
             scenarios=names,
             expected=expected,
-            fail_on=options.fail_on,
             started=started,
             redaction=redaction,
         ),
@@ -396,32 +348,14 @@ def list_checks(
     side: Annotated[
         Side | None, typer.Argument(help="Only the checks of servers, or of clients.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List every check with the sentences it tests."""
     sides: tuple[Side, ...] = ("server", "client") if side is None else (side,)
-    checks = [check for each in sides for check in checks_of(each)]
-    if as_json:
-        typer.echo(json.dumps([check.to_json() for check in checks], indent=2))
-        return
-    for check in checks:
+    for check in [check for each in sides for check in checks_of(each)]:
         only = "" if len(check.eras) == len(Era) else f"  {', '.join(check.eras)} only"
         typer.echo(f"{check.id}  {check.level}{only}")
         for requirement in check.requirements:
             typer.echo(f"    {requirement.id}  {requirement.text}")
-
-
-@app.command()
-def traceability(
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Print the matrix: each sentence, the checks that test it, the mutants that fail them."""
-    from banking_server.conformance.traceability import matrix_json, print_matrix
-
-    if as_json:
-        typer.echo(json.dumps(matrix_json(), indent=2))
-    else:
-        print_matrix(typer.echo)
 
 
 def _tell(report: "Report", options: RunOptions) -> NoReturn:
@@ -438,10 +372,6 @@ def _tell(report: "Report", options: RunOptions) -> NoReturn:
         write_files(report, options.output_dir)
     if options.junit is not None:
         write_junit(report, options.junit)
-    if options.html is not None:
-        from banking_server.conformance.report.html import write_html
-
-        write_html(report, options.html)
     if options.markdown is not None:
         write_markdown(report, options.markdown)
     if options.as_json:

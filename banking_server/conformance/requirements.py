@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from banking_server.conformance.specification import read_text, read_yaml
 from banking_server.conformance.target.era import Era
@@ -78,20 +78,6 @@ class Check:
     def side(self) -> Side:
         """Whether it judges servers or clients."""
         return "server" if self.id.startswith("tool-chaining-server-") else "client"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the check as `list --json` shows it."""
-        return {
-            "id": self.id,
-            "level": self.level,
-            "spec_versions": list(self.eras),
-            "judges": self.judges,
-            "remedy": self.remedy,
-            "requirements": [
-                {"id": requirement.id, "text": requirement.text}
-                for requirement in self.requirements
-            ],
-        }
 
 
 @cache

@@ -31,7 +31,6 @@ from banking_server.conformance.target.era import Era
 
 from ..kit.serving import running
 from . import small_client
-from .replay import replaying
 from .small_server import SmallServer, http_server
 
 HERE = Path(__file__).parent
@@ -129,12 +128,11 @@ def examine_client(
     *,
     waits: bool = True,
     but: frozenset[str] = frozenset(),
-    replays: bool = True,
+    only: frozenset[str] | None = None,
 ) -> Run:
-    """Judge a client in this process.
+    """Judge a client in this process, in the cases `only` if they are given.
 
     Without what has to be waited for if not `waits`, and then without the scripts `but`.
-    Where it `replays`, the cases that it plays like the conforming client are not run again.
     """
 
     def run_once(url: str, environment: Any, timeout: float) -> ClientEnd:
@@ -142,8 +140,7 @@ def examine_client(
 
     chosen = scripts() if waits else swift_scripts(but)
     checks = all_checks("client")
-    with replaying(kind) if replays else contextlib.nullcontext():
-        return run_client(run_once, chosen, eras, checks, 20, lambda what: None)
+    return run_client(run_once, chosen, eras, checks, 20, lambda what: None, only=only)
 
 
 def statuses(judgements: Sequence[Judgement]) -> dict[str, str]:

@@ -171,10 +171,10 @@ def test_a_server_that_gates_on_the_declaration_breaks_a_should_and_nothing_else
     run = examine_server(SERVER_MUTANTS["gates-on-declaration"], [Era.MODERN])
     judged = statuses(run.judgements)
     assert judged["tool-chaining-server-malformed-settings-absent"] == "SUCCESS"
-    assert conclude(run.judgements, silence=run.silence, stale=[], fail_on="failure") == Conclusion(
+    assert conclude(run.judgements, silence=run.silence, stale=[]) == Conclusion(
         Verdict.CONFORMANT, "every MUST is kept; 1 SHOULD is not"
     )
-    some = conclude(run.judgements, silence=None, stale=[], fail_on="failure", expected=2)
+    some = conclude(run.judgements, silence=None, stale=[], expected=2)
     assert some.reason.endswith("; but 2 checks failed as expected")
 
 

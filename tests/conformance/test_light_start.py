@@ -37,8 +37,8 @@ def test_what_needs_nothing_loads_nothing(argument: str) -> None:
 
 
 def test_a_list_of_the_checks_reads_the_files_and_no_more() -> None:
-    output, loaded = loaded_by("list", "client", "--json")
-    assert json.loads(output)
+    output, loaded = loaded_by("list", "client")
+    assert "tool-chaining-client-" in output
     # Typer reads the values of a command's options with Pydantic.
     assert loaded & HEAVY <= {"yaml", "pydantic"}
 

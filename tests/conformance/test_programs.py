@@ -1,6 +1,5 @@
 """A client that takes several runs in one process, whatever it does before, between and after."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,8 +14,6 @@ from banking_server.conformance.client.programs import (
     SCENARIO,
     OneProcess,
 )
-from banking_server.conformance.jobs import in_order
-from banking_server.conformance.target.child_process import CannotStart, ChildProcess
 
 TOLD = {SCENARIO: "follow", PROTOCOL_VERSION: "2026-07-28", CONTEXT: "{}"}
 Start = Callable[[str], OneProcess]
@@ -52,12 +49,9 @@ def test_the_exit_code_of_a_crash_is_that_of_its_run(start: Start) -> None:
     assert str(end) == "the client exited with code 3; its last words: out of luck"
 
 
-def test_one_that_takes_no_run_is_an_error_of_that_run(start: Start) -> None:
-    client = start('read told; exec <&-; echo "{}"; sleep 0.1')
-    assert made(client).went_on
-    end = made(client)
-    assert end.exit_code == 1
-    assert "before it answered" in str(end)
+def idle(client: OneProcess) -> Any:
+    assert client._idle is not None
+    return client._idle
 
 
 def waited(condition: Callable[[], Any]) -> bool:
@@ -70,9 +64,8 @@ def waited(condition: Callable[[], Any]) -> bool:
 def test_one_that_ended_between_two_runs_is_started_again_and_told_of(start: Start) -> None:
     client = start('read told; echo "{}"; exit 5')
     assert made(client).went_on
-    worker = client._idle.get()
+    worker = idle(client)
     assert waited(lambda: worker.ended)
-    client._idle.put(worker)
     assert made(client).went_on
     assert client.ended_badly == ["at the end of its input the client exited with code 5"]
 
@@ -80,9 +73,8 @@ def test_one_that_ended_between_two_runs_is_started_again_and_told_of(start: Sta
 def test_a_second_answer_is_an_error_of_the_next_run(start: Start) -> None:
     client = start('read told; printf "{}\\nnoise\\n{}\\n"; read told; echo "{}"')
     assert made(client).went_on
-    worker = client._idle.get()
+    worker = idle(client)
     assert waited(lambda: worker._lines.qsize() == 2)
-    client._idle.put(worker)
     assert str(made(client)).endswith(f"it answered {programs.FURTHER}")
 
 
@@ -99,45 +91,6 @@ def test_one_that_goes_on_without_input_is_stopped(
     monkeypatch.setattr(programs, "STOP_SECONDS", 0.05)
     client = start('read told; echo "{}"; sleep 60')
     assert made(client).went_on
-    worker = client._idle.get()
-    client._idle.put(worker)
+    worker = idle(client)
     client.close()
     assert worker.ended
-
-
-def test_an_interruption_in_the_middle_of_a_run_stops_its_process(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    client = start('read told; echo "{}"; cat >/dev/null')
-    assert made(client).went_on
-    worker = client._idle.get()
-    client._idle.put(worker)
-
-    def interrupted(*args: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(worker, "run", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        made(client)
-    assert worker.ended
-
-
-# Several at a time
-
-
-def test_what_one_run_raises_ends_the_programs_of_the_others() -> None:
-    begun = threading.Event()
-    ended: list[int | None] = []
-
-    def waits() -> None:
-        with ChildProcess(["sleep", "60"], interactive=False, environment={}) as process:
-            begun.set()
-            ended.append(process.wait(30))
-
-    def fails() -> None:
-        assert begun.wait(10)
-        raise CannotStart("no such program")
-
-    with pytest.raises(CannotStart):
-        list(in_order([fails, waits], 2))
-    assert ended == [-9]

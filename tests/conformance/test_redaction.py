@@ -1,6 +1,8 @@
 """What counts as a secret in reports, and what does not."""
 
+import base64
 import json
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -83,9 +85,34 @@ def test_a_line_that_a_program_printed_last(line: str) -> None:
     assert last_words("order=7: no such order") == "order=7: no such order"
 
 
-def test_a_secret_of_several_lines() -> None:
-    secret = "one two\tthree\nfour"
-    assert Redaction([secret]).json([secret, json.dumps(secret)]) == [REDACTED, f'"{REDACTED}"']
+WORD = 'say "friend" \\ & enter \u00e9'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        WORD,
+        json.dumps({"word": WORD}),
+        json.dumps({"word": WORD}, ensure_ascii=False),
+        json.dumps({"inner": json.dumps({"word": WORD})}),
+        f"https://example.com/?word={quote(WORD)}",
+        f"https://example.com/?word={quote_plus(WORD)}",
+        f"Basic {base64.b64encode(WORD.encode()).decode()}",
+        f"Basic {base64.urlsafe_b64encode(WORD.encode()).decode()}",
+        f"https://example.com/?word={quote(base64.b64encode(WORD.encode()))}",
+    ],
+)
+def test_a_secret_is_redacted_as_itself_and_encoded(text: str) -> None:
+    before = text.partition("say")[0].partition(base64.b64encode(WORD.encode()).decode()[:8])[0]
+    shown = Redaction([WORD]).text(text)
+    assert shown.startswith(f"{before}{REDACTED}")
+    assert len(shown) <= len(before + REDACTED) + 6
+    # A report quotes what it found.
+    assert REDACTED in Redaction([WORD]).text(json.dumps(text))
+
+
+def test_a_number_can_be_a_secret() -> None:
+    assert Redaction(["123456"]).json([123456]) == [REDACTED]
 
 
 def test_a_last_line_is_whole_until_it_is_redacted() -> None:

@@ -1,19 +1,25 @@
-"""How runs are made: side by side, chosen, in one process, traced; crashes and floods."""
+"""How runs are made: chosen, in one process; crashes and floods."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from banking_server.conformance.client.script import load_client_scripts
 
-from .small_server import SmallServer
-from .support import CLIENT_COMMAND, HERE, SERVER_COMMAND, SHOP, UNTESTABLE, Ended, serving, suite
-from .test_reports import ONE_STEP
+from .support import CLIENT_COMMAND, HERE, UNTESTABLE, Ended, suite
 
+ONE_STEP = """
+name: one
+description: One step that may be repeated and followed, and nothing else.
+steps:
+  - id: order
+    call: place_order
+    arguments: {sku: chair, quantity: 500}
+    repeatable: true
+    follow: true
+"""
 MODERN = ("--spec-version", "2026-07-28")
 FOLLOW = ("client", *MODERN, "--scenario", "follow")
 CASES = next(len(each.cases) for each in load_client_scripts() if each.scenario == "follow")
@@ -75,46 +81,6 @@ def judged(run: Ended) -> list[tuple[str, ...]]:
     ]
 
 
-# Side by side
-
-
-WAITS_FOR_ANOTHER = """
-def before(told):
-    (folder / f"{told['context']['case']}.{os.getpid()}").touch()
-    end = time.monotonic() + 20
-    while len(list(folder.iterdir())) < 2:
-        assert time.monotonic() < end, "no other run was under way"
-        time.sleep(0.01)
-"""
-
-
-def test_two_clients_run_side_by_side_and_are_told_of_in_one_order(tmp_path: Path) -> None:
-    both = suite(
-        *FOLLOW, "--json", "--jobs", 2, "--", *client(tmp_path, WAITS_FOR_ANOTHER, ONE_RUN)
-    )
-    assert both.code == 0, both.output
-    one = suite(*FOLLOW, "--json", "--", *CLIENT_COMMAND)
-    assert judged(both) == judged(one)
-
-
-def test_two_servers_run_side_by_side_and_are_told_of_in_one_order(tmp_path: Path) -> None:
-    server = tmp_path / "server.py"
-    noted = tmp_path / "noted"
-    noted.mkdir()
-    server.write_text(
-        "import runpy, sys, time, os\nfrom pathlib import Path\n"
-        f"folder = Path({str(noted)!r})\n(folder / str(os.getpid())).touch()\n"
-        "end = time.monotonic() + 20\n"
-        "while len(list(folder.iterdir())) < 2 and time.monotonic() < end: time.sleep(0.01)\n"
-        "assert time.monotonic() < end\n"
-        f"runpy.run_path({SERVER_COMMAND[1]!r}, run_name='__main__')\n"
-    )
-    arguments = ("server", "--scenario", SHOP, "--json")
-    both = suite(*arguments, "--jobs", 2, "--", sys.executable, server)
-    assert both.code == 0, both.output
-    assert judged(both) == judged(suite(*arguments, "--", *SERVER_COMMAND))
-
-
 # In one process
 
 
@@ -163,24 +129,6 @@ def test_a_crash_is_an_error_of_that_run_alone(tmp_path: Path) -> None:
     assert set(broken_off) == {"absent-arguments"}
 
 
-@pytest.mark.parametrize(
-    ("ways", "complaint"),
-    [
-        (MANY_RUNS + "    print(json.dumps({'content': []}), flush=True)\n", "more than once"),
-        (MANY_RUNS + "sys.exit(5)\n", "at the end of its input the client exited with code 5"),
-    ],
-    ids=["two answers", "an exit code"],
-)
-def test_what_one_process_does_after_a_run_is_an_error(
-    ways: str, complaint: str, tmp_path: Path
-) -> None:
-    command = client(tmp_path, "def before(told):\n    pass\n", ways)
-    case = ("--case", "follow/error-result")
-    run = suite("client", *MODERN, *case, "--one-process", "--json", "--", *command)
-    assert run.code == 3, run.output
-    assert complaint in run.output
-
-
 # Chosen
 
 
@@ -200,50 +148,12 @@ def test_one_case_alone(tmp_path: Path) -> None:
         (["--case", "eror-result"], "no case 'eror-result'; did you mean error-result"),
         (["--case", "follow/eror-result"], "did you mean follow/error-result"),
         (["--case", "error-result", "--scenario", "lists"], "no case 'error-result' in lists"),
-        (["--jobs", "0"], "Invalid value for '--jobs'"),
     ],
 )
 def test_a_choice_that_cannot_be_made(arguments: list[str], complaint: str) -> None:
     run = suite("client", *arguments, "--", "never-started")
     assert run.code == 2
     assert complaint in run.errors
-
-
-def test_one_server_that_is_running_is_judged_by_one_job() -> None:
-    run = suite("server", "--url", "http://127.0.0.1:1/mcp", "--jobs", "2")
-    assert run.code == 2
-    assert "--jobs goes with -- COMMAND" in run.errors
-
-
-# Traced
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-def test_a_trace_has_every_message_of_a_run_that_passes(tmp_path: Path) -> None:
-    path = tmp_path / "trace.jsonl"
-    run = suite(*FOLLOW, "--trace", path, "--", *CLIENT_COMMAND)
-    assert run.code == 0, run.output
-    trace = lines(path)
-    assert len({line["step"] for line in trace}) == CASES
-    assert {line["from"] for line in trace} == {"client", "server"}
-    for line in trace:
-        assert (line["scenario"], line["spec_version"]) == ("follow", MODERN[1])
-        assert line["message"]["jsonrpc"] == "2.0"
-
-
-def test_a_trace_has_no_secret_not_even_in_the_message_that_brought_it(tmp_path: Path) -> None:
-    path = tmp_path / "trace.jsonl"
-    with serving(SmallServer()) as url:
-        run = suite("server", "--url", url, "--scenario", SHOP, "--trace", path)
-    assert run.code == 0, run.output
-    trace = lines(path)
-    assert {line["spec_version"] for line in trace} == {"2026-07-28", "2025-11-25"}
-    assert {"greeting", "large-order", "colour"} <= {line["step"] for line in trace}
-    assert "session is [redacted]." in path.read_text()
-    assert "sesame" not in path.read_text()
 
 
 # What goes wrong

@@ -14,7 +14,6 @@ import pytest
 
 from banking_server.chaining import content
 from banking_server.conformance.report.judgement import Finding, Untestable
-from banking_server.conformance.report.redaction import REDACTED, Redaction
 from banking_server.conformance.requirements import load_checks
 from banking_server.conformance.server import bounded, checks
 from banking_server.conformance.server.bounded import TooLong, found_in
@@ -381,35 +380,10 @@ WORD = 'say "friend" \\ & enter \u00e9'
 )
 def test_a_secret_is_seen_however_it_is_written(value: Any) -> None:
     assert holds_secret({"tool": "x", "arguments": {"a": value}}, WORD)
-    shown = json.dumps(Redaction([WORD]).json(value), ensure_ascii=False)
-    assert "friend" not in shown
-    assert REDACTED in shown
-    assert not any(
-        base64.b64encode(bytes(before) + WORD.encode()).decode()[8:16] in shown
-        for before in range(3)
-    )
-    # A report quotes what it found.
-    assert "friend" not in Redaction([WORD]).text(json.dumps(value))
-
-
-@pytest.mark.parametrize("secret", ["1-a>", "wörd", "hunter2", "hunter2-secret"])
-@pytest.mark.parametrize("before", ["", "x", "me", "ann:", "some:"])
-@pytest.mark.parametrize("after", ["", "!", "?!"])
-def test_nothing_of_a_secret_is_left_in_base64(secret: str, before: str, after: str) -> None:
-    coded = base64.b64encode(f"{before}{secret}{after}".encode()).decode()
-    ours = slice(len(before) * 8 // 6, -(-len((before + secret).encode()) * 8 // 6))
-    left = coded[: ours.start] + REDACTED + coded[ours.stop :]
-    assert Redaction([secret]).text(f"Basic {coded}.") == f"Basic {left}."
-
-
-@pytest.mark.parametrize("text", ["\\" * 500_000, "%25" * 200_000, "&amp;" * 200_000])
-def test_a_text_made_to_take_long_does_not(text: str) -> None:
-    assert Redaction([WORD, "\\\\&%"]).text(text) == text
 
 
 def test_a_number_can_be_a_secret() -> None:
     assert holds_secret({"code": 123456}, "123456")
-    assert Redaction(["123456"]).json([123456]) == ["[redacted]"]
     assert not holds_secret({"code": 1234567}, "123456")
 
 

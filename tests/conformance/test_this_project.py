@@ -74,9 +74,7 @@ def test_the_client(era: Era) -> None:
     def run_once(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
         return ClientEnd(0, project_client.run_once(url, environment), "")
 
-    run = run_client(
-        run_once, scripts(), [era], all_checks("client"), 30, lambda what: None, jobs=2
-    )
+    run = run_client(run_once, scripts(), [era], all_checks("client"), 30, lambda what: None)
     judged = statuses(run.judgements)
     assert {check: status for check, status in judged.items() if status != "SUCCESS"} == {}
 

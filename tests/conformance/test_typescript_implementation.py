@@ -52,7 +52,7 @@ def conformant(run: Ended, eras: list[Era]) -> None:
 
 def judged_client(project: Path, *options: str, sdk: str = "2") -> Ended:
     command = [node(), project / "examples" / "client-under-test.ts", "--sdk", sdk]
-    return suite("client", "--one-process", "--jobs", "2", *options, "--json", "--", *command)
+    return suite("client", "--one-process", *options, "--json", "--", *command)
 
 
 def test_its_client(project: Path) -> None:

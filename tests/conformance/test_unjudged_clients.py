@@ -1,7 +1,5 @@
 """Clients of which a run shows little: what cannot be judged says why and blames nobody."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,27 +7,18 @@ import pytest
 from banking_server.conformance.client import mock_server
 from banking_server.conformance.client.evidence import ClientEnd
 from banking_server.conformance.client.run import run_client
-from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import Run
-from banking_server.conformance.report.trace import Trace
 from banking_server.conformance.target.era import Era
 
-from .small_client import SmallClient, run
-from .support import UNTESTABLE, all_checks, scripts
+from .small_client import SmallClient
+from .support import UNTESTABLE, all_checks, examine_client, scripts
 
 PREFIX = "tool-chaining-client-"
 
 
-def examined(kind: type[SmallClient], *cases: str, trace: Trace | None = None) -> Run:
+def examined(kind: type[SmallClient], *cases: str) -> Run:
     """Judge a client in these cases only, given as `scenario/case`."""
-
-    def run_once(url: str, environment: Any, timeout: float) -> ClientEnd:
-        return ClientEnd(*run(kind, url, environment))
-
-    checks, only = all_checks("client"), frozenset(cases)
-    return run_client(
-        run_once, scripts(), [Era.MODERN], checks, 20, lambda what: None, only=only, trace=trace
-    )
+    return examine_client(kind, [Era.MODERN], only=frozenset(cases))
 
 
 def judged(found: Run, check: str) -> tuple[str, str]:
@@ -61,21 +50,6 @@ def test_what_a_client_that_crashed_left_undone_says_nothing(case: str, check: s
     assert "exited with code 1" in seen
     assert "out of paper" in seen
     assert found.crashes
-    assert not [each for each in found.judgements if each.not_kept]
-
-
-class DiesWithTheOldList(DiesInTheEnd):
-    """Does not read the list again, either."""
-
-    def reads_again(self, obstacle: str, name: str) -> bool:
-        return False
-
-
-def test_nor_does_the_list_that_it_did_not_read_again() -> None:
-    found = examined(DiesWithTheOldList, "lists/new-schema")
-    check = f"{PREFIX}refreshes-list-when-check-fails"
-    seen = [each.seen for each in found.judgements if each.check.id == check and each.untestable]
-    assert any("so what it did not do says nothing" in each for each in seen)
     assert not [each for each in found.judgements if each.not_kept]
 
 
@@ -118,35 +92,16 @@ def test_what_is_not_printed(
     assert words in judgement[1]
 
 
-class CallsItDeclined(SmallClient):
-    """Has one word for every call that it does not make."""
-
-    def lines(self, results: Any, outcome: str) -> Any:
-        return super().lines(results, "declined" if self.pending else outcome)
-
-
-def test_a_client_may_decline_for_a_reason_of_its_own() -> None:
-    status, seen = judged(examined(CallsItDeclined, "refusals/unknown-tool"), "reports-outcome")
-    assert (status, seen) == ("SKIPPED", "the client declines the call, for a reason of its own")
-
-
 class CannotBeCancelled(SmallClient):
     def __init__(self, url: str, era: str, context: Any) -> None:
         super().__init__(url, era, {k: v for k, v in context.items() if k != "cancelUrl"})
 
 
-class StopsThere(CannotBeCancelled):
-    """Makes no third call, whatever comes."""
-
-    limit = 2
-
-
-@pytest.mark.parametrize("kind", [CannotBeCancelled, StopsThere])
 def test_a_client_that_cannot_be_cancelled_is_not_failed_for_it(
-    kind: type[SmallClient], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(mock_server, "ASKING_SECONDS", 0.01)
-    found = examined(kind, "waiting/cancelled")
+    found = examined(CannotBeCancelled, "waiting/cancelled")
     for check in ("no-call-after-cancel", "reports-outcome"):
         assert judged(found, check)[0] == "SKIPPED"
 
@@ -209,26 +164,3 @@ def test_a_client_that_drowns_the_suite_in_output_is_told_so() -> None:
     )
     assert found.silence is not None
     assert "it wrote more output than the suite reads at full speed (64 MiB)" in found.silence
-
-
-def test_a_trace_names_the_second_server(tmp_path: Path) -> None:
-    class CallsTheOther(SmallClient):
-        """Reads the other server's list, too."""
-
-        def connect(self) -> Any:
-            if self.url != self.context["otherServerUrl"]:
-                other = type(self)(self.context["otherServerUrl"], self.era, self.context)
-                other.connect()
-                other.idle.close()
-            return super().connect()
-
-    path = tmp_path / "trace.jsonl"
-    trace = Trace(path, Redaction())
-    examined(CallsTheOther, "servers/name-on-the-other-server", trace=trace)
-    trace.close()
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    other = [line for line in lines if line.get("server") == "other"]
-    assert [line["message"]["method"] for line in other if line["from"] == "client"] == [
-        "server/discover"
-    ]
-    assert len(lines) > len(other)

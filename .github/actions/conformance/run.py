@@ -46,13 +46,9 @@ for name in ("URL", "SCENARIO", "HEADER"):
         mistake(f"input `{name.lower()}`: is for servers only, and `side` is `client`")
 report = value("REPORT")
 words = [side, "--output-dir", report]
-for option, file in (
-    ("--junit", "junit.xml"),
-    ("--html", "report.html"),
-    ("--markdown", "summary.md"),
-):
+for option, file in (("--junit", "junit.xml"), ("--markdown", "summary.md")):
     words += [option, str(Path(report, file))]
-for option in ("URL", "EXPECTED_FAILURES", "FAIL_ON"):
+for option in ("URL", "EXPECTED_FAILURES"):
     if chosen := value(option):
         words += [f"--{option.lower().replace('_', '-')}", chosen]
 for option in ("SCENARIO", "HEADER", "SPEC_VERSION"):

@@ -186,6 +186,8 @@ class MockServer:
         """Set when the user cancels: a call whose answer is held has arrived."""
         self._cancelled = threading.Event()
         """Set when the client sent `notifications/cancelled`."""
+        self._held: list[threading.Event] = []
+        """Of each answer that is or was held; set when it is known how that ended."""
         self._http = _HttpServer(self)
         self._thread = threading.Thread(
             target=self._http.serve_forever, kwargs={"poll_interval": 0.002}, daemon=True
@@ -220,6 +222,9 @@ class MockServer:
         self._http.server_close()
         for event in (*self._waiting.values(), self._cancel, self._cancelled):
             event.set()
+        # The client has ended, and gave up what is still held: that is judged next.
+        for noted in self._held:
+            noted.wait(1)
 
     # What the HTTP handler calls, on a thread for each connection
 
@@ -370,8 +375,8 @@ class MockServer:
         elif asked.error is not None:
             operation.refused = asked.error.get("code") == INVALID_PARAMS
             self._send({"jsonrpc": "2.0", "id": request_id, "error": asked.error}, exchange)
-        elif asked.held and self._given_up(exchange):
-            operation.gave_up = True
+        elif asked.held and self._given_up(operation, exchange):
+            return
         else:
             result = _replaced(
                 cast(Json, asked.result), {"${call}": operation.number, "${long}": LONG_TEXT}
@@ -381,8 +386,8 @@ class MockServer:
                 exchange.stream({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
             self._result(request_id, result, exchange, asked.meta_text)
 
-    def _given_up(self, exchange: "_Exchange") -> bool:
-        """Hold an answer; return whether the client gave the call up meanwhile.
+    def _given_up(self, operation: Operation, exchange: "_Exchange") -> bool:
+        """Hold an answer; note and return whether the client gave the call up meanwhile.
 
         The user cancels as soon as the call has arrived, where the client asked to be told.
         """
@@ -393,10 +398,12 @@ class MockServer:
             self.log.waits_for_cancel, seconds = True, CANCEL_SECONDS
             self._cancel.set()
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if exchange.is_abandoned() or self._cancelled.wait(0.005):
-                return True
-        return False
+        noted = threading.Event()
+        self._held.append(noted)
+        while time.monotonic() < end and not operation.gave_up:
+            operation.gave_up = exchange.is_abandoned() or self._cancelled.wait(0.005)
+        noted.set()
+        return operation.gave_up
 
     def _operation(self, params: Json, authorization: str | None) -> tuple[Operation, int]:
         """Return the operation that a request belongs to, and its round."""

@@ -56,20 +56,23 @@ def command_runner(command: Sequence[str]) -> RunClient:
 
 
 class OneProcess:
-    """Runs a client that takes several runs: a process for each run that is under way.
+    """Runs a client that takes several runs in one process.
 
     A process that crashes or hangs ends its run only; another is started for the next one.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
-        self._idle: queue.SimpleQueue[_Worker] = queue.SimpleQueue()
+        self._idle: _Worker | None = None
         self.ended_badly: list[str] = []
         """What was wrong with how processes ended once all runs were made; filled by `close`."""
 
     def __call__(self, url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
-        """Have the run made by a process that is idle, or by a new one. Raises CannotStart."""
-        worker = self._worker()
+        """Have the run made by the process that is idle, or by a new one. Raises CannotStart."""
+        worker, self._idle = self._idle, None
+        if worker is None or worker.ended:
+            self._end(worker)
+            worker = _Worker(self._command)
         told = {
             "scenario": environment[SCENARIO],
             "protocolVersion": environment[PROTOCOL_VERSION],
@@ -82,28 +85,17 @@ class OneProcess:
             worker.close()
             raise
         if end.exit_code == 0:
-            self._idle.put(worker)
+            self._idle = worker
         else:
             worker.close()
         return end
 
-    def _worker(self) -> "_Worker":
-        with contextlib.suppress(queue.Empty):
-            while True:
-                worker = self._idle.get_nowait()
-                if not worker.ended:
-                    return worker
-                self._end(worker)
-        return _Worker(self._command)
-
     def close(self) -> None:
-        """Stop every process."""
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._end(self._idle.get_nowait())
+        """Stop the process."""
+        self._end(self._idle)
 
-    def _end(self, worker: "_Worker") -> None:
-        if (wrong := worker.close()) is not None:
+    def _end(self, worker: "_Worker | None") -> None:
+        if worker is not None and (wrong := worker.close()) is not None:
             self.ended_badly.append(wrong)
 
 

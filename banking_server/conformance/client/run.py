@@ -1,7 +1,5 @@
 """Judges a client: runs it against the mock server, case by case, and looks at what it did."""
 
-import contextlib
-import functools
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,13 +17,11 @@ from banking_server.conformance.client.programs import (
     RunClient,
 )
 from banking_server.conformance.client.script import Case, ClientScript, ScriptCheck
-from banking_server.conformance.jobs import in_order
 from banking_server.conformance.message import CLIENT_INFO_KEY, Json
 from banking_server.conformance.report.judgement import Finding, Judge, Untestable
 from banking_server.conformance.report.keeping import Keeper
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import ClientOutput, Run
-from banking_server.conformance.report.trace import Trace
 from banking_server.conformance.requirements import checks_of, load_checks
 from banking_server.conformance.target.channel import Room
 from banking_server.conformance.target.era import Era
@@ -52,25 +48,21 @@ def run_client(
     progress: Progress,
     *,
     only: frozenset[str] | None = None,
-    jobs: int = 1,
-    trace: Trace | None = None,
 ) -> Run:
     """Run the client once for each case that a chosen check needs, and judge it.
 
     Args:
-        run_once: Runs the client; up to `jobs` threads call it at a time.
+        run_once: Runs the client.
         scripts: What the mock server plays.
         eras: The eras to play it in.
         chosen: Ids of the checks to make.
         timeout: Seconds that one run may take.
         progress: Told of each run when it begins.
         only: The cases to judge, as `scenario/case`; None: all.
-        jobs: How many runs are under way at a time; what comes of them does not depend on it.
-        trace: Takes every message of every run, in the order of the scripts.
 
     Raises CannotStart.
     """
-    examination = _Examination(run_once, timeout, progress, trace)
+    examination = _Examination(run_once, timeout, progress)
     reached: set[str] = set()
     for era in eras:
         plan = [
@@ -93,7 +85,7 @@ def run_client(
             for case in script.cases
             if name_of(script, case) in needed and era in script.eras_of(case)
         ]
-        examination.run_all(era, played, jobs)
+        examination.run_all(era, played)
         for script, case, checks in plan:
             examination.judge(script, case, era, chosen, checks)
         examination.forget()
@@ -111,16 +103,13 @@ def name_of(script: ClientScript, case: Case) -> str:
 class _Examination:
     """The runs of one client, and what they come to in the order of the plan."""
 
-    def __init__(
-        self, run_once: RunClient, timeout: float, progress: Progress, trace: Trace | None
-    ) -> None:
+    def __init__(self, run_once: RunClient, timeout: float, progress: Progress) -> None:
         self.run = Run("client")
         self._overdue = 0
         """How many runs in a row exceeded their time."""
         self._run_once = run_once
         self._timeout = timeout
         self._progress = progress
-        self._trace = trace
         self._keeper = Keeper(Redaction())
         self._room = Room(RUNS_BYTES)
         self._chain_ids: dict[str, str] = {}
@@ -130,18 +119,16 @@ class _Examination:
         self._left: dict[str, str] = {}
         """Why a run was not made, or came to nothing."""
 
-    def run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]], jobs: int) -> None:
-        """Run the client in every case of a plan, as far as that is not known to be in vain.
-
-        What is known is what the runs before it in the plan showed, whichever ended first.
-        """
+    def run_all(self, era: Era, plan: Sequence[tuple[ClientScript, Case]]) -> None:
+        """Run the client in every case of a plan, as far as that is not known to be in vain."""
         self._overdue = 0
-        tasks = [
-            functools.partial(self._run_unless_in_vain, script, case, era) for script, case in plan
-        ]
-        with contextlib.closing(in_order(tasks, jobs)) as case_runs:
-            for (script, case), case_run in zip(plan, case_runs, strict=True):
-                self._take(name_of(script, case), case, era, case_run)
+        for script, case in plan:
+            name = name_of(script, case)
+            if (reason := self._in_vain(era)) is not None:
+                self._left[name] = reason
+                continue
+            self._progress(f"{name}, {era}")
+            self._take(name, case, era, play(self._run_once, script, case, era, self._timeout))
 
     def _in_vain(self, era: Era) -> str | None:
         """Return why no further run is made in an era, or None if it is."""
@@ -151,18 +138,8 @@ class _Examination:
             return f"the client did not end in time {PATIENCE} times in a row"
         return None
 
-    def _run_unless_in_vain(self, script: ClientScript, case: Case, era: Era) -> CaseRun | None:
-        if self._in_vain(era) is not None:
-            return None
-        self._progress(f"{name_of(script, case)}, {era}")
-        return play(self._run_once, script, case, era, self._timeout)
-
-    def _take(self, name: str, case: Case, era: Era, case_run: CaseRun | None) -> None:
+    def _take(self, name: str, case: Case, era: Era, case_run: CaseRun) -> None:
         """Note what came of a run."""
-        reason = self._in_vain(era)
-        if case_run is None or reason is not None:
-            self._left[name] = reason or "the run was not made"
-            return
         self._note(case_run)
         logs = [log for log in (case_run.log, case_run.other) if log is not None]
         taken = sum(LOG_BYTES - log.room.left for log in logs)
@@ -230,11 +207,6 @@ class _Examination:
                 end.errors[-SHOWN_OUTPUT:],
             )
         )
-        if self._trace is not None:
-            place = case_run.script.scenario, case_run.case.name, case_run.era
-            self._trace.write(*place, case_run.log.messages)
-            if case_run.other is not None:
-                self._trace.write(*place, case_run.other.messages, server="other")
         if case_run.case.time_limit is None:
             self._overdue = self._overdue + 1 if end.exit_code is None else 0
         for request in case_run.log.requests:

@@ -1,6 +1,6 @@
 """What a check found: one judgement on one check, in one era, at one place of a scenario."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -163,6 +163,21 @@ class Judge:
     def reached(self, check_id: str) -> bool:
         """Say whether there is any judgement on the check yet."""
         return any(judgement.check.id == check_id for judgement in self.judgements)
+
+
+def together(
+    judgements: Iterable[Judgement], alike: Callable[[Judgement], Hashable]
+) -> list[list[Judgement]]:
+    """Put the judgements together for which `alike` returns the same, in the order they come."""
+    groups: dict[Hashable, list[Judgement]] = {}
+    for each in judgements:
+        groups.setdefault(alike(each), []).append(each)
+    return list(groups.values())
+
+
+def eras_of(judgements: Iterable[Judgement]) -> str:
+    """Return the eras of judgements, for people."""
+    return ", ".join(dict.fromkeys(each.era for each in judgements))
 
 
 def collapse(judgements: Iterable[Judgement]) -> list[Judgement]:

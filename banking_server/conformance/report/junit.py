@@ -2,7 +2,7 @@
 
 A `<failure>` is what makes the run nonconformant, and nothing else: CI that shows this file is red
 exactly if the command fails. A SHOULD that is not kept is therefore a case that passed, with all
-about it in a property `warning` and in `<system-out>`; with `--fail-on warning` it is a failure.
+about it in a property `warning` and in `<system-out>`.
 It is not `<skipped>`: that says of a test that it was not made, and this one was.
 
 A case names a check, so that its history in CI survives a scenario that is renamed; every place
@@ -69,7 +69,7 @@ def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> 
         return
     message = _clean(report, _sentence(result, len(failed)))
     text = _clean(report, _in_full(failed)) if failed else ""
-    if result.status is Status.WARNING and report.fail_on != "warning":
+    if result.status is Status.WARNING:
         properties = ElementTree.SubElement(case, "properties")
         ElementTree.SubElement(properties, "property", name="warning", value=message)
         ElementTree.SubElement(case, "system-out").text = f"WARNING: {message}\n{text}"

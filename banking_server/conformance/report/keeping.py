@@ -147,11 +147,6 @@ def cost(value: Any) -> int:
     return budget.spent
 
 
-def shallow(value: Any) -> Any:
-    """Return a copy of a value that is nested no deeper than can be walked through."""
-    return _shallow(value, LEVELS, _Budget(sys.maxsize))
-
-
 def _shallow(value: Any, levels: int, budget: _Budget) -> Any:
     """Copy a value as far as the budget goes; texts stay whole here, but count as they are cut."""
     match value:

@@ -1,12 +1,12 @@
 """A report as Markdown, short enough for the summary of a CI step: verdict, gaps, failures."""
 
 import re
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Final
 
-from banking_server.conformance.report.groups import NotKept
-from banking_server.conformance.report.judgement import Status
+from banking_server.conformance.report.judgement import Judgement, Status
 from banking_server.conformance.report.report import Report
 from banking_server.conformance.report.summary import counts
 from banking_server.conformance.report.verdict import Verdict
@@ -47,7 +47,7 @@ def _markdown(report: Report) -> str:
     if notes:
         parts.append("\n".join(["### Notes", "", *notes]))
     for status, heading in ((Status.FAILURE, "Failures"), (Status.WARNING, "Warnings")):
-        groups = [group for group in report.not_kept if group.status is status]
+        groups = [group for group in report.not_kept if group[0].status is status]
         if groups:
             parts.append(f"### {heading}")
             parts += [_failure(group, words) for group in groups]
@@ -73,18 +73,19 @@ def _not_exercised(report: Report, words: "_Words") -> list[str]:
     return ["\n".join(lines)]
 
 
-def _failure(group: NotKept, words: "_Words") -> str:
-    mark = " (expected to fail)" if group.expected else ""
-    lines = [f"#### `{group.check.id}`{mark}", ""]
+def _failure(failures: Sequence[Judgement], words: "_Words") -> str:
+    check = failures[0].check
+    mark = " (expected to fail)" if all(each.expected_failure for each in failures) else ""
+    lines = [f"#### `{check.id}`{mark}", ""]
     lines += [
         f"> **{requirement.id}** {words.say(requirement.text)}"
-        for requirement in group.check.requirements
+        for requirement in check.requirements
     ]
-    lines += ["", f"**Change:** {words.say(group.check.remedy)}", ""]
-    for place in group.places:
-        lines.append(f"- **{words.say(place.place)}** on {place.eras}")
-        lines.append(f"  - expected: {words.say(place.first.expected)}")
-        lines.append(f"  - seen: {words.say(place.first.seen)}")
+    lines += ["", f"**Change:** {words.say(check.remedy)}", ""]
+    for each in failures:
+        lines.append(f"- **{words.say(each.at)}** on {each.era}")
+        lines.append(f"  - expected: {words.say(each.expected)}")
+        lines.append(f"  - seen: {words.say(each.seen)}")
     return "\n".join(lines)
 
 

@@ -57,13 +57,6 @@ def message_lines(message: WireMessage, place: Place | None) -> list[Line]:
     return _folded([(printable(text), marked) for text, marked in lines])
 
 
-def missing_member(place: Place) -> str | None:
-    """Return the member that is missing at a place; None if it is there."""
-    parts = parts_of(place.pointer)
-    found = 0 if place.message is None else reached(place.pointer, place.message.body)
-    return None if found == len(parts) else "/".join(parts[found:])
-
-
 def _write(
     value: Any,
     path: list[str] | None,

@@ -1,10 +1,12 @@
 """Secrets never reach a report: neither the console, nor a file, nor an error message."""
 
+import base64
+import json
 import math
 import re
-import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
+from urllib.parse import quote, quote_plus
 
 REDACTED: Final = "[redacted]"
 
@@ -21,105 +23,34 @@ SHORTEST: Final = 4
 """Characters of a secret that is found wherever it stands."""
 
 
-def forms_of(secret: str) -> re.Pattern[str]:
-    """Return a search for a secret in each form in which a text can hold it.
+def _in_base64(text: str) -> str:
+    return base64.b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
 
-    These are: as it is; escaped in JSON, in a URL, in HTML, character by character or in part, and
-    several times over; in hex; in Base64, whatever stands before and after it there. A secret
+
+_ENCODINGS: Final[Sequence[Callable[[str], str]]] = (
+    lambda text: json.dumps(text)[1:-1],
+    lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
+    lambda text: quote(text, safe="", errors="surrogatepass"),
+    lambda text: quote_plus(text, errors="surrogatepass"),
+    _in_base64,
+    lambda text: _in_base64(text).replace("+", "-").replace("/", "_"),
+)
+
+
+def _search_for(secret: str) -> re.Pattern[str]:
+    """Return a search for a secret as it is, escaped in JSON, percent-encoded, and in Base64.
+
+    Each of these is found encoded up to twice more, too: a report quotes what it found. A secret
     shorter than `SHORTEST` is found as it is, where it stands as a word by itself: as a part of
     others it stands everywhere by chance.
     """
     if len(secret) < SHORTEST:
         return re.compile(rf"(?<!\w){re.escape(secret)}(?!\w)" if secret else "(?!)")
-    raw = secret.encode("utf-8", "surrogatepass")
-    in_base64 = [_in_base64(raw, before) for before in range(3)]
-    forms = ["".join(_escaped(secret)), re.escape(secret), "".join(map(_hex, raw)), *in_base64]
-    return re.compile("|".join(forms))
-
-
-def _hex(number: int, digits: int = 2) -> str:
-    """Return a pattern for a number in hex, in either case."""
-    return "".join(
-        f"[{each}{each.upper()}]" if each.isalpha() else each for each in f"{number:0{digits}x}"
-    )
-
-
-_SHORT_ESCAPES: Final = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
-_ENTITIES: Final = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos"}
-_BACKSLASH: Final = r"(?:\\|%(?:25)*+5[cC])"
-_ESCAPE: Final = rf"(?<!\\)(?<!%5[cC]){_BACKSLASH}{{1,64}}+"
-"""The backslashes of an escape, as each text of JSON within another doubles them. All of them, so
-that a long run is looked at once."""
-_AMPERSAND: Final = rf"(?:&|%(?:25)*+26|{_ESCAPE}u0026)(?:amp(?:;|%(?:25)*+3[bB]))"
-_NUMBER: Final = "(?:#|%(?:25)*+23)"
-_END: Final = "(?:;|%(?:25)*+3[bB])"
-
-
-def _escaped(secret: str) -> Iterator[str]:
-    """Yield a pattern for each character, or each run of backslashes, in every way to escape it.
-
-    Whoever escapes a text twice escapes the backslashes, `%` and `&` of the first time too.
-    """
-    after_backslashes = False
-    for run in re.findall(r"\\+|[^\\]", secret):
-        # What escapes the next character was taken together with the secret's own backslashes.
-        escape = "" if after_backslashes else _ESCAPE
-        after_backslashes = run[0] == "\\"
-        if after_backslashes:
-            # Each may be doubled several times over, or escaped by its number.
-            entity = f"{_AMPERSAND}*+{_NUMBER}(?:92|[xX]5[cC]){_END}"
-            each = f"{_BACKSLASH}(?:u005[cC])?+|{entity}"
-            yield rf"(?<!\\)(?:{each}){{{len(run)},{64 * len(run)}}}+"
-        elif run in "\"'/":
-            ways = "|".join([*_ways_to_write(run, ""), re.escape(run)])
-            yield f"(?:{escape})?+(?:{ways})"
-        else:
-            yield f"(?:{'|'.join([*_ways_to_write(run, escape), re.escape(run)])})"
-
-
-def _ways_to_write(character: str, escape: str) -> Iterator[str]:
-    """Yield a pattern for each way in which a character is escaped."""
+    forms = {secret}
+    for _ in range(3):
+        forms |= {encode(form) for form in forms for encode in _ENCODINGS}
     # The longer forms come first: what is left of one would tell that it was one.
-    yield f"{_AMPERSAND}*+{_NUMBER}(?:0*+{ord(character)}|[xX]0*+{_hex(ord(character), 1)}){_END}"
-    if character == "&":
-        yield f"{_AMPERSAND}++"
-    elif character in _ENTITIES:
-        yield f"{_AMPERSAND}*+{_ENTITIES[character]}{_END}"
-    units = character.encode("utf-16-be", "surrogatepass")
-    codes = [_hex(int.from_bytes(units[at : at + 2]), 4) for at in range(0, len(units), 2)]
-    yield escape + _ESCAPE.join(f"u{code}" for code in codes)
-    if character in _SHORT_ESCAPES:
-        yield escape + _SHORT_ESCAPES[character]
-    if character == " ":
-        yield r"\+|%(?:25)*+2[bB]"
-    yield "".join(
-        "%(?:25)*" if byte == ord("%") else f"%(?:25)*+{_hex(byte)}"
-        for byte in character.encode("utf-8", "surrogatepass")
-    )
-
-
-_BASE64: Final = string.ascii_uppercase + string.ascii_lowercase + string.digits
-_BASE64_LAST: Final = (r"(?:\+|-|%2[bB])", r"(?:\\*+/|_|%2[fF])")
-"""The last two of the 64 characters, in either alphabet, and as they are escaped."""
-
-
-def _in_base64(raw: bytes, before: int) -> str:
-    """Return a pattern for `raw` in Base64, `before` bytes after the beginning of a group.
-
-    The characters at both ends hold bits of what stands beside it, too: they may be any that has
-    the bits of `raw`.
-    """
-    known = f"{'.' * 8 * before}{''.join(f'{byte:08b}' for byte in raw)}"
-    known += "." * (-len(known) % 6)
-    pattern = []
-    for at in range(before * 8 // 6 * 6, len(known), 6):
-        bits = re.compile(known[at : at + 6])
-        ways = [number for number in range(64) if bits.match(f"{number:06b}")]
-        plain = "".join(_BASE64[number] for number in ways if number < 62)
-        last = [_BASE64_LAST[number - 62] for number in ways if number >= 62]
-        either = [*([f"[{plain}]"] if plain else []), *last]
-        pattern.append(f"(?:{'|'.join(either)})" if len(either) > 1 else either[0])
-    return "".join(pattern)
+    return re.compile("|".join(map(re.escape, sorted(forms, key=len, reverse=True))))
 
 
 def is_secret_name(name: str) -> bool:
@@ -181,7 +112,7 @@ class Redaction:
     def add(self, value: str) -> None:
         """Redact this very value wherever it appears from now on."""
         if value and value not in self._forms:
-            known = {**self._forms, value: forms_of(value)}
+            known = {**self._forms, value: _search_for(value)}
             # A new mapping, since another thread may be walking through this one.
             self._forms = {each: known[each] for each in sorted(known, key=len, reverse=True)}
 

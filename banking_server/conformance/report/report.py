@@ -11,8 +11,7 @@ from banking_server.conformance.report.expected_failures import (
     mark_expected,
     stale_entries,
 )
-from banking_server.conformance.report.groups import NotKept, Unseen, not_kept, unseen
-from banking_server.conformance.report.judgement import Judgement, collapse
+from banking_server.conformance.report.judgement import Judgement, collapse, together
 from banking_server.conformance.report.not_exercised import (
     Gap,
     NotExercised,
@@ -21,7 +20,7 @@ from banking_server.conformance.report.not_exercised import (
 )
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import Run
-from banking_server.conformance.report.verdict import Conclusion, FailOn, conclude
+from banking_server.conformance.report.verdict import Conclusion, conclude
 from banking_server.conformance.target.era import Era
 
 
@@ -36,8 +35,6 @@ class Report:
     judgements: Sequence[Judgement]
     """Those of the run, the expected failures marked."""
     conclusion: Conclusion
-    fail_on: FailOn
-    """The mildest status that makes a run nonconformant."""
     stale: Sequence[ExpectedFailure]
     """Expected failures that passed."""
     expected: Sequence[ExpectedFailure]
@@ -53,7 +50,6 @@ class Report:
         target: Json,
         scenarios: Sequence[str],
         expected: Sequence[ExpectedFailure],
-        fail_on: FailOn,
         started: datetime,
         redaction: Redaction,
     ) -> "Report":
@@ -71,10 +67,8 @@ class Report:
                 crashes=run.crashes,
                 silence=run.silence,
                 stale=stale,
-                fail_on=fail_on,
                 expected=len({each.check.id for each in judgements if each.expected_failure}),
             ),
-            fail_on=fail_on,
             stale=stale,
             expected=expected,
             started=started,
@@ -93,16 +87,12 @@ class Report:
         return find_not_exercised(self.run.side, self.judgements)
 
     @cached_property
-    def not_kept(self) -> list[NotKept]:
-        """Every check that failed, with every place where it did, in the specification's order."""
-        return not_kept(
-            [each for result in self.results for each in self.on_check(result) if each.not_kept]
-        )
-
-    @cached_property
-    def unseen(self) -> list[Unseen]:
-        """The checks that could not be made, by the reason."""
-        return unseen(self.results)
+    def not_kept(self) -> list[list[Judgement]]:
+        """The failures on each check that failed, in the specification's order."""
+        failed = [
+            each for result in self.results for each in self.on_check(result) if each.not_kept
+        ]
+        return together(failed, lambda each: each.check.id)
 
     @cached_property
     def gaps(self) -> list[Gap]:

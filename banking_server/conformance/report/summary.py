@@ -7,8 +7,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from banking_server.conformance.report.groups import Alike, NotKept, Unseen
-from banking_server.conformance.report.judgement import Judgement, Status
+from banking_server.conformance.report.judgement import Judgement, Status, eras_of, together
 from banking_server.conformance.report.not_exercised import in_one_line
 from banking_server.conformance.report.plain import message_line, message_lines
 from banking_server.conformance.report.report import Report
@@ -36,10 +35,11 @@ def print_summary(report: Report, console: Console, *, verbose: bool) -> None:
                 page.other(result)
     # If nothing could be examined at all, the verdict says why for all checks.
     if report.run.spoken or verbose:
-        for unseen in report.unseen:
-            page.unseen(unseen)
-    for group in report.not_kept:
-        page.not_kept(group, verbose=verbose)
+        unseen = [result for result in report.results if result.untestable]
+        for results in together(unseen, lambda result: result.seen):
+            page.unseen(results)
+    for failures in report.not_kept:
+        page.not_kept(failures, verbose=verbose)
     for problem in report.run.problems:
         page.line(f"note: {problem}", "yellow")
     reasons = {str(entry): entry.reason for entry in report.expected if entry.reason}
@@ -75,14 +75,15 @@ class _Page:
     def line(self, text: str, style: str = "") -> None:
         self._print(Text(printable(self._report.redaction.text(text)), style=style))
 
-    def unseen(self, unseen: Unseen) -> None:
+    def unseen(self, results: Sequence[Judgement]) -> None:
         """Print checks that are untestable for one reason."""
         head = Text(f"{'UNTESTABLE':<10} ", style="yellow")
-        head.append(printable(self._report.redaction.text(unseen.reason)))
+        reason = results[0].seen.removeprefix("Not testable: ")
+        head.append(printable(self._report.redaction.text(reason)))
         self._print(head)
-        for check, eras, expected in unseen.checks:
-            mark = " (expected)" if expected else ""
-            self.line(f"{_MARGIN}{check.id}{mark}  {', '.join(eras)}", "dim")
+        for on_check in together(results, lambda result: result.check.id):
+            mark = " (expected)" if all(each.expected_failure for each in on_check) else ""
+            self.line(f"{_MARGIN}{on_check[0].check.id}{mark}  {eras_of(on_check)}", "dim")
 
     def other(self, result: Judgement) -> None:
         """Print a check that was kept, or does not apply."""
@@ -92,26 +93,32 @@ class _Page:
         if result.status is Status.SKIPPED:
             self.line(f"{_MARGIN}{result.seen}", "dim")
 
-    def not_kept(self, group: NotKept, *, verbose: bool) -> None:
+    def not_kept(self, failures: Sequence[Judgement], *, verbose: bool) -> None:
         """Print a check that failed, and every place where it did."""
-        self._head(group.status, group.check.id, group.eras)
-        for requirement in group.check.requirements:
+        check = failures[0].check
+        self._head(failures[0].status, check.id, eras_of(failures))
+        for requirement in check.requirements:
             self.line(f"{_MARGIN}{requirement.id}  {requirement.text}")
-        self.line(f"{_MARGIN}change    {group.check.remedy}")
-        for number, place in enumerate(group.places, 1):
-            of = f"{number} of {len(group.places)}" if len(group.places) > 1 else "at"
-            mark = "  (expected)" if place.first.expected_failure else ""
-            self.line(f"{of:>10} {place.place}  {place.eras}{mark}", "bold")
-            self.line(f"{_MARGIN}expected  {place.first.expected}")
-            self.line(f"{_MARGIN}seen      {place.first.seen}")
+        self.line(f"{_MARGIN}change    {check.remedy}")
+        # What differs in nothing but the era is told once.
+        places = together(
+            failures, lambda each: (each.at, each.expected, each.seen, each.expected_failure)
+        )
+        for number, alike in enumerate(places, 1):
+            first = alike[0]
+            of = f"{number} of {len(places)}" if len(places) > 1 else "at"
+            mark = "  (expected)" if first.expected_failure else ""
+            self.line(f"{of:>10} {first.at}  {eras_of(alike)}{mark}", "bold")
+            self.line(f"{_MARGIN}expected  {first.expected}")
+            self.line(f"{_MARGIN}seen      {first.seen}")
             # The messages behind the others are often the same; report.json has them all.
             if verbose:
-                self._all_messages(place)
+                self._all_messages(first)
             elif number == 1:
-                self._messages(place)
+                self._messages(first)
 
-    def _messages(self, place: Alike) -> None:
-        at, messages = place.first.place, place.first.messages
+    def _messages(self, judgement: Judgement) -> None:
+        at, messages = judgement.place, judgement.messages
         if at is not None and at.message is not None:
             for message in messages:
                 is_request = "method" in message.body and message is not at.message
@@ -130,8 +137,8 @@ class _Page:
         for message in messages[-SHOWN_MESSAGES:]:
             self.line(f"{_MARGIN}{_arrow(message.sender)} {message_line(message, 500)}", "dim")
 
-    def _all_messages(self, place: Alike) -> None:
-        for message in place.first.messages:
+    def _all_messages(self, judgement: Judgement) -> None:
+        for message in judgement.messages:
             self.line(f"{_MARGIN}{_arrow(message.sender)} {message_line(message, 100_000)}", "dim")
 
     def _head(self, status: Status, check_id: str, rest: str) -> None:

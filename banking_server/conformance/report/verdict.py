@@ -4,7 +4,7 @@
    no era that was asked for. A target need not speak both: if it speaks one, the checks of the
    other are SKIPPED.
 2. `error` if an entry of the expected failures passes: take it off the list.
-3. `nonconformant` if any check is a FAILURE, or with `--fail-on warning` a WARNING.
+3. `nonconformant` if any check is a FAILURE.
 4. `error` if a check could not be made because the target crashed, hung, or stopped talking, or
    if any run of a client ended so, whatever it showed before.
 5. `inconclusive` if a check of a MUST was untestable for any other reason: the user gave no
@@ -21,7 +21,7 @@ It is named beside the verdict, as what was not exercised (`report.not_exercised
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Literal
+from typing import Final
 
 from banking_server.conformance.report.expected_failures import ExpectedFailure
 from banking_server.conformance.report.judgement import Judgement, Status
@@ -44,8 +44,6 @@ EXIT_CODES: Final = {
     Verdict.INCONCLUSIVE: 4,
 }
 
-FailOn = Literal["failure", "warning"]
-
 
 @dataclass(frozen=True)
 class Conclusion:
@@ -61,7 +59,6 @@ def conclude(
     silence: str | None,
     crashes: Sequence[str] = (),
     stale: Sequence[ExpectedFailure],
-    fail_on: FailOn,
     expected: int = 0,
 ) -> Conclusion:
     """Apply the rules above.
@@ -71,7 +68,6 @@ def conclude(
         silence: Why nothing could be examined, if nothing could.
         crashes: Runs of a client that did not end well, each with how.
         stale: Expected failures that passed.
-        fail_on: The mildest status that makes a run nonconformant.
         expected: Checks that failed as expected.
     """
     if silence is not None:
@@ -81,8 +77,7 @@ def conclude(
         return Conclusion(
             Verdict.ERROR, f"expected to fail, but passed: {names}; take it off the list"
         )
-    failing = {Status.FAILURE} | ({Status.WARNING} if fail_on == "warning" else set())
-    failed = {judgement.check.id for judgement in judgements if judgement.status in failing}
+    failed = {judgement.check.id for judgement in judgements if judgement.status is Status.FAILURE}
     if failed:
         return Conclusion(Verdict.NONCONFORMANT, f"failed: {', '.join(sorted(failed))}")
     refused = [judgement for judgement in judgements if judgement.refused]

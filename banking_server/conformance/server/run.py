@@ -1,17 +1,14 @@
 """Judges a server: plays every scenario in every era, and lets the checks judge what it did."""
 
 import contextlib
-import functools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from banking_server.conformance.jobs import in_order
 from banking_server.conformance.report.judgement import Judge, NotApplicable, Untestable
 from banking_server.conformance.report.keeping import RUN_BYTES, Keeper
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import Run
-from banking_server.conformance.report.trace import Heard, Trace
 from banking_server.conformance.server.checks import CHECKS
 from banking_server.conformance.server.checks.registry import ServerCheck
 from banking_server.conformance.server.evidence import (
@@ -44,14 +41,10 @@ def run_server(
     chosen: frozenset[str],
     redaction: Redaction,
     progress: Progress,
-    *,
-    jobs: int = 1,
-    trace: Trace | None = None,
 ) -> Run:
     """Play every scenario in every era, and judge what the server sends.
 
-    Without scenarios it does only what calls no tool. Up to `jobs` scenarios and eras are played at
-    a time, which is for servers that are started here: each connection has a process of its own.
+    Without scenarios it does only what calls no tool.
     """
     run = Run("server")
     plan = _plan(scenarios, eras)
@@ -61,20 +54,18 @@ def run_server(
         progress(f"{name}, {era}")
         keeper = Keeper(redaction, RUN_BYTES // len(plan))
         judging = _Judging(scenario, Judge(name, era, chosen, keeper))
-        heard = Heard(trace, name, era)
         exercise = Exercise(
             replace(
                 target,
                 environment=scenario.environment if scenario else {},
                 room=Room(KEPT_BYTES // len(plan)),
-                hear=lambda message: heard.note(exercise.step, message),
             ),
             scenario,
             era,
             redaction,
             judging.observe,
         )
-        with contextlib.closing(heard), contextlib.closing(exercise):
+        with contextlib.closing(exercise):
             try:
                 exercise.open()
                 exercise.play()
@@ -83,10 +74,8 @@ def run_server(
         judging.finish()
         return judging
 
-    tasks = [functools.partial(play, scenario, era) for scenario, era in plan]
-    with contextlib.closing(in_order(tasks, jobs)) as played:
-        for judging in played:
-            judging.report_to(run)
+    for scenario, era in plan:
+        play(scenario, era).report_to(run)
     run.excuse_unspoken_eras()
     return run
 

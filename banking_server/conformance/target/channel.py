@@ -90,8 +90,6 @@ class Target:
     """Seconds that one reply may take."""
     room: "Room" = field(default_factory=lambda: Room())
     """For the messages that are kept, of all connections together."""
-    hear: Callable[[WireMessage], None] = lambda message: None
-    """Told of every message, whether it is kept or not."""
 
 
 Ask = Callable[[str, Json], Json]
@@ -142,7 +140,6 @@ class Record:
     """The messages of one exchange, in order: a request, and what came until its response."""
 
     room: Room
-    hear: Callable[[WireMessage], None] = lambda message: None
     messages: list[WireMessage] = field(default_factory=list[WireMessage])
     _left_out: int = 0
 
@@ -153,13 +150,11 @@ class Record:
 
     def sent(self, body: Json) -> None:
         """Note a message of the suite."""
-        self.hear(WireMessage("client", body))
         if len(self.messages) < KEPT_EACH:
             self.messages.append(WireMessage("client", body))
 
     def received(self, body: Json, size: int = 0, *, response: bool = False) -> None:
         """Note a message of the server; what there is no room for is counted only."""
-        self.hear(WireMessage("server", body))
         if (response or len(self.messages) < KEPT_EACH) and self.room.takes(size):
             self.messages.append(WireMessage("server", body))
         else:

@@ -108,8 +108,6 @@ class ChildProcess:
             )
         except OSError as error:
             raise CannotStart(f"cannot start {command[0]!r}: {error.strerror or error}") from error
-        with _lock:
-            _running.add(self)
         self._output = None if interactive else _Tail(_pipe(self._process.stdout))
         self._errors = _Tail(_pipe(self._process.stderr))
 
@@ -182,23 +180,9 @@ class ChildProcess:
             self._output.close()
         else:
             self.output.close()
-        with _lock:
-            _running.discard(self)
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
     if pipe is None:
         raise RuntimeError("this program was started without this pipe")
     return pipe
-
-
-_lock = threading.Lock()
-_running: set[ChildProcess] = set()
-
-
-def kill_all() -> None:
-    """End every program that is running, whichever thread waits for it."""
-    with _lock:
-        running = list(_running)
-    for process in running:
-        process.kill()

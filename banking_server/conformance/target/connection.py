@@ -314,7 +314,7 @@ def connect(
     Raises:
         TargetFailure: No connection, or the server does not speak this era.
     """
-    record = Record(target.room, target.hear)
+    record = Record(target.room)
     channel: Channel = Http(target, record) if target.url else Stdio(target, record)
     connection = Connection(channel, record, era, profile)
     connection.standing_meta = meta or {}
