@@ -5,13 +5,11 @@ import re
 from typing import get_args
 
 import mcp.types
-import pytest
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from banking_server.conformance import message
 from banking_server.conformance.client import mock_server
 from banking_server.conformance.client.checks import KINDS
-from banking_server.conformance.client.checks.registry import kind
 from banking_server.conformance.client.script import Assert
 from banking_server.packaged import packaged
 
@@ -30,11 +28,6 @@ def test_every_kind_is_explained_to_runners_in_other_languages() -> None:
     section = readme.split("\n## Client scripts\n")[1].split("\n## ")[0]
     section = section[section.index("| `assert` |") :]
     assert set(re.findall(r"^\| `(\w+)`(?: \*)? \|", section, re.MULTILINE)) == {"assert", *KINDS}
-
-
-def test_a_kind_is_registered_once() -> None:
-    with pytest.raises(ValueError, match="called is registered twice"):
-        kind("called")(KINDS["called"])
 
 
 def test_what_is_written_down_of_the_protocol_is_what_the_sdk_has() -> None:

@@ -31,14 +31,6 @@ def test_an_answer_on_the_wire(answer: ElicitationAnswer, form: Any, sent: Any) 
     assert answer.to_wire(form) == sent
 
 
-def test_answers_are_given_in_order_and_what_is_asked_beyond_them_is_cancelled() -> None:
-    answers = Answers([YES, ElicitationAnswer(action="decline")])
-    asked = {"requestedSchema": FORM}
-    assert answers("elicitation/create", asked)["content"] == {"first": "yes"}
-    assert answers("elicitation/create", {"requestedSchema": None}) == {"action": "decline"}
-    assert answers("elicitation/create", asked) == {"action": "cancel"}
-
-
 def test_a_ping_is_answered_and_takes_no_answer_away() -> None:
     answers = Answers([YES])
     assert answers("ping", {}) == {}

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,6 @@ from banking_server.conformance.target.era import Era
 
 from ..kit.serving import running
 from .small_server import SmallServer
-from .support import suite
 
 Chunks = Callable[[bytes], Iterator[bytes]]
 """Turns a message of JSON into the chunks of a body."""
@@ -78,39 +76,14 @@ def crlf(message: bytes) -> Iterator[bytes]:
     yield b"event: message\r\ndata: " + message + b"\r\n\r\n"
 
 
-def cr(message: bytes) -> Iterator[bytes]:
-    yield b"event: message\rdata: " + message + b"\r\r"
-
-
-def crlf_split(message: bytes) -> Iterator[bytes]:
-    for part in (b"data: " + message + b"\r", b"\n\r", b"\n"):
-        yield part
-        time.sleep(0.005)
-
-
-def byte_order_mark(message: bytes) -> Iterator[bytes]:
-    yield b"\xef\xbb\xbfdata: " + message + b"\n\n"
-
-
 def comments(message: bytes) -> Iterator[bytes]:
     yield b": data: {}\n:\n\n:\ndata: " + message + b"\n: more\n\n:\n"
-
-
-def other_fields(message: bytes) -> Iterator[bytes]:
-    yield b"id: 1\nretry: 9\ndata:\n\n" + b"id\nfoo: bar\ndata:" + message + b"\n\n"
 
 
 def lines(message: bytes) -> Iterator[bytes]:
     """A message that is written over several lines of data."""
     pretty = json.dumps(json.loads(message), indent=1, ensure_ascii=False).encode()
     yield b"".join(b"data: " + line + b"\n" for line in pretty.split(b"\n")) + b"\n"
-
-
-def thirds(message: bytes) -> Iterator[bytes]:
-    event = b"data: " + message + b"\n\n"
-    for start in range(0, len(event), len(event) // 3):
-        yield event[start : start + len(event) // 3]
-        time.sleep(0.005)
 
 
 def multibyte_split(message: bytes) -> Iterator[bytes]:
@@ -122,52 +95,19 @@ def multibyte_split(message: bytes) -> Iterator[bytes]:
     yield event[cut:]
 
 
-WRITERS = [
-    plain,
-    crlf,
-    cr,
-    crlf_split,
-    byte_order_mark,
-    comments,
-    other_fields,
-    lines,
-    thirds,
-    multibyte_split,
-]
+WRITERS = [plain, crlf, comments, lines, multibyte_split]
 
 
-@pytest.mark.parametrize("era", Era)
 @pytest.mark.parametrize("chunks", WRITERS, ids=lambda writer: writer.__name__)
-def test_a_message_arrives_as_it_was_sent(chunks: Chunks, era: Era) -> None:
+def test_a_message_arrives_as_it_was_sent(chunks: Chunks) -> None:
     with streaming(SaysSeparators(), chunks) as url:
-        connection = connect(Target(url=url, timeout=5), era, Profile())
+        connection = connect(Target(url=url, timeout=5), Era.MODERN, Profile())
         try:
             call = connection.call_tool("notify_team", {"order": "1"})
         finally:
             connection.close()
     assert call.final.result is not None
     assert call.final.result["content"][0]["text"] == SAID
-
-
-ONE_STEP = """
-name: one
-description: One chain.
-steps:
-  - id: order
-    call: place_order
-    arguments: {sku: chair, quantity: 500}
-    repeatable: true
-    follow: [{}]
-"""
-
-
-def test_a_conforming_server_is_conformant_whatever_its_texts_hold(tmp_path: Path) -> None:
-    path = tmp_path / "one.yaml"
-    path.write_text(ONE_STEP)
-    with streaming(SaysSeparators(), plain) as url:
-        run = suite("server", "--url", url, "--scenario", path, "--json")
-    assert run.code == 0, run.output
-    assert run.report["spec_versions"] == list(Era)
 
 
 # What never ends
@@ -202,8 +142,8 @@ def endless(chunk: bytes) -> Chunks:
 
 @pytest.mark.parametrize(
     "chunk",
-    [b": still here\n\n", b"data: {}\n\n", b"data: x\n", b"data: no line end", b":"],
-    ids=["comments", "events", "lines", "one-line", "one-comment"],
+    [b": still here\n\n", b"data: no line end"],
+    ids=["comments", "one-line"],
 )
 def test_a_stream_that_never_ends_is_left_at_the_deadline(chunk: bytes) -> None:
     with opened(endless(chunk), timeout=0.5) as connection:
@@ -223,29 +163,6 @@ def test_an_event_that_never_ends_is_left_when_it_is_too_long(
     with (
         opened(endless(chunk), timeout=15) as connection,
         pytest.raises(TargetFailure, match="the server sent a message of more than"),
-    ):
-        connection.list_tools()
-
-
-def test_many_events_may_be_longer_than_one_message(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channel, "MESSAGE_BYTES", 10_000)
-
-    def chunks(message: bytes) -> Iterator[bytes]:
-        for _ in range(50):
-            yield b'data: {"jsonrpc": "2.0", "method": "notifications/x"}' + b" " * 900 + b"\n\n"
-        yield from plain(message)
-
-    with opened(chunks, timeout=15) as connection:
-        assert connection.list_tools().tools
-
-
-def test_a_message_that_is_nested_too_deeply_is_a_failure_of_the_server() -> None:
-    def chunks(message: bytes) -> Iterator[bytes]:
-        yield b"data: " + b"[" * 500 + b"]" * 500 + b"\n\n"
-
-    with (
-        opened(chunks, timeout=5) as connection,
-        pytest.raises(TargetFailure, match="nested deeper than 400 levels"),
     ):
         connection.list_tools()
 

@@ -8,16 +8,14 @@ import pytest
 from banking_server.conformance.report.verdict import Conclusion, Verdict, conclude
 from banking_server.conformance.server.scenario import (
     Caller,
-    Capture,
     ServerScenario,
-    StepExpectation,
     load_server_scenario,
 )
 from banking_server.conformance.target.era import Era
 
 from .server_mutants import SERVER_MUTANTS
 from .small_proxy import SmallProxy
-from .small_server import SESSION, Refusal, SmallServer
+from .small_server import SESSION, SmallServer
 from .support import UNTESTABLE, examine_server, scenario_of, statuses
 
 NO_CYCLE = "tool-chaining-server-no-cycle"
@@ -47,19 +45,12 @@ def captured(tmp_path: Path) -> ServerScenario:
     return load_server_scenario(path)
 
 
-@pytest.mark.parametrize("era", Era)
-def test_an_expected_argument_is_a_captured_value(era: Era, captured: ServerScenario) -> None:
-    run = examine_server(SmallServer, [era], [captured])
+def test_a_captured_value_reaches_arguments_and_what_is_expected(captured: ServerScenario) -> None:
+    run = examine_server(SmallServer, [Era.MODERN], [captured])
     assert run.problems == []
     assert statuses(run.judgements)[NO_CYCLE] == "SUCCESS"
-
-
-@pytest.mark.parametrize("era", Era)
-def test_a_chain_that_leads_back_to_a_call_with_a_captured_value(
-    era: Era, captured: ServerScenario
-) -> None:
-    run = examine_server(SERVER_MUTANTS["cycle"], [era], [captured])
-    assert statuses(run.judgements)[NO_CYCLE] == "WARNING"
+    wrong = examine_server(SERVER_MUTANTS["cycle"], [Era.MODERN], [captured])
+    assert statuses(wrong.judgements)[NO_CYCLE] == "WARNING"
 
 
 def test_what_cannot_be_judged_says_what_came_and_not_what_the_scenario_lacks() -> None:
@@ -121,17 +112,6 @@ def test_a_task_carries_no_directive_on_the_older_revision_either() -> None:
     assert "FAILURE" not in {status for check, status in judged.items() if check != INTERIM}
 
 
-def test_a_result_of_an_unknown_type_shows_nothing() -> None:
-    class OwnType(SmallServer):
-        def attach(self, result: Any, directive: Any, request: Any) -> None:
-            super().attach(result, directive, request)
-            result.update(resultType="x_example", content=[])
-            result["_meta"]["nextTool"] = {"tool": 7}
-
-    judged = statuses(examine_server(OwnType, [Era.MODERN]).judgements)
-    assert not {"FAILURE", "WARNING"} & set(judged.values())
-
-
 REMOVES = "tool-chaining-server-intermediary-removes-directive"
 
 
@@ -154,15 +134,6 @@ def test_what_an_intermediary_followed_is_removed_for_every_client(left: str) ->
     assert examined(ForUndeclared, scenario)[REMOVES] == "FAILURE"
 
 
-def test_what_the_scenario_expects_hides_no_directive_that_was_followed() -> None:
-    scenario = scenario_of(SmallProxy)
-    step = scenario.steps[-1].model_copy(
-        update={"expect": StepExpectation.model_validate({"nextTool": "none"})}
-    )
-    scenario = scenario.model_copy(update={"steps": (step,)})
-    assert examined(SERVER_MUTANTS["followed-directive-stays"], scenario)[REMOVES] == "FAILURE"
-
-
 def examined(kind: Any, scenario: ServerScenario) -> dict[str, str]:
     return statuses(examine_server(kind, [Era.MODERN], [scenario]).judgements)
 
@@ -178,26 +149,13 @@ def test_a_server_that_gates_on_the_declaration_breaks_a_should_and_nothing_else
     assert some.reason.endswith("; but 2 checks failed as expected")
 
 
-def test_a_later_list_that_fails_leaves_what_needs_no_list() -> None:
-    class ListsOnce(SmallServer):
-        def list_tools(self, request: Any) -> Any:
-            if self.calls > 1:
-                raise Refusal(-32603, "Out of order")
-            return super().list_tools(request)
-
-    judged = statuses(examine_server(ListsOnce, [Era.MODERN]).judgements)
-    assert judged["tool-chaining-server-names-listed-tool"] == UNTESTABLE
-    assert judged["tool-chaining-server-directive-names-tool"] == "SUCCESS"
-    assert judged["tool-chaining-server-provenance-changes-nothing"] == "SUCCESS"
-
-
 # What differs between calls
 
 
 SAME = "tool-chaining-server-same-input-same-directive"
 
 
-@pytest.mark.parametrize("sold", [1, 2, 9, 20])
+@pytest.mark.parametrize("sold", [1, 9])
 def test_a_state_that_changes_and_stays_is_no_chance(sold: int) -> None:
     class SoldOut(SmallServer):
         def place_order(self, arguments: Any, request: Any) -> Any:
@@ -218,8 +176,7 @@ def large_order(**changes: Any) -> ServerScenario:
     return scenario.model_copy(update={"steps": (step,)})
 
 
-@pytest.mark.parametrize("era", Era)
-def test_what_varies_by_itself_is_named_and_blames_nobody(era: Era) -> None:
+def test_what_varies_by_itself_is_named_and_blames_nobody() -> None:
     class Varies(SmallServer):
         def place_order(self, arguments: Any, request: Any) -> Any:
             result, directive = super().place_order(arguments, request)
@@ -228,7 +185,7 @@ def test_what_varies_by_itself_is_named_and_blames_nobody(era: Era) -> None:
             directive["arguments"]["reason"] = f"{self.calls}"
             return result, directive
 
-    run = examine_server(Varies, [era], [large_order()])
+    run = examine_server(Varies, [Era.MODERN], [large_order()])
     assert not {"FAILURE", "WARNING"} & set(statuses(run.judgements).values())
     (seen,) = {
         each.seen
@@ -240,22 +197,3 @@ def test_what_varies_by_itself_is_named_and_blames_nobody(era: Era) -> None:
         "not compared, as plain calls differ in it: the arguments of the directive at /reason, the "
         "content at /0/text, the structured content at /lines, the structured content at /said"
     )
-
-
-def test_a_captured_secret_that_is_short_is_redacted_as_a_word_and_told_of() -> None:
-    class Pins(SmallServer):
-        def place_order(self, arguments: Any, request: Any) -> Any:
-            return self.says("The pin is 42."), {
-                "tool": "ask_manager",
-                "arguments": {"order": "42"},
-            }
-
-    capture = {"pin": Capture(text=r"is (\d+)", secret=True)}
-    run = examine_server(Pins, [Era.MODERN], [large_order(capture=capture)])
-    assert any("the secret 'pin' that was captured is shorter" in each for each in run.problems)
-    (found,) = [
-        each
-        for each in run.judgements
-        if each.check.id == "tool-chaining-server-no-secret-in-arguments" and each.not_kept
-    ][:1]
-    assert '"42"' not in str(found.messages[-1].body)

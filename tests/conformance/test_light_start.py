@@ -41,13 +41,3 @@ def test_a_list_of_the_checks_reads_the_files_and_no_more() -> None:
     assert "tool-chaining-client-" in output
     # Typer reads the values of a command's options with Pydantic.
     assert loaded & HEAVY <= {"yaml", "pydantic"}
-
-
-@pytest.mark.parametrize("module", ["client.run", "report.json", "report.summary"])
-def test_judging_a_client_and_telling_of_it_takes_no_sdk(module: str) -> None:
-    names = "print(json.dumps([*sys.modules]))"
-    code = f"import json, sys, banking_server.conformance.{module}\n{names}"
-    command = [sys.executable, "-c", code]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-    loaded = {name.partition(".")[0] for name in json.loads(ended.stdout)}
-    assert loaded & {"mcp", "mcp_types", "starlette", "uvicorn", "httpx2", "openai"} == set()

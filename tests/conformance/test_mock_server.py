@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from banking_server.conformance.client import mock_server
 from banking_server.conformance.client.mock_server import MockServer
 from banking_server.conformance.target.channel import MESSAGE_BYTES
 from banking_server.conformance.target.era import Era
@@ -95,16 +94,6 @@ def test_chunks_that_are_none_or_have_no_end_are_refused(body: bytes) -> None:
         assert asked(mock, "POST", "/mcp", message("ping"))[0] == 200
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [{"content-length": "many"}, {"content-length": str(MESSAGE_BYTES + 1)}],
-    ids=["no number", "too much"],
-)
-def test_a_length_that_is_none_or_too_large_is_refused(headers: dict[str, str]) -> None:
-    with playing("schemas/schema-elsewhere") as mock:
-        assert asked(mock, "POST", "/mcp", b"{}", headers=headers)[0] == 400
-
-
 @pytest.mark.parametrize("body", [b"{", b"7", b"[" * 5000])
 def test_what_is_no_message_is_refused(body: bytes) -> None:
     with playing("schemas/schema-elsewhere") as mock:
@@ -120,25 +109,6 @@ def test_what_it_does_not_serve_is_not_found() -> None:
         assert mock.log.fetched == ["/nothing.json", "/schema.json"]
 
 
-def test_no_more_paths_are_noted_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mock_server, "FETCHED", 1)
-    with playing("schemas/schema-elsewhere") as mock:
-        assert asked(mock, "GET", "/other.json")[0] == 404
-        assert asked(mock, "GET", "/schema.json")[0] == 200
-        assert mock.log.fetched == ["/other.json"]
-
-
-def test_a_method_or_a_tool_that_it_does_not_have_is_an_error() -> None:
-    with playing("schemas/schema-elsewhere") as mock:
-        _, answer = asked(mock, "POST", "/mcp", message("prompts/list", {"_meta": MODERN_META}))
-        assert answer["error"] == {"code": -32601, "message": "Method not found: prompts/list"}
-        _, answer = asked(mock, "POST", "/mcp", call("not-there"))
-        assert answer["error"] == {"code": -32602, "message": "Unknown tool: not-there"}
-        (operation,) = mock.log.operations
-        assert operation.refused
-        assert operation.answered
-
-
 @pytest.mark.parametrize("era", Era)
 def test_the_other_revision_is_refused_and_noted(era: Era) -> None:
     other = "server/discover" if era is Era.LEGACY else "initialize"
@@ -148,36 +118,6 @@ def test_the_other_revision_is_refused_and_noted(era: Era) -> None:
         assert answer["error"]["code"] == (-32601 if era is Era.LEGACY else -32022)
         assert mock.log.refused_method == other
         assert mock.log.requests == []
-
-
-def test_a_server_that_does_not_advertise_says_nothing_of_it_on_the_older_revision_either() -> None:
-    with playing("negotiation/not-advertised", Era.LEGACY) as mock:
-        _, answer = asked(mock, "POST", "/mcp", message("initialize", {"protocolVersion": LEGACY}))
-        assert answer["result"]["capabilities"] == {"tools": {"listChanged": True}}
-
-
-def test_an_answer_to_no_question_is_taken() -> None:
-    with playing("chain/chain-of-three", Era.LEGACY) as mock:
-        assert asked(mock, "POST", "/mcp", b'{"jsonrpc":"2.0","id":"q","result":{}}') == (202, None)
-
-
-@pytest.mark.parametrize("state", ["9:1", "\u00b2:1", "0:0"])
-def test_a_state_of_no_call_makes_a_call_of_its_own(state: str) -> None:
-    with playing("chain/chain-of-three") as mock:
-        asked(mock, "POST", "/mcp", call("begin", {"story": "one"}))
-        _, answer = asked(mock, "POST", "/mcp", call("status", requestState=state))
-        assert "jsonrpc" in answer
-        assert [each.tool for each in mock.log.operations] == ["begin", "status"]
-
-
-def test_a_cursor_of_no_page_begins_anew() -> None:
-    with playing("lists/last-page") as mock:
-        listed = [
-            asked(mock, "POST", "/mcp", message("tools/list", {"_meta": MODERN_META, **cursor}))
-            for cursor in ({}, {"cursor": "\u00b2"}, {"cursor": 4})
-        ]
-        assert listed[0] == listed[1] == listed[2]
-        assert "nextCursor" in listed[0][1]["result"]
 
 
 def test_a_call_whose_connection_is_reset_was_given_up() -> None:

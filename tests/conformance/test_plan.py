@@ -9,7 +9,7 @@ import yaml
 from banking_server.conformance.server.draft import draft, placeholder
 from banking_server.conformance.server.plan import plan
 from banking_server.conformance.server.scenario import load_server_scenario
-from banking_server.conformance.target.channel import Target, TargetFailure
+from banking_server.conformance.target.channel import Target
 from banking_server.conformance.target.era import Era
 
 from .small_server import SmallServer
@@ -87,16 +87,6 @@ def test_the_dry_run_misses_a_variable_as_a_run_does(more: list[str], tmp_path: 
     )
 
 
-def test_the_dry_run_misses_the_header_of_a_caller_over_http_alone(tmp_path: Path) -> None:
-    path = tmp_path / "shop.yaml"
-    headers = "stranger: {headers: {Authorization: NO_SUCH_VARIABLE}}"
-    path.write_text(SHOP.read_text().replace("stranger: {}", headers))
-    assert suite("server", "--dry-run", "--scenario", path).code == 0
-    run = suite("server", "--dry-run", "--scenario", path, "--url", "http://127.0.0.1:9")
-    assert run.code == 2
-    assert "caller stranger: Authorization: the environment variable NO_SUCH_VARIABLE" in run.errors
-
-
 def test_the_dry_run_needs_a_scenario() -> None:
     run = suite("server", "--dry-run", "--", "/no/such/program")
     assert (run.code, run.output) == (2, "")
@@ -125,25 +115,10 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(transport: str, tmp_pa
     assert steps[1]["arguments"] == {"sku": "TEXT", "quantity": 1}
 
 
-def test_a_first_scenario_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    path = tmp_path / "missing" / "first.yaml"
-    with serving(SmallServer()) as url:
-        run = suite("scenario", "--url", url, "-o", path)
-    assert run.code == 3
-    assert run.errors == f"tool-chaining-conformance: {path}: No such file or directory\n"
-
-
 def test_a_file_that_is_there_is_not_overwritten() -> None:
     run = suite("scenario", "-o", SHOP, "--", *SERVER_COMMAND)
     assert run.code == 2
     assert "the file is there already" in run.errors
-
-
-def test_a_server_that_cannot_be_reached_is_one_line() -> None:
-    run = suite("scenario", "--", "/no/such/program")
-    assert run.code == 3
-    assert "cannot start '/no/such/program'" in run.errors
-    assert run.errors.count("\n") == 1
 
 
 class Hostile(SmallServer):
@@ -166,14 +141,6 @@ def test_a_first_scenario_of_a_hostile_server_can_be_loaded(tmp_path: Path) -> N
     steps = yaml.safe_load(every)["steps"]
     assert [step["call"] for step in steps] == [tool["name"] for tool in Hostile.tools]
     assert len({step["id"] for step in steps}) == len(steps)
-
-
-def test_a_server_without_tools_has_no_scenario() -> None:
-    class Empty(SmallServer):
-        tools = ()
-
-    with serving(Empty()) as url, pytest.raises(TargetFailure, match="lists no tools"):
-        draft(Target(url=url))
 
 
 @pytest.mark.parametrize(

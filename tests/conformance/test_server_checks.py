@@ -1,11 +1,8 @@
 """The checks of servers as code: one function for each id, found by one search."""
 
-import ast
 import base64
 import html
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -18,13 +15,12 @@ from banking_server.conformance.requirements import load_checks
 from banking_server.conformance.server import bounded, checks
 from banking_server.conformance.server.bounded import TooLong, found_in
 from banking_server.conformance.server.checks import CHECKS
-from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.checks.target import (
     arguments_valid,
     hidden_from_model,
     holds_secret,
 )
-from banking_server.conformance.server.evidence import Greeting, ResultWithDirective
+from banking_server.conformance.server.evidence import ResultWithDirective
 from banking_server.conformance.server.reading import SeenDirective
 from banking_server.conformance.target.i_json import directive_faults
 
@@ -32,8 +28,6 @@ from .small_server import SmallServer
 from .support import SHOP, serving, suite
 
 PACKAGE = Path(checks.__file__).parent
-ROOMS = [PACKAGE.parents[1] / room for room in ("server", "target")]
-MODULES = sorted(path for room in ROOMS for path in room.rglob("*.py"))
 
 
 def test_the_registered_checks_are_those_of_the_specification() -> None:
@@ -60,40 +54,6 @@ def test_checks_of_one_kind_of_evidence_need_the_same() -> None:
         for kind in each.on:
             needs.setdefault(kind, set()).add(load_checks()[each.id].needs)
     assert {on.__name__: need for on, need in needs.items() if len(need) > 1} == {}
-
-
-def test_an_id_is_registered_once() -> None:
-    with pytest.raises(ValueError, match="registered twice"):
-        check("tool-chaining-server-no-cycle", on=Greeting)(lambda greeting: None)
-
-
-def imported(path: Path) -> set[str]:
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            names |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return names
-
-
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_judge_and_judged_share_constants_alone(path: Path) -> None:
-    shared = {name for name in imported(path) if name.startswith("banking_server.chaining")}
-    constants = {f"banking_server.chaining.directive.{n}" for n in ("IDENTIFIER", "META_KEY")}
-    assert shared <= {*constants, "banking_server.chaining.directive.SETTINGS"}
-
-
-def test_the_suites_server_side_imports_no_server_framework() -> None:
-    code = (
-        "import sys\n"
-        "import banking_server.conformance.server.run\n"
-        "print(*sorted({'mcp', 'mcp_types', 'starlette', 'uvicorn'} & set(sys.modules)))"
-    )
-    ended = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert ended.stdout.split() == []
 
 
 # Hidden from the model: the suite decides it by itself, and as the client half does.
@@ -139,10 +99,6 @@ def test_judge_and_judged_hide_the_same_tools(meta: Any, hidden: bool) -> None:
     assert content.hidden_from_model(meta) is hidden
 
 
-def test_a_tool_without_meta_is_not_hidden() -> None:
-    assert hidden_from_model({"name": "x"}) is False
-
-
 # Arguments and the input schema: the suite has a rule of its own for what cannot be checked.
 
 SECRET = "hunter2-secret"
@@ -163,21 +119,6 @@ MISFITS = [
     ({"properties": {"a": {"pattern": "^\\d$"}}}, {"a": "\u0663"}, "$.a breaks"),
     ({"properties": {"a": {"pattern": "^(a)?\\1b$"}}, "required": ["c"]}, {"a": "b"}, "required"),
 ]
-NOT_TOLD = [
-    ({"pattern": r"^(?<x>a)\k<x>$"}, "aa", r"cannot compile the pattern"),
-    ({"pattern": "^[^]$"}, "a", 'cannot compile the pattern "^[^]$"'),
-    ({"pattern": "^a{$"}, "a{", 'cannot compile the pattern "^a{$"'),
-    ({"pattern": r"^\ud83d\ude00$"}, "\U0001f600", "cannot compile the pattern"),
-    ({"pattern": "^\ud83d$"}, "\ud83d", "gives up on the input schema"),
-    ({"patternProperties": {"[^]": {}}}, {}, 'cannot compile the pattern "[^]"'),
-    ({"pattern": r"^(a)?\1b$"}, "b", "may read the pattern"),
-    ({"anyOf": [{"pattern": r"^(?:(a)|b)\1$"}]}, "b", "may read the pattern"),
-    ({"pattern": r"^\Bé$"}, "é", "may read the pattern"),
-    ({"pattern": r"^(?:a|a)+(?=b)$"}, "a" * 60, "takes too long over a pattern"),
-    ({"$ref": "http://127.0.0.1:9/fetched"}, 1, "cannot use the input schema"),
-    ({"$id": "a b:c", "pattern": "a"}, "a", "cannot use the input schema"),
-]
-"""Honest servers may send these: what the suite's own validator does not know blames nobody."""
 
 
 def judged(schema: Any, arguments: Any) -> Finding:
@@ -230,30 +171,6 @@ def test_arguments_that_meet_the_schema(schema: Any) -> None:
     many = [{"x": number} for number in range(20_000)]
     found = judged(schema, {"a": 1, "b": "P-1", "c": many})
     assert found.holds, found.seen
-
-
-@pytest.mark.parametrize(("rule", "value", "reason"), NOT_TOLD, ids=lambda value: ascii(value)[:50])
-def test_what_the_suites_validator_cannot_tell_blames_nobody(
-    rule: Any, value: Any, reason: str
-) -> None:
-    said = said_of({"properties": {"a": rule}}, {"a": value})
-    assert isinstance(said, Untestable)
-    assert reason in said.reason
-    assert said.reason.startswith("whether the arguments for x are valid is more than")
-
-
-@pytest.mark.parametrize(
-    ("schema", "reason"),
-    [
-        ({"$schema": "https://example.com/d"}, "Unknown meta-schema: 'https://example.com/d'"),
-        ({"$schema": "http://json-schema.org/draft-07/schema#", "$id": "a b"}, "uri-reference"),
-    ],
-    ids=["dialect", "format"],
-)
-def test_a_schema_of_another_kind_blames_nobody(schema: Any, reason: str) -> None:
-    said = said_of(schema, {})
-    assert isinstance(said, Untestable)
-    assert reason in said.reason
 
 
 def test_a_pattern_that_the_suite_cannot_compile_is_named_as_not_exercised() -> None:
@@ -336,11 +253,6 @@ def test_what_is_no_i_json(directive: str, fault: str) -> None:
 def test_what_is_i_json(directive: str) -> None:
     text = f'{{"id": 1, "x": 1, "x": 1, "result": {{"_meta": {{"nextTool": {directive}}}}}}}'
     assert directive_faults(text) == ()
-
-
-def test_what_is_no_directive_may_be_any_json() -> None:
-    assert directive_faults('{"params": {"nextTool": {"a": 1, "a": 1}}}') == ()
-    assert directive_faults('{"result": {"_meta": {"a": {"nextTool": {"a": 1e400}}}}}') == ()
 
 
 # Secrets, as they are and encoded

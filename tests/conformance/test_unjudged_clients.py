@@ -5,13 +5,11 @@ from typing import Any
 import pytest
 
 from banking_server.conformance.client import mock_server
-from banking_server.conformance.client.evidence import ClientEnd
-from banking_server.conformance.client.run import run_client
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.target.era import Era
 
 from .small_client import SmallClient
-from .support import UNTESTABLE, all_checks, examine_client, scripts
+from .support import UNTESTABLE, examine_client
 
 PREFIX = "tool-chaining-client-"
 
@@ -152,15 +150,3 @@ def test_a_client_that_waits_for_every_call_is_not_failed_for_it(
     )
     assert status == "SKIPPED"
     assert seen.endswith("the client waits for call 1 all the same")
-
-
-def test_a_client_that_drowns_the_suite_in_output_is_told_so() -> None:
-    def run_once(url: str, environment: Any, timeout: float) -> ClientEnd:
-        return ClientEnd(None, "", "", flooded=True)
-
-    only = frozenset({"chain/chain-of-three"})
-    found = run_client(
-        run_once, scripts(), [Era.MODERN], all_checks("client"), 20, lambda what: None, only=only
-    )
-    assert found.silence is not None
-    assert "it wrote more output than the suite reads at full speed (64 MiB)" in found.silence

@@ -1,7 +1,5 @@
 """What a server does not bring that a scenario counts on is named, and blames nobody."""
 
-import contextlib
-import io
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from banking_server.conformance.target.era import Era
 
 from .small_proxy import SmallProxy
 from .small_server import Refusal, SmallServer
-from .support import SHOP, UNTESTABLE, examine_server, scenario_of, statuses
+from .support import SHOP, examine_server, scenario_of, statuses
 
 PREFIX = "tool-chaining-server-"
 ONE = "name: one\ndescription: One step.\nsteps:\n  - "
@@ -58,37 +56,6 @@ def untestable(run: Run, check: str) -> str:
 # What a step expects
 
 
-def test_a_step_that_did_not_come_to_its_directive_shows_nothing_of_it(written: Any) -> None:
-    small = "{id: small, call: place_order, arguments: {sku: chair, quantity: 5}, "
-    run = examined(written(small + "repeatable: true, follow: true, expect: {nextTool: [a, b]}}"))
-    (problem,) = run.problems
-    assert problem.endswith("step small: expected nextTool a or b, saw a result with no directive")
-    for check in ("same-input-same-directive", "no-cycle", "names-listed-tool"):
-        assert "expected nextTool a or b" in untestable(run, check)
-
-
-@pytest.mark.parametrize(
-    ("expected", "problem"),
-    [
-        ("{isError: true}", "expected isError true, saw "),
-        ('{arguments: {order: "8"}}', "the directive's argument 'order' to be \"8\", saw {"),
-        ("{arguments: {colour: red}}", "the directive's argument 'colour' to be \"red\", saw {"),
-    ],
-)
-def test_what_was_expected_is_said_with_what_came(
-    expected: str, problem: str, written: Any
-) -> None:
-    step = f'{{id: asked, call: ask_manager, arguments: {{order: "7"}}, expect: {expected}}}'
-    assert problem in examined(written(step)).problems[0]
-
-
-def test_a_call_that_should_have_been_refused_says_nothing_of_refusals(written: Any) -> None:
-    run = examined(written("caller: stranger\n", "\n"))
-    problem = "step stranger: expected a refusal, saw a result with no directive"
-    assert [each for each in run.problems if problem in each]
-    assert "expected a refusal" in untestable(run, "chained-call-authorized")
-
-
 def test_a_call_that_is_refused_now_and_then_says_nothing_of_them_either() -> None:
     class Moody(SmallServer):
         """Lets a stranger in now and then, whatever the call claims."""
@@ -103,19 +70,6 @@ def test_a_call_that_is_refused_now_and_then_says_nothing_of_them_either() -> No
 
     run = examined(scenario_of(SmallServer), Moody)
     assert "refused now and then by itself" in untestable(run, "chained-call-authorized")
-
-
-def test_a_follow_up_that_is_refused_without_provenance_is_not_compared() -> None:
-    class InChainsOnly(SmallServer):
-        def notify_team(self, arguments: Any, request: Any) -> Any:
-            if request.provenance is None:
-                return {**self.says("Only in a chain."), "isError": True}, None
-            return super().notify_team(arguments, request)
-
-    step = next(each for each in scenario_of(SmallServer).steps if each.id == "asked")
-    run = examined(scenario_of(SmallServer).model_copy(update={"steps": (step,)}), InChainsOnly)
-    reason = untestable(run, "provenance-changes-nothing")
-    assert "without provenance the call ends in" in reason
 
 
 # What is captured
@@ -135,11 +89,6 @@ def test_what_cannot_be_captured_is_named_with_its_step(written: Any) -> None:
     step = '{id: asked, call: ask_manager, arguments: {order: "7"}, capture: {x: {pointer: /y}}}'
     run = examined(written(step))
     assert any("step asked: nothing to capture as 'x'" in each for each in run.problems)
-
-
-def test_a_secret_of_the_set_up_that_is_short_is_told_of(written: Any) -> None:
-    run = examined(written("'session is (\\S+)\\.'", "'session is (..)'"))
-    assert any("the secret 'session' that was captured is shorter" in each for each in run.problems)
 
 
 def test_every_part_of_a_captured_secret_is_kept_out_of_the_report(written: Any) -> None:
@@ -176,18 +125,6 @@ def test_a_set_up_that_fails_is_the_end_of_its_revision(written: Any) -> None:
     assert not [each for each in run.judgements if each.not_kept]
 
 
-def test_a_server_that_refuses_who_can_be_asked_is_not_examined_further() -> None:
-    class AsksNobody(SmallServer):
-        def respond(self, request: Any) -> Any:
-            if "elicitation" in request.params.get("capabilities", {}):
-                raise Refusal(-32602, "Nobody is asked here")
-            return super().respond(request)
-
-    run = examine_server(AsksNobody, [Era.LEGACY])
-    assert any("Nobody is asked here" in each for each in run.problems)
-    assert not [each for each in run.judgements if each.not_kept]
-
-
 def test_a_call_that_asks_for_ever_is_the_end_of_its_revision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -202,30 +139,6 @@ def test_a_call_that_asks_for_ever_is_the_end_of_its_revision(
     monkeypatch.setattr(connection, "ROUNDS", 2)
     run = examine_server(AsksForEver, [Era.MODERN])
     assert any("pick_colour asked for input 2 times and never" in each for each in run.problems)
-
-
-def test_another_list_that_breaks_off_keeps_nothing_back() -> None:
-    class BreaksOff(SmallServer):
-        def discover(self) -> Any:
-            found = super().discover()
-            return {**found, "capabilities": {**found["capabilities"], "prompts": {}}}
-
-        def respond(self, request: Any) -> Any:
-            if request.method == "prompts/list":
-                raise ConnectionError("out of order")
-            return super().respond(request)
-
-    with contextlib.redirect_stderr(io.StringIO()):
-        run = examined(scenario_of(SmallServer), BreaksOff)
-    assert any("prompts/list: " in each for each in run.problems)
-    assert statuses(run.judgements)[f"{PREFIX}no-cycle"] == "SUCCESS"
-
-
-def test_an_entry_of_the_list_that_is_no_tool_is_passed_over() -> None:
-    class Odd(SmallServer):
-        tools = (*SmallServer.tools, "seventh")  # type: ignore[assignment]
-
-    assert f"{UNTESTABLE}" not in statuses(examined(scenario_of(SmallServer), Odd).judgements)
 
 
 # Intermediaries
@@ -260,43 +173,3 @@ def test_a_long_error_holds_no_beginning_of_a_secret() -> None:
 
 
 # What is not held against a server
-
-
-def test_a_tool_that_takes_any_argument_declares_none_by_name() -> None:
-    class Open(SmallServer):
-        tools = tuple(
-            {**each, "inputSchema": {**each["inputSchema"], "additionalProperties": True}}
-            for each in SmallServer.tools
-        )
-
-    run = examined(scenario_of(SmallServer), Open)
-    check = f"{PREFIX}arguments-declared"
-    seen = {
-        each.seen for each in run.judgements if each.check.id == check and "by name" in each.seen
-    }
-    assert {each.partition(" does ")[2] for each in seen} == {
-        "not declare its arguments by name alone"
-    }
-    assert statuses(run.judgements)[check] == "SKIPPED"
-
-
-def test_words_may_hold_what_only_looks_like_json() -> None:
-    class Curly(SmallServer):
-        def in_words(self, directive: Any) -> Any:
-            words = super().in_words(directive)
-            return {**words, "text": f"{{Note}} {words['text']}"}
-
-    judged = statuses(examined(scenario_of(SmallServer), Curly).judgements)
-    assert judged[f"{PREFIX}names-next-tool-in-text"] == "SUCCESS"
-
-
-def test_a_server_that_hangs_up_on_a_notification_is_named() -> None:
-    class HangsUp(SmallServer):
-        def handle(self, message: Any, capabilities: Any, ask: Any = None) -> Any:
-            if message.get("method") == "notifications/initialized":
-                raise ConnectionError("out of order")
-            return super().handle(message, capabilities, ask)
-
-    with contextlib.redirect_stderr(io.StringIO()):
-        run = examine_server(HangsUp, [Era.LEGACY])
-    assert "posting to http://127.0.0.1:" in (run.silence or "")
