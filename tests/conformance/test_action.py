@@ -86,6 +86,7 @@ def test_the_summary_of_the_step_is_the_short_report(tmp_path: Path) -> None:
     assert shown["if"] == "always()"
 
 
+@pytest.mark.ci
 def test_a_client_is_judged(tmp_path: Path) -> None:
     ran = run_action(
         tmp_path,
@@ -134,11 +135,6 @@ def test_every_input_is_used_and_described() -> None:
     for name, each in description()["inputs"].items():
         assert f"inputs.{name} " in used
         assert each["description"].endswith(".")
-
-
-def test_the_suite_comes_from_the_repository_of_the_action() -> None:
-    (installed,) = re.findall(r'"\$GITHUB_ACTION_PATH(/[^"]*)"', step("Install the suite")["run"])
-    assert Path(f"{ACTION}{installed}").resolve() == ROOT
 
 
 def test_the_documented_workflow_is_the_one_of_this_project() -> None:

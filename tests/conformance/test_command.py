@@ -16,9 +16,8 @@ from jsonschema import Draft202012Validator
 from banking_server.conformance.requirements import load_checks, load_requirements
 from banking_server.packaged import packaged
 
-from ..kit.serving import running
 from .server_mutants import SERVER_MUTANTS
-from .small_server import Refusal, SmallServer, http_server
+from .small_server import Refusal, SmallServer
 from .support import (
     CLIENT_COMMAND,
     HERE,
@@ -32,7 +31,6 @@ from .support import (
 )
 
 UNLISTED = "tool-chaining-server-names-listed-tool"
-WORDS = "tool-chaining-server-names-next-tool-in-text"
 
 
 def schema(name: str) -> Draft202012Validator:
@@ -76,14 +74,6 @@ def test_a_conforming_client_as_a_command() -> None:
     assert run.report["target"]["name"] == "small-client"
     assert run.statuses == {"SUCCESS"}
     assert not list(schema("report").iter_errors(run.report))
-
-
-def test_sessions_are_closed_and_children_are_gone() -> None:
-    server = SmallServer()
-    http = http_server(server)
-    with running(http) as origin:
-        suite("server", "--url", f"{origin}/mcp", "--scenario", SHOP)
-        assert http.sessions == {}
 
 
 # What does not
@@ -194,13 +184,9 @@ def test_an_expected_failure_does_not_count(tmp_path: Path) -> None:
     assert "the client in the field needs it" in run.output
     assert f"{UNLISTED}  2026-07-28, 2025-11-25" in run.output
     assert run.output.count("(expected)") >= 1
-    assert judge("argument-missing", "--expected-failures", path).code == 3
-
-
-def test_an_expected_failure_that_passes_is_an_error(tmp_path: Path) -> None:
-    run = judge(None, "--expected-failures", expected(tmp_path, f"shop:{UNLISTED}"))
-    assert run.code == 3
-    assert "take it off the list" in run.output
+    passed = judge(None, "--expected-failures", path)
+    assert passed.code == 3
+    assert "take it off the list" in passed.output
 
 
 @pytest.mark.parametrize(
@@ -241,15 +227,6 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
     written = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
     for text in (run.output, run.errors, *written):
         assert "xyz-very-secret" not in text
-
-
-def test_a_captured_secret_is_redacted(tmp_path: Path) -> None:
-    run = judge("secret-in-arguments", "--verbose", "-o", tmp_path)
-    assert run.code == 1
-    written = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-    for text in (run.output, *written):
-        assert "hunter2" not in text
-    assert "[redacted]" in run.output
 
 
 # Usage
@@ -299,7 +276,7 @@ def test_what_ends_a_run_before_its_time() -> None:
     ("text", "complaint"),
     [
         ("name: [", "not YAML"),
-        ("name: " + "[" * 5000, "it is nested too deeply\n"),
+        ("name: " + "[" * 2000, "it is nested too deeply\n"),
         (
             ONE_STEP + "    call: ask_manager\n",
             "line 8, column 5: the key 'call' stands twice, first in line 6; remove or rename one",

@@ -72,18 +72,11 @@ def plain(message: bytes) -> Iterator[bytes]:
     yield b"data: " + message + b"\n\n"
 
 
-def crlf(message: bytes) -> Iterator[bytes]:
-    yield b"event: message\r\ndata: " + message + b"\r\n\r\n"
-
-
-def comments(message: bytes) -> Iterator[bytes]:
-    yield b": data: {}\n:\n\n:\ndata: " + message + b"\n: more\n\n:\n"
-
-
 def lines(message: bytes) -> Iterator[bytes]:
-    """A message that is written over several lines of data."""
+    """A message that is written over several lines of data, with other lines between them."""
     pretty = json.dumps(json.loads(message), indent=1, ensure_ascii=False).encode()
-    yield b"".join(b"data: " + line + b"\n" for line in pretty.split(b"\n")) + b"\n"
+    yield b": data: {}\r\nid: 1\r\n"
+    yield b"".join(b"data: " + line + b"\r\n" for line in pretty.split(b"\n")) + b"\r\n"
 
 
 def multibyte_split(message: bytes) -> Iterator[bytes]:
@@ -95,7 +88,7 @@ def multibyte_split(message: bytes) -> Iterator[bytes]:
     yield event[cut:]
 
 
-WRITERS = [plain, crlf, comments, lines, multibyte_split]
+WRITERS = [plain, lines, multibyte_split]
 
 
 @pytest.mark.parametrize("chunks", WRITERS, ids=lambda writer: writer.__name__)

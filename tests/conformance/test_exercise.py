@@ -1,21 +1,21 @@
-"""What is played of a scenario: values from its set-up reach every place that names them."""
+"""What is played of a scenario, and what is said of one that does not come about."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from banking_server.conformance.report.verdict import Conclusion, Verdict, conclude
 from banking_server.conformance.server.scenario import (
     Caller,
     ServerScenario,
     load_server_scenario,
 )
+from banking_server.conformance.target import connection
 from banking_server.conformance.target.era import Era
 
 from .server_mutants import SERVER_MUTANTS
 from .small_proxy import SmallProxy
-from .small_server import SESSION, SmallServer
+from .small_server import SESSION, Refusal, SmallServer
 from .support import UNTESTABLE, examine_server, scenario_of, statuses
 
 NO_CYCLE = "tool-chaining-server-no-cycle"
@@ -97,21 +97,6 @@ def test_what_the_scenario_says_of_its_caller_goes_with_every_request(era: Era) 
         assert seen["ping"] == {SESSION}
 
 
-INTERIM = "tool-chaining-server-no-directive-on-interim-result"
-
-
-def test_a_task_carries_no_directive_on_the_older_revision_either() -> None:
-    class Tasks(SmallServer):
-        def attach(self, result: Any, directive: Any, request: Any) -> None:
-            super().attach(result, directive, request)
-            result["task"] = {"taskId": "1", "status": "working"}
-            result["content"] = []
-
-    judged = statuses(examine_server(Tasks, [Era.LEGACY]).judgements)
-    assert judged[INTERIM] == "FAILURE"
-    assert "FAILURE" not in {status for check, status in judged.items() if check != INTERIM}
-
-
 REMOVES = "tool-chaining-server-intermediary-removes-directive"
 
 
@@ -136,17 +121,6 @@ def test_what_an_intermediary_followed_is_removed_for_every_client(left: str) ->
 
 def examined(kind: Any, scenario: ServerScenario) -> dict[str, str]:
     return statuses(examine_server(kind, [Era.MODERN], [scenario]).judgements)
-
-
-def test_a_server_that_gates_on_the_declaration_breaks_a_should_and_nothing_else() -> None:
-    run = examine_server(SERVER_MUTANTS["gates-on-declaration"], [Era.MODERN])
-    judged = statuses(run.judgements)
-    assert judged["tool-chaining-server-malformed-settings-absent"] == "SUCCESS"
-    assert conclude(run.judgements, silence=run.silence, stale=[]) == Conclusion(
-        Verdict.CONFORMANT, "every MUST is kept; 1 SHOULD is not"
-    )
-    some = conclude(run.judgements, silence=None, stale=[], expected=2)
-    assert some.reason.endswith("; but 2 checks failed as expected")
 
 
 # What differs between calls
@@ -197,3 +171,63 @@ def test_what_varies_by_itself_is_named_and_blames_nobody() -> None:
         "not compared, as plain calls differ in it: the arguments of the directive at /reason, the "
         "content at /0/text, the structured content at /lines, the structured content at /said"
     )
+
+
+# What does not come about
+
+
+def test_what_cannot_be_captured_is_named_with_its_step(tmp_path: Path) -> None:
+    path = tmp_path / "captured.yaml"
+    path.write_text(SCENARIO.replace("session is (", "no such ("))
+    run = examine_server(SmallServer, [Era.MODERN], [load_server_scenario(path)])
+    assert any(
+        each.endswith("step sign-in: nothing to capture as 'password': a result with no directive")
+        for each in run.problems
+    )
+    assert not [each for each in run.judgements if each.not_kept]
+
+
+def test_a_call_that_is_refused_now_and_then_says_nothing_of_refusals() -> None:
+    class Moody(SmallServer):
+        """Lets a stranger in now and then, whatever the call claims."""
+
+        asked = 0
+
+        def lets_in(self, request: Any) -> bool:
+            if super().lets_in(request):
+                return True
+            type(self).asked += 1
+            return self.asked % 2 == 0
+
+    run = examine_server(Moody, [Era.MODERN])
+    check = "tool-chaining-server-chained-call-authorized"
+    (reason,) = {each.seen for each in run.judgements if each.check.id == check}
+    assert "refused now and then by itself" in reason
+    assert not [each for each in run.judgements if each.not_kept]
+
+
+def test_a_call_that_asks_for_ever_is_the_end_of_its_revision(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class AsksForEver(SmallServer):
+        """With no question in it, and nothing to be sent back."""
+
+        def call(self, request: Any) -> Any:
+            if request.params["name"] == "pick_colour":
+                return {"resultType": "input_required"}
+            return super().call(request)
+
+    monkeypatch.setattr(connection, "ROUNDS", 2)
+    run = examine_server(AsksForEver, [Era.MODERN])
+    assert any("pick_colour asked for input 2 times and never" in each for each in run.problems)
+
+
+def test_a_long_error_holds_no_beginning_of_a_secret() -> None:
+    class Tells(SmallServer):
+        def list_tools(self, request: Any) -> Any:
+            raise Refusal(-32000, "." * 190 + 'open "sesame" \\ now' + "." * 2000)
+
+    run = examine_server(Tells, [Era.MODERN])
+    assert run.problems
+    assert all(len(each) < 800 for each in run.problems)
+    assert "open" not in str(run.problems + [each.seen for each in run.judgements])

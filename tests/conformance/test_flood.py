@@ -1,4 +1,4 @@
-"""A server that floods the suite is left at the time limit, and little of what it sent is held."""
+"""Who floods the suite is left at the time limit, and little of what was sent is held."""
 
 import re
 import subprocess
@@ -52,12 +52,9 @@ pytestmark = [
 def peak(*arguments: str) -> tuple[int, int, str]:
     """Run the suite as a process; return the most memory that it had in bytes, its exit code, and
     its verdict.
-
-    The server has one second for each reply.
     """
-    options = ["server", "--timeout", "1", "--spec-version", "2026-07-28"]
     ended = subprocess.run(
-        [sys.executable, "-c", MEASURED, *options, *arguments],
+        [sys.executable, "-c", MEASURED, *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -66,16 +63,19 @@ def peak(*arguments: str) -> tuple[int, int, str]:
     return int(ended.stderr.split()[-1]) * 1024, ended.returncode, ended.stdout.splitlines()[-1]
 
 
+SERVER = ("server", "--timeout", "1", "--spec-version", "2026-07-28")
+
+
 @pytest.fixture(scope="module")
 def quiet() -> int:
     """What a run takes against a server that says nothing."""
-    return peak("--", sys.executable, "-c", "import time; time.sleep(0.2)")[0]
+    return peak(*SERVER, "--", sys.executable, "-c", "import time; time.sleep(0.2)")[0]
 
 
 @pytest.mark.parametrize("flood", FLOODS)
 def test_a_flood_on_standard_output_is_not_held(flood: str, quiet: int) -> None:
     code, said = FLOODS[flood]
-    size, ended, verdict = peak("--", sys.executable, "-c", code)
+    size, ended, verdict = peak(*SERVER, "--", sys.executable, "-c", code)
     assert ended == 3
     assert re.search(said, verdict), verdict
     assert size - quiet < HELD
@@ -108,6 +108,27 @@ def test_a_flood_over_http_is_not_held(kind: str, chunk: bytes, quiet: int) -> N
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     http.daemon_threads = True
     with running(http) as origin:
-        size, code, _ = peak("--url", f"{origin}/mcp")
+        size, code, _ = peak(*SERVER, "--url", f"{origin}/mcp")
     assert code == 3
+    assert size - quiet < HELD
+
+
+FLOODS_THE_MOCK = """
+import http.client, json, sys
+from urllib.parse import urlsplit
+body = json.dumps({"jsonrpc": "2.0", "method": "x", "params": {"text": "x" * 200_000}})
+for _ in range(450):
+    connection = http.client.HTTPConnection(urlsplit(sys.argv[-1]).netloc)
+    connection.request("POST", "/mcp", body, {"content-type": "application/json"})
+    connection.getresponse().read()
+    connection.close()
+sys.exit(1)
+"""
+
+
+def test_what_a_client_sends_without_end_is_not_held(quiet: int) -> None:
+    arguments = ("client", "--spec-version", "2026-07-28", "--case", "error-result")
+    size, code, verdict = peak(*arguments, "--", sys.executable, "-c", FLOODS_THE_MOCK)
+    assert code == 3
+    assert "the client sent more than the 8 MiB that the suite keeps of one run" in verdict
     assert size - quiet < HELD

@@ -57,21 +57,6 @@ def test_the_dry_run_connects_to_nothing_and_shows_no_secret() -> None:
     assert '"phrase": "[redacted]"' in run.output
 
 
-def test_the_dry_run_tells_of_waits_and_of_what_is_in_the_environment(tmp_path: Path) -> None:
-    path = tmp_path / "shop.yaml"
-    text = SHOP.read_text().replace("{value: alice}", "{environment: SHOP_USER}")
-    text = text.replace("follow: [{repeatable: true}]", "follow: [{}]")
-    path.write_text(text.replace("id: asked", "id: asked\n    wait_seconds: 2.5"))
-    run = suite(
-        "server", "--dry-run", "--scenario", path, environment={"SHOP_USER": "alice-in-secret"}
-    )
-    assert run.code == 0
-    assert "alice-in-secret" not in run.output
-    assert "  (a wait of 2.5 s)\n" in run.output
-    # The step of the stranger alone is repeated now.
-    assert "the same call again without and with provenance" not in run.output
-
-
 @pytest.mark.parametrize("more", [[], ["--", "/no/such/program"], ["--url", "http://127.0.0.1:9"]])
 def test_the_dry_run_misses_a_variable_as_a_run_does(more: list[str], tmp_path: Path) -> None:
     path = tmp_path / "shop.yaml"
@@ -85,12 +70,6 @@ def test_the_dry_run_misses_a_variable_as_a_run_does(more: list[str], tmp_path: 
         "tool-chaining-conformance: scenario shop: user: "
         "the environment variable NO_SUCH_VARIABLE is not set\n"
     )
-
-
-def test_the_dry_run_needs_a_scenario() -> None:
-    run = suite("server", "--dry-run", "--", "/no/such/program")
-    assert (run.code, run.output) == (2, "")
-    assert "give one with --scenario" in run.errors
 
 
 # A first scenario file

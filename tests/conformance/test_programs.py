@@ -83,14 +83,3 @@ def test_what_is_written_after_the_last_run_is_read_to_its_end(start: Start) -> 
     assert made(client).went_on
     client.close()
     assert client.ended_badly == [f"the client answered {programs.FURTHER}"]
-
-
-def test_one_that_goes_on_without_input_is_stopped(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(programs, "STOP_SECONDS", 0.05)
-    client = start('read told; echo "{}"; sleep 60')
-    assert made(client).went_on
-    worker = idle(client)
-    client.close()
-    assert worker.ended

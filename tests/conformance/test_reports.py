@@ -131,7 +131,7 @@ class Hostile(SmallServer):
     def attach(self, result: Any, directive: Any, request: Any) -> None:
         super().attach(result, directive, request)
         directive["tool"] = HOSTILE
-        directive[HOSTILE] = ["x" * 100_000, float("nan"), "\ud800", "hunter2-hunter2"]
+        directive[HOSTILE] = ["x" * 20_000, float("nan"), "\ud800", "hunter2-hunter2"]
 
 
 def test_what_a_target_sends_stays_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from banking_server.conformance.message import WireMessage
-from banking_server.conformance.report import keeping, markdown
+from banking_server.conformance.report import keeping
 from banking_server.conformance.report.json import write_files
 from banking_server.conformance.report.judgement import Finding, Judge, NotApplicable
 from banking_server.conformance.report.junit import write_junit
@@ -80,19 +80,6 @@ def test_a_run_in_which_nothing_applies_is_no_pass() -> None:
     conclusion = report_on(one).conclusion
     assert conclusion.verdict is Verdict.INCONCLUSIVE
     assert conclusion.reason == "no check found anything to judge"
-
-
-def test_a_short_report_names_how_much_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(markdown, "LENGTH", 3000)
-    one = judge()
-    for check in checks_of("server"):
-        one.record(check.id, Finding(False, "a" * 300, "b" * 300), step="all")
-    write_markdown(report_on(one), tmp_path / "summary.md")
-    text = (tmp_path / "summary.md").read_text()
-    assert len(text) < 3100
-    assert text.endswith(" more parts are in report.json.\n")
 
 
 def kept(body: Any, keeper: Keeper | None = None, place: Place | None = None) -> Any:

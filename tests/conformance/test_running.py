@@ -1,6 +1,5 @@
 """How runs are made: chosen, in one process; crashes and floods."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -176,44 +175,3 @@ def test_what_a_crash_kept_from_being_examined_is_an_error(tmp_path: Path) -> No
     assert run.statuses == {"SUCCESS", UNTESTABLE}
     held = {check["id"] for check in run.report["checks"] if check["status"] == "SUCCESS"}
     assert "tool-chaining-server-directive-well-formed" not in held  # Judged once, not to the end.
-
-
-MEASURED = """
-import json, resource, sys
-from banking_server.conformance import cli
-try:
-    cli.main()
-finally:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(peak * (1 if sys.platform == "darwin" else 1024), file=sys.stderr)
-"""
-FLOODS_THE_MOCK = """
-import http.client, json, sys
-from urllib.parse import urlsplit
-body = json.dumps({"jsonrpc": "2.0", "method": "x", "params": {"text": "x" * 200_000}})
-for _ in range(450):
-    connection = http.client.HTTPConnection(urlsplit(sys.argv[-1]).netloc)
-    connection.request("POST", "/mcp", body, {"content-type": "application/json"})
-    connection.getresponse().read()
-    connection.close()
-sys.exit(1)
-"""
-
-
-def peak(*arguments: object) -> tuple[int, str]:
-    """Bytes that a run of the command took at most, and its verdict."""
-    command = [sys.executable, "-c", MEASURED, *map(str, arguments)]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=100, cwd=HERE)
-    assert ended.returncode == 3, ended.stderr
-    return int(ended.stderr.splitlines()[-1]), ended.stdout.splitlines()[-1]
-
-
-def test_what_a_client_sends_without_end_is_not_held() -> None:
-    arguments = ("client", *MODERN, "--case", "error-result", "--")
-    quiet, _ = peak(*arguments, sys.executable, "-c", "")
-    flooded, verdict = peak(*arguments, sys.executable, "-c", FLOODS_THE_MOCK)
-    assert (
-        "the client sent more than the 8 MiB that the suite keeps of one run; "
-        "let it make fewer or shorter requests" in verdict
-    )
-    assert flooded - quiet < 64 * 1024 * 1024

@@ -78,13 +78,6 @@ def test_both_refuse_the_same_mistakes(wrong: Any, name: str, model: type[BaseMo
     assert not accepts(model, wrong)
 
 
-def test_a_date_in_a_scenario_stays_text(tmp_path: Path) -> None:
-    path = tmp_path / "dated.yaml"
-    path.write_text(SHOP.read_text().replace("sku: chair", "sku: 2026-12-24"))
-    scenario = load_server_scenario(path)
-    assert scenario.steps[0].arguments["sku"] == "2026-12-24"
-
-
 # Names that stand for values
 
 
@@ -117,21 +110,6 @@ def loaded(tmp_path: Path, *changes: tuple[str, str]) -> Any:
             "step stranger: nothing is called ${session} here; known are phrase, user",
         ),
         (
-            "meta: {session:",
-            'meta: {session: "${typo}", other:',
-            "meta: nothing is called ${typo} here; known are phrase, session, user",
-        ),
-        (
-            "action: accept, value: green",
-            'action: accept, value: "${gren}"',
-            "step colour: nothing is called ${gren} here",
-        ),
-        (
-            "follow: [{repeatable: true}]",
-            'follow: [{repeatable: true, meta: {a: "${b}"}}]',
-            "step asked, call 2: nothing is called ${b} here",
-        ),
-        (
             "    caller: stranger",
             "    caller: strangr",
             "step stranger: there is no caller 'strangr'; there are stranger under callers",
@@ -141,7 +119,6 @@ def loaded(tmp_path: Path, *changes: tuple[str, str]) -> Any:
             "{value: alice, environment: ALICE}",
             "give either value or environment",
         ),
-        ("{value: alice}", "{}", "give either value or environment"),
         ("    refused: true", "    refused: true\n    follow: true", "has nothing to follow"),
         ("{text: 'session", "{pointer: /a, text: 'session", "give either pointer or text"),
         ("value: green}", "value: green, content: {}}", "give either content or value, not both"),

@@ -13,7 +13,6 @@ from banking_server.chaining import content
 from banking_server.conformance.report.judgement import Finding, Untestable
 from banking_server.conformance.requirements import load_checks
 from banking_server.conformance.server import bounded, checks
-from banking_server.conformance.server.bounded import TooLong, found_in
 from banking_server.conformance.server.checks import CHECKS
 from banking_server.conformance.server.checks.target import (
     arguments_valid,
@@ -23,9 +22,6 @@ from banking_server.conformance.server.checks.target import (
 from banking_server.conformance.server.evidence import ResultWithDirective
 from banking_server.conformance.server.reading import SeenDirective
 from banking_server.conformance.target.i_json import directive_faults
-
-from .small_server import SmallServer
-from .support import SHOP, serving, suite
 
 PACKAGE = Path(checks.__file__).parent
 
@@ -63,21 +59,11 @@ HIDDEN = [
     ({"visibility": ["app"]}, True),
     ({"visibility": ["model"]}, False),
     ({"visibility": ["app", "model"]}, False),
-    ({"visibility": ["supermodel"]}, True),
-    ({"visibility": [["model"]]}, True),
     ({"visibility": [{"model": 1}, None, 7]}, True),
     ({"visibility": [{"x": [1]}, "model"]}, False),
     ({"visibility": None}, True),
     ({"visibility": "model"}, False),
-    ({"visibility": "app"}, True),
-    ({"visibility": "supermodel"}, True),
-    ({"visibility": ""}, True),
-    ({"visibility": {"x": 1}}, True),
-    ({"visibility": {"model": True}}, True),
-    ({"visibility": 1}, True),
     ({"visibility": True}, True),
-    ({"visibility": False}, True),
-    ({"Visibility": []}, False),
     ({}, False),
     (None, False),
     ([], False),
@@ -173,45 +159,12 @@ def test_arguments_that_meet_the_schema(schema: Any) -> None:
     assert found.holds, found.seen
 
 
-def test_a_pattern_that_the_suite_cannot_compile_is_named_as_not_exercised() -> None:
-    class Referring(SmallServer):
-        tools = tuple(
-            {**tool, "inputSchema": {**tool["inputSchema"], "properties": {"order": ORDER}}}
-            if tool["name"] == "ask_manager"
-            else tool
-            for tool in SmallServer.tools
-        )
-
-    with serving(Referring()) as url:
-        run = suite("server", "--url", url, "--scenario", SHOP, "--spec-version", "2026-07-28")
-    assert run.code == 4
-    assert "FAILURE" not in run.output
-    assert "TC-S-14 on 2026-07-28 (not testable, as said above)" in run.output
-    (reason,) = [line for line in run.output.splitlines() if line.startswith("UNTESTABLE")]
-    assert "the arguments for ask_manager are valid" in reason
-    assert 'it cannot compile the pattern "(?<n>[0-9]) x \\\\k<n>|[^]"' in reason
-
-
-ORDER = {"type": "string", "pattern": r"(?<n>[0-9]) x \k<n>|[^]"}
-
-
 def test_a_schema_that_takes_too_long_blames_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded, "SECONDS", 1)
-    for _ in range(2):
-        said = said_of(BOMB, {})
-        assert isinstance(said, Untestable)
-        assert "the input schema takes it too long, or too much memory" in said.reason
+    said = said_of(BOMB, {})
+    assert isinstance(said, Untestable)
+    assert "the input schema takes it too long, or too much memory" in said.reason
     assert judged({"required": ["a"]}, {"a": 1}).holds
-
-
-def test_a_search_in_a_text_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found_in("(a+)b", "xaab") == "aa"
-    assert found_in("b", "xaab") == "b"
-    assert found_in("c", "xaab") is None
-    monkeypatch.setattr(bounded, "SECONDS", 1)
-    with pytest.raises(TooLong):
-        found_in("^(a+)+!$", "a" * 60)
-    assert found_in("a", "xaab") == "a"
 
 
 # What a parser hides
@@ -224,13 +177,10 @@ def test_a_search_in_a_text_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
         ('{"arguments": {"x": [{"b": 1, "b": 1}]}}', 'the name "b" stands 2 times'),
         ('{"arguments": {"x": 9007199254740993}}', "9007199254740993, which RFC 8785 writes as 9"),
         ('{"arguments": {"x": 1e400}}', "1e400, which RFC 8785 writes as nothing"),
-        ('{"arguments": {"x": 1e9999999999999999999}}', "which RFC 8785 writes as nothing"),
-        ('{"arguments": {"x": 1e-9999999999999999999}}', "which RFC 8785 writes as 0.0"),
         ('{"arguments": {"x": 0.1000000000000000055}}', "0.1000000000000000055"),
         ('{"arguments": {"x": NaN}}', "NaN"),
         (f'{{"arguments": {{"x": {"1" * 41}}}}}', "the number of 41 characters, which"),
         ('{"arguments": {"x": "\\ud83d"}}', "a lone surrogate, U+D83D"),
-        ('{"arguments": {"\\udc00": 1}}', "a lone surrogate, U+DC00"),
         ('{"arguments": {"x": "\\uffff"}}', "no character, U+FFFF"),
         ('{"tool": "a"}, "nextTool": {"tool": "b", "tool": "b"}', 'the name "tool" stands 2 times'),
     ],
@@ -268,22 +218,16 @@ WORD = 'say "friend" \\ & enter \u00e9'
         {"a": [{"b": WORD}]},
         {WORD: 1},
         json.dumps({"word": WORD}),
-        json.dumps({"word": WORD}, ensure_ascii=False),
         json.dumps({"inner": json.dumps({"word": WORD})}),
-        f"https://example.com/?word={quote(WORD)}",
         f"https://example.com/?word={quote_plus(WORD)}",
         base64.b64encode(WORD.encode()).decode(),
-        base64.urlsafe_b64encode(WORD.encode()).decode(),
         base64.b64encode(f"u:{WORD};".encode()).decode(),
         base64.b64encode(f"u{WORD};!".encode()).decode(),
-        json.dumps([json.dumps([json.dumps([WORD])])]),
         json.dumps([json.dumps([json.dumps([json.dumps([WORD])])])]),
         quote(WORD, safe="").replace("%2", "%252").replace("%C3", "%c3"),
         "".join(f"%{byte:02x}" for byte in WORD.encode()),
-        WORD.encode().hex(),
         WORD.encode().hex().upper(),
         "".join(f"\\u{ord(each):04X}" for each in WORD),
-        html.escape(WORD),
         html.escape(json.dumps({"word": WORD})),
         "".join(f"&#{ord(each)};" for each in WORD),
         quote(base64.b64encode(f"ann:{WORD}".encode())),

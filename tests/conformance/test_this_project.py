@@ -27,6 +27,7 @@ def in_eras(eras: Sequence[Era]) -> list[str]:
     return [part for era in eras for part in ("--spec-version", era)]
 
 
+@pytest.mark.ci
 def test_the_server_over_stdio(nightly: bool, tmp_path: Path) -> None:
     """In one era, if something may be left out: the other takes a process for each declaration."""
     eras = list(Era) if nightly else [Era.MODERN]
@@ -79,6 +80,7 @@ def test_the_client(era: Era) -> None:
     assert {check: status for check, status in judged.items() if status != "SUCCESS"} == {}
 
 
+@pytest.mark.ci
 def test_the_client_as_a_command() -> None:
     """In one case: each takes a process, and in this one they are all made above."""
     run = suite(

@@ -104,18 +104,6 @@ def test_a_client_that_cannot_be_cancelled_is_not_failed_for_it(
         assert judged(found, check)[0] == "SKIPPED"
 
 
-class LeavesWhenAsked(SmallClient):
-    def on_question(self, interim: Any) -> None:
-        raise RuntimeError("nobody is here")
-
-
-def test_a_call_that_never_got_its_answer_proves_nothing() -> None:
-    found = examined(LeavesWhenAsked, "elicitation/interim-result")
-    status, seen = judged(found, "ignores-directive-on-interim-result")
-    assert status == UNTESTABLE
-    assert seen.startswith("Not testable: call 2 (ask) was never answered; ")
-
-
 class DiesWhereItIsDenied(SmallClient):
     """Does not even connect in the case that shows what its model may do."""
 
@@ -132,21 +120,3 @@ def test_a_run_that_did_not_come_about_is_no_evidence() -> None:
         "the client was not run in the case consent/model-is-denied",
     )
     assert found.crashes
-
-
-class WaitsForEver(SmallClient):
-    """Is not told how long it may wait."""
-
-    def __init__(self, url: str, era: str, context: Any) -> None:
-        super().__init__(url, era, {k: v for k, v in context.items() if k != "timeoutSeconds"})
-
-
-def test_a_client_that_waits_for_every_call_is_not_failed_for_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(mock_server, "HELD_SECONDS", 0.01)
-    status, seen = judged(
-        examined(WaitsForEver, "waiting/follow-up-not-answered"), "bounds-chain-time"
-    )
-    assert status == "SKIPPED"
-    assert seen.endswith("the client waits for call 1 all the same")

@@ -91,7 +91,5 @@ def test_the_client_suite(era: Era) -> None:
     def run_once(url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
         return ClientEnd(0, proxied_client.run_once(url, environment), "")
 
-    run = run_client(
-        run_once, scripts(), [era], all_checks("client"), 30, lambda what: None, jobs=2
-    )
+    run = run_client(run_once, scripts(), [era], all_checks("client"), 30, lambda what: None)
     assert [one for one in run.judgements if one.status != "SUCCESS"] == []
