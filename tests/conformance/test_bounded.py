@@ -50,9 +50,3 @@ def test_what_it_cannot_tell_blames_nobody(
     said, untold = bounded._fault(schema, arguments)
     assert said is None
     assert reason in str(untold)
-
-
-def test_what_an_expression_finds() -> None:
-    assert bounded._found("n(o)", "a note") == "o"
-    assert bounded._found("no", "a note") == "no"
-    assert bounded._found("no", "a stay") is None

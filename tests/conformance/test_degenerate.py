@@ -113,7 +113,7 @@ def test_a_client_that_makes_the_first_call_only(tmp_path: Path, then: str, code
     script.write_text(FIRST_CALL + then)
     run = suite(
         *("client", "--timeout", "1", "--spec-version", "2026-07-28", "--json"),
-        *("--case", "error-result", "--case", "unknown-tool", "--case", "chain-of-three"),
+        *("--case", "exact-arguments", "--case", "unknown-tool", "--case", "chain-of-three"),
         *("--check", "tool-chaining-client-follows-directive"),
         *("--check", "tool-chaining-client-unknown-tool-not-called"),
         *("--check", "tool-chaining-client-no-directive-no-call"),

@@ -21,7 +21,7 @@ from banking_server.conformance.message import CLIENT_INFO_KEY, Json
 from banking_server.conformance.report.judgement import Finding, Judge, Untestable
 from banking_server.conformance.report.keeping import Keeper
 from banking_server.conformance.report.redaction import Redaction
-from banking_server.conformance.report.run import ClientOutput, Run
+from banking_server.conformance.report.run import Run
 from banking_server.conformance.requirements import checks_of, load_checks
 from banking_server.conformance.target.channel import Room
 from banking_server.conformance.target.era import Era
@@ -31,9 +31,6 @@ PATIENCE: Final = 2
 
 RUNS_BYTES: Final = 32 * 1024 * 1024
 """About how much memory the messages of all runs in one era may take."""
-
-SHOWN_OUTPUT: Final = 16 * 1024
-"""Characters of what a client printed in one run that reports keep: the last ones."""
 
 Progress = Callable[[str], None]
 """Is told which case is under way."""
@@ -197,18 +194,9 @@ class _Examination:
 
     def _note(self, case_run: CaseRun) -> None:
         """Note what the report says of every run of the client, even if nothing can be judged."""
-        run, end = self.run, case_run.end
-        run.outputs.append(
-            ClientOutput(
-                case_run.script.scenario,
-                case_run.era,
-                case_run.case.name,
-                end.output[-SHOWN_OUTPUT:],
-                end.errors[-SHOWN_OUTPUT:],
-            )
-        )
+        run = self.run
         if case_run.case.time_limit is None:
-            self._overdue = self._overdue + 1 if end.exit_code is None else 0
+            self._overdue = self._overdue + 1 if case_run.end.exit_code is None else 0
         for request in case_run.log.requests:
             meta = request.params.get("_meta")
             info = request.params.get("clientInfo") or (

@@ -66,18 +66,6 @@ def write_files(report: Report, folder: Path) -> None:
         part.mkdir(exist_ok=True)
         rows = [_official_row(judgement, report.finished) for judgement in judgements]
         _write_json(part / "checks.json", report.redaction.json(rows))
-        _write_outputs(report, part, scenario, era)
-
-
-def _write_outputs(report: Report, part: Path, scenario: str, era: Era) -> None:
-    """Write what a client under test printed in the cases of one scenario."""
-    outputs = [each for each in report.run.outputs if (each.scenario, each.era) == (scenario, era)]
-    if not outputs:
-        return
-    for name in ("output", "errors"):
-        text = "".join(f"== {output.case}\n{getattr(output, name)}\n" for output in outputs)
-        file = part / ("stdout.txt" if name == "output" else "stderr.txt")
-        file.write_text(report.redaction.text(text), encoding="utf-8", errors="replace")
 
 
 def _not_exercised_json(each: NotExercised) -> NotExercisedJson:

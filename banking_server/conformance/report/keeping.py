@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from banking_server.conformance.message import WireMessage
-from banking_server.conformance.report.redaction import REDACTED, Redaction
+from banking_server.conformance.report.redaction import Redaction
 from banking_server.text import cut
 
 RUN_BYTES: Final = 16 * 1024 * 1024
@@ -24,9 +24,6 @@ MESSAGES: Final = 60
 
 TEXT: Final = 4000
 """Characters of one text that are kept."""
-
-READ: Final = 16 * TEXT
-"""Characters of one sentence that are looked through for secrets, before it is cut."""
 
 LEVELS: Final = 60
 """Levels of nesting that are kept."""
@@ -77,11 +74,7 @@ class Keeper:
 
     def text(self, text: str, length: int = TEXT) -> str:
         """Return what is kept of a sentence: its first `length` characters, without secrets."""
-        said = self.redaction.text(text[:READ])
-        if len(text) > READ and len(said) < READ // 2:
-            # Next to nothing but secrets; where it ends, a part of one may be left.
-            said = REDACTED
-        return cut(said, length)
+        return cut(self.redaction.text(text), length)
 
     def keep(
         self, messages: Sequence[WireMessage], place: Place | None

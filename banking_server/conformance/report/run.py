@@ -7,17 +7,6 @@ from banking_server.conformance.requirements import Side
 from banking_server.conformance.target.era import Era
 
 
-@dataclass(frozen=True)
-class ClientOutput:
-    """What a client under test printed in one case."""
-
-    scenario: str
-    era: Era
-    case: str
-    output: str
-    errors: str
-
-
 @dataclass
 class Run:
     """What came of examining a target, in every scenario and every era that was asked for."""
@@ -35,8 +24,6 @@ class Run:
     version: str | None = None
     crashes: list[str] = field(default_factory=list[str])
     """Runs of a client that ended with another exit code than 0, or not at all, each with how."""
-    outputs: list[ClientOutput] = field(default_factory=list[ClientOutput])
-    """What a client printed, case by case; empty for a server."""
 
     def spoke(self, era: Era) -> None:
         """Note that the target speaks an era."""

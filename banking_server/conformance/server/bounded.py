@@ -1,6 +1,6 @@
 """Work whose length a server decides, in a process of its own that ends when it takes too long.
 
-Nothing else can stop a validator or a regular expression on its way. The process is started when it
+Nothing else can stop a validator on its way. The process is started when it
 is first needed, and serves every later call; one that ended is replaced.
 """
 
@@ -56,15 +56,6 @@ def first_fault(schema: Any, arguments: Any) -> str | None:
     if unknown is not None:
         raise CannotTell(unknown)
     return fault
-
-
-def found_in(pattern: str, text: str) -> str | None:
-    """Return what a regular expression finds in `text`: its first group, or the whole match.
-
-    None if it finds nothing. Raises TooLong.
-    """
-    found: str | None = _process.ask({"pattern": pattern, "text": text})
-    return found
 
 
 _TOO_LONG: Final = "the input schema takes it too long, or too much memory"
@@ -209,14 +200,6 @@ def _at(error: Any) -> str:
     return "/".join(str(part) for part in error.schema_path)
 
 
-def _found(pattern: str, text: str) -> str | None:
-    match = re.search(pattern, text)
-    if match is None:
-        return None
-    found: str | None = match[1] if match.re.groups else match[0]
-    return found
-
-
 def _bound_memory() -> None:
     try:
         import resource
@@ -234,7 +217,7 @@ def main() -> None:
         faulthandler.dump_traceback_later(SECONDS, exit=True)
         asked = json.loads(line)
         faulthandler.dump_traceback_later(asked.pop("seconds"), exit=True)
-        answer = _found(**asked) if "pattern" in asked else _fault(**asked)
+        answer = _fault(**asked)
         faulthandler.cancel_dump_traceback_later()
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()

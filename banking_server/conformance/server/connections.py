@@ -8,7 +8,6 @@ from typing import Any
 
 from banking_server.chaining.directive import IDENTIFIER, SETTINGS
 from banking_server.conformance.message import Json
-from banking_server.conformance.report.redaction import SHORTEST
 from banking_server.conformance.server.expectation import unmet
 from banking_server.conformance.server.reading import ending
 from banking_server.conformance.server.references import filled, references
@@ -27,11 +26,6 @@ from banking_server.conformance.target.elicitation import ElicitationAnswer
 from banking_server.conformance.target.era import Era
 
 Key = tuple[str | None, str, bool]
-
-SHORT_SECRET = (
-    f"the secret {{!r}} that was captured is shorter than {SHORTEST} characters, so reports redact "
-    "it only where it stands as a word by itself"
-)
 
 
 @dataclass(frozen=True)
@@ -176,8 +170,6 @@ class Connections:
             found, absent = self._values.captured(step.capture, call)
             for name in absent:
                 self._problem(f"step {step.id}: nothing to capture as {name!r}: {ending(call)}")
-            for name in self._values.short_secrets(step.capture, found):
-                self._problem(f"step {step.id}: {SHORT_SECRET.format(name)}")
             opened.captured |= found
             opened.connection.standing_meta = self._meta(calling.caller, opened.captured)
             fault = unmet(step.expect, call, {**values, **opened.captured})

@@ -8,7 +8,6 @@ from typing import Any, Final
 import yaml
 
 from banking_server.conformance.message import Json
-from banking_server.conformance.server.references import references
 from banking_server.conformance.target.channel import Target, TargetFailure
 from banking_server.conformance.target.connection import Connection, Profile, connect
 from banking_server.conformance.target.era import Era
@@ -17,14 +16,8 @@ from banking_server.text import one_line
 DEEPEST: Final = 5
 """Levels of a schema for which a placeholder is made."""
 
-MOST: Final = 100
+MOST: Final = 10
 """Items or characters of a placeholder."""
-
-MOST_WITHIN: Final = 5
-"""Items of a list in another one."""
-
-DOLLAR: Final = "dollar"
-"""The name that stands for `$` where a text of the server would read as a `${name}`."""
 
 
 def draft(target: Target) -> str:
@@ -77,9 +70,6 @@ def _lines(info: Json, tools: Sequence[Json]) -> Iterator[str]:
     yield "# and `refused: true` that makes a call which succeeded before:"
     yield "# callers:"
     yield "#   stranger: {}"
-    if any(next(references(_arguments(tool)), None) is not None for tool in tools):
-        yield "values:"
-        yield f'  {DOLLAR}: {{value: "$"}}  # for a text in which ${{...}} stands for itself'
     yield "steps:"
     first = next((tool for tool in tools if _hint(tool, "readOnlyHint")), tools[0])
     taken: set[str] = set()
@@ -98,9 +88,7 @@ def _step(tool: Json, taken: set[str], *, active: bool) -> Iterator[str]:
     mark = "  " if active else "  # "
     yield f"{mark}- id: {_flow(step_id)}"
     yield f"{mark}  call: {_flow(str(tool.get('name')))}"
-    if _has_pattern(tool.get("inputSchema")):
-        yield f"{mark}  # A schema of these has a pattern, which the placeholders do not follow."
-    yield f"{mark}  arguments: {_flow(_spelt(_arguments(tool)))}"
+    yield f"{mark}  arguments: {_flow(_arguments(tool))}"
     yield "  #   expect: {nextTool: THE_TOOL_OF_THE_DIRECTIVE}"
     yield "  #   repeatable: true  # if the same call may be made about thirty times"
     yield "  #   follow: true      # if the tool of the directive may be called, and those after it"
@@ -109,18 +97,6 @@ def _step(tool: Json, taken: set[str], *, active: bool) -> Iterator[str]:
 def _arguments(tool: Json) -> Json:
     arguments = placeholder(tool.get("inputSchema"))
     return arguments if isinstance(arguments, dict) else {}
-
-
-def _spelt(value: Any) -> Any:
-    """Return a value as it is written in a scenario, where `${name}` stands for something."""
-    match value:
-        case dict():
-            return {name: _spelt(item) for name, item in value.items()}
-        case list():
-            return [_spelt(item) for item in value]
-        case str():
-            return value.replace("${", f"${{{DOLLAR}}}{{")
-    return value
 
 
 def placeholder(schema: object, root: object = None, depth: int = 0) -> Any:
@@ -155,8 +131,7 @@ def _of_type(kind: object, schema: Mapping[str, Any], root: object, depth: int) 
         case "array":
             least = schema.get("minItems", 0)
             items = placeholder(schema.get("items"), root, depth + 1)
-            most = MOST if depth <= 1 else MOST_WITHIN
-            return [items] * min(least, most) if isinstance(least, int) else []
+            return [items] * min(least, MOST) if isinstance(least, int) else []
         case "string":
             least = schema.get("minLength", 0)
             return "TEXT".ljust(min(least, MOST) if isinstance(least, int) else 0, "X")
@@ -184,20 +159,6 @@ def _hint(tool: Json, name: str) -> bool:
 def _kebab(name: object) -> str:
     text = name if isinstance(name, str) else ""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-
-
-def _has_pattern(schema: object) -> bool:
-    """Return whether a pattern stands anywhere in a schema."""
-    left = [schema]
-    while left:
-        match left.pop():
-            case dict() as found:
-                if isinstance(found.get("pattern"), str):
-                    return True
-                left += found.values()
-            case list() as found:
-                left += found
-    return False
 
 
 def _one_line(text: object) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from banking_server.conformance.message import Json, WireMessage
 from banking_server.conformance.report.redaction import Redaction
-from banking_server.conformance.server.connections import SHORT_SECRET, Calling, Connections
+from banking_server.conformance.server.connections import Calling, Connections
 from banking_server.conformance.server.evidence import (
     OF_PROVENANCE,
     OF_REPEATING,
@@ -129,8 +129,6 @@ class Exercise:
         self._strays: list[WireMessage] = []
         """Their results that carry a directive."""
         self._finished = False
-        self.step = "greeting"
-        """What is being played: the id of a step, or what comes before all of them."""
 
     def open(self) -> None:
         """Open the era. Raises TargetFailure if the server does not speak it."""
@@ -170,7 +168,6 @@ class Exercise:
         for step in self._scenario.steps if self._scenario is not None else ():
             if step.wait_seconds is not None:
                 time.sleep(step.wait_seconds)
-            self.step = step.id
             self._play(step)
         self._finished = True
         if self._values.secrets:
@@ -247,8 +244,6 @@ class Exercise:
         found, absent = self._values.captured(captures, call)
         for name in absent:
             self._problem(f"step {place}: nothing to capture as {name!r}: {ending(call)}")
-        for name in self._values.short_secrets(captures, found):
-            self._problem(f"step {place}: {SHORT_SECRET.format(name)}")
         self._values.named |= found
 
     def _look_at(

@@ -94,7 +94,3 @@ class Values:
             if capture.secret:
                 self.keep_secret(name, value)
         return found, absent
-
-    def short_secrets(self, captures: Mapping[str, Capture], found: Mapping[str, Any]) -> list[str]:
-        """Return the names of captured secrets that are too short to be found in texts."""
-        return [name for name in found if captures[name].secret and too_short(found[name])]
