@@ -6,6 +6,8 @@ import pytest
 
 from banking_server.conformance.server import bounded
 
+pytestmark = pytest.mark.quick
+
 
 def member(rule: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {"a": rule}}
@@ -50,3 +52,19 @@ def test_what_it_cannot_tell_blames_nobody(
     said, untold = bounded._fault(schema, arguments)
     assert said is None
     assert reason in str(untold)
+
+
+BOMB: dict[str, Any] = {
+    "$ref": "#/$defs/0",
+    "$defs": {
+        **{str(n): {"allOf": [{"$ref": f"#/$defs/{n + 1}"}] * 3} for n in range(30)},
+        "30": {"type": "object"},
+    },
+}
+
+
+def test_a_schema_that_takes_too_long_blames_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded, "SECONDS", 1)
+    with pytest.raises(bounded.CannotTell, match="takes it too long, or too much memory"):
+        bounded.first_fault(BOMB, {})
+    assert bounded.first_fault({"required": ["a"]}, {"a": 1}) is None

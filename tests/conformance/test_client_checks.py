@@ -5,6 +5,7 @@ import re
 from typing import get_args
 
 import mcp.types
+import pytest
 from mcp.types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from banking_server.conformance import message
@@ -12,6 +13,8 @@ from banking_server.conformance.client import mock_server
 from banking_server.conformance.client.checks import KINDS
 from banking_server.conformance.client.script import Assert
 from banking_server.packaged import packaged
+
+pytestmark = pytest.mark.quick
 
 CONFORMANCE = packaged("specs") / "conformance"
 

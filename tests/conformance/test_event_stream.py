@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from banking_server.conformance.target import http as channel
 from banking_server.conformance.target.channel import Target, TargetFailure
 from banking_server.conformance.target.connection import Connection, Profile, connect
 from banking_server.conformance.target.era import Era
@@ -144,20 +143,6 @@ def test_a_stream_that_never_ends_is_left_at_the_deadline(chunk: bytes) -> None:
         with pytest.raises(TargetFailure, match=r"no reply to tools/list within 0\.5 s"):
             connection.list_tools()
         assert time.monotonic() - start < 5
-
-
-@pytest.mark.parametrize(
-    "chunk", [b"data: " + b"x" * 999 + b"\n", b"x" * 999], ids=["lines", "one-line"]
-)
-def test_an_event_that_never_ends_is_left_when_it_is_too_long(
-    chunk: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(channel, "MESSAGE_BYTES", 10_000)
-    with (
-        opened(endless(chunk), timeout=15) as connection,
-        pytest.raises(TargetFailure, match="the server sent a message of more than"),
-    ):
-        connection.list_tools()
 
 
 def test_a_question_on_the_stream_of_the_session_is_answered() -> None:

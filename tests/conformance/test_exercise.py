@@ -14,7 +14,6 @@ from banking_server.conformance.target import connection
 from banking_server.conformance.target.era import Era
 
 from .server_mutants import SERVER_MUTANTS
-from .small_proxy import SmallProxy
 from .small_server import SESSION, Refusal, SmallServer
 from .support import UNTESTABLE, examine_server, scenario_of, statuses
 
@@ -95,32 +94,6 @@ def test_what_the_scenario_says_of_its_caller_goes_with_every_request(era: Era) 
     assert seen["login"] == {None}
     if era is Era.LEGACY:
         assert seen["ping"] == {SESSION}
-
-
-REMOVES = "tool-chaining-server-intermediary-removes-directive"
-
-
-@pytest.mark.parametrize("left", ["nextTool", "words"])
-def test_what_an_intermediary_followed_is_removed_for_every_client(left: str) -> None:
-    class ForUndeclared(SmallProxy):
-        def follow(self, request: Any) -> Any:
-            result = super().follow(request)
-            if request.declared:
-                return result
-            if left == "words":
-                result["content"].append(self.in_words({"tool": "a", "arguments": {}}))
-                return result
-            return {**result, "_meta": {"nextTool": {"tool": "desk_login", "arguments": {}}}}
-
-    scenario = scenario_of(SmallProxy)
-    step = scenario.steps[-1].model_copy(update={"repeatable": True})
-    scenario = scenario.model_copy(update={"steps": (step,)})
-    assert examined(SmallProxy, scenario)[REMOVES] == "SUCCESS"
-    assert examined(ForUndeclared, scenario)[REMOVES] == "FAILURE"
-
-
-def examined(kind: Any, scenario: ServerScenario) -> dict[str, str]:
-    return statuses(examine_server(kind, [Era.MODERN], [scenario]).judgements)
 
 
 # What differs between calls

@@ -34,10 +34,3 @@ def test_what_needs_nothing_loads_nothing(argument: str) -> None:
     assert "tool-chaining" in output
     assert "typer" in loaded
     assert loaded & HEAVY == set()
-
-
-def test_a_list_of_the_checks_reads_the_files_and_no_more() -> None:
-    output, loaded = loaded_by("list", "client")
-    assert "tool-chaining-client-" in output
-    # Typer reads the values of a command's options with Pydantic.
-    assert loaded & HEAVY <= {"yaml", "pydantic"}

@@ -18,6 +18,8 @@ from banking_server.conformance.target.era import Era
 from .small_client import META, MODERN
 from .support import scripts
 
+pytestmark = pytest.mark.quick
+
 MODERN_META = {META + "protocolVersion": MODERN}
 
 

@@ -1,8 +1,12 @@
 """What a target sent, as reports show it: every line of it, and which belong to a fault."""
 
+import pytest
+
 from banking_server.conformance.message import WireMessage
 from banking_server.conformance.report.keeping import Place
 from banking_server.conformance.report.plain import as_json, message_lines
+
+pytestmark = pytest.mark.quick
 
 NEXT_TOOL = "/result/_meta/nextTool"
 

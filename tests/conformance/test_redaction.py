@@ -15,6 +15,8 @@ from banking_server.conformance.report.redaction import (
 )
 from banking_server.conformance.target.child_process import last_words
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     "name",

@@ -10,11 +10,10 @@ import pytest
 from rich.console import Console
 
 from banking_server.conformance.message import WireMessage
-from banking_server.conformance.report import keeping
 from banking_server.conformance.report.json import write_files
 from banking_server.conformance.report.judgement import Finding, Judge, NotApplicable
 from banking_server.conformance.report.junit import write_junit
-from banking_server.conformance.report.keeping import CUT, Keeper, Place
+from banking_server.conformance.report.keeping import Keeper, Place
 from banking_server.conformance.report.markdown import write_markdown
 from banking_server.conformance.report.redaction import REDACTED, Redaction
 from banking_server.conformance.report.report import Report
@@ -23,6 +22,8 @@ from banking_server.conformance.report.summary import print_summary
 from banking_server.conformance.report.verdict import Verdict
 from banking_server.conformance.requirements import checks_of
 from banking_server.conformance.target.era import Era
+
+pytestmark = pytest.mark.quick
 
 UNLISTED = "tool-chaining-server-names-listed-tool"
 
@@ -80,21 +81,6 @@ def test_a_run_in_which_nothing_applies_is_no_pass() -> None:
     conclusion = report_on(one).conclusion
     assert conclusion.verdict is Verdict.INCONCLUSIVE
     assert conclusion.reason == "no check found anything to judge"
-
-
-def kept(body: Any, keeper: Keeper | None = None, place: Place | None = None) -> Any:
-    messages, _ = (keeper or Keeper(Redaction())).keep([WireMessage("server", body)], place)
-    return [each.body for each in messages]
-
-
-def test_a_message_of_too_many_parts_is_cut_with_their_number(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(keeping, "MESSAGE_BYTES", 2000)
-    (members,) = kept({f"name-{number}": number for number in range(100)})
-    assert members[CUT] == f"{100 - (len(members) - 1):,} more members"
-    (items,) = kept({"items": [7] * 100})
-    assert items["items"][-1] == f"{CUT} {100 - (len(items['items']) - 1):,} more items"
 
 
 def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path: Path) -> None:

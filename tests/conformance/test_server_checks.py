@@ -10,17 +10,13 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from banking_server.chaining import content
-from banking_server.conformance.report.judgement import Finding, Untestable
 from banking_server.conformance.requirements import load_checks
-from banking_server.conformance.server import bounded, checks
+from banking_server.conformance.server import checks
 from banking_server.conformance.server.checks import CHECKS
 from banking_server.conformance.server.checks.target import (
-    arguments_valid,
     hidden_from_model,
     holds_secret,
 )
-from banking_server.conformance.server.evidence import ResultWithDirective
-from banking_server.conformance.server.reading import SeenDirective
 from banking_server.conformance.target.i_json import directive_faults
 
 PACKAGE = Path(checks.__file__).parent
@@ -83,88 +79,6 @@ METAS = [
 def test_judge_and_judged_hide_the_same_tools(meta: Any, hidden: bool) -> None:
     assert hidden_from_model({"name": "x", "_meta": meta}) is hidden
     assert content.hidden_from_model(meta) is hidden
-
-
-# Arguments and the input schema: the suite has a rule of its own for what cannot be checked.
-
-SECRET = "hunter2-secret"
-BOMB: dict[str, Any] = {
-    "$ref": "#/$defs/0",
-    "$defs": {
-        **{str(n): {"allOf": [{"$ref": f"#/$defs/{n + 1}"}] * 3} for n in range(30)},
-        "30": {"type": "object"},
-    },
-}
-MISFITS = [
-    ({"required": ["order"]}, {}, '$ breaks the schema\'s rule required: ["order"]'),
-    ({"properties": {"a": {"type": "integer"}}}, {"a": SECRET}, "$.a breaks"),
-    ({"$ref": "#/$defs/absent"}, {}, "cannot be used"),
-    ({"type": 7}, {}, "cannot be used"),
-    ({"$schema": 7}, {}, "cannot be used"),
-    ({"properties": {"a": {"pattern": "^(a+)+!$"}}}, {"a": "a" * 60}, "$.a breaks"),
-    ({"properties": {"a": {"pattern": "^\\d$"}}}, {"a": "\u0663"}, "$.a breaks"),
-    ({"properties": {"a": {"pattern": "^(a)?\\1b$"}}, "required": ["c"]}, {"a": "b"}, "required"),
-]
-
-
-def judged(schema: Any, arguments: Any) -> Finding:
-    found = said_of(schema, arguments)
-    assert isinstance(found, Finding)
-    return found
-
-
-def said_of(schema: Any, arguments: Any) -> Finding | Untestable | None:
-    directive = SeenDirective({"tool": "x", "arguments": arguments})
-    target = {"name": "x", "inputSchema": schema}
-    result = ResultWithDirective(
-        step="step",
-        messages=(),
-        directive=directive,
-        content=(),
-        declared=True,
-        structured={},
-        output_schema={},
-        target=target,
-        listed=["x"],
-    )
-    return arguments_valid(result)
-
-
-@pytest.mark.parametrize(
-    ("schema", "arguments", "seen"), MISFITS, ids=lambda value: str(value)[:50]
-)
-def test_arguments_that_nothing_vouches_for(schema: Any, arguments: Any, seen: str) -> None:
-    found = judged(schema, arguments)
-    assert not found.holds
-    assert seen in found.seen
-    assert SECRET not in found.seen
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {"properties": {"a": {"type": "integer"}}, "required": ["a"]},
-        {"$ref": "#/$defs/x", "$defs": {"x": {"required": ["a"]}}},
-        {"$schema": "http://json-schema.org/draft-07/schema#", "required": ["a"]},
-        {"properties": {"b": {"pattern": "^\\p{Lu}-"}}},
-        {"properties": {"b": {"pattern": "^(?<kind>P)"}}},
-        {"properties": {"b": {"pattern": "^\\u{50}"}}},
-        {"properties": {"c": {"uniqueItems": True}}},
-    ],
-    ids=lambda schema: str(schema)[:60],
-)
-def test_arguments_that_meet_the_schema(schema: Any) -> None:
-    many = [{"x": number} for number in range(20_000)]
-    found = judged(schema, {"a": 1, "b": "P-1", "c": many})
-    assert found.holds, found.seen
-
-
-def test_a_schema_that_takes_too_long_blames_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded, "SECONDS", 1)
-    said = said_of(BOMB, {})
-    assert isinstance(said, Untestable)
-    assert "the input schema takes it too long, or too much memory" in said.reason
-    assert judged({"required": ["a"]}, {"a": 1}).holds
 
 
 # What a parser hides

@@ -6,41 +6,11 @@ from typing import Any
 import pytest
 
 from banking_server.chaining import values as judged
-from banking_server.conformance.values import at_pointer, identity, same, shown
+from banking_server.conformance.values import at_pointer, same, shown
 from banking_server.packaged import packaged
 
+pytestmark = pytest.mark.quick
 
-def nested(levels: int, inmost: Any) -> Any:
-    for _ in range(levels):
-        inmost = {"a": [inmost]}
-    return inmost
-
-
-ALIKE = [
-    (1, 1.0),
-    (0, -0.0),
-    (10**22, 1e22),
-    (2**53 + 1, float(2**53)),
-    (2**53 + 1, 2**53),
-    ({"a": 1, "b": 2}, {"b": 2.0, "a": 1}),
-    ([1, [2, {"x": None}]], [1.0, [2, {"x": None}]]),
-    ("\u00e9", "\u00e9"),
-    ({}, {}),
-]
-DIFFERENT = [
-    (1, True),
-    ("1", 1),
-    ([], {}),
-    ([[1], 2], [[1, 2]]),
-    ([1, 2], [2, 1]),
-    ({"a": None}, {}),
-    ({"a": 1}, {"a": 1, "b": 1}),
-    (2**53 - 1, 2**53),
-    (0.1, 0.10000000000000002),
-    ("\u00e9", "e\u0301"),
-    ("a,b", ["a", "b"]),
-    ({"a": "b"}, {'a":"b': ""}),
-]
 UNWRITABLE = [
     (float("nan"), "NaN"),
     (1e400, 10**300),
@@ -51,18 +21,10 @@ UNWRITABLE = [
 """What RFC 8785 cannot write. A server can send it, so the suite has to tell it apart."""
 
 
-@pytest.mark.parametrize(("one", "other"), ALIKE, ids=str)
-def test_same(one: Any, other: Any) -> None:
-    assert same(one, other)
-    assert same([one], [other])
-    assert identity({"x": one}) == identity({"x": other})
-
-
-@pytest.mark.parametrize(("one", "other"), [*DIFFERENT, *UNWRITABLE], ids=ascii)
-def test_different(one: Any, other: Any) -> None:
+@pytest.mark.parametrize(("one", "other"), UNWRITABLE, ids=ascii)
+def test_what_cannot_be_written_is_told_apart(one: Any, other: Any) -> None:
     assert not same(one, other)
-    assert not same([one], [other])
-    assert not same({"x": one}, {"x": other})
+    assert not same({"x": [one]}, {"x": [other]})
     assert same(one, one)
 
 
