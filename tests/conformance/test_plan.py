@@ -82,6 +82,8 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(transport: str, tmp_pa
         with serving(server) as url:
             run = suite("scenario", "--url", url, "-o", path)
             assert suite("scenario", "--url", url).output == path.read_text()
+            there = suite("scenario", "--url", url, "-o", path)
+            assert (there.code, "the file is there already" in there.errors) == (2, True)
         assert server.calls == 0
     else:
         run = suite("scenario", "-o", path, "--", *SERVER_COMMAND)
@@ -92,12 +94,6 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(transport: str, tmp_pa
     steps = yaml.safe_load(every)["steps"]
     assert [step["call"] for step in steps] == [tool["name"] for tool in SmallServer.tools]
     assert steps[1]["arguments"] == {"sku": "TEXT", "quantity": 1}
-
-
-def test_a_file_that_is_there_is_not_overwritten() -> None:
-    run = suite("scenario", "-o", SHOP, "--", *SERVER_COMMAND)
-    assert run.code == 2
-    assert "the file is there already" in run.errors
 
 
 class Hostile(SmallServer):
@@ -126,14 +122,11 @@ def test_a_first_scenario_of_a_hostile_server_can_be_loaded(tmp_path: Path) -> N
     ("schema", "value"),
     [
         ({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}, {"a": 1}),
-        ({"enum": ["big", "small"]}, "big"),
         ({"const": 7}, 7),
         ({"type": "number", "minimum": 2.5}, 2.5),
         ({"type": "array", "items": {"type": "boolean"}, "minItems": 1}, [False]),
-        ({"type": "array", "items": {"type": "boolean"}}, []),
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "TEXT"),
         ({"$ref": "#/$defs/x", "$defs": {"x": {"type": "integer"}}}, 1),
-        ({"type": ["integer", "null"]}, 1),
         ({"type": "null"}, None),
     ],
     ids=str,
