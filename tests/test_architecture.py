@@ -40,12 +40,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "adapters": {"chaining"},
     "agent": {"chaining", "lazily", "text"},
     "host": {"chaining", "text"},
-    "installing": set(),
     "proxy": {"chaining", "connections", "log", "messages", "text"},
     "server": {"agent", "bank", "chaining", "log", "messages", "packaged", "tools"},
     "cli": {
         *("agent", "bank", "chaining", "connections"),
-        *("host", "installing", "packaged", "server", "text", "tools"),
+        *("host", "packaged", "server", "text", "tools"),
     },
     "__main__": {"cli"},
 }

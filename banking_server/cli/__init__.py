@@ -9,8 +9,8 @@ One module for each kind of command:
   save it, as `saving` writes it;
 - `desks`: the bank's own side: handoffs, approvals, codes, the audit trail, settlement;
 - `database`: the database itself;
-- `doctor`: look whether all of it can work here;
-- `install`: put this server into a host's configuration, shown as `changes` does;
+- `doctor`: what a start would fail at;
+- `install`: print the entry that puts this server into a host;
 - `setup`: tokens for a trial.
 """
 

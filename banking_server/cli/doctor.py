@@ -1,58 +1,119 @@
-"""`banking-server doctor`: can everything work here, and if not, what is to be done?"""
+"""`banking-server doctor`: what a start would fail at, and with what it would start."""
 
-import json
+import os
 import sys
-from typing import Annotated, Final
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import typer
 
-from banking_server.cli.options import CustomerOption, DatabaseOption
+from banking_server.cli.messages import CommandFailed
+from banking_server.cli.options import CustomerOption, DatabaseOption, settings_of
+
+if TYPE_CHECKING:
+    from banking_server.server.settings import Settings
+
+_SECONDS: Final = 3.0
+"""How long it is looked at most whether a file is damaged."""
 
 _STYLES: Final = {"ok": "green", "warning": "yellow", "problem": "bold red"}
-
 _WIDTH: Final = len("problem  ")
+
+Finding = tuple[str, str, str]
+"""How something is (a key of `_STYLES`), what it is, and what was found."""
 
 
 def doctor(
-    ctx: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    database: DatabaseOption = None,
-    customer: CustomerOption = None,
+    ctx: typer.Context, database: DatabaseOption = None, customer: CustomerOption = None
 ) -> None:
-    """Look whether all can work here, and say what to do where it cannot. It changes nothing.
+    """Say what a start of the server would fail at. It changes nothing.
 
-    Python, SQLite, the database, the secret, the ports, the hosts that are installed, the language
-    model. The exit code is 1 if there is a problem that no server, or no demo, starts with.
+    The database, the customer, the secret, the port and the settings that are in force. The exit
+    code is 1 if a start would fail; a port that is taken stops `serve --http` alone.
     """
-    from banking_server.cli.checkup import Status, check_up
-    from banking_server.cli.client import silence_libraries
-    from banking_server.host.printing import console, say, say_in_parts
+    from banking_server.host.plain import one_line
+    from banking_server.host.printing import console, say_in_parts
+    from banking_server.server.settings import SettingsError
 
-    silence_libraries()
-    given = {"database": database, "customer": customer}
-    chosen = {name: value or ctx.find_root().obj[name] for name, value in given.items()}
     out = console(sys.stdout)
-    findings = []
-    for finding in check_up(chosen):
-        findings.append(finding)
-        if not as_json:
-            status = (f"{finding.status:{_WIDTH}}", _STYLES[finding.status])
-            check, message = (f"{finding.check}: ", "bold"), (finding.message, "")
-            say_in_parts(out, status, check, message, hang=_WIDTH)
-            if finding.remedy is not None:
-                say(out, finding.remedy, indent=_WIDTH, style="dim")
-    problems = sum(finding.status is Status.PROBLEM for finding in findings)
-    warnings = sum(finding.status is Status.WARNING for finding in findings)
-    if as_json:
-        told = {"ok": not problems, "checks": [finding.as_json() for finding in findings]}
-        print(json.dumps(told, indent=2))
-    elif problems or warnings:
-        say(out, f"{_counted(problems, 'problem')}, {_counted(warnings, 'warning')}.", style="bold")
-    else:
-        say(out, "All is well.", style="bold green")
+    problems = False
+    try:
+        findings = _findings(settings_of(ctx, database=database, customer=customer))
+    except SettingsError as error:
+        findings = iter([("problem", "settings", str(error))])
+    for status, check, message in findings:
+        problems = problems or status == "problem"
+        parts = ((f"{status:{_WIDTH}}", _STYLES[status]), (f"{check}: ", "bold"))
+        say_in_parts(out, *parts, (one_line(message), ""), hang=_WIDTH)
     if problems:
         raise typer.Exit(1)
 
 
-def _counted(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+def _findings(settings: "Settings") -> Iterator[Finding]:
+    from banking_server.agent.settings import ModelNotConfigured, is_configured, load_model_settings
+    from banking_server.cli.serve import check_address
+    from banking_server.server.tokens import SecretUnavailable, load_keys
+
+    yield _settings(settings)
+    yield _database(settings)
+    path = settings.secret_path if isinstance(settings.database, Path) else None
+    if settings.secret is None and path is not None and not path.exists():
+        yield "ok", "secret", f"{path} is not there; a start makes it"
+    else:
+        try:
+            load_keys(settings, may_make=False)
+        except SecretUnavailable as error:
+            yield "problem", "secret", str(error)
+        else:
+            there = settings.secret_path if settings.secret is None else "BANKING_SECRET"
+            yield "ok", "secret", str(there)
+    try:
+        check_address(settings.host, settings.port)
+    except CommandFailed as error:
+        yield "warning", "port", str(error)
+    else:
+        yield "ok", "port", f"{settings.port} of {settings.host} is free"
+    try:
+        if is_configured():
+            load_model_settings()
+    except ModelNotConfigured as error:
+        yield "problem", "model", str(error)
+
+
+def _settings(settings: "Settings") -> Finding:
+    """Return the settings that are not as by default, but for the database and the secret."""
+    told = [
+        f"{variable}={value}"
+        for variable, value in sorted(settings.environment().items())
+        if (name := variable.removeprefix("BANKING_").lower()) != "database"
+        and getattr(settings, name) != type(settings).model_fields[name].default
+    ]
+    return "ok", "settings", ", ".join(told) or "all by default"
+
+
+def _database(settings: "Settings") -> Finding:
+    import anyio
+
+    from banking_server.bank.looking import look_at
+    from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
+
+    where, customer, secret = settings.database, settings.customer, settings.secret_path
+    try:
+        look = anyio.run(partial(look_at, where, customer, seconds=_SECONDS))
+    except DatabaseMissing:
+        known = settings.secret is not None or (secret is not None and secret.exists())
+        if known or not isinstance(where, Path):
+            missing = "not there, but a secret is" if isinstance(where, Path) else "empty"
+            make = "`banking-server database create` makes one"
+            return "problem", "database", f"{where} is {missing}; {make}"
+        folder = next(above for above in where.parents if os.path.lexists(above))
+        if folder.is_dir() and os.access(folder, os.W_OK | os.X_OK):
+            return "ok", "database", f"{where} is not there yet; the first start makes it"
+        return "problem", "database", f"{where} is not there, and {folder} cannot be written to"
+    except DatabaseUnavailable as error:
+        return "problem", "database", str(error)
+    if not look.has_customer:
+        return "problem", "database", f"{where} has no customer {customer!r}"
+    return "ok", "database", f"{where}{', undamaged' if look.checked else ''}"
