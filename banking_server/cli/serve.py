@@ -125,10 +125,7 @@ def _serve_http(settings: "Settings") -> None:
             "that speaks TLS, which BANKING_TRUSTED_PROXIES names."
         )
     os.environ.update(settings.environment())
-    limits = Limits(
-        each_address=settings.connections_per_address,
-        trusted_proxies=settings.trusted_proxies,
-    )
+    limits = Limits(trusted_proxies=settings.trusted_proxies)
     config = uvicorn.Config(
         "banking_server.server.http:http_app_from_environment",
         factory=True,

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 from multiprocessing.process import BaseProcess
+from typing import Final
 from urllib.parse import urlsplit
 
 from mcp.server.transport_security import TransportSecuritySettings
@@ -30,11 +31,15 @@ from banking_server.server.sdk import add_behind_authentication, resource_metada
 from banking_server.server.sessions import Sessions
 from banking_server.server.settings import PATH, Settings, load_settings
 
+SESSION_IDLE: Final = 1800.0
+"""Seconds without a request after which a session ends."""
+
 
 def http_app(
     settings: Settings,
     clock: Callable[[], datetime] = utc_now,
     monotonic: Callable[[], float] = time.monotonic,
+    session_idle: float = SESSION_IDLE,
 ) -> Starlette:
     """Return the ASGI application: Streamable HTTP at `/mcp`, and `/health`.
 
@@ -70,7 +75,7 @@ def http_app(
             server=mcp.session_manager.app,
             running=running,
             most=settings.sessions,
-            idle_seconds=settings.session_idle,
+            idle_seconds=session_idle,
         ),
     )
     # The last one added stands outermost.

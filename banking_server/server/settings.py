@@ -100,12 +100,6 @@ class Settings(BaseSettings):
         "process, so there are none with several workers. By default 1000 with a file, and 0 with "
         "PostgreSQL, which several servers may share.",
     )
-    session_idle: int = Field(
-        default=1800,
-        ge=1,
-        le=86400,
-        description="Seconds without a request after which a session ends.",
-    )
     resource_url: str | None = Field(
         default=None,
         description="The URL under which clients reach the HTTP server, and the audience of its "
@@ -139,20 +133,10 @@ class Settings(BaseSettings):
         description="Further `Origin` headers to accept, separated by commas. Accepted anyway: "
         "the resource URL's, and on loopback its names.",
     )
-    connections_per_address: int = Field(
-        default=100,
-        ge=1,
-        le=100_000,
-        description="Connections that one address may have open, in each server process. All "
-        "together they are as many as the descriptors of the process allow.",
-    )
     trusted_proxies: _Names = Field(
         default=(),
         description="Addresses and networks of the proxies in front, separated by commas, such as "
         "`10.0.0.5` or `10.0.0.0/24`. Their requests count for the address in `X-Forwarded-For`.",
-    )
-    token_lifetime: int = Field(
-        default=3600, ge=1, description="Seconds that a token minted by `token` is good for."
     )
     approval_threshold: Decimal = Field(
         default=to_decimal(_RULES.approval_threshold_minor),
@@ -167,25 +151,6 @@ class Settings(BaseSettings):
         ge=1,
         le=86400,
         description="Seconds that a prepared transfer waits to be confirmed.",
-    )
-    max_pending_transfers: int = Field(
-        default=_RULES.max_pending_transfers,
-        ge=1,
-        le=100_000,
-        description="Transfers of one customer that may wait to be confirmed at once.",
-    )
-    max_open_handoffs: int = Field(
-        default=_RULES.max_open_handoffs,
-        ge=1,
-        le=100_000,
-        description="Handoffs of one customer that may wait for an agent at once.",
-    )
-    max_wrong_codes_an_hour: int = Field(
-        default=_RULES.max_wrong_codes_an_hour,
-        ge=1,
-        le=100_000,
-        description="Wrong confirmation codes of one customer within an hour, whatever the "
-        "transfer, after which no code is taken.",
     )
     codes: Codes = Field(
         default=_RULES.codes,
@@ -327,9 +292,6 @@ class Settings(BaseSettings):
             approval_threshold_minor=to_minor(self.approval_threshold),
             compliance_threshold_minor=to_minor(self.compliance_threshold),
             transfer_expiry=timedelta(seconds=self.transfer_expiry),
-            max_pending_transfers=self.max_pending_transfers,
-            max_open_handoffs=self.max_open_handoffs,
-            max_wrong_codes_an_hour=self.max_wrong_codes_an_hour,
             codes=self.codes,
             branch_opens=self.branch_opens,
             branch_closes=self.branch_closes,

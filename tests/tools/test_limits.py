@@ -2,6 +2,9 @@
 
 import pytest
 
+from banking_server.bank.rules import Rules
+from banking_server.server.settings import Settings
+
 from ..kit.bank import World, code_of, next_tool, structured, words
 from ..kit.words import HANDOFF, wrong
 
@@ -10,8 +13,8 @@ pytestmark = pytest.mark.anyio
 
 @pytest.fixture(autouse=True)
 def _little_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    for limit in ("PENDING_TRANSFERS", "OPEN_HANDOFFS", "WRONG_CODES_AN_HOUR"):
-        monkeypatch.setenv(f"BANKING_MAX_{limit}", "1")
+    rules = Rules(max_pending_transfers=1, max_open_handoffs=1, max_wrong_codes_an_hour=1)
+    monkeypatch.setattr(Settings, "rules", lambda _: rules)
 
 
 async def test_a_limit_is_a_clear_refusal(world: World, mode: str) -> None:
