@@ -11,12 +11,10 @@ import typer
 from banking_server.cli.arguments import standard_input
 from banking_server.cli.client import (
     TOKEN_VARIABLE,
-    CallTimeOption,
     CommandArgument,
-    ConnectOption,
     DistrustOption,
     InsecureOption,
-    QuestionsOption,
+    TimeoutOption,
     UnadvertisedOption,
     chosen_server,
     patience_of,
@@ -58,9 +56,7 @@ def chat(
     agent_id: AgentOption = None,
     follow_unadvertised: UnadvertisedOption = False,
     distrust_hints: DistrustOption = False,
-    call_timeout: CallTimeOption = None,
-    connect_timeout: ConnectOption = None,
-    questions: QuestionsOption = None,
+    timeout: TimeoutOption = None,
     insecure: InsecureOption = False,
     database: DatabaseOption = None,
     customer: CustomerOption = None,
@@ -101,7 +97,7 @@ def chat(
     seen = sys.stdout.isatty()
     notes = out if seen else errors
     person, is_here = TerminalQuestions(errors, waiting.hidden), sys.stdin.isatty()
-    patience = patience_of(connect_timeout, call_timeout, questions)
+    patience = patience_of(timeout)
 
     def tell(text: str, *, indent: int = 0) -> None:
         if text:

@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -58,31 +59,14 @@ DistrustOption = Annotated[
         "like). Otherwise a server that you name here is believed.",
     ),
 ]
-ConnectOption = Annotated[
+TimeoutOption = Annotated[
     float | None,
     typer.Option(
-        "--connect-timeout",
-        min=0.1,
-        metavar="SECONDS",
-        help="Seconds in which the server starts and answers. Default: 60.",
-    ),
-]
-CallTimeOption = Annotated[
-    float | None,
-    typer.Option(
-        "--call-timeout",
+        "--timeout",
         min=0.1,
         metavar="SECONDS",
         help="Seconds that one call may take, whatever progress it reports, but not counting your "
         "own answers. Default: 300.",
-    ),
-]
-QuestionsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--questions",
-        min=0,
-        help="Questions that the server may ask you in one call. Default: 20.",
     ),
 ]
 InsecureOption = Annotated[
@@ -139,18 +123,7 @@ def call(
         int | None,
         typer.Option(min=1, help="Calls at most, the first one included. Default: 5."),
     ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            min=1,
-            metavar="SECONDS",
-            help="Seconds that the whole chain may take, your own answers included. Default: "
-            f"3600 in a terminal, {UNWATCHED} without one.",
-        ),
-    ] = None,
-    call_timeout: CallTimeOption = None,
-    connect_timeout: ConnectOption = None,
-    questions: QuestionsOption = None,
+    timeout: TimeoutOption = None,
     insecure: InsecureOption = False,
     yes: Annotated[
         bool,
@@ -170,7 +143,7 @@ def call(
     import anyio
 
     server = chosen_server(ctx, url, [*(command or []), *behind_dashes(ctx)], database, customer)
-    patience = patience_of(connect_timeout, call_timeout, questions)
+    patience = patience_of(timeout)
     if tool is None:
         if arguments is not None:
             raise typer.BadParameter("--arguments are for a tool: name it")
@@ -187,7 +160,6 @@ def call(
                 parsed,
                 as_json=as_json,
                 max_calls=max_calls,
-                time_limit=time_limit,
                 patience=patience,
                 insecure=insecure,
                 yes=yes,
@@ -221,8 +193,6 @@ def tools(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object: each tool as it is on the wire.")
     ] = False,
-    call_timeout: CallTimeOption = None,
-    connect_timeout: ConnectOption = None,
     insecure: InsecureOption = False,
     distrust_hints: DistrustOption = False,
     database: DatabaseOption = None,
@@ -230,8 +200,7 @@ def tools(
 ) -> None:
     """List the tools of any MCP server: what each is for, what it may do, and its arguments."""
     server = chosen_server(ctx, url, command, database, customer)
-    patience = patience_of(connect_timeout, call_timeout, None)
-    _tools(server, patience, as_json=as_json, insecure=insecure, trust=not distrust_hints)
+    _tools(server, patience_of(None), as_json=as_json, insecure=insecure, trust=not distrust_hints)
 
 
 def _tools(
@@ -277,7 +246,6 @@ async def _call(
     *,
     as_json: bool,
     max_calls: int | None,
-    time_limit: float | None,
     patience: "Patience",
     insecure: bool,
     yes: bool,
@@ -310,9 +278,8 @@ async def _call(
         follow_all=yes,
         trust_hints=trust_hints,
     )
-    if time_limit is None:
-        # Without a terminal, nobody is here who could lose patience (TC-C-23).
-        time_limit = UNWATCHED if questions is None else DEFAULT_TOTAL_TIMEOUT
+    # Without a terminal, nobody is here who could lose patience (TC-C-23).
+    time_limit = UNWATCHED if questions is None else DEFAULT_TOTAL_TIMEOUT
 
     def told(step: Step) -> None:
         waiting.over()
@@ -367,12 +334,11 @@ async def _call(
     return 0 if good else 1
 
 
-def patience_of(connect: float | None, call: float | None, questions: int | None) -> "Patience":
-    """Return how long a server is waited for, and how much it may ask."""
-    from banking_server.host.patience import Patience
+def patience_of(timeout: float | None) -> "Patience":
+    """Return how long a server is waited for; `timeout` is for a call, in seconds."""
+    from banking_server.host.patience import PATIENCE
 
-    given: dict[str, Any] = {"connect": connect, "call": call, "questions": questions}
-    return Patience(**{name: value for name, value in given.items() if value is not None})
+    return PATIENCE if timeout is None else replace(PATIENCE, call=timeout)
 
 
 def advice_for(token: str | None, variable: str | None = None) -> str:

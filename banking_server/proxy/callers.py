@@ -101,7 +101,7 @@ class Callers:
         """What is said to whoever comes when there is no room."""
         most = self._chosen.max_callers
         return (
-            f"This proxy serves {most} callers already (--max-callers), or half as many without an "
+            f"This proxy serves {most} callers already, or half as many without an "
             "Authorization header. Try later."
         )
 

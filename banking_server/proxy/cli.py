@@ -3,7 +3,7 @@
 import logging
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -12,9 +12,6 @@ from banking_server.proxy import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from banking_server.proxy.options import Server
-
-YEAR: Final = 31_536_000
-"""Seconds; without end is too long for a promise."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
 
@@ -57,24 +54,6 @@ def proxy(
         list[str] | None,
         typer.Option(metavar="ORIGIN", help="Where web pages may call from. May be repeated."),
     ] = None,
-    max_callers: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="Clients at a time; each has a connection, or a process, of its own, and more "
-            "while calls that can ask run side by side. Half of them at most send no Authorization "
-            "header. Default: 64.",
-        ),
-    ] = None,
-    idle: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            max=YEAR,
-            metavar="SECONDS",
-            help="How long a client's own connection is kept unused. Default: 600.",
-        ),
-    ] = None,
     forward_authorization: Annotated[
         bool,
         typer.Option(
@@ -96,7 +75,7 @@ def proxy(
         int | None,
         typer.Option(min=1, help="Calls in one chain, the first one included. Default: 5."),
     ] = None,
-    call_timeout: Annotated[
+    timeout: Annotated[
         float | None,
         typer.Option(
             min=0.001,
@@ -105,23 +84,6 @@ def proxy(
             "may take as long to start. Default: 300 for a call, 60 to start.",
         ),
     ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(
-            min=0.001,
-            metavar="SECONDS",
-            help="For a whole chain with its questions. Default: 3600.",
-        ),
-    ] = None,
-    wait_for_user: Annotated[
-        float,
-        typer.Option(
-            min=0.001,
-            max=YEAR,
-            metavar="SECONDS",
-            help="How long a call waits for an answer (2026-07-28).",
-        ),
-    ] = 600.0,
     follow_unadvertised: Annotated[
         bool,
         typer.Option(
@@ -151,11 +113,7 @@ def proxy(
     """Stand in front of any MCP server, and follow the chains of its tools for any client."""
     import anyio
 
-    from banking_server.chaining import (
-        DEFAULT_CALL_TIMEOUT,
-        DEFAULT_LIMIT,
-        DEFAULT_TOTAL_TIMEOUT,
-    )
+    from banking_server.chaining import DEFAULT_CALL_TIMEOUT, DEFAULT_LIMIT
     from banking_server.proxy.consent import ConsentUnreadable, consent_of
     from banking_server.proxy.options import START_TIMEOUT, HttpOptions, ProxyOptions
     from banking_server.proxy.stdio import serve_stdio
@@ -168,10 +126,8 @@ def proxy(
         server=_server(url, command, insecure=insecure, forwards=forward_authorization),
         consent=policy,
         limit=DEFAULT_LIMIT if limit is None else limit,
-        call_timeout=DEFAULT_CALL_TIMEOUT if call_timeout is None else call_timeout,
-        start_timeout=START_TIMEOUT if call_timeout is None else call_timeout,
-        time_limit=DEFAULT_TOTAL_TIMEOUT if time_limit is None else time_limit,
-        parked_for=wait_for_user,
+        call_timeout=DEFAULT_CALL_TIMEOUT if timeout is None else timeout,
+        start_timeout=START_TIMEOUT if timeout is None else timeout,
         follow_unadvertised=follow_unadvertised,
         text_only=text_only,
     )
@@ -183,8 +139,6 @@ def proxy(
         "port": port,
         "allow_hosts": allow_host and tuple(allow_host),
         "allow_origins": allow_origin and tuple(allow_origin),
-        "max_callers": max_callers,
-        "idle": idle,
         "forward_authorization": forward_authorization or None,
     }
     chosen = {name: value for name, value in given.items() if value is not None}
@@ -197,8 +151,7 @@ def proxy(
             _refuse(str(problem))
     elif chosen:
         _refuse(
-            "--host, --port, --allow-host, --allow-origin, --max-callers, --idle and "
-            "--forward-authorization need --http."
+            "--host, --port, --allow-host, --allow-origin and --forward-authorization need --http."
         )
     else:
         anyio.run(serve_stdio, options)

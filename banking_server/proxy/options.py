@@ -8,7 +8,7 @@ from banking_server.chaining.bearer import without_user
 from banking_server.proxy.consent import MakePolicy, consent_of
 
 START_TIMEOUT: Final = 60.0
-"""Seconds in which a server starts and answers, if no time-out was chosen for a call."""
+"""Seconds in which a server starts and answers, if no time-out was chosen."""
 
 
 def may_be_a_header(value: str) -> bool:

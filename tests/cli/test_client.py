@@ -149,7 +149,7 @@ def test_a_server_that_dies_has_said_why(database: Path) -> None:
 
 def test_time_is_bounded(cli: Cli) -> None:
     with cutting_server("silent") as (url, called):
-        failed = cli("call", "begin", "--json", "--time-limit", "1", "--url", url)
+        failed = cli("call", "begin", "--json", "--timeout", "1", "--url", url)
     assert failed.code == 1
     assert called == ["begin", "cut"]
     assert "the time allowed for it ran out" in json.loads(failed.out)["detail"]

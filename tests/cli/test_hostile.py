@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from banking_server.host import patience
+
 from ..kit import hostile
 from ..kit.command import PATIENCE, Cli, environment
 from ..kit.hostile import MODES, SAID, STEERS, hostile_server
@@ -55,11 +57,11 @@ def test_a_servers_standard_error_is_shown_and_steers_nothing(cli: Cli) -> None:
     ],
 )
 def test_a_server_that_does_not_answer_is_left(
-    cli: Cli, origin: str, does: str, code: int, told: str
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, origin: str, does: str, code: int, told: str
 ) -> None:
-    connect = "1" if does == "mute" else "30"
-    limits = ("--connect-timeout", connect, "--call-timeout", "1")
-    ended = cli("call", "first", *limits, "--url", f"{origin}/{does}")
+    if does == "mute":
+        monkeypatch.setattr(patience, "PATIENCE", patience.Patience(connect=1))
+    ended = cli("call", "first", "--timeout", "1", "--url", f"{origin}/{does}")
     assert ended.code == code
     assert told in ended.out + ended.err
 
@@ -79,7 +81,8 @@ def test_no_token_goes_to_another_computer_in_the_clear(
     assert "The token would go to 192.0.2.1 unencrypted" in refused.err
     assert refused.err.count("\n") == 1
     assert "in-the-url" not in refused.err
-    allowed = cli(command, *tool, "--url", url, "--insecure", "--connect-timeout", "0.1")
+    monkeypatch.setattr(patience, "PATIENCE", patience.Patience(connect=0.1))
+    allowed = cli(command, *tool, "--url", url, "--insecure")
     assert "unencrypted" not in allowed.err
     assert "Cannot talk to http://192.0.2.1/mcp" in allowed.err
 

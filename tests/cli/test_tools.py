@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from banking_server.host import patience
+
 from ..kit.command import Cli
 from ..kit.hostile import STEERS, hostile_server
 
@@ -110,9 +112,12 @@ def test_all_pages_are_read_and_each_once(cli: Cli, origin: str) -> None:
         ("listless", 2, "It did not list its tools within 0.5 s."),
     ],
 )
-def test_without_a_list(cli: Cli, origin: str, does: str, code: int, told: str) -> None:
-    patience = "0.5" if does == "listless" else "60"
-    ended = cli("tools", "--call-timeout", patience, "--url", f"{origin}/{does}")
+def test_without_a_list(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, origin: str, does: str, code: int, told: str
+) -> None:
+    if does == "listless":
+        monkeypatch.setattr(patience, "PATIENCE", patience.Patience(call=0.5))
+    ended = cli("tools", "--url", f"{origin}/{does}")
     assert (ended.code, told in ended.out + ended.err) == (code, True), ended
     assert ended.err.count("\n") == (1 if code else 0)
     assert not STEERS.search(ended.out + ended.err)
