@@ -147,7 +147,7 @@ def call(
     if tool is None:
         if arguments is not None:
             raise typer.BadParameter("--arguments are for a tool: name it")
-        _tools(server, patience, as_json=as_json, insecure=insecure, trust=not distrust_hints)
+        _tools(server, patience, as_json=as_json, insecure=insecure)
         return
     parsed = read_arguments("{}" if arguments is None else arguments, tool)
     silence_libraries()
@@ -191,16 +191,16 @@ def tools(
     command: CommandArgument = None,
     url: UrlOption = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object: each tool as it is on the wire.")
+        bool,
+        typer.Option("--json", help="Print one JSON object, with all that is said of each tool."),
     ] = False,
     insecure: InsecureOption = False,
-    distrust_hints: DistrustOption = False,
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
     """List the tools of any MCP server: what each is for, what it may do, and its arguments."""
     server = chosen_server(ctx, url, command, database, customer)
-    _tools(server, patience_of(None), as_json=as_json, insecure=insecure, trust=not distrust_hints)
+    _tools(server, patience_of(None), as_json=as_json, insecure=insecure)
 
 
 def _tools(
@@ -209,34 +209,30 @@ def _tools(
     *,
     as_json: bool,
     insecure: bool,
-    trust: bool,
 ) -> None:
     import anyio
 
     from banking_server.host.connect import connected
     from banking_server.host.printing import console
-    from banking_server.host.tool_list import ListedTools, Offer, offer_of, show_offer
+    from banking_server.host.tool_list import Offer, offer_of, show_offer
 
     async def read() -> Offer:
         token = os.environ.get(TOKEN_VARIABLE)
-        listed = ListedTools()
         async with connected(
             server,
             token=token,
             token_advice=advice_for(token),
             insecure=insecure,
             patience=patience,
-            before_reading=listed.take,
         ) as (client, refusals):
-            await listed.read(client, refusals, seconds=patience.call)
-            return offer_of(client, listed.tools)
+            return await offer_of(client, refusals, seconds=patience.call)
 
     silence_libraries()
     offer = anyio.run(read)
     if as_json:
         print(json.dumps(offer.as_json(), indent=2))
     else:
-        show_offer(console(sys.stdout), offer, trust_hints=trust)
+        show_offer(console(sys.stdout), offer)
 
 
 async def _call(

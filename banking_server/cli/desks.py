@@ -10,12 +10,11 @@ import typer
 
 from banking_server.cli.at_the_bank import at_the_bank, done
 from banking_server.cli.messages import note, unknown_customer
-from banking_server.cli.options import DatabaseOption, JsonOption, YesOption, ask, settings_of
+from banking_server.cli.options import JsonOption, YesOption, ask, settings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from banking_server.bank.handoffs import HandoffView
     from banking_server.bank.models import AuditEvent
     from banking_server.bank.storage import Bank
 
@@ -28,16 +27,19 @@ ManagerOption = Annotated[str, typer.Option(help="The manager who decides.")]
 
 
 @handoffs_app.callback(invoke_without_command=True)
-def handoffs(
-    ctx: typer.Context, as_json: JsonOption = False, database: DatabaseOption = None
-) -> None:
+def handoffs(ctx: typer.Context, as_json: JsonOption = False) -> None:
     """List the customers who wait for an agent."""
     from banking_server.bank.handoffs import list_open_handoffs
+    from banking_server.cli.listings import handoff_as_json, show_handoffs
+    from banking_server.host.printing import console
 
-    if database is not None:
-        ctx.find_root().obj["database"] = database
-    if ctx.invoked_subcommand is None:
-        _print_handoffs(at_the_bank(settings_of(ctx), list_open_handoffs), as_json=as_json)
+    if ctx.invoked_subcommand is not None:
+        return
+    waiting = at_the_bank(settings_of(ctx), list_open_handoffs)
+    if as_json:
+        _print_lines(map(handoff_as_json, waiting))
+    else:
+        show_handoffs(console(sys.stdout), waiting)
 
 
 @handoffs_app.command("claim")
@@ -45,47 +47,33 @@ def claim_handoff(
     ctx: typer.Context,
     handoff_id: Annotated[str, typer.Argument(metavar="ID", help="The handoff's id.")],
     agent: Annotated[str, typer.Option(help="The agent who takes the customer.")],
-    as_json: JsonOption = False,
-    database: DatabaseOption = None,
 ) -> None:
     """Take a waiting customer."""
     from banking_server.bank import handoffs as bank_handoffs
+    from banking_server.cli.listings import show_handoffs
+    from banking_server.host.printing import console
     from banking_server.server.build import utc_now
 
     outcome = at_the_bank(
-        settings_of(ctx, database=database),
+        settings_of(ctx),
         lambda bank: bank_handoffs.claim_handoff(bank, handoff_id, agent=agent, now=utc_now()),
     )
-    _print_handoffs([done(outcome, "handoff")], as_json=as_json or _before(ctx))
-
-
-def _print_handoffs(handoffs: "Sequence[HandoffView]", *, as_json: bool) -> None:
-    from banking_server.cli.listings import handoff_as_json, show_handoffs
-    from banking_server.host.printing import console
-
-    if as_json:
-        _print_lines(map(handoff_as_json, handoffs))
-    else:
-        show_handoffs(console(sys.stdout), handoffs)
+    show_handoffs(console(sys.stdout), [done(outcome, "handoff")])
 
 
 @approvals_app.callback(invoke_without_command=True)
-def approvals(
-    ctx: typer.Context, as_json: JsonOption = False, database: DatabaseOption = None
-) -> None:
+def approvals(ctx: typer.Context, as_json: JsonOption = False) -> None:
     """List the transfers that wait for a manager."""
     from banking_server.bank.approvals import list_open_approvals
     from banking_server.cli.listings import approval_as_json, show_open_approvals
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
 
-    if database is not None:
-        ctx.find_root().obj["database"] = database
     if ctx.invoked_subcommand is not None:
         return
     waiting = at_the_bank(settings_of(ctx), lambda bank: list_open_approvals(bank, utc_now()))
     if as_json:
-        _print_lines(approval_as_json(each.approval, each.transfer) for each in waiting)
+        _print_lines(map(approval_as_json, waiting))
     else:
         show_open_approvals(console(sys.stdout), waiting)
 
@@ -95,11 +83,9 @@ def grant_approval(
     ctx: typer.Context,
     approval_id: ApprovalId,
     manager: ManagerOption,
-    as_json: JsonOption = False,
-    database: DatabaseOption = None,
 ) -> None:
     """Let a transfer go ahead; the customer still has to confirm it."""
-    _decide(ctx, database, approval_id, manager, granted=True, as_json=as_json)
+    _decide(ctx, approval_id, manager, granted=True)
 
 
 @approvals_app.command("refuse")
@@ -107,43 +93,24 @@ def refuse_approval(
     ctx: typer.Context,
     approval_id: ApprovalId,
     manager: ManagerOption,
-    as_json: JsonOption = False,
-    database: DatabaseOption = None,
 ) -> None:
     """Refuse a transfer, which voids it."""
-    _decide(ctx, database, approval_id, manager, granted=False, as_json=as_json)
+    _decide(ctx, approval_id, manager, granted=False)
 
 
-def _decide(
-    ctx: typer.Context,
-    database: str | None,
-    approval_id: str,
-    manager: str,
-    *,
-    granted: bool,
-    as_json: bool,
-) -> None:
+def _decide(ctx: typer.Context, approval_id: str, manager: str, *, granted: bool) -> None:
     from banking_server.bank.approvals import decide_approval
-    from banking_server.cli.listings import approval_as_json, show_approval
+    from banking_server.cli.listings import show_approval
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
 
     outcome = at_the_bank(
-        settings_of(ctx, database=database),
+        settings_of(ctx),
         lambda bank: decide_approval(
             bank, approval_id, granted=granted, manager=manager, now=utc_now()
         ),
     )
-    decided = done(outcome, "approval")
-    if as_json or _before(ctx):
-        _print_lines([approval_as_json(decided)])
-    else:
-        show_approval(console(sys.stdout), decided)
-
-
-def _before(ctx: typer.Context) -> bool:
-    """Return whether --json stands before the command, after the desk that it belongs to."""
-    return ctx.parent is not None and ctx.parent.params["as_json"] is True
+    show_approval(console(sys.stdout), done(outcome, "approval"))
 
 
 def _print_lines(lines: "Iterable[str]") -> None:
@@ -157,7 +124,6 @@ def codes(
         str | None, typer.Option(help="Only this customer's codes. Default: everybody's.")
     ] = None,
     as_json: JsonOption = False,
-    database: DatabaseOption = None,
 ) -> None:
     """List the confirmation codes of the transfers that wait to be confirmed.
 
@@ -171,7 +137,7 @@ def codes(
     from banking_server.server.build import utc_now
     from banking_server.server.tokens import load_keys
 
-    settings = settings_of(ctx, database=database)
+    settings = settings_of(ctx)
 
     async def read(bank: "Bank") -> "list[PendingCode]":
         # A secret that no server has would give codes that none takes.
@@ -194,7 +160,6 @@ def audit(
         str | None, typer.Option(help="Only this customer's calls. Default: everybody's.")
     ] = None,
     as_json: JsonOption = False,
-    database: DatabaseOption = None,
 ) -> None:
     """Print the audit trail, oldest first."""
     from banking_server.bank.accounts import list_customers
@@ -202,8 +167,6 @@ def audit(
     from banking_server.cli.listings import event_as_json, show_events
     from banking_server.host.printing import console
 
-    if database is not None:
-        ctx.find_root().obj["database"] = database
     if ctx.invoked_subcommand is not None:
         return
 
@@ -227,7 +190,6 @@ def archive_audit(
         str, typer.Option(metavar="DATE", help="Move what came before this day, in UTC.")
     ],
     yes: YesOption = False,
-    database: DatabaseOption = None,
 ) -> None:
     """Move old events to a file: they are then deleted from the database.
 
@@ -238,7 +200,7 @@ def archive_audit(
     from banking_server.server.build import utc_now
 
     day = _date("--before", before)
-    settings = settings_of(ctx, database=database)
+    settings = settings_of(ctx)
     events = at_the_bank(settings, lambda bank: find_archivable(bank, day, utc_now()))
     if events.events:
         ask(f"Move {events.events} events to {file}, and delete them here?", yes=yes)
@@ -269,22 +231,17 @@ def settle(
             metavar="DATE", help="Settle what is due on this day. Default: today, in UTC."
         ),
     ] = None,
-    as_json: JsonOption = False,
-    database: DatabaseOption = None,
 ) -> None:
     """Post the scheduled transfers that are due, as the HTTP server does once a minute."""
     from banking_server.bank import transfers as bank_transfers
-    from banking_server.cli.listings import settled_as_json, show_settled
+    from banking_server.cli.listings import show_settled
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
 
     now = utc_now()
     day = now.date() if as_of is None else _date("--as-of", as_of)
     settled = at_the_bank(
-        settings_of(ctx, database=database),
+        settings_of(ctx),
         lambda bank: bank_transfers.settle(bank, as_of=day, now=now),
     )
-    if as_json:
-        _print_lines(map(settled_as_json, settled))
-    else:
-        show_settled(console(sys.stdout), settled)
+    show_settled(console(sys.stdout), settled)

@@ -77,8 +77,9 @@ def handoff_as_json(handoff: HandoffView) -> str:
     return json.dumps(members)
 
 
-def approval_as_json(approval: ApprovalView, transfer: TransferView | None = None) -> str:
-    """Return a request for approval as one line of JSON, with what it is about if that is given."""
+def approval_as_json(request: OpenApproval) -> str:
+    """Return a request for approval as one line of JSON, with what it is about."""
+    approval = request.approval
     members = {
         "approvalId": approval.approval_id,
         "status": approval.status,
@@ -89,7 +90,7 @@ def approval_as_json(approval: ApprovalView, transfer: TransferView | None = Non
         "decidedBy": approval.decided_by,
         "decidedAt": _iso(approval.decided_at),
     }
-    return json.dumps({**members, **(_what_moves(transfer) if transfer else {})})
+    return json.dumps({**members, **_what_moves(request.transfer)})
 
 
 def code_as_json(pending: PendingCode) -> str:
@@ -102,18 +103,6 @@ def code_as_json(pending: PendingCode) -> str:
         **_what_moves(transfer),
         "expiresAt": transfer.expires_at.isoformat(),
         "needsManager": pending.needs_manager,
-    }
-    return json.dumps(members)
-
-
-def settled_as_json(transfer: TransferView) -> str:
-    """Return what became of a transfer that was due, as one line of JSON."""
-    members = {
-        "transferId": transfer.transfer_id,
-        "status": transfer.status,
-        "reason": transfer.reason,
-        **_what_moves(transfer),
-        "postedAt": _iso(transfer.posted_at),
     }
     return json.dumps(members)
 

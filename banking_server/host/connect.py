@@ -4,9 +4,8 @@ import asyncio
 import os
 import re
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import (
-    AbstractAsyncContextManager,
     AsyncExitStack,
     asynccontextmanager,
     contextmanager,
@@ -15,7 +14,7 @@ from contextlib import (
 from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 import httpx2
 from mcp import Client, MCPError
@@ -23,7 +22,7 @@ from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.dispatcher import ProgressFnT
-from mcp.types import Implementation, JSONRPCResponse
+from mcp.types import Implementation
 
 from banking_server import __version__
 from banking_server.chaining import (
@@ -90,15 +89,13 @@ async def connected(
     elicitation: ElicitationFnT | None = None,
     progressed: ProgressFnT | None = None,
     patience: Patience = PATIENCE,
-    before_reading: Callable[[dict[str, Any]], None] | None = None,
 ) -> AsyncIterator[tuple[Client, HttpRefusals]]:
     """Connect to a server by its URL, or by the command that starts it, and declare the extension.
 
     `token` is the bearer token for a URL; `token_advice` is said where it is not accepted, or none
     was given. It goes to this computer or over TLS, unless `insecure` is set. `elicitation` answers
     the server's questions; without it, the server is told that it cannot ask any. `progressed` is
-    told of the progress of calls. `before_reading` is given each result, as JSON, before the SDK
-    reads it, and may change it. Raises ConnectionFailed, but only while connecting: a connection
+    told of the progress of calls. Raises ConnectionFailed, but only while connecting: a connection
     that breaks later fails the call that it breaks in, and the client goes on.
     """
     refusals = HttpRefusals(token_advice)
@@ -121,8 +118,6 @@ async def connected(
             # What is no UTF-8 is no message, and is to end nothing.
             readable = {"encoding": BOUNDED_LINES, "encoding_error_handler": "replace"}
             transport = stdio_client(server.model_copy(update=readable), errors)
-        if before_reading is not None:
-            transport = _shown(transport, before_reading)
         bounds = Bounds(patience.questions)
         client = PatientClient(
             bounded(transport),
@@ -147,32 +142,6 @@ async def connected(
     if failure is not None:
         # As it is: what the client has entered would put it into groups.
         raise failure
-
-
-@asynccontextmanager
-async def _shown(
-    transport: AbstractAsyncContextManager[tuple[Any, Any]],
-    look: Callable[[dict[str, Any]], None],
-) -> AsyncIterator[tuple[Any, Any]]:
-    """Return a transport whose results `look` is given before anybody else."""
-    async with transport as (read, write):
-        yield _Shown(read, look), write
-
-
-class _Shown:
-    def __init__(self, inner: Any, look: Callable[[dict[str, Any]], None]) -> None:
-        self._inner = inner
-        self._look = look
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-    async def receive(self) -> Any:
-        item = await self._inner.receive()
-        message = getattr(item, "message", None)
-        if isinstance(message, JSONRPCResponse):
-            self._look(message.result)
-        return item
 
 
 def _checked(url: str, *, has_token: bool, insecure: bool) -> str:

@@ -1,8 +1,4 @@
-"""The tools of any server, told in short to a person, or whole as JSON.
-
-Everything here takes them as JSON, as the server sent it: one tool that is not as MCP has it hides
-neither itself nor the others.
-"""
+"""The tools of any server, told in short to a person, or whole as JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,13 +6,13 @@ from typing import Any, Final
 
 import anyio
 from mcp import Client, MCPError
-from mcp.types import METHOD_NOT_FOUND
+from mcp.types import METHOD_NOT_FOUND, Tool
 from pydantic import ValidationError
 from rich.console import Console
 
-from banking_server.chaining.catalog import MAX_TEXT, MAX_TOOLS, PAGE_LIMIT
+from banking_server.chaining.catalog import ToolCatalog
 from banking_server.chaining.consent import MOVES_MONEY
-from banking_server.chaining.content import has_next_step
+from banking_server.chaining.content import has_next_step, on_the_wire
 from banking_server.chaining.negotiation import has_declared
 from banking_server.host.connect import ConnectionFailed, HttpRefusals
 from banking_server.host.plain import LINE, NAME
@@ -36,56 +32,6 @@ _DEPTH: Final = 3
 """How deep in a schema it is looked for what an argument may be."""
 
 
-class ListedTools:
-    """The tools that a server lists, as it sent them; `take` is for `connected`."""
-
-    def __init__(self) -> None:
-        self.tools: list[Any] = []
-
-    def take(self, result: dict[str, Any]) -> None:
-        """Take the tools out of an answer of the server's."""
-        tools = result.get("tools")
-        if isinstance(tools, list):
-            self.tools += tools
-            result["tools"] = []
-
-    async def read(self, client: Client, refusals: HttpRefusals, *, seconds: float) -> None:
-        """Have the server list its tools, on all pages; one that has none lists none.
-
-        Raises `ConnectionFailed` if it does not in so many seconds, or lists too much.
-        """
-        try:
-            with anyio.fail_after(seconds):
-                await self._read(client)
-        except TimeoutError:
-            raise ConnectionFailed(f"It did not list its tools within {seconds:g} s.") from None
-        except ValidationError:
-            raise ConnectionFailed(
-                "The server did not list its tools, but something else."
-            ) from None
-        except MCPError as error:
-            if error.code != METHOD_NOT_FOUND:
-                why = refusals.last or one_line(error.message, LINE)
-                raise ConnectionFailed(f"The server did not list its tools: {why}") from error
-
-    async def _read(self, client: Client) -> None:
-        cursor: str | None = None
-        seen: set[str] = set()
-        for _ in range(PAGE_LIMIT):
-            page = await client.list_tools(cursor=cursor, cache_mode="refresh")
-            cursor = page.next_cursor
-            if len(self.tools) > MAX_TOOLS:
-                raise ConnectionFailed(f"The server lists more than {MAX_TOOLS:,} tools.")
-            if len(str(self.tools)) > MAX_TEXT:
-                raise ConnectionFailed(
-                    f"The server's tools have more than {MAX_TEXT:,} characters."
-                )
-            if cursor is None or cursor in seen:
-                return
-            seen.add(cursor)
-        raise ConnectionFailed(f"The server lists its tools on more than {PAGE_LIMIT} pages.")
-
-
 @dataclass(frozen=True)
 class Offer:
     """What a server offers, and who it says it is."""
@@ -96,10 +42,10 @@ class Offer:
     """The revision of MCP that is spoken with it."""
     chains: bool
     """It says that it supports the extension: a result of its tools can name the next one."""
-    tools: list[Any]
+    tools: list[dict[str, Any]]
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it as JSON, each tool as the server sent it."""
+        """Return all of it as JSON."""
         return {
             "server": self.server,
             "protocolVersion": self.revision,
@@ -108,8 +54,30 @@ class Offer:
         }
 
 
-def offer_of(client: Client, tools: list[Any]) -> Offer:
-    """Return what a connected server offers."""
+async def offer_of(client: Client, refusals: HttpRefusals, *, seconds: float) -> Offer:
+    """Return what a connected server offers; one that has no tools lists none.
+
+    Raises `ConnectionFailed` if it does not list them in so many seconds, or not as MCP has it.
+    """
+    tools: list[Tool] = []
+    try:
+        with anyio.fail_after(seconds):
+            tools = await ToolCatalog(client).list()
+    except TimeoutError:
+        raise ConnectionFailed(f"It did not list its tools within {seconds:g} s.") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ConnectionFailed(
+            f"The server did not list its tools as MCP has it: {one_line(place, LINE)}: "
+            f"{first['msg']}."
+        ) from None
+    except ValueError as error:
+        raise ConnectionFailed(f"Its tools are not shown: {error}.") from None
+    except MCPError as error:
+        if error.code != METHOD_NOT_FOUND:
+            why = refusals.last or one_line(error.message, LINE)
+            raise ConnectionFailed(f"The server did not list its tools: {why}") from error
     info = client.server_info
     return Offer(
         server={
@@ -119,11 +87,11 @@ def offer_of(client: Client, tools: list[Any]) -> Offer:
         },
         revision=client.protocol_version,
         chains=has_declared(client.server_capabilities, client.protocol_version),
-        tools=tools,
+        tools=[on_the_wire(tool) for tool in tools],
     )
 
 
-def show_offer(out: Console, offer: Offer, *, trust_hints: bool) -> None:
+def show_offer(out: Console, offer: Offer) -> None:
     """Print what a server offers: who it is, then each tool."""
     count = f"{len(offer.tools):,} tool{'' if len(offer.tools) == 1 else 's'}"
     name, title = _text(offer.server, "name"), _text(offer.server, "title")
@@ -133,16 +101,16 @@ def show_offer(out: Console, offer: Offer, *, trust_hints: bool) -> None:
     say_in_parts(out, (who, "bold"), (f"{more}{chains} (MCP {one_line(offer.revision)})", ""))
     for tool in offer.tools:
         say(out, "")
-        show_tool(out, _mapping(tool), trust_hints=trust_hints)
+        show_tool(out, tool)
 
 
-def show_tool(out: Console, tool: Mapping[str, Any], *, trust_hints: bool) -> None:
+def show_tool(out: Console, tool: Mapping[str, Any]) -> None:
     """Print a tool: its names, what a call may do, what it is for, and its arguments."""
     name = _text(tool, "name") or "(a tool without a name)"
     title = _text(tool, "title") or _text(_mapping(tool.get("annotations")), "title")
     also = f"  {title}" if title not in ("", name) else ""
     say_in_parts(out, (name, "bold cyan"), (also, "bold"))
-    say_in_parts(out, *_hints(tool, trust_hints=trust_hints), indent=2)
+    say_in_parts(out, *_hints(tool), indent=2)
     if description := _text(tool, "description", _DESCRIPTION):
         say(out, description, indent=2)
     schema = _mapping(tool.get("inputSchema"))
@@ -162,15 +130,15 @@ def show_tool(out: Console, tool: Mapping[str, Any], *, trust_hints: bool) -> No
         say(out, f"and {len(arguments) - _ARGUMENTS:,} more", indent=4, style="dim")
 
 
-def _hints(tool: Mapping[str, Any], *, trust_hints: bool) -> list[tuple[str, str]]:
-    """Return what a call of a tool may do, as far as its server is believed, each with its style.
+def _hints(tool: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return what a call of a tool may do, as its server says, each with its style.
 
     Without hints a tool may do everything: these are the defaults that MCP defines.
     """
-    hints = _mapping(tool.get("annotations")) if trust_hints else {}
+    hints = _mapping(tool.get("annotations"))
     only_reads = hints.get("readOnlyHint") is True
     told: list[tuple[str, str]] = []
-    if trust_hints and _mapping(tool.get("_meta")).get(MOVES_MONEY) is True:
+    if _mapping(tool.get("_meta")).get(MOVES_MONEY) is True:
         told.append(("may move money", "red"))
     elif only_reads:
         told.append(("only reads", "green"))

@@ -45,11 +45,7 @@ def test_the_agents_desk(cli: Cli, database: Path) -> None:
     assert (claimed.code, claimed.out.splitlines()[-1]) == (0, "  taken by Ada")
     assert cli("handoffs").out == "No customer is waiting for an agent.\n"
     assert cli("handoffs", "--json").out == ""
-    again = cli("handoffs", "claim", handoff, "--agent", "Ada", "--json")
-    assert cli("handoffs", "--json", "claim", handoff, "--agent", "Ada") == again
-    taken = json.loads(again.out)
-    assert (taken["status"], taken["claimedBy"]) == ("claimed", "Ada")
-    assert taken["claimedAt"].endswith("+00:00")
+    assert cli("handoffs", "claim", handoff, "--agent", "Ada") == claimed
     assert "Ada" in one_line(cli("handoffs", "claim", handoff, "--agent", "Bob"))
     assert "'ho_none'" in one_line(cli("handoffs", "claim", "ho_none", "--agent", "Ada"))
     one_line(cli("handoffs", "claim", handoff, "--agent", ""))
@@ -76,9 +72,6 @@ def test_the_managers_desk(cli: Cli, database: Path, decision: str, status: str)
     assert decided.out.startswith(f"{approval}  {status}\n")
     assert f"{status} by Grace" in decided.out
     assert cli("approvals").out == "No transfer is waiting for a manager.\n"
-    told = json.loads(cli("approvals", decision, approval, "--manager", "Grace", "--json").out)
-    assert (told["status"], told["decidedBy"]) == (status, "Grace")
-    assert told["transferId"] == asked["transferId"]
     other = "refuse" if decision == "grant" else "grant"
     one_line(cli("approvals", other, approval, "--manager", "Grace"))
     assert "'ap_none'" in one_line(cli("approvals", decision, "ap_none", "--manager", "Grace"))
@@ -152,15 +145,13 @@ def test_old_events_are_archived(cli: Cli, database: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("desk", "then"),
-    [("handoffs", ["claim", "x", "--agent", "A"]), ("approvals", ["grant", "x", "--manager", "M"])],
+    "desk",
+    [["handoffs", "claim", "x", "--agent", "A"], ["approvals", "grant", "x", "--manager", "M"]],
 )
-def test_the_database_may_stand_before_what_is_done_with_it(
-    cli: Cli, tmp_path: Path, desk: str, then: list[str]
-) -> None:
+def test_the_database_stands_before_the_desk(cli: Cli, tmp_path: Path, desk: list[str]) -> None:
     missing = str(tmp_path / "other.db")
-    for arguments in ([desk, "--database", missing], [desk, "--database", missing, *then]):
-        assert missing in one_line(cli(*arguments))
+    for arguments in (desk[:1], desk):
+        assert missing in one_line(cli("--database", missing, *arguments))
 
 
 def test_the_audit_trail_of_nobody(cli: Cli) -> None:
@@ -174,10 +165,6 @@ def test_settling(cli: Cli, database: Path) -> None:
     assert settled.code == 0
     assert settled.out.startswith(f"{transfer}  posted\n")
     assert cli("settle", "--as-of", tomorrow()).out == "Nothing was due.\n"
-    other = at_the_bank(database, schedule_for_tomorrow)
-    told = json.loads(cli("settle", "--as-of", tomorrow(), "--json").out)
-    assert (told["transferId"], told["status"], told["reason"]) == (other, "posted", None)
-    assert (told["amountMinor"], told["postedAt"][-6:]) == (1_000, "+00:00")
 
 
 @pytest.mark.parametrize("bad", ["tomorrow", "2026-02-30", "2026-1-1"])

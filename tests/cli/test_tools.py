@@ -47,7 +47,7 @@ def test_this_bank_by_default_with_call_too(cli: Cli) -> None:
 def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> None:
     listed = cli("tools", "--url", f"{origin}/odd_tools")
     assert (listed.code, listed.err) == (0, "")
-    assert listed.out.startswith("hostile 1: 9 tools (MCP 2025-11-25)\n")
+    assert listed.out.startswith("hostile 1: 7 tools (MCP 2025-11-25)\n")
     assert not STEERS.search(listed.out)
     assert "\nforged" not in listed.out
     assert max(map(len, listed.out.splitlines())) < 500
@@ -59,23 +59,16 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> 
     assert tools["pay"] == ["may move money"]
     assert tools["keep"] == ["may change something, repeatable"]
     many = tools["many  Many things"]
-    assert many[1:9] == [
-        "anything: anything",
+    assert many[1:8] == [
         "one_of_many: 0 or 1 or 2 or 3 or 4 or 5 or \u2026",
         "circle: anything",
-        "no_schema: anything",
+        "anything: anything",
         "list: array of 1",
         "day: string (date), required. When. forged",
         "nothing: null",
         "odd_words: number",
     ]
-    assert many[-1] == "and 3 more"
-
-
-def test_no_hint_counts_that_is_distrusted(cli: Cli, origin: str) -> None:
-    listed = cli("tools", "--distrust-hints", "--url", f"{origin}/odd_tools")
-    said = {about[0] for about in paragraphs(listed.out).values()}
-    assert said == {"may change or destroy something"}
+    assert many[-1] == "and 2 more"
 
 
 def test_as_json_each_tool_is_what_the_server_sent(cli: Cli, origin: str) -> None:
@@ -89,8 +82,8 @@ def test_as_json_each_tool_is_what_the_server_sent(cli: Cli, origin: str) -> Non
         "protocolVersion": "2025-11-25",
         "toolChaining": False,
     }
-    assert (tools[0], tools[5], tools[1]["title"]) == ({"name": "bare"}, "no tool", 5)
-    assert len(tools[2]["description"]) > 100_000
+    assert tools[2]["inputSchema"]["$defs"] == {"Circle": {"$ref": "#/$defs/Circle"}}
+    assert len(tools[1]["description"]) > 100_000
 
 
 def test_all_pages_are_read_and_each_once(cli: Cli, origin: str) -> None:
@@ -104,11 +97,14 @@ def test_all_pages_are_read_and_each_once(cli: Cli, origin: str) -> None:
     [
         ("toolless", 0, "hostile 1: 0 tools (MCP 2025-11-25)"),
         ("nobody", 0, "A server without a name: 0 tools (MCP 2025-11-25)"),
-        ("no_list", 2, "The server did not list its tools, but something else."),
+        (
+            "no_list",
+            2,
+            "tools as MCP has it: tools: Input should be a valid list.",
+        ),
         ("failing", 2, "The server did not list its tools: SAID"),
-        ("empty_pages", 2, "The server lists its tools on more than 100 pages."),
-        ("pages", 2, "The server lists more than 5,000 tools."),
-        ("long_pages", 2, "The server's tools have more than 4,000,000 characters."),
+        ("pages", 2, "Its tools are not shown: the server lists more than 5,000 tools."),
+        ("long_pages", 2, "the server's tools have more than 4,000,000 characters."),
         ("listless", 2, "It did not list its tools within 0.5 s."),
     ],
 )

@@ -194,14 +194,13 @@ def big(message: Json) -> Json | None:
 
 @mode
 def odd_tools(message: Json) -> Json | None:
-    """List tools that are not as MCP has them, each in a way of its own."""
+    """List tools that are odd, each in a way of its own, and as MCP has them all the same."""
     if message["method"] != "tools/list":
         return None
     properties = {
-        "anything": True,
         "one_of_many": {"type": ["integer", "null"], "enum": list(range(20))},
         "circle": {"$ref": "#/$defs/Circle"},
-        "no_schema": 5,
+        "anything": {},
         "list": {
             "anyOf": [{"type": "array", "items": {"oneOf": [{"const": 1}]}}, {"type": "null"}]
         },
@@ -213,16 +212,14 @@ def odd_tools(message: Json) -> Json | None:
     schema = {
         "type": "object",
         "properties": properties,
-        "required": ["day", {}],
+        "required": ["day"],
         "$defs": {"Circle": {"$ref": "#/$defs/Circle"}},
     }
     listed = [
-        {"name": "bare"},
-        tool("bare", title=5, description=[], annotations="none", outputSchema=1, _meta=[]),
+        tool("bare"),
         tool(f"stirring{ESCAPES}", title=MISCHIEF, description=f"{MISCHIEF} {'x' * 100_000}"),
         {"name": "many", "inputSchema": schema, "annotations": {"title": "Many things"}},
-        {"inputSchema": {"properties": [1], "required": "no"}},
-        "no tool",
+        tool(""),
         tool("\u65e5\u672c\u8a9e", annotations={"readOnlyHint": True, "openWorldHint": True}),
         tool("pay", title="pay", _meta={"com.example/moves-money": True}),
         tool("keep", annotations={"destructiveHint": False, "idempotentHint": True}),
@@ -238,15 +235,6 @@ def hundreds(message: Json) -> Json | None:
     page = int((message.get("params") or {}).get("cursor", 0))
     listed = [tool(f"tool_{page}_{number}") for number in range(100)]
     return {"tools": listed, "nextCursor": str((page + 1) % 3 or 1)}
-
-
-@mode
-def empty_pages(message: Json) -> Json | None:
-    """List no tools, on pages without end."""
-    if message["method"] != "tools/list":
-        return None
-    page = int((message.get("params") or {}).get("cursor", 0))
-    return {"tools": [], "nextCursor": str(page + 1)}
 
 
 @mode

@@ -96,7 +96,7 @@ def test_the_locked_account_hands_itself_off_and_a_transfer_is_confirmed(
     assert view.get_by_text(handoff_id).is_visible()
 
     database = ("--database", str(tmp_path / "bank.db"))
-    claim = command("handoffs", "claim", handoff_id, "--agent", "Sam", *database)
+    claim = command(*database, "handoffs", "claim", handoff_id, "--agent", "Sam")
     subprocess.run(claim, check=True, timeout=PATIENCE, env=environment(), capture_output=True)
     view.get_by_text("An agent has taken it").first.wait_for()
 
