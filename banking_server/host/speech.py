@@ -1,11 +1,10 @@
 """Showing what a model says: as Markdown on a terminal, else as it is.
 
-On a terminal it is shown block by block, as each is complete, and every line is indented, as no
-line of this program's own is. Nothing in it becomes a link or an image: tags stand there as text,
+On a terminal it is shown once all of it is there, and every line is indented, as no line of this
+program's own is. Nothing in it becomes a link or an image: tags stand there as text,
 and an address stands beside the words that it is behind.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final
 
@@ -21,13 +20,11 @@ from banking_server.text import one_line, printable
 
 INDENT: Final = 3
 
-MAX_RENDERED: Final = 5_000
-"""Characters that are rendered at a time; a longer paragraph is shown as it is."""
+MAX_RENDERED: Final = 20_000
+"""Characters that are rendered; what is longer is shown as it is."""
 
 _BESIDE: Final = 20
 """Columns that what is being said leaves to what else the line says."""
-
-_FENCE: Final = re.compile(r"\s*(`{3,}|~{3,})(.*)")
 
 
 class PlainSpeech:
@@ -50,82 +47,34 @@ class PlainSpeech:
 
 
 class MarkdownSpeech:
-    """Renders what a model says, a block of Markdown at a time.
+    """Renders what a model says, as Markdown, once all of it is there.
 
-    `coming` is told the end of what is not complete yet, for a line that is not kept.
+    `coming` is told the end of what is there so far, for a line that is not kept.
     """
 
     def __init__(self, out: Console, coming: Callable[[str], None]) -> None:
         self._out = out
         self._coming = coming
-        self._blocks = _Blocks()
-        self._line = ""
+        self._said = ""
 
     def say(self, piece: str) -> None:
-        """Take a piece, and show what is complete."""
-        *lines, self._line = (self._line + piece).split("\n")
-        for line in lines:
-            self._show(self._blocks.add(line))
-        self._show(self._blocks.before(self._line))
+        """Take a piece."""
+        self._said += piece
         width = max(self._out.width - _BESIDE, 1)
-        coming = f"{self._blocks.newest[-width:]} {self._line[-width:]}"
-        self._coming(one_line(coming)[-width:])
+        self._coming(one_line(self._said[-width:]))
 
     def end(self) -> None:
-        """Show the rest."""
-        self._show(self._blocks.add(self._line))
-        self._show(self._blocks.rest())
-        self._line = ""
+        """Show all of it."""
+        said, self._said = self._said, ""
         self._coming("")
-
-    def _show(self, block: str) -> None:
-        if not block.strip():
+        if not said.strip():
             return
         # Also before the first one: what a server says may stand above it.
         self._out.print()
-        if len(block) > MAX_RENDERED:
-            say(self._out, block, indent=INDENT)
+        if len(said) > MAX_RENDERED:
+            say(self._out, said, indent=INDENT)
         else:
-            self._out.print(_Shown(_Markdown(printable(block))), end="")
-
-
-class _Blocks:
-    """Finds the blocks of Markdown that can be rendered by themselves, as their lines come.
-
-    One ends at an empty line with a line after it that is not indented: not in a list's item, that
-    is, and not between fences.
-    """
-
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-        self._fence = ""
-        self.newest = ""
-        """The last line, of a block that is not complete."""
-
-    def before(self, line: str) -> str:
-        """Return the block that the beginning of a line shows to be complete, or nothing."""
-        begins = bool(line.strip()) and line[0] not in " \t"
-        if begins and not self._fence and self._lines and not self._lines[-1].strip():
-            return self.rest()
-        return ""
-
-    def add(self, line: str) -> str:
-        """Take a line, and return the block before it if that is complete now."""
-        block = self.before(line)
-        self._lines.append(line)
-        self.newest = line
-        fence = _FENCE.fullmatch(line)
-        if fence and not self._fence:
-            self._fence = fence[1]
-        elif fence and fence[1].startswith(self._fence) and not fence[2].strip():
-            self._fence = ""
-        return block
-
-    def rest(self) -> str:
-        """Return what is left, and forget it."""
-        block = "\n".join(self._lines)
-        self._lines, self._fence, self.newest = [], "", ""
-        return block
+            self._out.print(_Shown(_Markdown(printable(said))), end="")
 
 
 class _Heading(Heading):

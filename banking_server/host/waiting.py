@@ -11,8 +11,6 @@ Whoever prints or asks hides it meanwhile: `printing.console` and `TerminalQuest
 `hidden`.
 """
 
-import math
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import RLock, Timer
@@ -28,9 +26,6 @@ from banking_server.text import one_line
 
 DELAY: Final = 0.3
 """Seconds before the line appears: what is quick is not announced."""
-
-LONG: Final = 3.0
-"""Seconds after which the line says how long it has been."""
 
 _A_SECOND: Final = 8
 """How often the line is drawn anew."""
@@ -50,14 +45,11 @@ class Waiting:
         self._hidden = 0
         self._what = ""
         self._detail = ""
-        self._since = 0.0
-        self._retry_at = 0.0
 
     def on(self, what: str) -> None:
         """Say what is waited for, until `over`, or until it is something else."""
         with self._lock:
             self._what, self._detail = one_line(what, LINE), ""
-            self._since, self._retry_at = time.monotonic(), 0.0
             self._show_soon()
 
     def says(self, detail: str) -> None:
@@ -73,8 +65,8 @@ class Waiting:
         self.says(done)
 
     def retrying(self, seconds: float) -> None:
-        """Count the seconds down after which something that failed is tried again."""
-        self._retry_at = time.monotonic() + seconds
+        """Say that something failed, and is tried again after so many seconds."""
+        self.says(f"no answer, retrying in {seconds:g} s")
 
     def over(self) -> None:
         """Say no more: nothing is waited for."""
@@ -97,16 +89,8 @@ class Waiting:
 
     def __rich__(self) -> Text:
         """Return the line as it is now."""
-        now = time.monotonic()
-        words = self._what
-        if now < self._retry_at:
-            words += f": no answer, retrying in {math.ceil(self._retry_at - now)} s"
-        else:
-            if now - self._since >= LONG:
-                words += f", {now - self._since:.0f} s"
-            if self._detail:
-                words += f": {self._detail}"
-        frame = self._spinner.render(now)
+        words = f"{self._what}: {self._detail}" if self._detail else self._what
+        frame = self._spinner.render(self._console.get_time())
         line = Text.assemble(frame if isinstance(frame, Text) else "", " ", (words, "dim"))
         line.no_wrap, line.overflow = True, "ellipsis"
         return line
