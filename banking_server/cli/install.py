@@ -127,9 +127,7 @@ HOSTS: Final = {
 
 def install(
     ctx: typer.Context,
-    host: Annotated[
-        str, typer.Argument(help=f"One of {', '.join(HOSTS)}.", autocompletion=lambda: [*HOSTS])
-    ],
+    host: Annotated[str, typer.Argument(help=f"One of {', '.join(HOSTS)}.")],
     customer: CustomerOption = None,
     database: DatabaseOption = None,
     proxy: Annotated[

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -51,41 +50,23 @@ def test_an_object_or_a_request_from_anywhere(
     ("data", "said"),
     [
         (b"{", "is not JSON: Expecting property name"),
-        (b"", "is not JSON: Expecting value"),
         (b"[]", "must be a JSON object"),
         (b'{"days": 7, "days": 8}', "is not JSON: a name in it is there twice."),
         (b'{"amount": NaN}', "is not JSON: NaN is no number."),
         (b"[" * 100_000, "is nested too deeply."),
         (b'{"a": "\xff"}', "is not UTF-8."),
         (b" " * (MAX_SIZE + 1), "has more than 4,194,304 bytes."),
-        (b'{"jsonrpc": "2.0", "method": "tools/call"}', "is a request to call null, and not tool."),
         (
             json.dumps({**REQUEST, "params": {"name": "\x1b[2Jother"}}).encode(),
             'is a request to call "\\u001b[2Jother", and not tool.',
         ),
-        (
-            json.dumps({**REQUEST, "params": {"name": "tool", "arguments": []}}).encode(),
-            "must be a JSON object, like '{\"days\": 7}'.",
-        ),
     ],
-    ids=range(11),
+    ids=range(8),
 )
-def test_what_cannot_be_taken_is_one_line(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, data: bytes, said: str
-) -> None:
+def test_what_cannot_be_taken_is_one_line(cli: Cli, tmp_path: Path, data: bytes, said: str) -> None:
     file = tmp_path / "plan.json"
     file.write_bytes(data)
     told = one_line(cli("call", "tool", "--arguments", f"@{file}"))
     assert said in told
     assert f"'{file}'" in told
-    typed(monkeypatch, data)
-    told = one_line(cli("call", "tool", "--arguments", "-"))
-    assert said in told
-    assert "tandard input" in told
-
-
-@pytest.mark.parametrize("name", ["", "nowhere.json", ".", "a\x00b", os.devnull])
-def test_a_file_that_has_nothing_is_one_line(cli: Cli, tmp_path: Path, name: str) -> None:
-    path = name and os.path.join(tmp_path, name)
-    said = one_line(cli("call", "tool", "--arguments", f"@{path}"))
-    assert ("is not JSON" if name == os.devnull else "Cannot read") in said
+    assert "Cannot read" in one_line(cli("call", "tool", "--arguments", f"@{tmp_path}"))

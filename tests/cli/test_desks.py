@@ -154,10 +154,6 @@ def test_the_database_stands_before_the_desk(cli: Cli, tmp_path: Path, desk: lis
         assert missing in one_line(cli("--database", missing, *arguments))
 
 
-def test_the_audit_trail_of_nobody(cli: Cli) -> None:
-    assert "The bank has no customer 'CUST999'." in one_line(cli("audit", "--customer", "CUST999"))
-
-
 def test_settling(cli: Cli, database: Path) -> None:
     transfer = at_the_bank(database, schedule_for_tomorrow)
     assert cli("settle").out == "Nothing was due.\n"

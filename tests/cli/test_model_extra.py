@@ -19,7 +19,7 @@ def _without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_without_the_extra")
 @pytest.mark.parametrize(
     "arguments",
-    [("chat",), (), ("serve",), ("serve", "--http")],
+    [("chat",), (), ("serve", "--http")],
 )
 def test_a_configured_model_that_cannot_be_asked_is_one_line(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
@@ -29,11 +29,7 @@ def test_a_configured_model_that_cannot_be_asked_is_one_line(
     assert "pip install '.[model]'" in one_line(cli(*arguments))
 
 
-@pytest.mark.usefixtures("_without_the_extra")
-def test_chat_says_what_to_install_before_what_to_configure(cli: Cli) -> None:
-    assert "pip install '.[model]'" in one_line(cli("chat"))
-
-
+@pytest.mark.ci
 def test_every_module_can_be_imported_and_the_program_refuses_in_one_line() -> None:
     program = (
         "import importlib, pkgutil, sys\n"

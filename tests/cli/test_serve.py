@@ -10,10 +10,10 @@ import uvicorn
 from ..kit.command import Cli
 from .support import one_line
 
-SERVING: tuple[tuple[str, ...], ...] = ((), ("serve",), ("serve", "--http"))
+SERVING: tuple[tuple[str, ...], ...] = ((), ("serve", "--http"))
 
 
-@pytest.mark.parametrize("path", ["notes.txt", "notes.txt/bank.db", "."])
+@pytest.mark.parametrize("path", ["notes.txt", "."])
 @pytest.mark.parametrize("arguments", SERVING)
 def test_a_database_that_cannot_be_opened(
     cli: Cli,

@@ -1,13 +1,12 @@
 """What a person is shown of the ids in a call: the names that the same server gave them."""
 
-import json
 from typing import Any
 
 import anyio
 import pytest
 from mcp.types import CallToolResult, TextContent
 
-from banking_server.host.names import MAX_IDS, MAX_OWN, MAX_SHOWN, MAX_VALUES, Names
+from banking_server.host.names import MAX_IDS, Names
 from banking_server.text import printable
 
 from ..kit.bank import World, structured
@@ -31,8 +30,6 @@ def test_a_call_of_the_bank_is_shown_by_the_names_of_its_accounts(world: World) 
     async def learn() -> None:
         async with world.customer() as customer:
             names.learn("bank", await customer.call(ACCOUNTS))
-            resource = await customer.client.read_resource("banking://accounts")
-            names.learn("other", resource.contents[0].text)  # type: ignore[union-attr]
             prepared = await customer.call(
                 PREPARE, fromAccountId=SAVINGS, toAccountId=EVERYDAY, amount=5
             )
@@ -42,16 +39,12 @@ def test_a_call_of_the_bank_is_shown_by_the_names_of_its_accounts(world: World) 
     transfer: list[str] = []
     anyio.run(learn)
     call = {"fromAccountId": SAVINGS, "toAccountId": EVERYDAY, "amount": 25, "memo": None}
-    for server in ("bank", "other"):
-        assert names.shown(server, call) == [
-            "from account: High Yield Savings (acc_savings_001)",
-            "to account: Everyday Checking (acc_everyday_001)",
-        ]
+    assert names.shown("bank", call) == [
+        "from account: High Yield Savings (acc_savings_001)",
+        "to account: Everyday Checking (acc_everyday_001)",
+    ]
     # It was never given a name, but the model has not made it up.
     assert names.shown("bank", {"transferId": transfer[0]}) == [f"transfer: {transfer[0]}"]
-    assert names.shown("other", {"transferId": transfer[0]}) == [
-        f"transfer: {transfer[0]}, which this server has not named"
-    ]
     # What one server says names nothing of another's.
     assert names.shown("nobody", {"toAccountId": EVERYDAY}) == [
         f"to account: {EVERYDAY}, which this server has not named"
@@ -63,24 +56,17 @@ def test_a_call_of_the_bank_is_shown_by_the_names_of_its_accounts(world: World) 
     [
         ({"id": "d1", "name": "Oak"}, {"door": "d1"}, ["door: Oak (d1)"]),
         ({"door_id": "d1", "door_name": "Oak"}, {"door_id": "d1"}, ["door: Oak (d1)"]),
-        ({"doorId": "d1", "title": "Oak"}, {"doorId": "d1"}, ["door: Oak (d1)"]),
         ({"id": 7, "name": "Oak"}, {"doorId": 7, "pieces": 3}, ["door: Oak (7)"]),
-        (json.dumps([{"id": "d1", "name": "Oak"}]), {"doorId": "d1"}, ["door: Oak (d1)"]),
         (result(None, '{"id": "d1", "name": "Oak"}'), {"doorId": "d1"}, ["door: Oak (d1)"]),
         # Whose name it is would be a guess.
         ({"aId": "d1", "bId": "d2", "name": "Oak"}, {"aId": "d1"}, ["a: d1"]),
-        ({"id": "d1", "name": 5}, {"id": "d1"}, ["id: d1"]),
-        ({"id": True, "name": "Oak"}, {"id": True}, []),
-        ({"id": "", "name": "Oak"}, {"id": ""}, []),
         # None of two names is preferred; the newest is among those that are shown.
         ([{"id": "1", "name": n} for n in "DCBA"], {"xId": "1"}, ["x: A or C or D (1)"]),
         # What is called like another id, or could pass for another name, stands in quotes.
         ([{"id": "1", "name": "2"}, {"id": "2"}], {"xId": "1"}, ['x: "2" (1)']),
         ({"id": "1", "name": "\u0405avings"}, {"xId": "1"}, ['x: "\u0405avings" (1)']),
-        ({"id": "1", "name": "\u05d0\u05d1"}, {"xId": "1"}, ['x: "\u05d0\u05d1" (1)']),
         ({"id": "1", "name": "\u0416\u0430"}, {"xId": "1"}, ["x: \u0416\u0430 (1)"]),
         ({}, {"xId": " 1"}, ['x: "\u24231", which this server has not named']),
-        ([{"id": "1", "name": "A"}, {"id": "1", "name": "B"}], {"xId": "1"}, ["x: B or A (1)"]),
         # An error repeats what the caller made up.
         (
             result({"id": "d1", "name": "Oak"}, is_error=True),
@@ -98,7 +84,7 @@ def test_a_call_of_the_bank_is_shown_by_the_names_of_its_accounts(world: World) 
             ],
         ),
     ],
-    ids=range(21),
+    ids=range(14),
 )
 def test_names_are_learnt_from_what_a_server_returns(
     said: Any, arguments: dict[str, Any], lines: list[str]
@@ -120,13 +106,6 @@ def test_no_name_and_no_id_looks_like_words_of_ours() -> None:
     assert line.isprintable()
     assert line.startswith('door: "')
     assert line.endswith('", which this server has not named')
-    (line,) = shown({"id": "d1", "name": "Oak"}, {MISCHIEF: "d1"})
-    assert line.isprintable()
-    assert line.startswith('"')
-    assert line.endswith('": Oak (d1)')
-    # A name that has another id in it is not taken for that one.
-    assert shown({"id": "d1", "name": "Oak (d2)"}, {"doorId": "d1"}) == ['door: "Oak (d2)" (d1)']
-    assert len(shown({"id": "d1", "name": "x" * 10_000}, {"doorId": "d1"})[0]) < 100
 
 
 def test_what_is_remembered_and_shown_is_bounded() -> None:
@@ -137,11 +116,8 @@ def test_what_is_remembered_and_shown_is_bounded() -> None:
     assert names.shown("one", {"doorId": "d0"}) == ["door: d0, which this server has not named"]
     newest = 2 * MAX_IDS - 1
     assert names.shown("one", {"doorId": f"d{newest}"}) == [f"door: Door {newest} (d{newest})"]
-    names.learn("two", result({"x": [{"id": f"d{n}", "name": "x"} for n in range(MAX_VALUES)]}))
-    assert len(names.shown("one", {"doorIds": [f"d{n}" for n in range(50)]})) == MAX_SHOWN + 1
     assert names.shown("one", {"doorIds": [f"d{n}" for n in range(50)]})[-1] == "and 40 more ids"
     # Nothing that the call itself names is hidden behind others.
     many = {"doorIds": [f"d{n}" for n in range(50)]} | {f"a{n}Id": "x" for n in range(11)}
     shown = names.shown("one", {**many, "toId": "y"})
     assert [line.partition(":")[0] for line in shown[-2:]] == ["to", "and 50 more ids"]
-    assert len(names.shown("one", {f"a{n}Id": "x" for n in range(200)})) == MAX_OWN + 1

@@ -55,12 +55,6 @@ def test_content_that_is_no_text_is_named() -> None:
     assert shown_to_user(result) == ["[image, image/png]", "[report: file:///report]", "embedded"]
 
 
-def test_structured_content_stands_in_where_there_is_no_other() -> None:
-    assert shown_to_user(CallToolResult(content=[], structured_content={"a": 1})) == [
-        '{\n  "a": 1\n}'
-    ]
-
-
 def proposal(*, read_only: bool, title: str | None = None) -> Proposal:
     annotations = ToolAnnotations(read_only_hint=read_only)
     tool = Tool(name="order", input_schema={"type": "object"}, annotations=annotations)

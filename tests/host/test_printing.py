@@ -30,18 +30,6 @@ def test_a_name_cannot_leave_its_quotes(name: str, shown: str) -> None:
     assert quoted_name(name) == shown
 
 
-def test_markup_is_shown_as_it_is() -> None:
-    out = io.StringIO()
-    say(console(out), "[red]not red[/red] [link=x]y[/link] :smile:", indent=2)
-    assert out.getvalue() == "  [red]not red[/red] [link=x]y[/link] :smile:\n"
-
-
-def test_away_from_a_terminal_lines_stay_whole() -> None:
-    out = io.StringIO()
-    say(console(out), "word " * 100)
-    assert out.getvalue().count("\n") == 1
-
-
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
@@ -54,9 +42,7 @@ class Terminal(io.StringIO):
         (False, {}, False),
         (True, {"TERM": "dumb"}, False),
         (True, {"NO_COLOR": "1"}, False),
-        (True, {"NO_COLOR": ""}, True),
         (False, {"FORCE_COLOR": "1"}, True),
-        (False, {"FORCE_COLOR": "1", "TERM": "dumb"}, True),
         (True, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
     ],
 )
@@ -86,13 +72,6 @@ def test_what_wraps_hangs_below_its_beginning(monkeypatch: pytest.MonkeyPatch, t
     say_in_parts(console(stream), ("name", ""), (": some words of it", ""), indent=2, hang=4)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     assert lines == ["  name: some", "      words of it"]
-
-
-@pytest.mark.parametrize(("text", "lines"), [("", 1), ("\n", 2)])
-def test_an_empty_line_is_one_on_a_terminal_too(text: str, lines: int) -> None:
-    out = Terminal()
-    say(console(out), text, indent=2)
-    assert [line.strip() for line in out.getvalue().splitlines()] == [""] * lines
 
 
 def test_a_long_text_is_wrapped_piece_by_piece_and_whole() -> None:

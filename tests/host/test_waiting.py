@@ -83,16 +83,6 @@ def test_nothing_else_is_ever_on_its_line(screen: Screen) -> None:
     waiting.over()
 
 
-def test_what_is_quick_is_not_announced(screen: Screen, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DELAY", 3_600)
-    waiting = Waiting(screen.stream)
-    waiting.on("Thinking")
-    write(console(screen.stream, waiting.hidden), "There.")
-    waiting.over()
-    waiting._show()  # Too late.
-    assert screen.wait_for("There.") == "There."
-
-
 def test_away_from_a_terminal_there_is_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DELAY", 0)
     monkeypatch.setenv("FORCE_COLOR", "1")

@@ -228,16 +228,6 @@ def odd_tools(message: Json) -> Json | None:
 
 
 @mode
-def hundreds(message: Json) -> Json | None:
-    """List 300 tools on three pages, the last of which names the first."""
-    if message["method"] != "tools/list":
-        return None
-    page = int((message.get("params") or {}).get("cursor", 0))
-    listed = [tool(f"tool_{page}_{number}") for number in range(100)]
-    return {"tools": listed, "nextCursor": str((page + 1) % 3 or 1)}
-
-
-@mode
 def toolless(message: Json) -> Sent | None:
     """Know nothing of tools."""
     if message["method"] != "tools/list":
