@@ -3,22 +3,13 @@
 import json
 import shlex
 import sys
-import time
 from collections.abc import Iterator
-from datetime import timedelta
-from pathlib import Path
-from threading import Thread
 
 import pytest
-import uvicorn
 
-from banking_server.server.build import configure_logging, utc_now
-from banking_server.server.http import http_app
-from banking_server.server.settings import load_settings
-from banking_server.server.tokens import Tokens, load_keys
-
-from ..kit.command import ANY_SERVER, PATIENCE, Cli
+from ..kit.command import ANY_SERVER, Cli
 from ..kit.cutting import CUTS, cutting_server
+from ..kit.hostile import hostile_server
 from ..kit.servers import free_port
 from ..kit.terminal import Terminal
 from ..kit.words import FROM_LOCKED, TO_AN_AGENT
@@ -61,56 +52,21 @@ def test_everything_as_json(cli: Cli, elsewhere: str) -> None:
     assert "1. count" in called.err
 
 
-@pytest.fixture
-def guarded(database: Path) -> Iterator[tuple[str, Tokens]]:
-    """The bank over HTTP, in a thread of this process: its URL, and who mints its tokens."""
-    settings = load_settings(database=database, port=free_port())
-    configure_logging(settings.log_level)
-    config = uvicorn.Config(http_app(settings), port=settings.port, log_config=None, ws="none")
-    server = uvicorn.Server(config)
-    thread = Thread(target=server.run)
-    thread.start()
-    end = time.monotonic() + PATIENCE
-    while not server.started:
-        assert thread.is_alive()
-        assert time.monotonic() < end, "the server did not come up"
-        time.sleep(0.01)
-    yield settings.resource, Tokens.of(settings, load_keys(settings))
-    server.should_exit = True
-    thread.join()
-
-
-def test_with_no_token_with_one_that_is_not_enough_and_with_a_good_one(
-    cli: Cli, guarded: tuple[str, Tokens], monkeypatch: pytest.MonkeyPatch
+def test_a_refusal_over_http_says_why_and_what_to_do(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    url, tokens = guarded
-    arguments = ("call", "prepare_money_transfer", "--arguments", WORDS, "--url", url)
-
-    def token(*scopes: str) -> str:
-        return tokens.mint("CUST001", scopes, now=utc_now(), lifetime=timedelta(minutes=5))
-
-    refused = cli(*arguments)
-    assert (refused.code, refused.out) == (2, "")
-    assert refused.err == (
-        f"banking-server: Cannot talk to {url}: HTTP 401 Unauthorized. "
-        "Set BANKING_TOKEN to a token for that server (for a bank of your own: banking-server "
-        "token)\n"
-    )
-    assert cli("tools", "--url", url) == refused
-    monkeypatch.setenv("BANKING_TOKEN", "of-yesterday")
-    refused = cli(*arguments)
+    with hostile_server() as origin:
+        refused = cli("call", "first", "--url", f"{origin}/no_token")
+        assert refused.err == (
+            f"banking-server: Cannot talk to {origin}/no_token: HTTP 401 No: Who is it?. "
+            "Set BANKING_TOKEN to a token for that server (for a bank of your own: banking-server "
+            "token)\n"
+        )
+        assert cli("tools", "--url", f"{origin}/no_token") == refused
+        monkeypatch.setenv("BANKING_TOKEN", "of-yesterday")
+        refused = cli("call", "first", "--url", f"{origin}/no_token")
     assert "The token in BANKING_TOKEN is not accepted, or no longer: set it to" in refused.err
     assert "of-yesterday" not in refused.err
-    monkeypatch.setenv("BANKING_TOKEN", token("bank:read"))
-    assert cli("tools", "--url", url).out.count("can name a next tool") == 11
-    refused = cli(*arguments)
-    assert refused.code == 1
-    assert "HTTP 403 Forbidden: Required scope: bank:transfer" in refused.err
-    assert "Traceback" not in refused.err
-    monkeypatch.setenv("BANKING_TOKEN", token("bank:read", "bank:transfer"))
-    called = cli(*arguments)
-    assert called.code == 0
-    assert "Chain completed after 2 calls" in called.out
 
 
 @pytest.mark.parametrize(
@@ -270,34 +226,6 @@ def test_a_person_is_asked_before_something_is_destroyed(
     ended, shown = shell.finish()
     assert ended == code
     assert ("Everything is gone." in shown) == (code == 0)
-
-
-def test_a_person_answers_the_servers_questions(shell: Shell, elsewhere: str) -> None:
-    terminal = shell.call("order", "--url", elsewhere)
-    terminal.wait_for("2. Green")
-    terminal.wait_for("declines): ")
-    terminal.type("3")
-    terminal.wait_for("from 1 to 2")
-    terminal.wait_for("declines): ")
-    terminal.type("2")
-    terminal.wait_for("To everything.")
-    terminal.wait_for("y/n")
-    terminal.type("yes")
-    terminal.wait_for("Pieces")
-    terminal.wait_for("declines): ")
-    terminal.type("0")
-    terminal.wait_for("does not fit")
-    terminal.wait_for("declines): ")
-    terminal.type("12")
-    terminal.wait_for("A number")
-    terminal.type("2.5")
-    terminal.wait_for('means "nothing to note"')
-    terminal.type("")
-    ended, shown = shell.finish()
-    assert ended == 0
-    assert (
-        'Answered: {"colour":"g","agree":true,"pieces":12,"weight":2.5,"note":"nothing to note"}'
-    ) in shown
 
 
 def test_what_is_waited_for_is_said_and_can_be_stopped(shell: Shell) -> None:

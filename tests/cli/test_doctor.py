@@ -1,7 +1,6 @@
 """`banking-server doctor`: what a start would fail at is told, and nothing is changed."""
 
 import os
-import shutil
 import socket
 import sqlite3
 from collections.abc import Callable
@@ -12,11 +11,9 @@ import anyio
 import pytest
 
 from banking_server.bank import looking
-from banking_server.bank.storage import Bank
 
 from ..kit.command import Cli
 from ..kit.servers import free_port
-from .support import at_the_bank
 
 SECRET = "for-tests-only-0123456789abcdef0123456789abcdef"
 
@@ -24,25 +21,6 @@ SECRET = "for-tests-only-0123456789abcdef0123456789abcdef"
 @pytest.fixture(autouse=True)
 def _a_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKING_PORT", str(free_port()))
-
-
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a new database and its secret."""
-    folder = tmp_path_factory.mktemp("template")
-
-    async def leave(_: Bank) -> None:
-        pass
-
-    at_the_bank(folder / "bank.db", leave)
-    return folder
-
-
-@pytest.fixture
-def created(template: Path, database: Path) -> None:
-    """Let the database be there, and its secret."""
-    for file in template.iterdir():
-        shutil.copy2(file, database.parent)
 
 
 def found(cli: Cli, *options: str, fails: bool = False) -> dict[str, tuple[str, str]]:
@@ -133,15 +111,15 @@ def test_a_database_that_no_start_can_use(
 
 
 def test_a_database_that_cannot_be_made_or_written(
-    cli: Cli, database: Path, template: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert cli("database", "create").code == 0
     (database.parent / "letter").touch()
     below = database.parent / "letter" / "new" / "bank.db"
     told = found(cli, "--database", str(below), fails=True)["database"][1]
     assert told.endswith(f"{database.parent / 'letter'} cannot be written to")
     monkeypatch.setattr(os, "access", lambda *_: False)
-    there = str(template / "bank.db")
-    assert "cannot be written to" in found(cli, "--database", there, fails=True)["database"][1]
+    assert "cannot be written to" in found(cli, fails=True)["database"][1]
 
 
 @pytest.mark.usefixtures("created")

@@ -15,7 +15,6 @@ from banking_server import cli as cli_package
 
 from ..kit.command import PATIENCE, Cli, command, environment
 from ..kit.terminal import Terminal
-from .support import at_the_bank, wait_for_an_agent
 
 HEAVY = ("aiosqlite", "mcp", "openai", "pydantic", "sqlalchemy", "sqlmodel", "starlette", "uvicorn")
 
@@ -64,21 +63,6 @@ def test_the_version_is_said_with_a_light_start() -> None:
         env=environment(),
     )
     assert said.stdout.splitlines() == [f"banking-server {__version__}", "[]"], said.stderr
-
-
-def test_a_reader_that_goes_away_is_not_an_error(database: Path) -> None:
-    at_the_bank(database, wait_for_an_agent)
-    process = subprocess.Popen(
-        command("audit"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment(BANKING_DATABASE=str(database)),
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdout.close()
-    assert process.stderr.read() == b""
-    process.wait()
 
 
 def _prints() -> None:

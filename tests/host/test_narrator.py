@@ -105,12 +105,7 @@ def test_what_is_long_is_cut_and_says_so() -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("read_only", "follow_all", "trust_hints", "allowed"),
-    [
-        (True, False, True, True),
-        (False, False, True, False),
-        (False, True, True, True),
-        (True, False, False, False),
-    ],
+    [(True, False, True, True), (False, True, True, True), (True, False, False, False)],
 )
 async def test_consent_is_given_without_a_word(
     read_only: bool, follow_all: bool, trust_hints: bool, allowed: bool

@@ -35,13 +35,6 @@ def curious() -> MCPServer[Any]:
             await ctx.report_progress(number, 2, "packing")
         return "packed"
 
-    @mcp.tool()
-    async def hang(ctx: Context[Any, Any]) -> str:
-        for number in range(10**6):
-            await ctx.report_progress(number)
-            await anyio.sleep(0.01)
-        return "never"
-
     return mcp
 
 
@@ -65,12 +58,6 @@ async def test_a_call_may_ask_so_many_questions_and_the_next_call_again() -> Non
             await call_tool_with_chaining(asked, "ask", {"times": 4})
         # The connection goes on.
         await call_tool_with_chaining(asked, "ask", {"times": 3})
-
-
-async def test_no_progress_makes_the_time_for_a_call_longer() -> None:
-    async with client(3) as hanging:
-        with pytest.raises(ChainFailed, match="the time allowed for it ran out"):
-            await call_tool_with_chaining(hanging, "hang", call_timeout=0.05)
 
 
 async def test_the_progress_that_a_server_reports_is_asked_for_if_somebody_wants_it() -> None:

@@ -298,6 +298,13 @@ def escapes_in_http(message: Json) -> Sent | None:
 
 
 @mode
+def no_token(message: Json) -> Sent | None:
+    """Refuse whoever comes."""
+    challenge = {"www-authenticate": 'Bearer error="x", error_description="Who is it?"'}
+    return Sent(iter([b""]), headers=challenge, status=401, reason="No")
+
+
+@mode
 def escapes_in_redirects(message: Json) -> Sent | None:
     return Sent(
         iter([b""]), headers={"location": f"http://{SAID}.invalid/%1b[2J"}, status=307, reason="x"
