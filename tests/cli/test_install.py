@@ -84,7 +84,7 @@ def _split(words: list[str]) -> tuple[str, list[str], str, list[str]]:
 
 def test_what_is_printed_starts(cli: Cli, database: Path) -> None:
     """Read as the host does, and called as it would, with the database of the environment."""
-    entry = _of_json(cli("install", "cursor", "--customer", "CUST001").out)
+    entry = _of_json(cli("install", "cursor", "--no-proxy", "--customer", "CUST001").out)
 
     async def call() -> str:
         start = StdioServerParameters(
@@ -94,7 +94,7 @@ def test_what_is_printed_starts(cli: Cli, database: Path) -> None:
             arguments = {"fromAccountId": "acc_checking_001", "amount": 250}
             return str(await client.call_tool("prepare_money_transfer", arguments))
 
-    assert "Your reference is" in anyio.run(call)
+    assert "is currently locked" in anyio.run(call)
     assert database.exists()
 
 

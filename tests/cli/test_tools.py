@@ -1,14 +1,20 @@
 """`banking-server tools`, and `call` without a tool: the tools of any server, odd ones included."""
 
+import io
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
+import anyio
 import pytest
 
 from banking_server.host import patience
+from banking_server.host.connect import HttpRefusals
+from banking_server.host.printing import console
+from banking_server.host.tool_list import offer_of, show_offer
 
+from ..kit.bank import World
 from ..kit.command import Cli
 from ..kit.hostile import STEERS, hostile_server
 
@@ -25,14 +31,19 @@ def paragraphs(out: str) -> dict[str, list[str]]:
     return {tool.splitlines()[0]: [*map(str.strip, tool.splitlines()[1:])] for tool in tools}
 
 
-def test_this_bank_by_default_with_call_too(cli: Cli) -> None:
-    listed = cli("call")
-    assert listed.code == 0
+def test_the_tools_of_this_bank(world: World) -> None:
+    out = io.StringIO()
+
+    async def show() -> None:
+        async with world.customer() as customer:
+            show_offer(console(out), await offer_of(customer.client, HttpRefusals(), seconds=9))
+
+    anyio.run(show)
     assert re.match(
-        r"banking-server \d\S*, Personal banking: 10 tools, which can name a next tool \(MCP",
-        listed.out,
+        r"banking-server \d\S*, Personal banking: \d+ tools, which can name a next tool \(MCP",
+        out.getvalue(),
     )
-    tools = paragraphs(listed.out)
+    tools = paragraphs(out.getvalue())
     assert tools["list_accounts  List Accounts"][0] == "only reads, can name a next tool"
     prepare = tools["prepare_money_transfer  Prepare Money Transfer"]
     assert prepare[0] == "may change something, repeatable, can name a next tool"

@@ -22,6 +22,8 @@ from banking_server.host.plain import SHOWN
 from banking_server.host.printing import console
 from banking_server.host.questions import TerminalQuestions
 
+pytestmark = pytest.mark.quick
+
 
 def text(words: str, *audience: Any) -> TextContent:
     annotations = Annotations(audience=list(audience)) if audience else None

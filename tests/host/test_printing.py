@@ -9,6 +9,8 @@ import pytest
 from banking_server.host.plain import quoted_name
 from banking_server.host.printing import console, may_colour, say, say_in_parts
 
+pytestmark = pytest.mark.quick
+
 
 def test_nothing_that_a_server_sends_steers_the_terminal() -> None:
     out = io.StringIO()

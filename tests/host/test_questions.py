@@ -20,6 +20,8 @@ from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.host.printing import console
 from banking_server.host.questions import TerminalQuestions, choices, parse, what_it_may_do
 
+pytestmark = pytest.mark.quick
+
 TITLED = {
     "type": "string",
     "oneOf": [{"const": "now", "title": "At once"}, {"const": "later", "title": "Later"}],
