@@ -152,12 +152,3 @@ def test_a_narrow_terminal_gets_help_without_frames_or_colours() -> None:
     assert "\x1b" not in narrow.screen
     assert "\u2500" not in narrow.screen
     assert max(map(len, narrow.screen.splitlines())) <= 40
-
-
-def test_why_a_command_failed_is_red_where_colours_may_be(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    failed = cli("handoffs")
-    assert failed.err.startswith("\x1b[1;31mbanking-server:\x1b[0m There is no database at ")
-    assert failed.err.count("\n") == 1

@@ -144,15 +144,11 @@ async def test_a_form_is_asked_field_by_field(
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(
-    ("keys", "answer"),
-    [("y\n", ("accept", {})), ("\n", ("decline", None)), ("\x04", ("decline", None))],
-)
 async def test_a_form_without_a_field_is_a_question_all_the_same(
-    terminal: Callable[[str], None], keys: str, answer: Any
+    terminal: Callable[[str], None],
 ) -> None:
-    result, shown = await answered(terminal, keys, {"type": "object", "properties": {}})
-    assert result == answer
+    result, shown = await answered(terminal, "y\n", {"type": "object", "properties": {}})
+    assert result == ("accept", {})
     assert "[y/N]" in shown
 
 
