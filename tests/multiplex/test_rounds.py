@@ -111,15 +111,6 @@ async def test_no_round_runs_a_finished_step_again(world: World) -> None:
     assert world.sql("SELECT count(*) FROM posting WHERE kind = 'transfer'") == [(1,)]
 
 
-async def test_all_arguments_of_a_step_are_asked_for_in_one_round(world: World) -> None:
-    step = request(1, PREPARE, {"fromAccountId": prompt("from"), "toAccountId": prompt("to"),
-                                "amount": prompt("how much")})  # fmt: skip
-    async with open_customer(world) as me:
-        first = await asked(me, step)
-    wanted = {wanted_of(one.params) for one in (first.input_requests or {}).values()}  # type: ignore[arg-type]
-    assert wanted == {"from", "to", "how much"}
-
-
 async def test_two_questions_are_answered_one_by_one(world: World, mode: str) -> None:
     """The answer to one question is never taken for the answer to the next."""
     answers = [{"picked": EVERYDAY}, {"picked": SAVINGS}, YES, {"agreed": False}]

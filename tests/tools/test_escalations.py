@@ -101,20 +101,6 @@ async def test_outside_branch_hours_the_chain_has_three_calls(
         assert structured(followed.steps[1].result)["branchOpen"] is False
 
 
-async def test_repeating_the_chain_repeats_nothing(world: World) -> None:
-    world.clock.move(hours=10)
-    async with world.customer() as customer:
-        first = await chain(customer, PREPARE, **LARGE)
-        again = await chain(customer, PREPARE, **LARGE)
-    assert tools(first) == tools(again) == [PREPARE, APPROVAL, HANDOFF]
-    for one, other in zip(first.steps, again.steps, strict=True):
-        mine, theirs = structured(one.result), structured(other.result)
-        mine.pop("approval", None), theirs.pop("approval", None)
-        assert mine == theirs
-    for table in ("transfer", "approval", "handoff"):
-        assert world.sql(f"SELECT count(*) FROM {table}") == [(1,)]
-
-
 async def test_it_cannot_be_confirmed_before_it_is_granted(world: World) -> None:
     async with world.customer() as customer:
         prepared = await customer.prepare(**LARGE)
@@ -222,18 +208,6 @@ async def test_an_expired_transfer_is_prepared_again(
         ("expired",),
         ("pending",),
     ]
-
-
-async def test_recovery_of_an_account_locked_meanwhile_hands_off(world: World) -> None:
-    async with world.customer() as customer:
-        transfer_id = structured(await customer.prepare())["transferId"]
-        world.clock.move(minutes=10)
-        world.sql("UPDATE account SET is_locked = true WHERE account_id = ?", EVERYDAY)
-        followed = await call_tool_with_chaining(
-            customer.client, CONFIRM, {"transferId": transfer_id, "action": "confirm"}
-        )
-    assert tools(followed) == [CONFIRM, PREPARE, HANDOFF]
-    assert followed.steps[-1].title is None
 
 
 # --- 4: compliance --------------------------------------------------------------------------------

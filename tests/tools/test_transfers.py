@@ -110,19 +110,6 @@ async def test_the_code_is_in_no_log_and_no_audit_trail(
     assert not re.search(rf"\b{code}\b", str(world.stored()))
 
 
-async def test_nobody_who_can_be_asked_is_told_that_the_code_confirms(world: World) -> None:
-    async with world.customer(answers=["decline"]) as customer:
-        prepared = await customer.prepare()
-        # Not as a client that cannot be asked: there the code is all there is.
-        assert "While you can be asked, as here" in words(prepared, "user")
-        assert "you will be asked as well" in words(prepared, "user")
-        assert "can confirm with it" not in words(prepared)
-        code = code_of(prepared)
-        transfer_id = structured(prepared)["transferId"]
-        refused = await customer.confirm(transfer_id, confirmationCode=code)
-    assert structured(refused)["status"] == "declined"
-
-
 async def test_a_code_at_the_desk_is_in_no_result(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
