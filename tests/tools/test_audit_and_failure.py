@@ -1,6 +1,7 @@
 """What the auditor finds, and what is said when the bank itself fails."""
 
 import logging
+import re
 from typing import Any
 
 import pytest
@@ -135,6 +136,22 @@ async def test_what_is_not_provenance_is_left_out(world: World) -> None:
     assert (beyond["chain_id"], beyond["chain_level"]) == ("chain-1", None)
     for text in (odd["chain_id"], odd["chain_previous_tool"]):
         assert text is None or (text.isprintable() and len(text) <= 128)
+
+
+async def test_no_secret_and_nobodys_text_in_the_trail(world: World) -> None:
+    async with world.customer() as customer:
+        prepared = await customer.prepare(memo="Treats for Kim")
+        code = code_of(prepared)
+        transfer_id = structured(prepared)["transferId"]
+        await customer.confirm(transfer_id, confirmationCode="987654321")
+        await customer.confirm(transfer_id, confirmationCode=code)
+        await customer.call(BALANCE, accountId="somebody-elses-4111111111111111")
+        await customer.call(HANDOFF, reason="My PIN is 4242")
+        await customer.call(BALANCE, password="hunter2")
+        await customer.call("tool-hunter2")
+    trail = str(world.sql("SELECT * FROM audit_event"))
+    for secret in (code, "987654321", "4111", "4242", "hunter2", "Treats"):
+        assert not re.search(rf"(?<!\d){secret}", trail), secret
 
 
 @pytest.mark.only_on("sqlite", "postgresql")
