@@ -144,7 +144,8 @@ def test_nothing_is_repeated_or_followed_without_leave(tmp_path: Path) -> None:
 
 
 def test_an_expectation_that_is_not_met_is_no_finding_about_the_server(tmp_path: Path) -> None:
-    path = scenario(tmp_path, ONE_STEP + "    expect: {nextTool: notify_team}\n")
+    more = "    repeatable: true\n    follow: true\n    expect: {nextTool: notify_team}\n"
+    path = scenario(tmp_path, ONE_STEP + more)
     with serving(SmallServer()) as url:
         run = suite("server", "--url", url, "--scenario", path, "--json")
     assert run.code == 4

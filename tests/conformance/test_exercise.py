@@ -160,6 +160,15 @@ def test_what_cannot_be_captured_is_named_with_its_step(tmp_path: Path) -> None:
     assert not [each for each in run.judgements if each.not_kept]
 
 
+def test_a_call_that_should_have_been_refused_says_nothing_of_refusals() -> None:
+    scenario = scenario_of(SmallServer)
+    stranger = scenario.steps[-1].model_copy(update={"caller": None})
+    steps = (*scenario.steps[:-1], stranger)
+    run = examine_server(SmallServer, [Era.MODERN], [scenario.model_copy(update={"steps": steps})])
+    assert any("step stranger: expected a refusal" in each for each in run.problems)
+    assert statuses(run.judgements)["tool-chaining-server-chained-call-authorized"] == UNTESTABLE
+
+
 def test_a_call_that_is_refused_now_and_then_says_nothing_of_refusals() -> None:
     class Moody(SmallServer):
         """Lets a stranger in now and then, whatever the call claims."""

@@ -15,7 +15,7 @@ from banking_server.conformance.client.mock_server import MockServer
 from banking_server.conformance.target.channel import MESSAGE_BYTES
 from banking_server.conformance.target.era import Era
 
-from .small_client import META, MODERN
+from .small_client import LEGACY, META, MODERN
 from .support import scripts
 
 pytestmark = pytest.mark.quick
@@ -100,6 +100,17 @@ def test_what_it_does_not_serve_is_not_found() -> None:
         assert asked(mock, "GET", "/nothing.json") == (404, None)
         assert asked(mock, "GET", "/schema.json") == (200, {"type": "string"})
         assert mock.log.fetched == ["/nothing.json", "/schema.json"]
+
+
+@pytest.mark.parametrize("era", Era)
+def test_the_other_revision_is_refused_and_noted(era: Era) -> None:
+    other = "server/discover" if era is Era.LEGACY else "initialize"
+    with playing("chain/chain-of-three", era) as mock:
+        status, answer = asked(mock, "POST", "/mcp", message(other, {"protocolVersion": LEGACY}))
+        assert status == 400
+        assert answer["error"]["code"] == (-32601 if era is Era.LEGACY else -32022)
+        assert mock.log.refused_method == other
+        assert mock.log.requests == []
 
 
 def test_a_call_whose_connection_is_reset_was_given_up() -> None:
