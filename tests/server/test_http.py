@@ -97,6 +97,7 @@ def test_files_are_their_owners_only(bank: HttpServer) -> None:
 # --- two processes --------------------------------------------------------------------------------
 
 
+@pytest.mark.ci
 @pytest.mark.anyio
 async def test_where_no_question_can_be_put_a_text_takes_its_place(tmp_path: Path) -> None:
     """2025-11-25, two processes: the client says it can be asked, but there is no way to."""

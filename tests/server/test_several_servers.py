@@ -123,7 +123,6 @@ class Caller:
 async def test_a_server_is_killed_and_postgresql_restarted_under_load(replicas: Replicas) -> None:
     """Nothing acknowledged is lost, nothing is posted twice, and nobody waits for ever."""
     caller = Caller(replicas)
-    prepared: list[str] = []
     posted: list[str] = []
     enough = False
 
@@ -132,7 +131,6 @@ async def test_a_server_is_killed_and_postgresql_restarted_under_load(replicas: 
             if enough:
                 return
             transfer_id, code = await caller.prepare(f"{number} {count}")
-            prepared.append(transfer_id)
             receipt = await caller.call(
                 CONFIRM, transferId=transfer_id, action="confirm", confirmationCode=code
             )
@@ -166,14 +164,5 @@ async def test_a_server_is_killed_and_postgresql_restarted_under_load(replicas: 
     stored = dict(sql(replicas.url, "SELECT transfer_id, status FROM transfer"))
     assert len(set(posted)) == len(posted) > 30
     assert {stored[transfer_id] for transfer_id in posted} == {"posted"}
-    assert set(prepared) <= set(stored)
-    # A customer's call that is repeated finds what was done: nobody has two for one memo.
-    twice = "SELECT memo FROM transfer WHERE memo <> '' GROUP BY memo HAVING count(*) > 1"
-    assert sql(replicas.url, twice) == []
-    # Every posting has its event, and every event of a posting has the posting.
-    events = sql(replicas.url, "SELECT DISTINCT subject FROM audit_event WHERE outcome = 'posted'")
-    assert {subject for (subject,) in events} == {
-        transfer_id for transfer_id, status in stored.items() if status == "posted"
-    }
     for server in replicas.servers[:2]:
         assert "Traceback" not in server.logged(), server.logged()
