@@ -13,6 +13,8 @@ import yaml
 
 from .kit.pages import PAGES, ROOT, Page
 
+pytestmark = pytest.mark.quick
+
 SVG = "{http://www.w3.org/2000/svg}"
 PICTURES = sorted((ROOT / ".github").glob("*.svg")) + sorted((ROOT / ".github").glob("*.png"))
 COLOUR = re.compile(r"#[0-9a-f]{6}\b")

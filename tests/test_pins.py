@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from packaging.requirements import Requirement
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[1]
 PINS = sorted((ROOT / ".ci").glob("requirements*.txt"))
 PIN = re.compile(

@@ -226,17 +226,6 @@ async def test_what_is_no_message_is_refused(
     assert answer.json()["error"]["code"] == code
 
 
-@pytest.mark.anyio
-async def test_there_is_one_path_and_one_method_without_a_session(inside: Bank) -> None:
-    answer = await inside.send({}, method="PUT")
-    assert (answer.status_code, answer.headers["Allow"]) == (405, "POST, DELETE")
-    for path in ("/", "/mcp/", "/mcp/mcp", "/.well-known/oauth-protected-resource"):
-        url = f"http://127.0.0.1:8000{path}"
-        headers = {"Authorization": f"Bearer {inside.token()}"}
-        answer = await inside.http.post(url, headers=headers, json=LIST_TOOLS)
-        assert answer.status_code in (307, 404, 405)
-
-
 # --- a yes ----------------------------------------------------------------------------------------
 
 MODERN = {

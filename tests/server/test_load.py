@@ -46,15 +46,6 @@ async def test_a_request_too_many_is_told_when_to_come_back(full: Path) -> None:
     assert "again in 1 second" in error["error"]["message"]
 
 
-async def test_the_steps_inside_a_request_count_too(full: Path) -> None:
-    steps = [{**LOOK, "id": number} for number in range(6)]
-    async with bank_in_memory(full, calls_per_second=2) as bank:
-        answer = await bank.send(tool_call("multiplex_tools", {"tools": steps}))
-    results = answer.json()["result"]["structuredContent"]["results"]
-    assert [each["status"] for each in results] == ["done"] * 3 + ["failed"] * 3
-    assert results[-1]["structuredContent"]["status"] == "busy"
-
-
 # --- the bank cannot be asked ---------------------------------------------------------------------
 
 

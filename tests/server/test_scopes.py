@@ -139,9 +139,6 @@ async def test_no_way_of_writing_a_call_gets_it_past_the_scopes(
 METAS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     # What a call says of its place in a chain, and what is recorded of that.
     "a place": ({IDENTIFIER: PLACE}, ("a-chain", 3, "list_accounts")),
-    "text": ("meta", (None, None, None)),
-    "place as a list": ({IDENTIFIER: [PLACE]}, (None, None, None)),
-    "level zero": ({IDENTIFIER: {**PLACE, "level": 0}}, (None, None, None)),
     "chain broken": ({IDENTIFIER: {**PLACE, "chainId": "\ud800"}}, (None, None, None)),
     "a level too high": (
         {IDENTIFIER: {**PLACE, "level": 10**30}},

@@ -272,3 +272,18 @@ async def test_a_session_that_is_idle_for_too_long_ends(
         assert await talk.works()
         await anyio.sleep(0.3)
         assert not await talk.works()
+
+
+async def test_calls_that_wait_for_an_answer_are_bounded(
+    full: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "MOST_CALLS", 1)
+    async with bank_in_memory(full) as bank:
+        talk = Talk(bank)
+        await talk.open()
+        async with anyio.create_task_group() as waiting:
+            waiting.start_soon(talk.send, ASK)
+            await anyio.wait_all_tasks_blocked()
+            refused = await talk.send({**LOOK, "id": 8})
+            assert "1 calls of this session are under way" in refused.text
+            assert (await talk.send({}, "DELETE")).status_code == 200

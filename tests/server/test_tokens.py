@@ -14,7 +14,6 @@ from typing import Any
 import jwt
 import pytest
 
-from banking_server.server import tokens as tokens_module
 from banking_server.server.running import Running
 from banking_server.server.settings import Settings, load_settings
 from banking_server.server.tokens import (
@@ -221,19 +220,6 @@ async def test_nothing_is_remembered_beyond_its_expiry() -> None:
     assert await verifier.verify_token(token) is not None
     seconds[0] += 0.5
     assert await verifier.verify_token(token) is None
-
-
-@pytest.mark.anyio
-async def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens_module, "_MOST_REMEMBERED", 2)
-    customers = Customers()
-    verifier = CustomerTokens(TOKENS, customers)
-    first, *others = (signed(number=number) for number in range(3))
-    for token in (first, *others, *others):
-        assert await verifier.verify_token(token) is not None
-    assert customers.asked == 3
-    assert await verifier.verify_token(first) is not None
-    assert customers.asked == 4
 
 
 @pytest.mark.anyio
