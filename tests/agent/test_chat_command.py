@@ -262,6 +262,18 @@ def test_a_conversation_goes_on_after_whatever_went_wrong(
     assert shop_server.SECRET not in model.told
 
 
+def test_hints_decide_nothing_where_they_are_distrusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script: Script = [native("price", door="oak"), "So be it."]
+    shop = ("--", sys.executable, shop_server.__file__, str(tmp_path / "calls"))
+    options = ("--prompt", "Price?", "--distrust-hints", *shop)
+    code, out, err, _ = piped(monkeypatch, capsys, tmp_path, script, *options)
+    assert (code, out) == (0, "So be it.\n")
+    assert "(Not called: price." in err
+    assert not (tmp_path / "calls").exists()
+
+
 def test_the_tools_of_several_servers_are_told_apart(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
