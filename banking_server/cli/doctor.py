@@ -33,9 +33,9 @@ def doctor(
     The database, the customer, the secret, the port and the settings that are in force. The exit
     code is 1 if a start would fail; a port that is taken stops `serve --http` alone.
     """
-    from banking_server.host.plain import one_line
     from banking_server.host.printing import console, say_in_parts
     from banking_server.server.settings import SettingsError
+    from banking_server.text import one_line
 
     out = console(sys.stdout)
     problems = False

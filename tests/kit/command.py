@@ -1,6 +1,5 @@
 """The program's commands, as people and CI run them: to their end, with no terminal anywhere."""
 
-import json
 import os
 import signal
 import subprocess
@@ -30,16 +29,6 @@ def environment(**variables: str) -> dict[str, str]:
         kept.pop(name, None)
     kept["PYTHONPATH"] = os.pathsep.join([START, *(path or os.getcwd() for path in sys.path)])
     return {**kept, "BANKING_CALLS_PER_SECOND": "0", **variables}
-
-
-def with_limits(of: dict[type, dict[str, float]]) -> str:
-    """Return what the variable LIMITS holds for a process in which these classes have new defaults.
-
-    They are the limits that no option and no setting changes.
-    """
-    return json.dumps(
-        {f"{kind.__module__}:{kind.__qualname__}": limits for kind, limits in of.items()}
-    )
 
 
 def heeds_hangups() -> None:

@@ -20,7 +20,7 @@ from banking_server.proxy.callers import Callers
 from banking_server.proxy.http import _Door
 from banking_server.proxy.options import Address, Command, HttpOptions, ProxyOptions
 
-from ..kit.command import PATIENCE, with_limits
+from ..kit.command import PATIENCE
 from ..kit.serving import running
 from .conftest import Noted
 from .wire import (

@@ -31,10 +31,6 @@ from .in_memory import Bank, bank_in_memory
 AT_ONCE = 8
 """Requests over HTTP that are under way at the same time."""
 
-MORE_THAN_A_CUSTOMER_MAY = with_limits(
-    {Rules: {"max_pending_transfers": 1_000, "max_wrong_codes_an_hour": 100_000}}
-)
-
 Json = dict[str, Any]
 MODERN, LEGACY = VERSIONS["auto"], VERSIONS["legacy"]
 CLIENT = {"name": "a client", "version": "1"}
