@@ -225,7 +225,9 @@ FITTING: list[tuple[str, str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "answer", "value"), FITTING, ids=named(FITTING))
+@pytest.mark.parametrize(
+    ("name", "answer", "value"), FITTING, ids=named([case[:2] for case in FITTING])
+)
 def test_an_answer_is_converted_to_the_type_that_the_schema_asks_for(
     name: str, answer: str, value: Any
 ) -> None:

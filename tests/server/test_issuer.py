@@ -33,7 +33,6 @@ from banking_server.server.tokens import load_keys
 
 from ..kit.authorization_server import (
     CLIENT_ID,
-    NO_TOKENS,
     REDIRECT_URI,
     AuthorizationServer,
     Key,
@@ -119,7 +118,6 @@ class Stored:
         raise AssertionError("it is registered already")
 
 
-@pytest.mark.needs_program(NO_TOKENS)
 async def test_a_standard_client_finds_its_way_to_a_token(
     bank: Bank, issuer: AuthorizationServer
 ) -> None:
