@@ -41,7 +41,7 @@ def script(request: dict[str, Any]) -> str:
 
 
 def settings(url: str) -> ModelSettings:
-    return ModelSettings(url=url, name="scripted", tools="prompt", format="none", retries=0)
+    return ModelSettings(url=url, name="scripted", tools="prompt", format="none")
 
 
 @pytest.mark.anyio
@@ -72,7 +72,7 @@ async def test_runs_of_each_way_come_to_a_table_and_a_chart(
 
     main(["report", str(file), "--chart", str(picture)])
     said = capsys.readouterr().out
-    row = f"| {Task.LOCKED} | {Way.AGENT} | 1 of 1 (21\u2013100 %) | 0 | 0 | 1 | 3 | 2 | 200 | 20 |"
+    row = f"| {Task.LOCKED} | {Way.AGENT} | 1 of 1 (21\u2013100 %) | 0 | 0 | 1 | 2 | 2 | 200 | 20 |"
     assert row in said
     wrong = "prepared 26.50 from acc_savings_001 to acc_everyday_001"
     assert f"- {Task.TRANSFER} 1, {Way.INFERRED}: {wrong}\n" in said
@@ -82,7 +82,7 @@ async def test_runs_of_each_way_come_to_a_table_and_a_chart(
 @pytest.mark.anyio
 async def test_an_endpoint_that_fails_ends_the_runs_and_counts_for_nothing(tmp_path: Path) -> None:
     file = tmp_path / "runs.jsonl"
-    with scripted_model([error(500)]) as model, pytest.raises(SystemExit, match="HTTP 500"):
+    with scripted_model([error(400)]) as model, pytest.raises(SystemExit, match="HTTP 400"):
         await make_all(file, [(LOCKED, Way.AGENT)] * 2, settings(model.url))
     assert len(file.read_text(encoding="utf-8").splitlines()) == 1
     assert read(file) == []
