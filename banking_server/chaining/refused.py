@@ -1,8 +1,10 @@
 """Which calls a server refused before it acted on them: they had no effect, and were not made.
 
-A JSON-RPC error says it by its code. What a server refuses for want of authorization, or because it
-does not know the session any more, it says by the HTTP status alone, which the MCP SDK drops; so
-`SteadyHttpClient` notes it here for the call that it belongs to.
+Two refusals say that, and no others (TC-C-39): one for want of authorization, with HTTP 401 or 403,
+and one for the protocol version or the headers of the request, with a JSON-RPC code of its own.
+The MCP SDK drops the HTTP status, so `SteadyHttpClient` notes it here for the call that it belongs
+to. No other error proves anything: the SDK's servers answer -32602 where a tool's own code fails to
+validate something, which can be after it has paid.
 """
 
 from collections.abc import Iterator
@@ -11,14 +13,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-from mcp_types import (
-    HEADER_MISMATCH,
-    INVALID_PARAMS,
-    METHOD_NOT_FOUND,
-    UNSUPPORTED_PROTOCOL_VERSION,
-)
+from mcp_types import HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION
 
-_CODES: Final = (INVALID_PARAMS, METHOD_NOT_FOUND, HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION)
+_CODES: Final = (HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION)
 
 
 @dataclass
@@ -43,10 +40,10 @@ def noting_answers() -> Iterator[LastAnswer]:
         _last_answer.reset(token)
 
 
-def note_answer(status: int | None, *, in_session: bool) -> None:
+def note_answer(status: int | None) -> None:
     """Note the HTTP status that answers a `tools/call`; None while there is no answer."""
     if (answer := _last_answer.get()) is not None:
-        answer.refused = status in (401, 403) or (status == 404 and in_session)
+        answer.refused = status in (401, 403)
 
 
 def was_refused(error: Exception, answer: LastAnswer) -> bool:

@@ -79,7 +79,8 @@ class Fate(StrEnum):
     MADE = "made"
     """It was made, and brought a result."""
     NOT_MADE = "not_made"
-    """No request was sent, or the server refused it before it acted."""
+    """No request was sent, or the server refused it before it acted: with HTTP 401 or 403, or for
+    its protocol version or its headers."""
     UNKNOWN = "unknown"
     """It was started and brought no result, so nobody here knows whether it took effect."""
 

@@ -74,9 +74,8 @@ class BoundedHttpClient(httpx2.AsyncClient):
         """Send a request, as `httpx2.AsyncClient` does."""
         request.headers["Accept-Encoding"] = "gzip"
         made = _message(request)
-        in_session = "mcp-session-id" in request.headers
         if made.get("method") == "tools/call":
-            note_answer(None, in_session=in_session)
+            note_answer(None)
         response = await super().send(
             request, stream=True, **{**options, "follow_redirects": False}
         )
@@ -86,7 +85,7 @@ class BoundedHttpClient(httpx2.AsyncClient):
                 response.stream, response.headers, answers_to, request, steady=self._steady(request)
             )
         if made.get("method") == "tools/call":
-            note_answer(response.status_code, in_session=in_session)
+            note_answer(response.status_code)
         if not stream:
             try:
                 await response.aread()

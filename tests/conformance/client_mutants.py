@@ -730,12 +730,19 @@ class CallsWhatTakesTooLong(SmallClient):
 
 @mutant("takes-a-failed-call-for-not-made")
 class TakesAFailedCallForNotMade(SmallClient):
+    case = "protocol-error"
+
     def follow_ups(self, results):
-        fate = "not_made" if self.context["case"] == "protocol-error" else "unknown"
+        fate = "not_made" if self.context["case"] == self.case else "unknown"
         return [
             {**each, "fate": fate} if each["fate"] == "unknown" else each
             for each in super().follow_ups(results)
         ]
+
+
+@mutant("believes-invalid-params")
+class BelievesInvalidParams(TakesAFailedCallForNotMade):
+    case = "invalid-params"
 
 
 @mutant("declares-in-experimental-alone")
@@ -900,7 +907,7 @@ class SendsAgainAfterAnError(SmallClient):
             return super().call(name, arguments, meta)
 
 
-for _kind, _code in (("internal", -32603), ("server", -32050)):
+for _kind, _code in (("internal", -32603), ("params", -32602), ("server", -32050)):
     CLIENT_MUTANTS[f"sends-again-after-{_kind}-error"] = type(
         f"SendsAgainAfter{_kind}", (SendsAgainAfterAnError,), {"code": _code}
     )

@@ -89,8 +89,6 @@ class Operation:
     """Whether its result or error has been sent, or its answer was broken off or held for good."""
     result: Json | None = None
     """The complete result that it brought, if it brought one."""
-    refused: bool = False
-    """Whether it brought the JSON-RPC error of a call that did not begin, -32602."""
     gave_up: bool = False
     """Whether the client gave it up while its answer was held."""
 
@@ -353,7 +351,7 @@ class MockServer:
         operation, index = self._operation(params, exchange.authorization)
         answer = next((answer for answer in self._answers if _fits(answer, operation)), None)
         if answer is None:
-            operation.answered = operation.refused = True
+            operation.answered = True
             self._error(request_id, INVALID_PARAMS, f"Unknown tool: {operation.tool}", exchange)
             return
         # Who cannot be asked is not: the last round is the answer.
@@ -370,7 +368,6 @@ class MockServer:
         if asked.broken is not None:
             exchange.break_off(asked.broken)
         elif asked.error is not None:
-            operation.refused = asked.error.get("code") == INVALID_PARAMS
             self._send({"jsonrpc": "2.0", "id": request_id, "error": asked.error}, exchange)
         elif asked.held and self._given_up(operation, exchange):
             return

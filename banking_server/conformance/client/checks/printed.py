@@ -270,9 +270,7 @@ def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
 
 
 def _fates(call: Operation) -> tuple[str, ...]:
-    if call.result is not None:
-        return ("made",)
-    return ("unknown", "not_made") if call.refused else ("unknown",)
+    return ("unknown",) if call.result is None else ("made",)
 
 
 def _first_missing(wanted: list[Json], printed: list[Any]) -> Json | None:
