@@ -16,6 +16,11 @@ NEXT_STEP: Final = "nextStep"
 a model nothing else."""
 
 
+FOLLOW_UPS: Final = "followUps"
+"""The member of a merged result's structured content that says what became of the follow-up calls
+(TC-C-36)."""
+
+
 def on_the_wire(item: BaseModel) -> dict[str, Any]:
     """Return a content item, result or tool of an SDK as the JSON that stands for it."""
     return item.model_dump(mode="json", by_alias=True, exclude_none=True)

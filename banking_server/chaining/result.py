@@ -3,11 +3,19 @@
 import json
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import zip_longest
 from typing import Any
 
 from mcp_types import Annotations, CallToolResult, ContentBlock, TextContent
 
-from banking_server.chaining.content import on_the_wire, without_next_step, words_a_directive
+from banking_server.chaining.content import (
+    FOLLOW_UPS,
+    for_user_alone,
+    in_text,
+    on_the_wire,
+    without_next_step,
+    words_a_directive,
+)
 from banking_server.chaining.directive import META_KEY, Directive
 
 
@@ -162,9 +170,11 @@ class ChainResult:
         """Return the chain as the one result of the one call that a model or a client made.
 
         It has the content of all steps, then one text item for the assistant that says what became
-        of each follow-up call (TC-C-32, TC-C-33). `isError` is that of the last step (TC-C-34).
-        Structured content and `_meta` are those of the tool that was called, the first one; what
-        the others structured stands in their text, or is put there (TC-C-36). No directive is left,
+        of each follow-up call (TC-C-32, TC-C-33). `isError` is true if a step had it, or if the
+        effect of a follow-up call is unknown (TC-C-34). Structured content and `_meta` are those of
+        the tool that was called, the first one; what the others structured stands in their text, or
+        is put there. Some hosts show their model structured content alone, so its member
+        `followUps` says what became of the follow-up calls as well (TC-C-36). No directive is left,
         nor the words about one, so that nobody follows it a second time (TC-C-35, TC-S-25).
 
         Raises ValueError if no call was completed.
@@ -175,10 +185,19 @@ class ChainResult:
         content = [*first.content]
         for result in others:
             content += result.content or _as_text(result)
-        words = [follow_up.in_words() for follow_up in self.follow_ups]
+        follow_ups = self.follow_ups
+        words = [follow_up.in_words() for follow_up in follow_ups]
         if self.outcome is Outcome.MALFORMED_DIRECTIVE:
             words.append(f"A next step of the server's could not be taken: {self.detail}.")
+        structured = first.structured_content
         if words:
+            if isinstance(structured, dict):
+                returned = [_for_model(result) for result in others]
+                told = [
+                    f"{said} It returned: {text}" if text else said
+                    for said, text in zip_longest(words, returned)
+                ]
+                structured = {**structured, FOLLOW_UPS: told}
             content.append(
                 TextContent(
                     type="text",
@@ -186,8 +205,11 @@ class ChainResult:
                     annotations=Annotations(audience=["assistant"]),
                 )
             )
+        is_error = any(step.result.is_error for step in self.steps) or any(
+            follow_up.fate is Fate.UNKNOWN for follow_up in follow_ups
+        )
         return first.model_copy(
-            update={"content": content, "is_error": self.steps[-1].result.is_error}
+            update={"content": content, "structured_content": structured, "is_error": is_error}
         )
 
 
@@ -200,6 +222,12 @@ class ChainFailed(Exception):
     def __init__(self, result: ChainResult) -> None:
         super().__init__(result.detail)
         self.result = result
+
+
+def _for_model(result: CallToolResult) -> str:
+    """Return what a result says to a model, as one text; what is for the user alone is left out."""
+    items = map(on_the_wire, result.content or _as_text(result))
+    return "\n".join(in_text(item) for item in items if not for_user_alone(item))
 
 
 def _as_text(result: CallToolResult) -> list[ContentBlock]:

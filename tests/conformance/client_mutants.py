@@ -1083,16 +1083,16 @@ class TellsMadeFromNothing(SmallClient):
         return [{**each, "fate": "made"} for each in super().follow_ups(results)]
 
 
-@mutant("is-error-of-any")
-class IsErrorOfAny(SmallClient):
+@mutant("is-error-of-the-last")
+class IsErrorOfTheLast(SmallClient):
     def is_error(self, results):
-        return any(result.get("isError") for result in results)
+        return bool(results and results[-1].get("isError")) or self.lost(results)
 
 
 @mutant("is-error-of-the-first")
 class IsErrorOfTheFirst(SmallClient):
     def is_error(self, results):
-        return bool(results and results[0].get("isError"))
+        return bool(results and results[0].get("isError")) or self.lost(results)
 
 
 @mutant("hands-on-the-directive")
@@ -1203,11 +1203,22 @@ class StructuredContentOfAny(SmallClient):
         )
 
 
-@mutant("is-error-when-a-call-fails")
-class IsErrorWhenACallFails(SmallClient):
-    def printed(self, results, outcome):
-        printed = super().printed(results, outcome)
-        return {**printed, "isError": printed["isError"] or outcome == "failed"}
+@mutant("an-unknown-effect-is-no-error")
+class AnUnknownEffectIsNoError(SmallClient):
+    def lost(self, results):
+        return False
+
+
+@mutant("is-error-unless-completed")
+class IsErrorUnlessCompleted(SmallClient):
+    def is_error(self, results):
+        return super().is_error(results) or self.pending is not None
+
+
+@mutant("tells-follow-ups-in-text-alone")
+class TellsFollowUpsInTextAlone(SmallClient):
+    def told_in_structured(self, follow_ups):
+        return {}
 
 
 @mutant("forgets-failed-calls")

@@ -491,6 +491,13 @@ class WordsOfFollowedDirectiveStay(SmallProxy):
         return {**super().merged(first, last), "content": content}
 
 
+@mutant("followed-result-breaks-schema")
+class FollowedResultBreaksSchema(SmallProxy):
+    def merged(self, first, last):
+        merged = super().merged(first, last)
+        return {name: value for name, value in merged.items() if name != "structuredContent"}
+
+
 class Numbered(SmallServer):
     """Makes a record with each order: its number varies, in the words and in the directive."""
 

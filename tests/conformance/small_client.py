@@ -447,12 +447,21 @@ class SmallClient:
         ]
 
     def is_error(self, results):
-        return bool(results and results[-1].get("isError"))
+        return any(result.get("isError") for result in results) or self.lost(results)
+
+    def lost(self, results):
+        """Whether nobody knows if a follow-up call took effect."""
+        return any(each["fate"] == "unknown" for each in self.follow_ups(results))
 
     def structured(self, results):
         structured = dict(results[0].get("structuredContent") or {}) if results else {}
         structured.pop("nextStep", None)
         return structured or None
+
+    def told_in_structured(self, follow_ups):
+        """Return what a host is told that shows its model structured content alone."""
+        told = [self.in_words(each)["text"] for each in follow_ups]
+        return {"followUps": told} if told else {}
 
     def handed_on_meta(self, results):
         meta = dict(results[-1].get("_meta") or {}) if results else {}
@@ -470,7 +479,10 @@ class SmallClient:
         printed = {"outcome": outcome, "content": content, "isError": self.is_error(results)}
         printed |= {"_meta": self.handed_on_meta(results), "followUps": follow_ups}
         structured = self.structured(results)
-        return printed if structured is None else {**printed, "structuredContent": structured}
+        if structured is None:
+            return printed
+        structured |= self.told_in_structured(follow_ups)
+        return {**printed, "structuredContent": structured}
 
     def lines(self, results, outcome):
         """Return the lines of the output."""

@@ -20,7 +20,8 @@ class SmallProxy(SmallServer):
 
     def listed(self, request):
         renamed = [{**each, "name": PREFIX + each["name"]} for each in self.shop.tools]
-        return [*renamed, tool("desk_ask_fully", ["order"])]
+        said = {"type": "object", "required": ["said"]}
+        return [*renamed, {**tool(FULLY, ["order"]), "outputSchema": said}]
 
     def call(self, request):
         if request.params["name"] == FULLY:

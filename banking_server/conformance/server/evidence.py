@@ -132,6 +132,9 @@ class PassedOn(Evidence):
     directive: SeenDirective | None
     content: Sequence[Json]
     structured: Json
+    is_error: bool
+    output_schema: Json | None
+    """What the tool list promises of its structured content."""
 
     unseen = NotApplicable(
         "no step says `followed: true`, as one of an intermediary that follows directives does"

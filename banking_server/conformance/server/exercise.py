@@ -212,7 +212,19 @@ class Exercise:
                 self._observe(Missing(step.id, [PassedOn], reason, call.final.messages))
             return
         if as_expected or seen or words_of(items, seen) or "nextStep" in structured:
-            self._observe(PassedOn(step.id, call.final.messages, seen, items, structured))
+            result = call.final.result or {}
+            schema = self._tools.get(call.tool, {}).get("outputSchema")
+            self._observe(
+                PassedOn(
+                    step.id,
+                    call.final.messages,
+                    seen,
+                    items,
+                    structured,
+                    is_error=result.get("isError") is True,
+                    output_schema=schema if isinstance(schema, dict) else None,
+                )
+            )
 
     def _known(self, calling: Calling) -> dict[str, Any]:
         return self._connections.known(calling)

@@ -91,10 +91,11 @@ def printed_one_result(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 @kind("printed_is_error")
 def printed_is_error(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The printed `isError` is that of the last call that brought a result."""
+    """The printed `isError` is true if a result had it, or a follow-up call brought none."""
 
     def compare(printed: Json) -> Judged:
-        wanted = bool(_results(case_run)[-1].get("isError"))
+        lost = any(each.fates[-1] == "unknown" for each in _follow_ups(case_run))
+        wanted = lost or any(result.get("isError") is True for result in _results(case_run))
         return Finding(
             bool(printed["isError"]) is wanted,
             expected=f"isError {shown(wanted)}",
@@ -106,16 +107,19 @@ def printed_is_error(case_run: CaseRun, check: ScriptCheck) -> Judged:
 
 @kind("printed_structured_content")
 def printed_structured_content(case_run: CaseRun, check: ScriptCheck) -> Judged:
-    """The printed `structuredContent` is that of the first call, or absent."""
+    """The printed `structuredContent` is absent, or that of the first call, with `followUps`."""
 
     def compare(printed: Json) -> Judged:
         first = _results(case_run)[0].get("structuredContent") or {}
         wanted = {name: value for name, value in first.items() if name != "nextStep"}
         seen = printed.get("structuredContent")
-        kept = seen is None or same(_without(seen, "nextStep"), wanted)
+        told = seen.get("followUps", []) if isinstance(seen, dict) else []
+        unnamed = _unnamed(_follow_ups(case_run), told if isinstance(told, list) else [])
+        kept = same(_without(_without(seen, "nextStep"), "followUps"), wanted)
         return Finding(
-            kept,
-            expected=f"structuredContent {shown(wanted)}, or none",
+            seen is None or (kept and not unnamed),
+            expected=f"structuredContent {shown(wanted)}, with each follow-up call named in "
+            "followUps; or none",
             seen=f"structuredContent {shown(seen)}",
         )
 
@@ -158,12 +162,7 @@ def printed_follow_ups(case_run: CaseRun, check: ScriptCheck) -> Judged:
             for each in named
         ]
         texts = [item.get("text") for item in printed["content"] if isinstance(item, dict)]
-        counts = Counter(each.tool for each in wanted)
-        unnamed = [
-            each.in_words(counts[each.tool] > 1)
-            for each in wanted
-            if not any(each.is_named_in(text, counts[each.tool] > 1) for text in texts if text)
-        ]
+        unnamed = _unnamed(wanted, texts)
         fits = len(seen) == len(wanted) and all(
             tool == call.tool and fate in call.fates
             for (tool, fate), call in zip(seen, wanted, strict=True)
@@ -171,8 +170,7 @@ def printed_follow_ups(case_run: CaseRun, check: ScriptCheck) -> Judged:
         return Finding(
             fits and not unnamed,
             expected="; ".join(f"{call.tool}: {' or '.join(call.fates)}" for call in wanted)
-            + "; and a text that names "
-            + ", ".join(each.in_words(counts[each.tool] > 1) for each in wanted),
+            + f"; and a text that names {', '.join(_unnamed(wanted, []))}",
             seen="; ".join(f"{tool}: {fate}" for tool, fate in seen)
             + (f"; no text names {', '.join(unnamed)}" if unnamed else ""),
         )
@@ -240,6 +238,18 @@ class _FollowUp:
         """Whether a text has the name of its tool, and the values of its arguments if need be."""
         values = _plain_values(self.arguments) if with_arguments else []
         return all(part in text for part in (self.tool, *values))
+
+
+def _unnamed(wanted: list[_FollowUp], texts: list[Any]) -> list[str]:
+    """Return the follow-up calls that none of the texts names."""
+    counts = Counter(each.tool for each in wanted)
+    return [
+        each.in_words(counts[each.tool] > 1)
+        for each in wanted
+        if not any(
+            each.is_named_in(text, counts[each.tool] > 1) for text in texts if isinstance(text, str)
+        )
+    ]
 
 
 def _plain_values(value: Any) -> list[str]:

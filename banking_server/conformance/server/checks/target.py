@@ -16,6 +16,7 @@ from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import (
     DirectiveBesideSecrets,
     DirectiveOfIntermediary,
+    PassedOn,
     ResultWithDirective,
 )
 from banking_server.conformance.values import shown
@@ -133,6 +134,22 @@ def arguments_declared(result: ResultWithDirective) -> Finding | NotApplicable |
         not undeclared,
         expected=f"only arguments that the input schema of {tool} declares",
         seen=f"also {', '.join(undeclared)}" if undeclared else "only such",
+    )
+
+
+@check("tool-chaining-server-followed-result-meets-schema", on=PassedOn)
+def followed_result_meets_schema(result: PassedOn) -> Finding | Untestable | NotApplicable:
+    """What an intermediary made of a chain is what it lists for the tool."""
+    if result.output_schema is None:
+        return NotApplicable("the tool has no output schema")
+    try:
+        fault = first_fault(result.output_schema, result.structured)
+    except CannotTell as unknown:
+        return Untestable(f"the suite's validator (jsonschema-rs) cannot tell: {unknown}")
+    return Finding(
+        result.is_error or fault is None,
+        expected="structuredContent that is valid against the output schema, or isError true",
+        seen=fault or "valid structuredContent",
     )
 
 

@@ -215,8 +215,8 @@ const REASONS: Partial<Record<Outcome, string>> = {
  * no result.
  */
 export function merged(chain: Chain): CallToolResult {
-  const [first, last] = [chain.results[0], chain.results.at(-1)];
-  if (!first || !last) throw chain.error;
+  const first = chain.results[0];
+  if (!first) throw chain.error;
   const told = chain.followUps.map(({ tool, arguments: args, fate }) => {
     const several = chain.followUps.filter((other) => other.tool === tool).length > 1;
     const name = JSON.stringify(tool) + (several ? ` with ${JSON.stringify(args)}` : '');
@@ -231,16 +231,25 @@ export function merged(chain: Chain): CallToolResult {
     content.push({ type: 'text', text, annotations: { audience: ['assistant'] } });
   }
   const { nextTool, ...meta } = first._meta ?? {};
-  const { structuredContent } = first;
+  const structuredContent = nextTool === undefined ? first.structuredContent : withoutNextStep(first.structuredContent);
+  const returned = chain.results.slice(1).map(forModel);
+  const followUps = told.map((said, index) => (returned[index] ? `${said} It returned: ${returned[index]}` : said));
   return {
     content,
-    isError: last.isError === true,
+    isError: chain.results.some(({ isError }) => isError) || chain.followUps.some(({ fate }) => fate === 'unknown'),
     ...(structuredContent !== undefined && {
-      structuredContent: nextTool === undefined ? structuredContent : withoutNextStep(structuredContent),
+      structuredContent: followUps.length > 0 ? { ...(structuredContent as Json), followUps } : structuredContent,
     }),
     ...(Object.keys(meta).length > 0 && { _meta: meta }),
   };
 }
+
+/** What a result says to a model, as one text: for hosts that show structured content alone (TC-C-36). */
+const forModel = ({ content }: CallToolResult) =>
+  content
+    .filter((item) => !isWords(item) && !(item.annotations?.audience?.join() === 'user'))
+    .map((item) => (item.type === 'text' ? item.text : `[${item.type}]`))
+    .join('\n');
 
 /** `nextStep` beside a directive is words, if it names a tool (TC-S-28). */
 function withoutNextStep(content: unknown): unknown {
