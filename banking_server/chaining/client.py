@@ -61,14 +61,11 @@ from banking_server.chaining.directive import (
 )
 from banking_server.chaining.provenance import Provenance
 from banking_server.chaining.refused import noting_answers, was_refused
-from banking_server.chaining.result import ChainFailed, ChainResult, Outcome, Step
+from banking_server.chaining.result import ChainFailed, ChainResult, Outcome, Step, quoted
 from banking_server.chaining.values import canonical
 
 REASON: Final = 200
 """Characters that are told, at most, of what a client's exception says."""
-
-NAME: Final = 128
-"""Characters that are told, at most, of a tool's name; MCP allows no more."""
 
 DEFAULT_CALL_TIMEOUT: Final = 300.0
 """Seconds that one request may take, if nobody chose others."""
@@ -250,6 +247,8 @@ class _Chain:
     kept: int = 0
     """The size of the results, in characters."""
     pending: Directive | None = None
+    listed: bool = False
+    """Whether the tool of `pending` was found in the server's list."""
     started: Directive | None = None
     refused: bool = False
     doing: str = "the start of the chain"
@@ -263,7 +262,7 @@ class _Chain:
             if isinstance(reading, Malformed):
                 return self.ended(Outcome.MALFORMED_DIRECTIVE, reading.reason)
             directive, alias = reading.directive, reading.deprecated_alias
-            self.doing = f"the check before the call of {_named(directive.tool)}"
+            self.doing = f"the check before the call of {quoted(directive.tool)}"
             end = await self._obstacle(directive)
             if end is not None:
                 return self.ended(end.outcome, end.detail)
@@ -271,7 +270,7 @@ class _Chain:
     async def _call(self, directive: Directive, alias: bool) -> Reading:
         # A client can send a request before it first waits; a cancelled chain must send none.
         await anyio.lowlevel.checkpoint()
-        self.doing = f"the call of {_named(directive.tool)} (call {len(self.steps) + 1})"
+        self.doing = f"the call of {quoted(directive.tool)} (call {len(self.steps) + 1})"
         self.made.add(_call_key(directive))
         self.pending, self.started = None, directive
         provenance = Provenance(
@@ -300,7 +299,7 @@ class _Chain:
                 result = tool_result(await awaited(returned, "call_tool"))
             except BaseException as error:
                 if error is refusal.error and refusal.result is not None:
-                    self.doing = f"the client's check of what {_named(directive.tool)} returned"
+                    self.doing = f"the client's check of what {quoted(directive.tool)} returned"
                     self._arrived(step(result=refusal.result))
                     if isinstance(error, Exception):
                         await _tell(self.on_step, self.steps[-1])
@@ -308,7 +307,7 @@ class _Chain:
                     self.refused = was_refused(error, answer)
                 raise
         reading = self._arrived(step(result=result))
-        self.doing = f"on_step after the call of {_named(directive.tool)}"
+        self.doing = f"on_step after the call of {quoted(directive.tool)}"
         await _tell(self.on_step, self.steps[-1])
         return reading
 
@@ -319,7 +318,7 @@ class _Chain:
         self.kept += _size(step.result)
         reading = read_directive(step.result.meta)
         self.pending = reading.directive if isinstance(reading, Found) else None
-        self.started = None
+        self.listed, self.started = False, None
         return reading
 
     async def _obstacle(self, directive: Directive) -> _End | None:
@@ -336,7 +335,7 @@ class _Chain:
             return _End(
                 Outcome.LIMIT_REACHED,
                 f"{len(self.steps)} calls were made, which is the limit; "
-                f"{_named(directive.tool)} was not called",
+                f"{quoted(directive.tool)} was not called",
             )
         with anyio.fail_after(self.call_timeout):
             tools = await self.catalog.for_directive(self.arrived)
@@ -353,21 +352,22 @@ class _Chain:
         if tool is None:
             return _End(
                 Outcome.UNKNOWN_TOOL,
-                f"the server lists no tool {_named(directive.tool)}, or several different ones",
+                f"the server lists no tool {quoted(directive.tool)}, or several different ones",
             )
+        self.listed = True
         problem = argument_problem(tool.input_schema, directive.arguments)
         if problem is not None:
             return _End(
-                Outcome.INVALID_ARGUMENTS, f"the directive to {_named(directive.tool)}: {problem}"
+                Outcome.INVALID_ARGUMENTS, f"the directive to {quoted(directive.tool)}: {problem}"
             )
         if _call_key(directive) in self.made:
             return _End(
                 Outcome.CYCLE,
-                f"{_named(directive.tool)} was already called with the same arguments in this "
+                f"{quoted(directive.tool)} was already called with the same arguments in this "
                 "chain",
             )
         if hidden_from_model(tool.meta):
-            return _End(Outcome.DECLINED, f"{_named(tool.name)} is not meant for the model to call")
+            return _End(Outcome.DECLINED, f"{quoted(tool.name)} is not meant for the model to call")
         if not self.follow_unadvertised and advertised(self.client) is False:
             return _End(
                 Outcome.DECLINED,
@@ -404,7 +404,7 @@ class _Chain:
         await _tell(self.on_proposal, proposal)
         if not await self.consent.allows(proposal):
             return _End(
-                Outcome.DECLINED, f"the host did not consent to the call of {_named(tool.name)}"
+                Outcome.DECLINED, f"the host did not consent to the call of {quoted(tool.name)}"
             )
         return None
 
@@ -419,7 +419,7 @@ class _Chain:
 
     def cancelled(self, how: str) -> ChainResult:
         done = len(self.steps)
-        during = f"during the call of {_named(self.started.tool)}" if self.started else ""
+        during = f"during the call of {quoted(self.started.tool)}" if self.started else ""
         after = f"after {done} call{'' if done == 1 else 's'}"
         return self.ended(Outcome.CANCELLED, f"{how} {during or after}")
 
@@ -430,6 +430,7 @@ class _Chain:
             detail,
             tuple(self.steps),
             self.pending,
+            self.listed,
             self.started if self.steps else None,
             self.refused,
         )
@@ -443,10 +444,6 @@ async def _tell(listener: Callable[[_News], Awaitable[None] | None] | None, news
     told = None if listener is None else listener(news)
     if inspect.isawaitable(told):
         await told
-
-
-def _named(tool: str) -> str:
-    return repr(tool if len(tool) <= NAME else f"{tool[: NAME - 1]}\u2026")
 
 
 def _size(result: CallToolResult) -> int:

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Final
 
 from mcp_types import Annotations, CallToolResult, ContentBlock, TextContent
 
@@ -81,6 +81,17 @@ class Step:
         )
 
 
+NAME: Final = 128
+"""Characters that are told, at most, of a tool's name; MCP allows no more."""
+
+
+def quoted(tool: str) -> str:
+    """Return a tool's name as a JSON string, so that nobody takes it for our own words."""
+    return json.dumps(
+        tool if len(tool) <= NAME else f"{tool[: NAME - 1]}\u2026", ensure_ascii=False
+    )
+
+
 class Fate(StrEnum):
     """What became of a follow-up call."""
 
@@ -102,11 +113,22 @@ class FollowUp:
     fate: Fate
     detail: str
     """Why it was not made, or brought no result, in one sentence; empty if it was made."""
+    listed: bool = True
+    """Whether the tool was found in the server's list. Only then a model is told its name."""
 
     def in_words(self, name: str | None = None) -> str:
-        """Say what became of the call, for a model that knows the tool as `name` (TC-C-33)."""
+        """Say what became of the call, for a model that knows the tool as `name` (TC-C-33).
+
+        A name that the server does not list could be a whole sentence, which the model would take
+        for the client's own. So it is not repeated, and others are in quotes (TC-C-53, TC-C-54).
+        """
+        if not self.listed:
+            return (
+                "The server named a next step, and it was not made: this client did not find its "
+                "tool in the server's list, or did not look for it."
+            )
         call = (
-            f"The server named a next step: the tool {json.dumps(name or self.tool)} with the "
+            f"The server named a next step: the tool {quoted(name or self.tool)} with the "
             f"arguments {json.dumps(self.arguments, ensure_ascii=False)}."
         )
         match self.fate:
@@ -133,6 +155,8 @@ class ChainResult:
     """The calls that brought a result, in order."""
     pending: Directive | None = None
     """The directive that was not followed, if there is one."""
+    listed: bool = False
+    """Whether the tool of the directive that was not followed was found in the server's list."""
     started: Directive | None = None
     """The directive whose call was started and brought no result, if there is one."""
     refused: bool = False
@@ -143,10 +167,10 @@ class ChainResult:
         """What became of each call that a directive asked for, in order."""
         made = [FollowUp(step.tool, step.arguments, Fate.MADE, "") for step in self.steps[1:]]
         last = [
-            FollowUp(directive.tool, directive.arguments, fate, self.detail)
-            for directive, fate in (
-                (self.started, Fate.NOT_MADE if self.refused else Fate.UNKNOWN),
-                (self.pending, Fate.NOT_MADE),
+            FollowUp(directive.tool, directive.arguments, fate, self.detail, listed)
+            for directive, fate, listed in (
+                (self.started, Fate.NOT_MADE if self.refused else Fate.UNKNOWN, True),
+                (self.pending, Fate.NOT_MADE, self.listed),
             )
             if directive is not None
         ]

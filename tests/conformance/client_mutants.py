@@ -1083,6 +1083,24 @@ class TellsMadeFromNothing(SmallClient):
         return [{**each, "fate": "made"} for each in super().follow_ups(results)]
 
 
+@mutant("names-unlisted-tools")
+class NamesUnlistedTools(SmallClient):
+    def named(self, tool):
+        return json.dumps(tool[:120])
+
+
+@mutant("names-tools-as-they-are")
+class NamesToolsAsTheyAre(SmallClient):
+    def named(self, tool):
+        return tool[:120] if '"' in tool else super().named(tool)
+
+
+@mutant("names-tools-in-full-length")
+class NamesToolsInFullLength(SmallClient):
+    def named(self, tool):
+        return json.dumps(tool) if len(tool) > 120 else super().named(tool)
+
+
 @mutant("is-error-of-the-last")
 class IsErrorOfTheLast(SmallClient):
     def is_error(self, results):

@@ -470,8 +470,13 @@ class SmallClient:
 
     def in_words(self, follow_up):
         arguments = json.dumps(follow_up["arguments"])
-        text = f"The call of {follow_up['tool']} with {arguments}: {follow_up['fate']}."
+        text = f"The call of {self.named(follow_up['tool'])} with {arguments}: {follow_up['fate']}."
         return {"type": "text", "text": text, "annotations": {"audience": ["assistant"]}}
+
+    def named(self, tool):
+        if tool not in self.tools:
+            return "a tool that the server does not list"
+        return json.dumps(tool[:120])
 
     def printed(self, results, outcome):
         follow_ups = self.follow_ups(results)

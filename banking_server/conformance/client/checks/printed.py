@@ -8,7 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance.client.checks.registry import kind
@@ -222,6 +222,10 @@ def _content(call: Operation) -> list[Json]:
     ]
 
 
+NAME: Final = 100
+"""Characters of a tool's name that have to be told. A client may cut it, at 128 or before."""
+
+
 @dataclass(frozen=True)
 class _FollowUp:
     """A call that a directive asked for."""
@@ -230,6 +234,8 @@ class _FollowUp:
     arguments: Json
     fates: tuple[str, ...]
     """What may be said to have become of it."""
+    to_be_named: bool = True
+    """Whether a model has to be told its tool: the client found it in the list (TC-C-33)."""
 
     def in_words(self, with_arguments: bool) -> str:
         return f"{self.tool} with {shown(self.arguments)}" if with_arguments else self.tool
@@ -237,7 +243,10 @@ class _FollowUp:
     def is_named_in(self, text: str, with_arguments: bool) -> bool:
         """Whether a text has the name of its tool, and the values of its arguments if need be."""
         values = _plain_values(self.arguments) if with_arguments else []
-        return all(part in text for part in (self.tool, *values))
+        name = json.dumps(self.tool, ensure_ascii=False)[1:-1]
+        # A long name is cut (TC-C-54), wherever the client cuts it.
+        named = name[:NAME] in text or self.tool[:NAME] in text
+        return named and all(part in text for part in values)
 
 
 def _unnamed(wanted: list[_FollowUp], texts: list[Any]) -> list[str]:
@@ -246,7 +255,8 @@ def _unnamed(wanted: list[_FollowUp], texts: list[Any]) -> list[str]:
     return [
         each.in_words(counts[each.tool] > 1)
         for each in wanted
-        if not any(
+        if each.to_be_named
+        and not any(
             each.is_named_in(text, counts[each.tool] > 1) for text in texts if isinstance(text, str)
         )
     ]
@@ -275,7 +285,8 @@ def _follow_ups(case_run: CaseRun) -> list[_FollowUp]:
     ended = case_run.case.expect.outcome not in ("completed", "malformed_directive")
     if ended and isinstance(directive, dict):
         arguments = directive.get("arguments", {})
-        named.append(_FollowUp(directive["tool"], arguments, ("not_made",)))
+        looked_up = case_run.case.expect.outcome not in ("unknown_tool", "limit_reached")
+        named.append(_FollowUp(directive["tool"], arguments, ("not_made",), looked_up))
     return named
 
 

@@ -59,6 +59,8 @@ export interface FollowUp {
   title?: string;
   /** `unknown`: it was started, and no result came back. */
   fate: 'made' | 'not_made' | 'unknown';
+  /** Whether the tool was found in the server's list; no other name is told a model (TC-C-53). */
+  listed: boolean;
 }
 
 export interface Chain {
@@ -140,6 +142,7 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
   async function check(next: FollowUp): Promise<void> {
     if (chain.results.length >= limit) throw new End('limit_reached', `a chain has at most ${limit} calls`);
     const tool = await find(next.tool);
+    next.listed = true;
     const why = await inTime(invalidWithin(tool.inputSchema, next.arguments));
     if (why !== undefined) throw new End('invalid_arguments', why);
     if (made.has(callKey(next.tool, next.arguments))) throw new End('cycle', 'the chain has made this call');
@@ -160,7 +163,7 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
       if (next.status === 'absent') return chain;
       if (next.status === 'malformed') throw new End('malformed_directive', next.why);
       const { tool, title } = next;
-      const followUp: FollowUp = { tool, arguments: next.arguments, ...(title && { title }), fate: 'not_made' };
+      const followUp: FollowUp = { tool, arguments: next.arguments, ...(title && { title }), fate: 'not_made', listed: false };
       chain.followUps.push(followUp);
       await check(followUp);
       signal.throwIfAborted(); // here, since from here on the call may have been sent
@@ -217,9 +220,9 @@ const REASONS: Partial<Record<Outcome, string>> = {
 export function merged(chain: Chain): CallToolResult {
   const first = chain.results[0];
   if (!first) throw chain.error;
-  const told = chain.followUps.map(({ tool, arguments: args, fate }) => {
-    const several = chain.followUps.filter((other) => other.tool === tool).length > 1;
-    const name = JSON.stringify(tool) + (several ? ` with ${JSON.stringify(args)}` : '');
+  const told = chain.followUps.map(({ tool, arguments: args, fate, listed }) => {
+    const several = listed && chain.followUps.filter((other) => other.tool === tool).length > 1;
+    const name = (listed ? JSON.stringify(tool.slice(0, 128)) : 'A tool that was not found in the list') + (several ? ` with ${JSON.stringify(args)}` : '');
     if (fate === 'made') return `${name} was made; what it returned stands above. Do not repeat it.`;
     if (fate === 'not_made') return `${name} was not made: ${REASONS[chain.outcome]}.`;
     return `${name} was started, and whether it took effect is not known. Do not repeat it without asking the user.`;
