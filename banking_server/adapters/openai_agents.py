@@ -6,7 +6,7 @@ import anyio
 from mcp.types import CallToolResult
 
 from banking_server.adapters.one_result import ChainOptions, checked, one_result
-from banking_server.chaining import FollowNonDestructive, Proposal
+from banking_server.chaining import Proposal
 from banking_server.chaining.content import on_the_wire
 
 try:
@@ -25,7 +25,7 @@ class _Chaining(_MCPServerWithClientSession):
         if self.max_retry_attempts:
             raise ValueError("max_retry_attempts must be 0: no follow-up call may be sent twice")
         self._chaining = checked(chaining)
-        self._consent = self._chaining.get("consent") or FollowNonDestructive()
+        self._consent = self._chaining.get("consent")
 
     async def call_tool(
         self, tool_name: str, arguments: dict[str, Any] | None, meta: dict[str, Any] | None = None
@@ -47,7 +47,9 @@ class _Chaining(_MCPServerWithClientSession):
         if callable(self.tool_filter) or not await self._apply_tool_filter([proposal.tool]):
             return False
         needs_approval = self._get_needs_approval_for_tool(proposal.tool, None)
-        return needs_approval is False and await self._consent.allows(proposal)
+        if needs_approval is not False or self._consent is None:
+            return False
+        return await self._consent.allows(proposal)
 
 
 class _Calls:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from banking_server.chaining.arguments import structured_problem
 from banking_server.chaining.content import on_the_wire
-from banking_server.chaining.negotiation import NEGOTIATED_FROM, has_declared
+from banking_server.chaining.negotiation import has_declared
 
 Wire = BaseModel | Mapping[str, Any]
 """An MCP object: parsed JSON as on the wire, or a model that an SDK (any version) made of it."""
@@ -84,23 +84,17 @@ class ToolCaller(ToolLister, Protocol):
         ...
 
 
-def advertised(client: ToolCaller) -> bool | None:
-    """Return whether the server said that it supports the extension; None if nobody can know.
+def advertised(client: ToolCaller) -> bool:
+    """Return whether the server is known to advertise the extension (TC-C-03).
 
     `mcp.Client` and FastMCP's have `protocol_version` and `server_capabilities`; other clients may
-    have them too. Where they are missing, no server was asked: a client that wraps another protocol
-    stack may know no revision. Neither was one if an `mcp.Client` was told the revision (`mode`)
-    and no earlier answer (`prior_discover`): it then makes up capabilities, which are empty. Other
-    capabilities that are empty are what the server said.
+    have them too. Where they are missing, nobody knows. Nor does an `mcp.Client` that was told the
+    revision (`mode`) and no earlier answer (`prior_discover`): it asks no server, and its
+    capabilities are empty.
     """
     revision = getattr(client, "protocol_version", None)
     capabilities = getattr(client, "server_capabilities", None)
-    if not isinstance(revision, str) or revision < NEGOTIATED_FROM:
-        return None
-    told = getattr(client, "mode", None) == revision
-    if capabilities is None or (told and getattr(client, "prior_discover", None) is None):
-        return None
-    return has_declared(capabilities, revision)
+    return isinstance(revision, str) and has_declared(capabilities, revision)
 
 
 def awaited(returned: Any, method: str) -> Awaitable[Any]:

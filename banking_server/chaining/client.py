@@ -147,8 +147,8 @@ async def call_tool_with_chaining(
             for it.
         arguments: The arguments of the first call; none means `{}`.
         limit: How many calls are made at most, the first one included.
-        consent: Asked before each follow-up call; by default `FollowNonDestructive`, which takes
-            the server's hints for true.
+        consent: Asked before each follow-up call. Without it nobody consents, and no call is made
+            (TC-C-21). For a server whose hints the user trusts, `FollowNonDestructive()`.
         catalog: The server's tools, if the caller keeps them from one chain to the next.
         call_timeout: Seconds that each request may take; None means no limit. It is passed on to
             `client.call_tool`, which keeps it: only the client can tell a slow server from a user
@@ -166,8 +166,8 @@ async def call_tool_with_chaining(
             `SteadyHttpClient` keeps it from that.
         meta: Further members for the `_meta` of every `tools/call`. A `progressToken` goes with
             the first one only.
-        follow_unadvertised: Follow directives on revision 2026-07-28 even if the server did not
-            advertise the extension (TC-C-03). The user or the host decides that.
+        follow_unadvertised: Follow directives even if the server is not known to advertise the
+            extension (TC-C-03). The user or the host decides that for this server.
         stop: Something that can end the chain from outside.
 
     Returns:
@@ -184,7 +184,7 @@ async def call_tool_with_chaining(
     chain = _Chain(
         client=client,
         limit=limit,
-        consent=consent or FollowNonDestructive(),
+        consent=consent,
         catalog=catalog or ToolCatalog(client),
         call_timeout=call_timeout,
         on_step=on_step,
@@ -231,7 +231,7 @@ class _Chain:
 
     client: ToolCaller
     limit: int
-    consent: ConsentPolicy
+    consent: ConsentPolicy | None
     catalog: ToolCatalog
     call_timeout: float | None
     on_step: OnStep | None
@@ -368,11 +368,11 @@ class _Chain:
             )
         if hidden_from_model(tool.meta):
             return _End(Outcome.DECLINED, f"{quoted(tool.name)} is not meant for the model to call")
-        if not self.follow_unadvertised and advertised(self.client) is False:
+        if not (self.follow_unadvertised or advertised(self.client)):
             return _End(
                 Outcome.DECLINED,
-                "the server does not say that it supports tool chaining, and following it all the "
-                "same was not allowed",
+                "the server is not known to support tool chaining, and following it all the same "
+                "was not allowed",
             )
         if self.kept > MAX_KEPT:
             return _End(
@@ -402,7 +402,7 @@ class _Chain:
             title=directive.title,
         )
         await _tell(self.on_proposal, proposal)
-        if not await self.consent.allows(proposal):
+        if self.consent is None or not await self.consent.allows(proposal):
             return _End(
                 Outcome.DECLINED, f"the host did not consent to the call of {quoted(tool.name)}"
             )

@@ -42,7 +42,7 @@ class ConsentPolicy(Protocol):
 
 
 def check_policy(consent: object) -> None:
-    """Raise `TypeError` if `consent` cannot be asked; None stands for the default."""
+    """Raise `TypeError` if `consent` cannot be asked; None stands for nobody to ask."""
     if consent is not None and not inspect.iscoroutinefunction(getattr(consent, "allows", None)):
         raise TypeError(
             "consent must be an object with `async def allows(self, proposal)`, which "
@@ -53,19 +53,14 @@ def check_policy(consent: object) -> None:
 class FollowNonDestructive:
     """Allows calls of tools annotated as read-only or non-destructive, and no others (TC-C-21).
 
-    A tool without annotations counts as destructive, since these are the defaults that MCP
-    defines. Hints are the server's own claims: pass `trusted=False` for a server whose claims the
-    host does not trust, and no call is allowed.
+    Annotations are the server's own claims. Use this only for a server that the user or the host
+    trusts to tell what its tools do. A tool without annotations counts as destructive, since these
+    are the defaults that MCP defines.
     """
 
-    def __init__(self, *, trusted: bool = True) -> None:
-        self._trusted = trusted
-
     async def allows(self, proposal: Proposal) -> bool:
-        """Return whether the tool's annotations say, and may say, that it destroys nothing."""
+        """Return whether the tool's annotations say that it destroys nothing."""
         hints = proposal.tool.annotations
-        return (
-            self._trusted
-            and hints is not None
-            and (hints.read_only_hint is True or hints.destructive_hint is False)
+        return hints is not None and (
+            hints.read_only_hint is True or hints.destructive_hint is False
         )

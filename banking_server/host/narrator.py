@@ -44,7 +44,6 @@ class Narrator:
         self._questions = questions
         self._follow_all = follow_all
         self._trust_hints = trust_hints
-        self._harmless = FollowNonDestructive(trusted=trust_hints)
         self._last: Step | None = None
 
     def begin(self, tool: str, arguments: Mapping[str, Any]) -> None:
@@ -82,7 +81,8 @@ class Narrator:
 
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call may be made; this can ask the person."""
-        if self._follow_all or await self._harmless.allows(proposal):
+        harmless = self._trust_hints and await FollowNonDestructive().allows(proposal)
+        if self._follow_all or harmless:
             return True
         return self._questions is not None and await self._questions.consents(
             proposal.tool, proposal.arguments, trust_hints=self._trust_hints

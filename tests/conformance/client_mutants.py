@@ -434,12 +434,20 @@ class FollowsUnadvertisedServers(SmallClient):
 
 @mutant("reads-experimental-everywhere")
 class ReadsExperimentalEverywhere(SmallClient):
-    def connect(self):
-        result = super().connect()
-        if self.advertised is None:
-            experimental = result["capabilities"].get("experimental") or {}
-            self.advertised = self.read_settings(experimental.get("com.example/tool-chaining"))
-        return result
+    def places(self):
+        return ["extensions", "experimental"]
+
+
+@mutant("reads-extensions-alone")
+class ReadsExtensionsAlone(SmallClient):
+    def places(self):
+        return ["extensions"]
+
+
+@mutant("reads-experimental-alone")
+class ReadsExperimentalAlone(SmallClient):
+    def places(self):
+        return super().places()[-1:]
 
 
 @mutant("reads-one-page")
@@ -1081,6 +1089,12 @@ class NamesFollowUpsByTheirToolsAlone(SmallClient):
 class TellsMadeFromNothing(SmallClient):
     def follow_ups(self, results):
         return [{**each, "fate": "made"} for each in super().follow_ups(results)]
+
+
+@mutant("believes-untrusted-hints")
+class BelievesUntrustedHints(SmallClient):
+    def trusts_hints(self):
+        return super().trusts_hints() or self.context.get("firstCallBy") != "model"
 
 
 @mutant("names-unlisted-tools")

@@ -36,14 +36,18 @@ from banking_server.chaining import (
 class Policy:
     """What the host lets its model call, and what it asks the user about; one for all calls."""
 
-    granted: bool
-    """What the user answers."""
+    answer: str
+    """What the user answers, if nothing else is said for a tool: `grant` or `refuse`."""
+    answers: Mapping[str, str]
     denied: list[str]
+    trusts_hints: bool
 
     async def allows(self, proposal: Proposal) -> bool:
         if proposal.tool.name in self.denied:
             return False
-        return self.granted or await FollowNonDestructive().allows(proposal)
+        if self.trusts_hints and await FollowNonDestructive().allows(proposal):
+            return True
+        return self.answers.get(proposal.tool.name, self.answer) == "grant"
 
 
 @dataclass
@@ -112,7 +116,12 @@ async def chain_of(
     client: Client, http: httpx2.AsyncClient, context: Mapping[str, Any], told: "Told"
 ) -> ChainResult | None:
     """Make the first call and follow the chain; None if the host does not allow the first call."""
-    policy = Policy(context.get("consent") == "grant", context.get("deniedTools", []))
+    policy = Policy(
+        context.get("consent", "refuse"),
+        context.get("consentByTool", {}),
+        context.get("deniedTools", []),
+        context.get("trustHints", True),
+    )
     if context.get("firstCallBy") == "model":
         tools = {tool.name: tool for tool in await ToolCatalog(client).list()}
         first = Proposal(tools[context["tool"]], context["arguments"], level=1, previous_tool="")

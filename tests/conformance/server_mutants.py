@@ -8,7 +8,7 @@ import html
 import json
 from urllib.parse import quote
 
-from .small_proxy import SmallProxy
+from .small_proxy import PREFIX, SmallProxy
 from .small_server import ID, SESSION, Refusal, SmallServer
 
 SERVER_MUTANTS = {}
@@ -489,6 +489,13 @@ class WordsOfFollowedDirectiveStay(SmallProxy):
     def merged(self, first, last):
         content = [*first["content"], *last["content"]]
         return {**super().merged(first, last), "content": content}
+
+
+@mutant("carries-directives-across-servers")
+class CarriesDirectivesAcrossServers(SmallProxy):
+    def headline(self):
+        directive = {"tool": f"{PREFIX}ask_manager", "arguments": {"order": "7"}}
+        return {**super().headline(), "_meta": {"nextTool": directive}}
 
 
 @mutant("followed-result-breaks-schema")

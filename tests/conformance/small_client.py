@@ -111,9 +111,16 @@ class SmallClient:
             params["capabilities"] = self.capabilities("initialize")
             result = self.request("initialize", params)
             self.post({"jsonrpc": "2.0", "method": "notifications/initialized"}, {})
-        extensions = result["capabilities"].get("extensions") or {}
-        self.advertised = self.read_settings(extensions.get(ID))
+        found = [
+            self.read_settings((result["capabilities"].get(place) or {}).get(ID))
+            for place in self.places()
+        ]
+        self.advertised = next((settings for settings in found if settings is not None), None)
         return result
+
+    def places(self):
+        """Return the capabilities in which settings are looked for."""
+        return ["extensions"] if self.era == MODERN else ["extensions", "experimental"]
 
     def read_settings(self, value):
         """Return the settings, or None where there are none."""
@@ -333,7 +340,11 @@ class SmallClient:
     def consents(self, tool):
         hints = tool.get("annotations") or {}
         harmless = hints.get("readOnlyHint") is True or hints.get("destructiveHint") is False
-        return harmless or self.user_agrees(tool)
+        return (harmless and self.trusts_hints()) or self.user_agrees(tool)
+
+    def trusts_hints(self):
+        """Whether the user said that the server's hints are trusted."""
+        return self.context.get("trustHints", True)
 
     def user_agrees(self, tool):
         answers = self.context.get("consentByTool", {})
@@ -347,7 +358,7 @@ class SmallClient:
         return self.allowed(name, tool) and self.trusts_server()
 
     def trusts_server(self):
-        return self.era == LEGACY or self.advertised is not None
+        return self.advertised is not None
 
     def is_stale(self):
         return time.monotonic() >= self.fresh_until

@@ -311,10 +311,12 @@ class MockServer:
 
     def _greeting(self, method: str, params: Json) -> Json:
         capabilities: Json = {"tools": {"listChanged": True}}
+        modern = method == "server/discover"
         if self._advertised is not None:
-            place = self._case.advertise_in or "extensions"
-            capabilities[place] = {IDENTIFIER: self._advertised}
-        if method == "server/discover":
+            places = ["extensions"] if modern else ["extensions", "experimental"]
+            for place in [self._case.advertise_in] if self._case.advertise_in else places:
+                capabilities[place] = {IDENTIFIER: self._advertised}
+        if modern:
             return {
                 "supportedVersions": [Era.MODERN],
                 "capabilities": capabilities,
@@ -322,8 +324,6 @@ class MockServer:
                 "cacheScope": "private",
                 "_meta": {SERVER_INFO_KEY: SERVER_INFO},
             }
-        if self._advertised is not None:
-            capabilities["experimental"] = {IDENTIFIER: self._advertised}
         asked = params.get("protocolVersion")
         return {
             "protocolVersion": asked if asked in HANDSHAKE_VERSIONS else Era.LEGACY,

@@ -275,6 +275,8 @@ class CaseContext(Strict):
     """Who makes the first call; the host's policy for the model holds where it is the model."""
     denied_tools: tuple[Name, ...] | None = Field(default=None, alias="deniedTools")
     """Tools that the host does not let its model call."""
+    trust_hints: Literal[False] | None = Field(default=None, alias="trustHints")
+    """False: nobody said that the hints of the server are trusted."""
     timeout_seconds: Annotated[float, Field(gt=0)] | None = Field(
         default=None, alias="timeoutSeconds"
     )
@@ -296,8 +298,8 @@ class Case(Strict):
     description: Name
     spec_versions: Annotated[tuple[Era, ...], Field(min_length=1)] | None = None
     advertise: Any = None
-    advertise_in: Literal["experimental"] | None = None
-    """Where it is advertised, in place of where the revision has it."""
+    advertise_in: Literal["experimental", "extensions"] | None = None
+    """Where alone it is advertised, in place of wherever the revision has it."""
     context: CaseContext = CaseContext()
     time_limit: Ordinal | None = None
     """After so many seconds the client is taken not to end by itself."""

@@ -142,6 +142,21 @@ class PassedOn(Evidence):
 
 
 @dataclass(frozen=True)
+class Crossing(Evidence):
+    """A result of an intermediary, whose directive named a tool of another server behind it."""
+
+    directive: SeenDirective | None
+    content: Sequence[Json]
+    structured: Json
+    advertised: bool
+    """Whether the intermediary advertises the extension."""
+
+    unseen = NotApplicable(
+        "no step says `crosses: true`, as one of an intermediary of several servers does"
+    )
+
+
+@dataclass(frozen=True)
 class DirectiveBesideSecrets(Evidence):
     """A directive, and the values that it must not hold."""
 

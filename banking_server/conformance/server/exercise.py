@@ -13,6 +13,7 @@ from banking_server.conformance.server.connections import Calling, Connections
 from banking_server.conformance.server.evidence import (
     OF_PROVENANCE,
     OF_REPEATING,
+    Crossing,
     DirectiveBesideSecrets,
     DirectiveOfIntermediary,
     Evidence,
@@ -129,6 +130,7 @@ class Exercise:
         self._strays: list[WireMessage] = []
         """Their results that carry a directive."""
         self._finished = False
+        self._advertised = False
 
     def open(self) -> None:
         """Open the era. Raises TargetFailure if the server does not speak it."""
@@ -136,15 +138,15 @@ class Exercise:
         greeting = connection.greeting
         if greeting is not None:
             self._note("server/discover" if self._era is Era.MODERN else "initialize", greeting)
-        self._observe(
-            Greeting(
-                "greeting",
-                greeting.messages if greeting else (),
-                self._era,
-                connection.server_capabilities,
-                connection.server_info,
-            )
+        told = Greeting(
+            "greeting",
+            greeting.messages if greeting else (),
+            self._era,
+            connection.server_capabilities,
+            connection.server_info,
         )
+        self._advertised = bool(told.settings)
+        self._observe(told)
 
     def close(self) -> None:
         """Tell of the results that belong to no step, and close every connection."""
@@ -189,6 +191,17 @@ class Exercise:
         fault = unmet(step.expect, call, self._known(calling))
         if step.followed:
             self._pass_on(step, call, as_expected=fault is None)
+        if step.crosses and call.final.kind == "complete":
+            self._observe(
+                Crossing(
+                    step.id,
+                    call.final.messages,
+                    directive_of(call.final),
+                    content_of(call.final),
+                    structured_content_of(call.final),
+                    self._advertised,
+                )
+            )
         if fault is not None:
             self._miss(step, call, fault)
             return

@@ -178,6 +178,9 @@ class Step(Strict):
     Needs repeatable. Another caller has to have made the very same call before, with success."""
     followed: Literal[True] | None = None
     """This server is an intermediary that follows the directive of this call by itself."""
+    crosses: Literal[True] | None = None
+    """This server is an intermediary of several servers. The one behind this call names, in a
+    directive, a tool of another one."""
     follow: Literal[True] | Several[FollowUp] | None = None
     """The directive's target may be called. true: follow to the end of the chain, at most ten
     calls. A list: one entry for each follow-up call; no more calls are made than entries."""

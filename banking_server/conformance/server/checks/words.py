@@ -7,7 +7,12 @@ from banking_server.chaining.directive import IDENTIFIER, META_KEY
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import Finding, NotApplicable, Untestable
 from banking_server.conformance.server.checks.registry import check
-from banking_server.conformance.server.evidence import PassedOn, ResultInWords, ResultWithDirective
+from banking_server.conformance.server.evidence import (
+    Crossing,
+    PassedOn,
+    ResultInWords,
+    ResultWithDirective,
+)
 from banking_server.conformance.server.reading import (
     SeenDirective,
     is_for_assistant,
@@ -161,16 +166,32 @@ def _repeats_next_step(item: Json) -> bool:
 @check("tool-chaining-server-intermediary-removes-directive", on=PassedOn)
 def intermediary_removes_directive(result: PassedOn) -> Finding:
     """Whoever followed a directive leaves nothing of it for others to follow again."""
-    left = [
-        *(["the directive"] if result.directive is not None else []),
-        *(["its words"] if words_of(result.content, result.directive) else []),
-        *([NEXT_STEP] if NEXT_STEP in result.structured else []),
-    ]
+    left = _left(result)
     return Finding(
         not left,
         expected="neither the directive nor its words, since this server followed it",
         seen=", ".join(left) or "neither",
     )
+
+
+@check("tool-chaining-server-no-directive-across-servers", on=Crossing)
+def no_directive_across_servers(result: Crossing) -> Finding:
+    """Whoever advertises the extension passes no directive on from one server to another."""
+    left = _left(result)
+    return Finding(
+        not (left and result.advertised),
+        expected="neither the directive nor its words, since the tool is another server's",
+        seen=", ".join(left) or "neither",
+    )
+
+
+def _left(result: PassedOn | Crossing) -> list[str]:
+    """Return what is left of a directive in a result, in words."""
+    return [
+        *(["the directive"] if result.directive is not None else []),
+        *(["its words"] if words_of(result.content, result.directive) else []),
+        *([NEXT_STEP] if NEXT_STEP in result.structured else []),
+    ]
 
 
 def _words_end_with_arguments(item: Json, seen: SeenDirective) -> bool:

@@ -19,10 +19,12 @@ interface Context {
   tool: string;
   arguments?: { [name: string]: unknown };
   consent?: 'grant' | 'refuse';
+  consentByTool?: { [name: string]: 'grant' | 'refuse' };
   elicitation?: ElicitResult;
   otherServerUrl?: string;
   firstCallBy?: 'model' | 'user';
   deniedTools?: string[];
+  trustHints?: boolean;
   bearerToken?: string;
   progress?: boolean;
   timeoutSeconds?: number;
@@ -63,7 +65,9 @@ async function chainOf(client: ChainClient, context: Context): Promise<Chain> {
   function allow({ tool }: { tool: Tool }): boolean {
     if (context.deniedTools?.includes(tool.name)) return false;
     const { readOnlyHint, destructiveHint } = tool.annotations ?? {};
-    return readOnlyHint === true || destructiveHint === false || context.consent === 'grant';
+    const harmless = readOnlyHint === true || destructiveHint === false;
+    const answer = context.consentByTool?.[tool.name] ?? context.consent;
+    return (harmless && context.trustHints !== false) || answer === 'grant';
   }
 
   if (context.firstCallBy === 'model') {

@@ -35,7 +35,7 @@ export interface ChainOptions {
   allow?: (proposal: Proposal) => boolean | Promise<boolean>;
   /** Whether this server is trusted to tell what its tools do. */
   trustHints?: boolean;
-  /** Whether a server of revision 2026-07-28 is followed that did not advertise (TC-C-03). */
+  /** Whether a server is followed that is not known to advertise the extension (TC-C-03). */
   followUnadvertised?: boolean;
   /** The most calls of one chain, the first included. */
   limit?: number;
@@ -147,7 +147,7 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
     if (why !== undefined) throw new End('invalid_arguments', why);
     if (made.has(callKey(next.tool, next.arguments))) throw new End('cycle', 'the chain has made this call');
     if (!visible(tool)) throw new End('declined', 'the tool is hidden from the model');
-    if (modern && !options.followUnadvertised && !declares(client.getServerCapabilities(), true))
+    if (!options.followUnadvertised && !declares(client.getServerCapabilities(), modern))
       throw new End('declined', 'the server did not advertise the extension');
     if (!(await allowed({ tool, arguments: next.arguments, ...(next.title && { title: next.title }) })))
       throw new End('declined', 'the policy or the user did not agree');
@@ -265,6 +265,7 @@ function withoutNextStep(content: unknown): unknown {
 interface Version1Client {
   callTool(params: Params, schema?: undefined, options?: object): Promise<unknown>;
   listTools(params?: { cursor?: string }, options?: object): Promise<unknown>;
+  getServerCapabilities(): unknown;
 }
 
 /** Makes a `ChainClient` of the `Client` of `@modelcontextprotocol/sdk` (version 1). */
@@ -272,5 +273,5 @@ export const version1 = (client: Version1Client): ChainClient => ({
   callTool: async (params, options) => (await client.callTool(params, undefined, options)) as CallToolResult,
   listTools: async (params, options) => (await client.listTools(params, options)) as { tools: Tool[] },
   getProtocolEra: () => 'legacy',
-  getServerCapabilities: () => undefined,
+  getServerCapabilities: () => client.getServerCapabilities() as ServerCapabilities | undefined,
 });
