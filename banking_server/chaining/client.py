@@ -59,6 +59,7 @@ from banking_server.chaining.directive import (
     Reading,
     read_directive,
 )
+from banking_server.chaining.doubt import CallKey, CallsInDoubt, calls_in_doubt
 from banking_server.chaining.provenance import Provenance
 from banking_server.chaining.refused import noting_answers, was_refused
 from banking_server.chaining.result import ChainFailed, ChainResult, Outcome, Step, quoted
@@ -137,6 +138,7 @@ async def call_tool_with_chaining(
     meta: dict[str, Any] | None = None,
     follow_unadvertised: bool = False,
     stop: ChainStop | None = None,
+    in_doubt: CallsInDoubt | None = None,
 ) -> ChainResult:
     """Call the tool `name`, then every tool that the results name, on the same server.
 
@@ -169,6 +171,9 @@ async def call_tool_with_chaining(
         follow_unadvertised: Follow directives even if the server is not known to advertise the
             extension (TC-C-03). The user or the host decides that for this server.
         stop: Something that can end the chain from outside.
+        in_doubt: The calls of this session whose effect is unknown; no equal call is made unless
+            `consent` has a method `allows_again` and it agrees (TC-C-55). By default those of the
+            object `client`: a host that makes a new one for each call passes its own.
 
     Returns:
         Every step, and the outcome, which is any but `failed`.
@@ -192,6 +197,7 @@ async def call_tool_with_chaining(
         meta=meta or {},
         follow_unadvertised=follow_unadvertised,
         stop=stop or ChainStop(),
+        in_doubt=calls_in_doubt(client) if in_doubt is None else in_doubt,
     )
     try:
         with chain.stop.scope(), anyio.fail_after(total_timeout):
@@ -239,9 +245,10 @@ class _Chain:
     meta: dict[str, Any]
     follow_unadvertised: bool
     stop: ChainStop
+    in_doubt: CallsInDoubt
     chain_id: str = field(default_factory=lambda: str(uuid.uuid4()))
     steps: list[Step] = field(default_factory=list[Step])
-    made: set[tuple[str, str] | None] = field(default_factory=set[tuple[str, str] | None])
+    made: set[CallKey | None] = field(default_factory=set[CallKey | None])
     arrived: float = 0
     """When the last result arrived, by the clock of the catalog."""
     kept: int = 0
@@ -271,7 +278,11 @@ class _Chain:
         # A client can send a request before it first waits; a cancelled chain must send none.
         await anyio.lowlevel.checkpoint()
         self.doing = f"the call of {quoted(directive.tool)} (call {len(self.steps) + 1})"
-        self.made.add(_call_key(directive))
+        call = _call_key(directive)
+        known = call is None or call not in self.in_doubt
+        self.made.add(call)
+        if call is not None:
+            self.in_doubt.add(call)
         self.pending, self.started = None, directive
         provenance = Provenance(
             chain_id=self.chain_id,
@@ -301,15 +312,23 @@ class _Chain:
                 if error is refusal.error and refusal.result is not None:
                     self.doing = f"the client's check of what {quoted(directive.tool)} returned"
                     self._arrived(step(result=refusal.result))
+                    self._is_known(call if known else None)
                     if isinstance(error, Exception):
                         await _tell(self.on_step, self.steps[-1])
                 elif isinstance(error, Exception):
                     self.refused = was_refused(error, answer)
+                    self._is_known(call if known and self.refused else None)
                 raise
+        self._is_known(call if known else None)
         reading = self._arrived(step(result=result))
         self.doing = f"on_step after the call of {quoted(directive.tool)}"
         await _tell(self.on_step, self.steps[-1])
         return reading
+
+    def _is_known(self, call: CallKey | None) -> None:
+        """Forget a call whose effect is known, and was not in doubt before."""
+        if call is not None:
+            self.in_doubt.discard(call)
 
     def _arrived(self, step: Step) -> Reading:
         """Take note of a result, and read its directive."""
@@ -402,6 +421,15 @@ class _Chain:
             title=directive.title,
         )
         await _tell(self.on_proposal, proposal)
+        call = _call_key(directive)
+        if call is not None and call in self.in_doubt:
+            again = getattr(self.consent, "allows_again", None)
+            if again is None or not await again(proposal):
+                return _End(
+                    Outcome.DECLINED,
+                    f"the same call of {quoted(tool.name)} was started before, whether it took "
+                    "effect is not known, and nobody agreed to make it again",
+                )
         if self.consent is None or not await self.consent.allows(proposal):
             return _End(
                 Outcome.DECLINED, f"the host did not consent to the call of {quoted(tool.name)}"
@@ -463,7 +491,7 @@ def _size(result: CallToolResult) -> int:
     return size
 
 
-def _call_key(directive: Directive) -> tuple[str, str] | None:
+def _call_key(directive: Directive) -> CallKey | None:
     """Return what two equal calls have in common (TC-C-17); None for arguments like no others.
 
     Only a first call can have those: a directive that RFC 8785 cannot write is malformed.

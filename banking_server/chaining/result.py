@@ -115,6 +115,8 @@ class FollowUp:
     """Why it was not made, or brought no result, in one sentence; empty if it was made."""
     listed: bool = True
     """Whether the tool was found in the server's list. Only then a model is told its name."""
+    first: str = ""
+    """The tool that was called first, if calling that again could make this call again."""
 
     def in_words(self, name: str | None = None) -> str:
         """Say what became of the call, for a model that knows the tool as `name` (TC-C-33).
@@ -139,7 +141,8 @@ class FollowUp:
             case Fate.UNKNOWN:
                 return (
                     f"{call} That call was started, and whether it took effect is not known: "
-                    f"{self.detail}. Do not make it again before you know that it did not."
+                    f"{self.detail}. Do not make it again before you know that it did not. Calling "
+                    f"{quoted(self.first)} again could make it again."
                 )
 
 
@@ -167,7 +170,14 @@ class ChainResult:
         """What became of each call that a directive asked for, in order."""
         made = [FollowUp(step.tool, step.arguments, Fate.MADE, "") for step in self.steps[1:]]
         last = [
-            FollowUp(directive.tool, directive.arguments, fate, self.detail, listed)
+            FollowUp(
+                directive.tool,
+                directive.arguments,
+                fate,
+                self.detail,
+                listed,
+                self.steps[0].tool if self.steps else "",
+            )
             for directive, fate, listed in (
                 (self.started, Fate.NOT_MADE if self.refused else Fate.UNKNOWN, True),
                 (self.pending, Fate.NOT_MADE, self.listed),

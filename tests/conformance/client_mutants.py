@@ -1097,6 +1097,12 @@ class BelievesUntrustedHints(SmallClient):
         return super().trusts_hints() or self.context.get("firstCallBy") != "model"
 
 
+@mutant("forgets-unknown-effects")
+class ForgetsUnknownEffects(SmallClient):
+    def is_in_doubt(self, tool, arguments):
+        return False
+
+
 @mutant("names-unlisted-tools")
 class NamesUnlistedTools(SmallClient):
     def named(self, tool):

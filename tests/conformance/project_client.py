@@ -47,6 +47,10 @@ class Policy:
             return False
         if self.trusts_hints and await FollowNonDestructive().allows(proposal):
             return True
+        return await self.allows_again(proposal)
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        """Ask the user, whatever the hints say."""
         return self.answers.get(proposal.tool.name, self.answer) == "grant"
 
 
@@ -103,7 +107,8 @@ async def follow(url: str, context: Mapping[str, Any], legacy: bool) -> dict[str
                 extensions=[CLIENT_EXTENSION],
                 elicitation_callback=answer,
             ) as client:
-                chain = await chain_of(client, http, context, told)
+                for _ in range(context.get("chains", 1)):
+                    chain = await chain_of(client, http, context, told)
     except Exception as error:
         # A connection that breaks takes the whole `async with` of the SDK's client with it.
         if not told.steps:

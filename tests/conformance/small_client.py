@@ -90,6 +90,8 @@ class SmallClient:
         """The tool and the arguments of each follow-up call that was started."""
         self.pending = None
         """The directive that was not followed."""
+        self.in_doubt = set()
+        """Calls of this session whose effect is unknown."""
         self.seconds = min(context.get("timeoutSeconds", 20), self.shortest)
 
     shortest = 0.5
@@ -414,6 +416,7 @@ class SmallClient:
             try:
                 result = self.call(tool, arguments, meta)
             except NoResult as error:
+                self.in_doubt.add(made[-1])
                 return results, "cancelled" if self.cancelled else self.on_failure(results, error)
             results.append(result)
             try:
@@ -423,10 +426,17 @@ class SmallClient:
             if directive is None:
                 return results, "completed"
             outcome = "cancelled" if self.cancelled else self.obstacle(*directive, made)
+            if outcome is None and self.is_in_doubt(*directive):
+                outcome = "declined"
             if outcome is not None:
                 self.pending = directive
                 return results, outcome
             previous, (tool, arguments) = tool, directive
+
+    def is_in_doubt(self, tool, arguments):
+        """Whether nobody knows if this very call took effect before, and nobody agrees to it."""
+        known = (tool, self.same(arguments)) not in self.in_doubt
+        return not known and not self.user_agrees({"name": tool})
 
     def on_failure(self, results, error):
         return "failed"
@@ -518,7 +528,9 @@ class SmallClient:
         if self.context.get("firstCallBy") == "model" and not self.model_may_call(tool):
             results, outcome = [], "declined"
         else:
-            results, outcome = self.follow(tool, arguments)
+            for _ in range(self.context.get("chains", 1)):
+                self.started, self.pending = [], None
+                results, outcome = self.follow(tool, arguments)
         return "".join(f"{line}\n" for line in self.lines(results, outcome))
 
 

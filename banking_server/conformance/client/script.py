@@ -283,6 +283,8 @@ class CaseContext(Strict):
     """How long the chain may take, in seconds."""
     bearer_token: Name | None = Field(default=None, alias="bearerToken")
     """With which authorization the first call is made."""
+    chains: Literal[2] | None = None
+    """How often the first call is made in one session; each begins a chain."""
     progress: Literal[True] | None = None
     """The host asks for the progress of its calls."""
     cancel: Literal[True] | None = Field(default=None, exclude=True)
