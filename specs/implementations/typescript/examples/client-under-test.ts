@@ -27,6 +27,7 @@ interface Context {
   trustHints?: boolean;
   bearerToken?: string;
   progress?: boolean;
+  chains?: number;
   timeoutSeconds?: number;
   cancelUrl?: string;
 }
@@ -62,12 +63,12 @@ async function connect({ protocolVersion, context }: Run, url: string) {
 /** Makes the first call of a run as the context says, and follows the chain. */
 async function chainOf(client: ChainClient, context: Context): Promise<Chain> {
   /** The one policy of this host, for the calls of its model and for follow-up calls. */
+  const agrees = ({ tool }: { tool: Tool }) => (context.consentByTool?.[tool.name] ?? context.consent) === 'grant';
   function allow({ tool }: { tool: Tool }): boolean {
     if (context.deniedTools?.includes(tool.name)) return false;
     const { readOnlyHint, destructiveHint } = tool.annotations ?? {};
     const harmless = readOnlyHint === true || destructiveHint === false;
-    const answer = context.consentByTool?.[tool.name] ?? context.consent;
-    return (harmless && context.trustHints !== false) || answer === 'grant';
+    return (harmless && context.trustHints !== false) || agrees({ tool });
   }
 
   if (context.firstCallBy === 'model') {
@@ -80,6 +81,7 @@ async function chainOf(client: ChainClient, context: Context): Promise<Chain> {
   if (context.cancelUrl) void fetch(context.cancelUrl, over).then(() => user.abort(), () => undefined);
   const chain = await callWithChaining(client, { name: context.tool, arguments: context.arguments ?? {} }, {
     allow,
+    allowAgain: agrees,
     signal: user.signal,
     // The SDK does not notice that a stream has ended without an answer: it waits until its time is up.
     request: { timeout: 5_000, ...(context.progress && { onprogress: () => undefined }) },
@@ -93,6 +95,7 @@ async function take(run: Run): Promise<void> {
   const { client, close } = await connect(run, run.url);
   const other = run.context.otherServerUrl ? await connect(run, run.context.otherServerUrl) : undefined;
   await other?.client.listTools();
+  for (let before = 1; before < (run.context.chains ?? 1); before++) await chainOf(client, run.context);
   const chain = await chainOf(client, run.context);
   const { outcome, results, followUps } = chain;
   const handedOn = results.length > 0 ? merged(chain) : { content: [] };

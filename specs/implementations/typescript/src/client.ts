@@ -33,6 +33,11 @@ export interface ChainOptions {
    * (TC-C-20, TC-C-42). Absent: nobody can be asked, and `trustHints` says what is called (TC-C-21).
    */
   allow?: (proposal: Proposal) => boolean | Promise<boolean>;
+  /**
+   * Asks the user for a call that equals one whose effect is unknown, and says so (TC-C-55). Absent: such a
+   * call is not made.
+   */
+  allowAgain?: (proposal: Proposal) => boolean | Promise<boolean>;
   /** Whether this server is trusted to tell what its tools do. */
   trustHints?: boolean;
   /** Whether a server is followed that is not known to advertise the extension (TC-C-03). */
@@ -84,6 +89,10 @@ class End extends Error {
   }
 }
 
+/** The newest calls whose effect is unknown, by the client that started them: kept as long as the client is. */
+const IN_DOUBT = new WeakMap<ChainClient, Set<string>>();
+const MOST_IN_DOUBT = 1000;
+
 /** Makes a call and follows its chain to the end. Whatever happens, what came back is in the answer (TC-C-25). */
 export async function callWithChaining(client: ChainClient, first: Params, options: ChainOptions = {}): Promise<Chain> {
   const { limit = 5, totalTime = 300_000 } = options;
@@ -98,11 +107,18 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
   const inTime = <T>(work: T | Promise<T>) => Promise.race([aborted, work]);
   const chain: Chain = { chainId: randomUUID(), outcome: 'completed', results: [], followUps: [] };
   const made = new Set<string>();
+  const inDoubt = IN_DOUBT.get(client) ?? new Set<string>();
+  IN_DOUBT.set(client, inDoubt);
 
   async function call(params: Params): Promise<CallToolResult> {
     signal.throwIfAborted();
-    made.add(callKey(params.name, params.arguments));
+    const key = callKey(params.name, params.arguments);
+    const doubtful = inDoubt.delete(key);
+    made.add(key);
+    inDoubt.add(key);
+    for (const oldest of inDoubt) if (inDoubt.size > MOST_IN_DOUBT) inDoubt.delete(oldest);
     const result = await client.callTool(params, request);
+    if (!doubtful) inDoubt.delete(key);
     if (!['complete', 'input_required'].includes(resultType(result)))
       throw new End('failed', 'the type of the result is not known');
     chain.results.push(result);
@@ -127,13 +143,17 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
     return tool;
   }
 
-  async function allowed(proposal: Proposal): Promise<boolean> {
+  async function agreed(policy: ChainOptions['allow'], proposal: Proposal): Promise<boolean> {
     try {
-      if (options.allow) return await inTime(options.allow(proposal));
+      return policy !== undefined && (await inTime(policy(proposal)));
     } catch {
       signal.throwIfAborted(); // otherwise the policy failed, and has not agreed
       return false;
     }
+  }
+
+  async function allowed(proposal: Proposal): Promise<boolean> {
+    if (options.allow) return agreed(options.allow, proposal);
     const { readOnlyHint, destructiveHint } = proposal.tool.annotations ?? {};
     return options.trustHints === true && (readOnlyHint === true || destructiveHint === false);
   }
@@ -149,7 +169,10 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
     if (!visible(tool)) throw new End('declined', 'the tool is hidden from the model');
     if (!options.followUnadvertised && !declares(client.getServerCapabilities(), modern))
       throw new End('declined', 'the server did not advertise the extension');
-    if (!(await allowed({ tool, arguments: next.arguments, ...(next.title && { title: next.title }) })))
+    const proposal = { tool, arguments: next.arguments, ...(next.title && { title: next.title }) };
+    if (inDoubt.has(callKey(next.tool, next.arguments)) && !(await agreed(options.allowAgain, proposal)))
+      throw new End('declined', 'the same call was started before, and whether it took effect is not known');
+    if (!(await allowed(proposal)))
       throw new End('declined', 'the policy or the user did not agree');
   }
 
@@ -225,7 +248,10 @@ export function merged(chain: Chain): CallToolResult {
     const name = (listed ? JSON.stringify(tool.slice(0, 128)) : 'A tool that was not found in the list') + (several ? ` with ${JSON.stringify(args)}` : '');
     if (fate === 'made') return `${name} was made; what it returned stands above. Do not repeat it.`;
     if (fate === 'not_made') return `${name} was not made: ${REASONS[chain.outcome]}.`;
-    return `${name} was started, and whether it took effect is not known. Do not repeat it without asking the user.`;
+    return (
+      `${name} was started, and whether it took effect is not known. Do not repeat it without asking the user. ` +
+      'Calling the first tool again could make this call again.'
+    );
   });
   if (chain.outcome === 'malformed_directive') told.push('The server named one more that could not be read; it was not made.');
   const content = contentOf(chain).filter((item) => !isWords(item));

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
 import { fromJsonSchema, McpServer, type CallToolResult } from '@modelcontextprotocol/server';
-import { callWithChaining, CAPABILITIES, contentOf, merged, type ChainOptions } from '../src/client.ts';
+import { callWithChaining, CAPABILITIES, contentOf, merged, type ChainClient, type ChainOptions } from '../src/client.ts';
 import { follows, withNextTool } from '../src/server.ts';
 
 const TOOLS = ['pay', 'notify'].map((name) => ({
@@ -91,8 +91,29 @@ test('the user can cancel while a call runs, and while being asked', async () =>
   const chain = await pay({ allow: () => true, signal: user.signal });
   assert.deepEqual([chain.outcome, chain.followUps[0]?.fate], ['cancelled', 'unknown']);
   const other = new AbortController();
-  const asking = await pay({ allow: () => new Promise(() => other.abort()), signal: other.signal });
+  const again = { allowAgain: () => true }; // The first call's effect is unknown.
+  const asking = await pay({ ...again, allow: () => new Promise(() => other.abort()), signal: other.signal });
   assert.deepEqual([asking.outcome, asking.followUps[0]?.fate, asking.results.length], ['cancelled', 'not_made', 1]);
+});
+
+test('a call whose effect is unknown is not made again by another chain, unless the user agrees', async () => {
+  let paid = 0;
+  const client: ChainClient = {
+    callTool: async ({ name }) => {
+      if (name === 'begin') return { ...says('Begun.'), _meta: { nextTool: { tool: 'pay' } } };
+      paid += 1;
+      throw new Error('the stream ended');
+    },
+    listTools: async () => ({ tools: [{ name: 'pay', inputSchema: { type: 'object' } }] }),
+    getProtocolEra: () => 'modern',
+    getServerCapabilities: () => CAPABILITIES,
+  };
+  const begin = (options: ChainOptions) => callWithChaining(client, { name: 'begin' }, { allow: () => true, ...options });
+  assert.equal((await begin({})).followUps[0]?.fate, 'unknown');
+  assert.equal((await begin({})).outcome, 'declined');
+  assert.equal(paid, 1);
+  await begin({ allowAgain: () => true });
+  assert.equal(paid, 2);
 });
 
 test('a policy that throws has not agreed', async () => {
