@@ -83,6 +83,31 @@ ONLY_IN: dict[str, set[str]] = {
 """Of other projects, which rooms have business with them."""
 
 
+ROOMS: dict[str, tuple[int, str]] = {
+    "chaining": (4_125, "the extension, both halves: what somebody reads, copies or ports"),
+    "conformance": (
+        11_571,
+        "the suite that judges other people's servers, clients and intermediaries",
+    ),
+    "bank": (6_972, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
+    "tools": (4_658, "the bank as MCP shows it: one module a capability, multiplex, views"),
+    "server": (2_214, "the server put together: settings, tokens, scopes, stdio, HTTP"),
+    "messages": (471, "what a client sent, read before the SDK reads it"),
+    "proxy": (3_556, "any server, with its chains followed for any client"),
+    "adapters": (429, "chains in other people's frameworks"),
+    "agent": (3_224, "a language model in the loop, on any server"),
+    "host": (1_516, "being a client, with a person at a terminal"),
+    "cli": (2_423, "the command `banking-server`"),
+    "top-level modules": (710, "what several rooms share, and no room of its own"),
+    "tests": (38_954, "the proof of all that, with the scripts that measure"),
+}
+"""For each room: the lines of Python that it may have, stubs included, and what it is for.
+
+A room may shrink. A change that needs more lines raises the number here, and its commit message
+says which user needs them and what went for them.
+"""
+
+
 def modules() -> list[Path]:
     return sorted(PACKAGE.rglob("*.py"))
 
@@ -123,6 +148,25 @@ def test_nothing_is_loose() -> None:
     files = {path.name for path in PACKAGE.iterdir() if path.is_file()}
     assert files == LOOSE
     assert {room(module) for module in modules()} == set(MAY_IMPORT)
+
+
+def lines_of(name: str) -> int:
+    """Count the lines of a room: of its Python files, and of the stubs beside them."""
+    folder = Path(__file__).parent if name == "tests" else PACKAGE / name
+    found = PACKAGE.glob("*.py*") if name == "top-level modules" else folder.rglob("*.py*")
+    sources = [path for path in found if path.suffix in (".py", ".pyi")]
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in sources)
+
+
+@pytest.mark.parametrize("name", ROOMS)
+def test_a_room_has_no_more_lines_than_it_may(name: str) -> None:
+    may, purpose = ROOMS[name]
+    assert lines_of(name) <= may, f"{name} ({purpose}) has grown: CONTRIBUTING.md, `A change`"
+
+
+def test_every_room_has_a_number_and_a_purpose() -> None:
+    folders = {path.name for path in PACKAGE.iterdir() if any(path.glob("*.py"))}
+    assert set(ROOMS) == folders | {"top-level modules", "tests"}
 
 
 @pytest.mark.parametrize("name", sorted(MAY_IMPORT))
