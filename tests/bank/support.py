@@ -142,6 +142,7 @@ def check_books(path: Location, now: datetime) -> None:
     values = {"now": now if isinstance(path, URL) else _stored(now)}
     assert not _sql(path, _OVERSPENT, values)
     assert not sql(path, _UNREPORTED)
+    assert not sql(path, _UNRECORDED)
 
 
 def _faults(path: Location) -> list[str]:
@@ -161,6 +162,10 @@ _UNREPORTED = """
     SELECT transfer_id FROM transfer JOIN account ON account_id = to_account_id
     WHERE status = 'posted' AND account_type = 'external' AND amount_minor >= 300000
     AND transfer_id NOT IN (SELECT transfer_id FROM compliance_report)"""
+
+_UNRECORDED = """
+    SELECT transfer_id FROM transfer WHERE status = 'posted'
+    AND transfer_id NOT IN (SELECT subject FROM audit_event WHERE outcome = 'posted')"""
 
 
 def _stored(at: datetime) -> str:

@@ -4,7 +4,6 @@ import pytest
 
 from banking_server.bank.accounts import (
     AccountView,
-    Balance,
     debit_accounts,
     get_balance,
     list_accounts,
@@ -18,8 +17,7 @@ from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import Prepared
 
 from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT, SAVINGS
-from .records import find_account
-from .support import BAD_IDS, NOW, call, outcomes, posted, prepare, prepared
+from .support import BAD_IDS, NOW, call, outcomes, posted, prepare
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -69,13 +67,6 @@ async def test_accounts_to_pay_from_and_to_are_those_that_prepare_accepts(
         assert isinstance(outcome, Prepared) == (account.account_id in targets)
 
 
-async def test_a_balance_counts_what_is_reserved(bank: Bank, path: Location) -> None:
-    await prepared(bank, "100.00")
-    expected = Balance(EVERYDAY, "Everyday Checking", "USD", 185_040, 10_000, 175_040, NOW)
-    assert await get_balance(bank, call("balance"), EVERYDAY) == expected
-    assert outcomes(path)[1] == ("balance", "balance", EVERYDAY)
-
-
 async def test_foreign_and_unknown_accounts_are_the_same(bank: Bank) -> None:
     views = await list_accounts(bank, call())
     # Those whose figures the customer may see: no payee's, and nobody else's.
@@ -84,13 +75,11 @@ async def test_foreign_and_unknown_accounts_are_the_same(bank: Bank) -> None:
         expected = NotFound(Argument.ACCOUNT_ID, excerpt(account_id), tuple(own))
         assert await get_balance(bank, call(), account_id) == expected
         assert await get_statement(bank, call(), account_id, days=30, cursor=None) == expected
-        assert await find_account(bank, "CUST001", account_id, NOW) is None
 
 
 async def test_a_payees_figures_are_not_shown(bank: Bank, path: Location) -> None:
     await posted(bank, "12.00", target=PAYEE)
-    payee = await find_account(bank, "CUST001", PAYEE, NOW)
-    assert payee is not None
+    (payee,) = [each for each in await list_accounts(bank, call()) if each.account_id == PAYEE]
     assert payee.account_holder == "Fictional Homes Ltd"
     assert (payee.posted_minor, payee.reserved_minor, payee.available_minor) == (None, None, None)
     balance = await get_balance(bank, call(), PAYEE)

@@ -13,11 +13,10 @@ from banking_server.bank.approvals import (
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import Prepared, cancel_transfer
+from banking_server.bank.transfers import cancel_transfer
 
 from ..kit.words import EVERYDAY, SAVINGS
-from .records import find_transfer
-from .support import BAD_IDS, DAY, HOUR, NOW, call, outcomes, prepare, prepared, sql
+from .support import BAD_IDS, DAY, HOUR, NOW, call, outcomes, prepared, sql
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -66,27 +65,11 @@ async def test_a_decision_is_taken_once(bank: Bank, path: Location) -> None:
     assert isinstance(
         await request_approval(bank, call(), transfer_id, reason="again"), ApprovalGranted
     )
-    # Prepared again, it is the same one, and needs no approval any more.
-    assert isinstance(await prepare(bank, "10000.01", source=SAVINGS, target=EVERYDAY), Prepared)
     assert [event for event in outcomes(path) if event[0].startswith("approvals")] == [
         ("approvals grant", "granted", approval_id),
         ("approvals grant", "granted", approval_id),
         ("approvals refuse", "not_decided", approval_id),
     ]
-
-
-async def test_a_refusal_says_why_the_transfer_is_voided(bank: Bank) -> None:
-    transfer_id = await over(bank)
-    approval_id = (await requested(bank, transfer_id)).approval.approval_id
-    view = await decide(bank, approval_id, False)
-    assert isinstance(view, ApprovalView)
-    assert view.status == "refused"
-    transfer = await find_transfer(bank, "CUST001", transfer_id, NOW)
-    assert transfer is not None
-    assert (transfer.status, transfer.reason) == ("voided", "refused by a manager")
-    again = await request_approval(bank, call(), transfer_id, reason="please")
-    assert isinstance(again, Refused)
-    assert "refused by a manager" in again.message
 
 
 async def test_the_desk_lists_what_can_still_be_decided(bank: Bank) -> None:

@@ -88,25 +88,6 @@ async def test_a_copy_is_one_state_of_a_bank_that_goes_on(
     assert names(copies) == {"0", "1", "2"}  # Nothing lies beside a copy, even when it is read.
 
 
-def test_a_copy_has_its_name_only_when_it_is_whole(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    copy = tmp_path / "copy"
-    publish = backup.publish
-
-    def fail(draft: Path, name: Path) -> None:
-        assert not copy.exists()
-        check_books(draft, NOW)
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(backup, "publish", fail)
-    assert refusal(back_up, path, copy) == f"{copy} cannot be written: no space left on device."
-    assert names(tmp_path) == {"bank.db"}
-    monkeypatch.setattr(backup, "publish", publish)
-    back_up(path, copy)
-    check_books(copy, NOW)
-
-
 @pytest.mark.parametrize("there", ["before", "meanwhile"])
 def test_nothing_is_overwritten(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str

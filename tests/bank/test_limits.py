@@ -17,7 +17,7 @@ from banking_server.bank.transfers import (
     cancel_transfer,
 )
 
-from ..kit.words import wrong
+from ..kit.words import EVERYDAY, SAVINGS, wrong
 from .support import HOUR, MINUTE, NOW, call, check_books, confirm, outcomes, prepare, prepared
 
 pytestmark = [pytest.mark.anyio, pytest.mark.on_each, pytest.mark.quick]
@@ -26,14 +26,16 @@ pytestmark = [pytest.mark.anyio, pytest.mark.on_each, pytest.mark.quick]
 @pytest.fixture
 async def bank(bank: Bank) -> Bank:
     """A bank that allows little."""
-    rules = Rules(max_pending_transfers=2, max_open_handoffs=2, max_wrong_codes_an_hour=6)
-    bank.rules = rules
+    bank.rules = Rules(max_pending_transfers=2, max_open_handoffs=2, max_wrong_codes_an_hour=6)
     return bank
+
+
+THEIRS = {"source": "acc_savings_002", "target": "acc_checking_002", "customer": "CUST002"}
 
 
 async def test_only_so_many_transfers_wait_at_once(bank: Bank, path: Path) -> None:
     first = await prepared(bank, "1.00")
-    await prepared(bank, "20000.00", source="acc_savings_001", target="acc_everyday_001")
+    await prepared(bank, "20000.00", source=SAVINGS, target=EVERYDAY)
     outcome = await prepare(bank, "2.00")
     assert isinstance(outcome, TooMany)
     assert outcome.message.startswith("2 of your transfers wait to be confirmed")
@@ -41,10 +43,7 @@ async def test_only_so_many_transfers_wait_at_once(bank: Bank, path: Path) -> No
     # What is there already can be asked for again, and is no further one.
     assert await prepared(bank, "1.00") == first
     # Somebody else's do not count.
-    other = await prepare(
-        bank, "1.00", source="acc_savings_002", target="acc_checking_002", customer="CUST002"
-    )
-    assert isinstance(other, Prepared | OverThreshold)
+    await prepared(bank, "1.00", **THEIRS)
     # One that is cancelled, or has expired, makes room.
     await cancel_transfer(bank, call("cancel"), first.transfer.transfer_id)
     await prepared(bank, "3.00")
@@ -92,9 +91,7 @@ async def test_only_so_many_codes_are_taken_in_an_hour(bank: Bank, path: Path) -
         assert "try again in an hour" in refused.message
     assert outcomes(path)[-1] == ("confirm", "too_many", None)
     # The customer's own yes still counts, and so do other customers' codes.
-    theirs = await prepared(
-        bank, "1.00", source="acc_savings_002", target="acc_checking_002", customer="CUST002"
-    )
+    theirs = await prepared(bank, "1.00", **THEIRS)
     outcome = await confirm(
         bank, theirs.transfer.transfer_id, agreed=False, code=theirs.code, customer="CUST002"
     )
@@ -103,19 +100,13 @@ async def test_only_so_many_codes_are_taken_in_an_hour(bank: Bank, path: Path) -
     check_books(path, NOW)
 
 
-async def test_wrong_codes_are_forgotten_after_an_hour(bank: Bank, path: Path) -> None:
+async def test_wrong_codes_are_forgotten_after_an_hour(bank: Bank) -> None:
     bank.rules = replace(bank.rules, max_wrong_codes_an_hour=1)
     one = await prepared(bank, "1.00")
     transfer_id = one.transfer.transfer_id
     await confirm(bank, transfer_id, agreed=False, code=wrong(one.code))
-    soon, later = NOW + HOUR - MINUTE, NOW + HOUR
+    soon = NOW + HOUR - MINUTE
     two = await prepared(bank, "2.00", at=soon)
-    assert isinstance(
-        await confirm(bank, two.transfer.transfer_id, agreed=False, code=two.code, at=soon),
-        TooMany,
-    )
-    assert isinstance(
-        await confirm(bank, two.transfer.transfer_id, agreed=False, code=two.code, at=later),
-        Posted,
-    )
-    check_books(path, NOW)
+    for at, outcome in ((soon, TooMany), (NOW + HOUR, Posted)):
+        taken = await confirm(bank, two.transfer.transfer_id, agreed=False, code=two.code, at=at)
+        assert isinstance(taken, outcome)

@@ -24,7 +24,6 @@ from banking_server.bank.storage import (
     MaybeDone,
 )
 from banking_server.bank.transaction import Statement, Transaction, value
-from banking_server.bank.transfers import Posted
 
 from ..kit import postgres
 from ..kit.words import EVERYDAY
@@ -99,13 +98,6 @@ async def test_what_is_read_after_the_lock_is_as_the_last_writer_left_it(
         f"WHERE account_id = '{EVERYDAY}'"
     )
     assert isinstance(await confirming, Refused)
-
-
-async def test_one_customer_does_not_wait_for_another(bank: Bank, path: URL) -> None:
-    elsewhere = Elsewhere(path, "CUST002")
-    with anyio.fail_after(4):
-        assert isinstance(await confirm(bank, (await prepared(bank)).transfer.transfer_id), Posted)
-    elsewhere.commit()
 
 
 async def test_a_lock_that_is_not_to_be_had_is_busy(
@@ -184,17 +176,6 @@ async def test_what_breaks_during_the_commit_is_not_done_again(bank: Bank, path:
     assert (tried, committed) == ([1], [])
 
 
-async def test_idle_connections_that_broke_are_replaced(bank: Bank, path: URL) -> None:
-    await asyncio.gather(*(record(bank, call(), "x") for _ in range(8)))
-    sql(
-        path,
-        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-        "WHERE application_name = 'banking-server' AND datname = current_database()",
-    )
-    await asyncio.gather(*(record(bank, call(), "x") for _ in range(8)))
-    assert len(await list_events(bank)) == 16
-
-
 async def test_a_server_that_is_away_is_waited_for_and_not_for_ever(
     bank: Bank, path: URL, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -228,18 +209,6 @@ async def test_what_failed_and_was_swallowed_is_not_acknowledged(bank: Bank, pat
     with pytest.raises(DatabaseFailed, match="nothing could be committed"):
         await bank.write(swallow)
     assert sql(path, "SELECT count(*) FROM customer WHERE customer_id = 'CUST009'") == [(0,)]
-
-
-async def test_text_is_ordered_as_on_sqlite(bank: Bank) -> None:
-    def order(tx: Transaction) -> list[str]:
-        for name in ("b", "B", "a_a", "aa", "é", "Z"):
-            tx.add(Customer(customer_id=name, name=name))
-        table = sa.table("customer", sa.column("customer_id"))
-        ids = Statement(sa.select(table.c.customer_id).order_by(table.c.customer_id), value)
-        return tx.all(ids)
-
-    found = await bank.write(order)
-    assert found == sorted(found)
 
 
 # --- databases that cannot be used

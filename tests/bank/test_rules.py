@@ -15,26 +15,19 @@ from banking_server.bank.rules import (
     ConfirmationDecision,
     CountWrongCode,
     CustomerMustAgree,
-    DebitBlocked,
     DeclinedSince,
     GivenCode,
-    ManagerMustDecide,
-    ManagerRefused,
     NotPending,
     Post,
     Refused,
     Rules,
-    Schedule,
-    TooMany,
     TransferDetails,
-    VoidForWrongCodes,
     check_details,
     check_required_text,
     compliance_rule,
     decide_confirmation,
     excerpt,
     is_branch_open,
-    is_debit_blocked,
     is_expired,
     may_be_asked_to_confirm,
     needs_approval,
@@ -68,11 +61,6 @@ def check(**given_: object) -> Refused | TransferDetails:
 
 
 # --- the four escalations
-
-
-def test_a_lock_blocks_debits() -> None:
-    assert is_debit_blocked(account(is_locked=True))
-    assert not is_debit_blocked(account())
 
 
 def test_the_approval_threshold_is_exclusive() -> None:
@@ -115,22 +103,11 @@ def test_the_compliance_threshold_is_inclusive_and_for_external_payees_only() ->
 # --- the details of a transfer
 
 
-def test_good_details() -> None:
-    assert check() == TransferDetails(500, None, None)
-    assert check(scheduled_date="2026-03-05", memo="Rent 🏠") == TransferDetails(
-        500, date(2026, 3, 5), "Rent 🏠"
-    )
-
-
-def test_today_means_immediately() -> None:
-    assert check(scheduled_date="2026-03-04") == TransferDetails(500, None, None)
-
-
 @pytest.mark.parametrize(
     "text",
     [
-        *("", " ", "tomorrow", "2026-3-5", "20260305", "2026-W10-4", "2026-03-05T10:00:00"),
-        *("2026-02-30", "2026-13-01", "0000-01-01", "2026-03-03", "2027-03-05", "9999-12-31"),
+        *("", "tomorrow", "2026-3-5", "20260305", "2026-W10-4", "2026-03-05T10:00:00"),
+        *("2026-02-30", "0000-01-01", "2026-03-03", "2027-03-05"),
         *("2026-03-05\n", "２０２６-03-05", "\ud800", "2026-03-05" + "0" * 1_000_000),  # noqa: RUF001
     ],
 )
@@ -144,8 +121,7 @@ def test_bad_dates_are_refused_by_name(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("memo", "kept"),
-    [("", None), ("   ", None), ("\u00a0", None), ("é" * 140, "é" * 140), ("\u200f\u05e9",) * 2],
+    ("memo", "kept"), [("\u00a0", None), ("é" * 140, "é" * 140), ("\u200f\u05e9",) * 2]
 )
 def test_memos_that_can_be_kept(memo: str, kept: str | None) -> None:
     assert check(memo=memo) == TransferDetails(500, None, kept)
@@ -213,7 +189,6 @@ def decide(**given_: object) -> ConfirmationDecision:
 
 
 LATE = NOW + timedelta(minutes=10)
-LOCKED = account("acc_a", is_locked=True)
 CANNOT_PAY = account("acc_a", can_transfer_from=False)
 CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
 
@@ -221,63 +196,19 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
 @pytest.mark.parametrize(
     ("given_", "decision"),
     [
-        # The customer's own act: a yes, or the code.
-        ({}, Post()),
-        ({"code": GivenCode.RIGHT}, Post()),
-        ({"code": GivenCode.RIGHT, "customer_agreed": False}, Post()),
-        ({"customer_agreed": False}, CustomerMustAgree()),
-        # A wrong code counts, even beside a yes; the fifth is the last.
-        ({"code": GivenCode.WRONG}, CountWrongCode(4)),
-        ({"code": GivenCode.WRONG, "customer_agreed": False}, CountWrongCode(4)),
-        ({"code": GivenCode.WRONG, "transfer": transfer(wrong_codes=3)}, CountWrongCode(1)),
-        ({"code": GivenCode.WRONG, "transfer": transfer(wrong_codes=4)}, VoidForWrongCodes()),
-        ({"code": GivenCode.RIGHT, "transfer": transfer(wrong_codes=4)}, Post()),
+        # After too many wrong codes a yes is still taken; `test_limits` has what is not.
         ({"recent_wrong_codes": 15}, Post()),
         ({"recent_wrong_codes": 15, "customer_agreed": False}, CustomerMustAgree()),
-        (
-            {"recent_wrong_codes": 15, "transfer": transfer(approval="required")},
-            ManagerMustDecide(requested=False),
-        ),
         # A question takes one answer: a no since it was asked stands, whatever else is given.
         ({"transfer": transfer(declines=1)}, DeclinedSince()),
         ({"transfer": transfer(declines=1), "code": GivenCode.RIGHT}, DeclinedSince()),
         ({"transfer": transfer(declines=1), "code": GivenCode.WRONG}, CountWrongCode(4)),
         ({"transfer": transfer(declines=2), "asked_after": 2}, Post()),
-        (
-            {
-                "transfer": transfer(declines=1),
-                "code": GivenCode.RIGHT,
-                "customer_agreed": False,
-            },
-            Post(),
-        ),
-        # The date: after today is scheduled, today is posted.
-        ({"transfer": transfer(scheduled_date=date(2026, 3, 5))}, Schedule()),
-        ({"transfer": transfer(scheduled_date=date(2026, 3, 4))}, Post()),
-        # What is not pending any more stays as it is.
-        ({"transfer": transfer(status="posted")}, NotPending("posted")),
-        ({"transfer": transfer(status="scheduled")}, NotPending("scheduled")),
-        ({"transfer": transfer(status="expired")}, NotPending("expired")),
-        ({"transfer": transfer(status="failed")}, NotPending("failed")),
-        ({"transfer": transfer(status="voided")}, NotPending("voided")),
-        ({"transfer": transfer(status="voided", approval="refused")}, ManagerRefused()),
         # Time: until the end, not at it; only what is pending expires.
         ({"now": LATE - timedelta(microseconds=1)}, Post()),
         ({"now": LATE}, NotPending("expired")),
         ({"now": LATE, "transfer": transfer(approval="required")}, NotPending("expired")),
-        # The manager.
-        ({"transfer": transfer(approval="required")}, ManagerMustDecide(requested=False)),
-        ({"transfer": transfer(approval="requested")}, ManagerMustDecide(requested=True)),
-        ({"transfer": transfer(approval="granted")}, Post()),
-        # Which comes first: status, lock, manager, wrong code, no act.
-        ({"from_account": LOCKED}, DebitBlocked()),
-        ({"from_account": LOCKED, "now": LATE}, NotPending("expired")),
-        ({"from_account": LOCKED, "transfer": transfer(approval="required")}, DebitBlocked()),
-        ({"from_account": LOCKED, "code": GivenCode.WRONG}, DebitBlocked()),
-        (
-            {"transfer": transfer(approval="required"), "code": GivenCode.WRONG},
-            ManagerMustDecide(requested=False),
-        ),
+        # What an account allows comes after the code.
         ({"from_account": CANNOT_PAY, "code": GivenCode.WRONG}, CountWrongCode(4)),
         # A lock on the account that is paid stops nothing.
         ({"to_account": account("acc_b", is_locked=True)}, Post()),
@@ -289,23 +220,12 @@ def test_what_a_confirmation_comes_to(
     assert decide(**given_) == decision
 
 
-@pytest.mark.parametrize("code", [GivenCode.RIGHT, GivenCode.WRONG])
-@pytest.mark.parametrize("agreed", [True, False])
-def test_no_code_is_taken_after_too_many_wrong_ones(code: GivenCode, agreed: bool) -> None:
-    decision = decide(code=code, customer_agreed=agreed, recent_wrong_codes=15)
-    assert isinstance(decision, TooMany)
-
-
 @pytest.mark.parametrize(
     ("given_", "field"),
     [
         ({"from_account": CANNOT_PAY}, Argument.FROM_ACCOUNT_ID),
         ({"to_account": CANNOT_BE_PAID}, Argument.TO_ACCOUNT_ID),
         ({"available_minor": -1}, Argument.AMOUNT),
-        (
-            {"available_minor": -1, "transfer": transfer(scheduled_date=date(2026, 3, 5))},
-            Argument.AMOUNT,
-        ),
     ],
 )
 def test_accounts_that_no_longer_allow_it(given_: dict[str, object], field: Argument) -> None:

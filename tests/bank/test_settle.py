@@ -9,13 +9,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from banking_server.bank.audit import list_events
 from banking_server.bank.location import Location
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import Scheduled, TransferView, settle
 
-from ..kit.words import PAYEE, SAVINGS
-from .records import find_transfer
 from .support import (
     DAY,
     NOW,
@@ -24,8 +21,6 @@ from .support import (
     open_bank,
     outcomes,
     prepared,
-    set_flag,
-    sql,
 )
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
@@ -43,19 +38,6 @@ async def settle_tomorrow(bank: Bank) -> list[TransferView]:
     return await settle(bank, as_of=TOMORROW.date(), now=TOMORROW)
 
 
-async def test_what_is_due_is_posted_once(bank: Bank, path: Location) -> None:
-    transfer_id = await scheduled(bank)
-    set_flag(path, SAVINGS, "is_locked", True)  # Its target, which does not matter.
-    assert await settle(bank, as_of=NOW.date(), now=NOW) == []
-    (view,) = await settle_tomorrow(bank)
-    assert (view.transfer_id, view.status, view.posted_at) == (transfer_id, "posted", TOMORROW)
-    assert await settle_tomorrow(bank) == []
-    assert await find_transfer(bank, "CUST001", transfer_id, NOW) == view
-    event = (await list_events(bank))[-1]
-    assert (event.tool, event.outcome, event.subject) == ("settle", "posted", transfer_id)
-    assert (event.customer_id, event.at) == ("CUST001", TOMORROW)
-
-
 async def test_the_oldest_date_is_paid_first(bank: Bank, path: Location) -> None:
     later = await scheduled(bank, "1000.00", on="2026-03-06")
     sooner = await scheduled(bank, "1200.00", on="2026-03-05")
@@ -69,14 +51,6 @@ async def test_the_oldest_date_is_paid_first(bank: Bank, path: Location) -> None
         "(acc_everyday_001)."
     )
     assert outcomes(path)[-1] == ("settle", "failed", later)
-
-
-async def test_a_reportable_posting_is_reported_with_it(bank: Bank, path: Location) -> None:
-    transfer_id = await scheduled(bank, "3000.00", source=SAVINGS, target=PAYEE)
-    await scheduled(bank, "2999.99", source=SAVINGS, target=PAYEE)
-    await settle_tomorrow(bank)
-    reports = sql(path, "SELECT transfer_id, rule, customer_id FROM compliance_report")
-    assert reports == [(transfer_id, "external-payee-3000", "CUST001")]
 
 
 @pytest.mark.on_each

@@ -139,12 +139,6 @@ async def test_what_is_not_ours_is_refused_and_left_alone(
     assert state(path) == before
 
 
-async def test_a_path_where_no_file_can_be_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    for path in (tmp_path / "file" / "bank.db", tmp_path / ("x" * 300) / "bank.db"):
-        assert "cannot be used" in await refusal(path)
-
-
 @pytest.mark.parametrize("version", [0, 1, 2**31 - 1])
 async def test_what_another_version_made_is_refused(path: Path, version: int) -> None:
     sql(path, f"PRAGMA user_version = {version}")
@@ -320,12 +314,3 @@ def test_entries_that_cannot_be(path: Location) -> None:
     sql(path, CREDIT)
     with pytest.raises(REFUSED):  # The ledger itself knows that a transfer posts once.
         sql(path, POSTING.format(9002))
-
-
-def test_an_amount_that_is_not_whole(path: Path) -> None:
-    """The types of the other database's columns see to it."""
-    with pytest.raises(REFUSED):
-        sql(path, TRANSFER.replace("100", "10.5", 1))
-    start_posting(path)
-    with pytest.raises(REFUSED):
-        sql(path, DEBIT.replace("-100", "-1.5"))
