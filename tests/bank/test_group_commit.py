@@ -74,12 +74,6 @@ async def at_work(do: Callable[[Callable[[Any], None]], Any]) -> AsyncIterator[a
         may_end.set()
 
 
-@asynccontextmanager
-async def a_group_at_work(bank: Bank) -> AsyncIterator[asyncio.Task[Any]]:
-    async with at_work(bank.write) as task:
-        yield task
-
-
 async def queued(*work: Any) -> list[asyncio.Task[Any]]:
     """Let these wait for their turn."""
     tasks = [asyncio.ensure_future(each) for each in work]
@@ -94,7 +88,7 @@ async def ended(*tasks: asyncio.Task[Any]) -> list[Any]:
 
 async def test_what_waits_is_committed_together(bank: Bank, path: Path) -> None:
     seen = await statements(bank)
-    async with a_group_at_work(bank):
+    async with at_work(bank.write):
         tasks = await queued(*(bank.write(adds(f"n{n}")) for n in range(5)))
     assert await ended(*tasks) == [None] * 5
     begun = [number for number, text in enumerate(seen) if text == "BEGIN IMMEDIATE"]
@@ -105,7 +99,7 @@ async def test_what_waits_is_committed_together(bank: Bank, path: Path) -> None:
 
 
 async def test_one_that_fails_is_rolled_back_alone(bank: Bank, path: Path) -> None:
-    async with a_group_at_work(bank):
+    async with at_work(bank.write):
         tasks = await queued(
             bank.write(adds("before")), bank.write(fails), bank.write(adds("after"))
         )
@@ -122,7 +116,7 @@ async def test_only_so_many_may_wait(
     bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage, "MAX_WAITING", 2)
-    async with a_group_at_work(bank):
+    async with at_work(bank.write):
         tasks = await queued(
             bank.write(adds("a")), bank.look_and_write(lambda _: None, lambda tx, _: adds("b")(tx))
         )
@@ -195,7 +189,7 @@ async def test_a_full_disk_fails_everybody_of_that_group_and_heals(bank: Bank, p
 
     told: list[str] = []
     await on_the_writer(bank, lambda connection: limit(connection, 1))
-    async with a_group_at_work(bank) as before:
+    async with at_work(bank.write) as before:
         tasks = await queued(
             bank.write(adds("small"), committed=lambda: told.append("small")),
             bank.write(lambda tx: tx.run(FILL)),

@@ -36,18 +36,6 @@ async def opened(
     return outcome
 
 
-async def test_a_handoff_is_opened(bank: Bank, path: Location) -> None:
-    outcome = await opened(bank)
-    shown = outcome.handoff
-    assert (shown.customer_id, shown.reason, shown.choice) == ("CUST001", REASON, None)
-    assert (shown.status, shown.created_at) == ("open", NOW)
-    assert (shown.claimed_by, shown.claimed_at) == (None, None)
-    assert outcome.handoff.handoff_id.startswith("ho_")
-    assert outcomes(path) == [("request", "handoff_opened", outcome.handoff.handoff_id)]
-    assert await find_open_handoff(bank, "CUST001", REASON) == outcome.handoff
-    assert await list_open_handoffs(bank) == [outcome.handoff]
-
-
 @pytest.mark.on_each
 async def test_many_at_once_are_one(bank: Bank, path: Location) -> None:
     all_of_them = await asyncio.gather(*(opened(bank) for _ in range(10)))

@@ -4,7 +4,6 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 
 import anyio
 import psycopg
@@ -226,13 +225,6 @@ async def refusal(url: URL) -> str:
 async def test_a_database_that_is_not_there_is_refused(path: URL) -> None:
     message = await refusal(path.set(database="nothing"))
     assert message.endswith("cannot be used: there is no such database or user.")
-
-
-async def test_a_server_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    message = await refusal(URL.create("postgresql", "me", host="127.0.0.1", port=1, database="b"))
-    assert message == (
-        "The database postgresql://me:***@127.0.0.1:1/b cannot be used: it cannot be reached."
-    )
 
 
 async def test_another_programs_database_is_refused_and_left_alone(empty: URL) -> None:

@@ -15,7 +15,7 @@ from banking_server.bank.statement import Statement, Totals, get_statement
 from banking_server.bank.storage import Bank
 
 from ..kit.words import EVERYDAY, SAVINGS
-from .support import DATA, FOREIGN, NOW, call, open_bank, outcomes, posted
+from .support import DATA, FOREIGN, NOW, call, outcomes, posted
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -102,20 +102,6 @@ def test_the_demo_has_something_in_the_last_month_whatever_the_day() -> None:
         last = today.replace(day=1) - timedelta(days=1)
         months = [today - timedelta(days=ago) for ago in days_ago]
         assert any((one.year, one.month) == (last.year, last.month) for one in months), today
-
-
-async def test_what_was_spent_is_not_said_of_too_many_entries(path: Location) -> None:
-    bank = await open_bank(path, rules=Rules(max_entries_told_apart=50))
-    try:
-        february = await statement(bank, month="last")
-        assert february.totals is not None
-        assert february.totals.spent_minor is None
-        assert february.totals.debits_minor > 100_000
-        january = await statement(bank, month="2026-01")
-        assert january.totals is not None
-        assert january.totals.spent_minor is not None
-    finally:
-        await bank.close()
 
 
 MARCH = date(2026, 3, 4)

