@@ -1,8 +1,8 @@
 """A day at the bank, played again and again, and killed some statements later each time.
 
-Arguments: a filled database, a folder for the copies, where to import from, and how many statements
-later each kill is. For each run there is a copy of the database as the kill left it, and a file
-beside it of what had been acknowledged.
+Arguments: a filled database, a folder for the copies, and how many statements later each kill is.
+For each run there is a copy of the database as the kill left it, and a file beside it of what had
+been acknowledged.
 """
 
 import asyncio
@@ -12,20 +12,14 @@ import shutil
 import signal
 import sqlite3
 import sys
-from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 from pathlib import Path
 
-sys.path.insert(0, sys.argv[3])
-
 from banking_server.bank import sqlite
-from banking_server.bank.audit import Call
-from banking_server.bank.opening import open_bank
-from banking_server.bank.rules import Rules
 from banking_server.bank.sqlite_file import set_up
-from banking_server.bank.transfers import confirm_transfer, prepare_transfer, settle
+from banking_server.bank.transfers import settle
 
-NOW = datetime(2026, 3, 4, 10, 0, tzinfo=UTC)
+from ..kit.words import PAYEE, SAVINGS
+from .support import DAY, NOW, confirm, open_bank, prepared
 
 
 def die_at(number: int) -> list[str]:
@@ -53,42 +47,23 @@ async def a_day(path: Path) -> None:
         def say(*words: object) -> None:
             print(*words, file=acknowledged, flush=True)
 
-        async def prepare(scheduled_date: str | None) -> str:
-            prepared = await prepare_transfer(
-                bank,
-                Call(customer_id="CUST001", tool="prepare", at=NOW),
-                from_account_id="acc_savings_001",
-                to_account_id="acc_payee_001",
-                amount=Decimal("3000.00"),
-                scheduled_date=scheduled_date,
-                memo=None,
-            )
-            transfer_id: str = prepared.transfer.transfer_id  # type: ignore[union-attr]
-            say("pending", transfer_id)
-            return transfer_id
+        async def prepare(day: str | None) -> str:
+            outcome = await prepared(bank, "3000.00", source=SAVINGS, target=PAYEE, on=day)
+            say("pending", outcome.transfer.transfer_id)
+            return outcome.transfer.transfer_id
 
-        async def confirm(transfer_id: str) -> None:
-            confirmed = await confirm_transfer(
-                bank,
-                Call(customer_id="CUST001", tool="confirm", at=NOW),
-                transfer_id,
-                customer_agreed=True,
-                code=None,
-            )
-            say(confirmed.transfer.status, transfer_id)  # type: ignore[union-attr]
+        async def agree(transfer_id: str) -> None:
+            say((await confirm(bank, transfer_id)).transfer.status, transfer_id)
 
-        bank = await open_bank(
-            path, rules=Rules(), code_key=b"k", demo_data=path, now=NOW, may_create=False
-        )
+        bank = await open_bank(path, may_create=False)
         transfers = await asyncio.gather(prepare(None), prepare("2026-03-05"))
-        await asyncio.gather(*map(confirm, transfers))
-        tomorrow = NOW + timedelta(days=1)
-        for settled in await settle(bank, as_of=tomorrow.date(), now=tomorrow):
+        await asyncio.gather(*map(agree, transfers))
+        for settled in await settle(bank, as_of=(NOW + DAY).date(), now=NOW + DAY):
             say(settled.status, settled.transfer_id)
         await bank.close()
 
 
-for number in itertools.count(1, int(sys.argv[4])):
+for number in itertools.count(1, int(sys.argv[3])):
     copy = Path(shutil.copy(sys.argv[1], Path(sys.argv[2]) / f"{number}.db"))
     child = os.fork()
     if child == 0:

@@ -3,7 +3,6 @@
 That is who may, what was declined, what is recorded and said, and many calls at once.
 """
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -16,8 +15,6 @@ from banking_server.bank.transfers import (
     Expired,
     Posted,
     Voided,
-    VoidedForCodes,
-    WrongCode,
     cancel_transfer,
     decline_transfer,
 )
@@ -26,10 +23,8 @@ from ..kit.words import wrong
 from .support import (
     BAD_IDS,
     DAY,
-    MINUTE,
     NOW,
     call,
-    check_books,
     confirm,
     outcomes,
     prepared,
@@ -41,24 +36,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 async def cancel(bank: Bank, transfer_id: str, *, customer: str = "CUST001", at=NOW) -> object:  # type: ignore[no-untyped-def]
     return await cancel_transfer(bank, call("cancel", at=at, customer=customer), transfer_id)
-
-
-@pytest.mark.on_each
-async def test_twenty_at_once_post_once(bank: Bank, path: Location) -> None:
-    outcome = await prepared(bank)
-    transfer_id = outcome.transfer.transfer_id
-    receipts = await asyncio.gather(
-        *(
-            confirm(
-                bank, transfer_id, agreed=n % 2 == 0, code=outcome.code, at=NOW + n * MINUTE / 9
-            )
-            for n in range(20)
-        )
-    )
-    assert isinstance(receipts[0], Posted)
-    assert receipts == [receipts[0]] * 20
-    assert sql(path, "SELECT count(*) FROM posting WHERE transfer_id = ?", transfer_id) == [(1,)]
-    check_books(path, NOW)
 
 
 @pytest.mark.on_each
@@ -90,27 +67,6 @@ async def test_a_no_that_comes_late_says_what_became_of_the_transfer(
         await decline_transfer(bank, call("confirm", at=NOW + DAY), forgotten), Expired
     )
     assert sql(path, "SELECT sum(declines) FROM transfer") == [(0,)]
-
-
-async def test_five_wrong_codes_void_even_with_a_yes(bank: Bank, path: Location) -> None:
-    outcome, other = await prepared(bank), await prepared(bank, "1.00")
-    transfer_id = outcome.transfer.transfer_id
-    # Another transfer's code is wrong, and so is any text.
-    for left, code in ((4, other.code), (3, ""), (2, "\ud800"), (1, "1" * 1_000_000)):
-        tried = await confirm(bank, transfer_id, code=code)
-        assert isinstance(tried, WrongCode)
-        assert tried.attempts_left == left
-        assert tried.transfer.status == "pending"
-    last = await confirm(bank, transfer_id, code="\x00")
-    assert isinstance(last, VoidedForCodes)
-    assert last.transfer.reason == "too many wrong confirmation codes"
-    after = await confirm(bank, transfer_id, code=outcome.code)
-    assert after == Voided(last.transfer)
-    assert [o for _, o, _ in outcomes(path)][2:] == [
-        *["wrong_code"] * 4,
-        "voided_for_codes",
-        "voided",
-    ]
 
 
 async def test_somebody_elses_and_unknown_transfers_are_the_same(bank: Bank) -> None:

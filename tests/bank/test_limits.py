@@ -86,9 +86,7 @@ async def test_only_so_many_codes_are_taken_in_an_hour(bank: Bank, path: Path) -
     assert isinstance(await guess(two), WrongCode)
     # From here on nobody learns whether a code is right.
     for right in (False, True):
-        refused = await guess(two, right=right)
-        assert isinstance(refused, TooMany)
-        assert "try again in an hour" in refused.message
+        assert isinstance(await guess(two, right=right), TooMany)
     assert outcomes(path)[-1] == ("confirm", "too_many", None)
     # The customer's own yes still counts, and so do other customers' codes.
     theirs = await prepared(bank, "1.00", **THEIRS)

@@ -12,16 +12,17 @@ from sqlalchemy.engine import URL
 from banking_server.bank.location import Location, in_full
 
 from ..kit.words import EVERYDAY, SAVINGS
-from .support import DATA, NOW, check_books, open_bank, outcomes, posted, prepared, sql
+from .support import NOW, check_books, open_bank, outcomes, posted, prepared, sql
 
 pytestmark = pytest.mark.anyio
 
-WORKER = Path(__file__).with_name("worker.py")
+ROOT = Path(__file__).parents[2]
 
 
 def start(path: Location, name: str, count: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, WORKER, in_full(path), DATA, name, str(count), DATA.parent],
+        [sys.executable, "-m", "tests.bank.worker", in_full(path), name, str(count)],
+        cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -84,7 +85,8 @@ def test_killed_at_one_statement_after_another(path: Path, tmp_path: Path, night
     folder = tmp_path / "killed"
     folder.mkdir()
     done = subprocess.run(
-        [sys.executable, WORKER.with_name("crasher.py"), path, folder, DATA.parent, str(step)],
+        [sys.executable, "-m", "tests.bank.crasher", path, folder, str(step)],
+        cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=120,

@@ -1,6 +1,6 @@
 """The rules by themselves: no database, no clock."""
 
-from datetime import UTC, date, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from itertools import product
 from typing import get_args
@@ -28,7 +28,6 @@ from banking_server.bank.rules import (
     decide_confirmation,
     excerpt,
     is_branch_open,
-    is_expired,
     may_be_asked_to_confirm,
     needs_approval,
 )
@@ -82,13 +81,6 @@ def test_the_approval_threshold_is_exclusive() -> None:
 )
 def test_branch_hours(at: str, is_open: bool) -> None:
     assert is_branch_open(RULES, datetime.fromisoformat(at)) is is_open
-
-
-def test_a_transfer_expires_at_its_time_not_after() -> None:
-    at = datetime(2026, 3, 4, tzinfo=UTC)
-    assert is_expired(at, at)
-    assert not is_expired(at, at - timedelta(microseconds=1))
-    assert is_expired(at, at.astimezone(timezone(timedelta(hours=5))))
 
 
 def test_the_compliance_threshold_is_inclusive_and_for_external_payees_only() -> None:

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from banking_server.bank.demo_data import read_demo_data
 from banking_server.bank.location import Location
 from banking_server.bank.models import Account
 from banking_server.bank.rules import Argument, Period, Refused, Rules, check_statement_period
@@ -15,7 +14,7 @@ from banking_server.bank.statement import Statement, Totals, get_statement
 from banking_server.bank.storage import Bank
 
 from ..kit.words import EVERYDAY, SAVINGS
-from .support import DATA, FOREIGN, NOW, call, outcomes, posted
+from .support import FOREIGN, NOW, call, outcomes, posted
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -92,16 +91,6 @@ async def test_a_month_is_its_own_entries_and_totals(bank: Bank, path: Location)
     assert (later.lines, later.period) == (second.lines, first.period)
     assert (await statement(bank, month="last", at=april)).lines[0].amount_minor == -10_000
     assert (await statement(bank, month="this")).lines[0].amount_minor == -10_000
-
-
-def test_the_demo_has_something_in_the_last_month_whatever_the_day() -> None:
-    history = read_demo_data(DATA).history
-    days_ago = {one.days_ago for one in history if one.account_id == EVERYDAY and one.amount < 0}
-    for day in range(366):
-        today = date(2027, 1, 1) + timedelta(days=day)
-        last = today.replace(day=1) - timedelta(days=1)
-        months = [today - timedelta(days=ago) for ago in days_ago]
-        assert any((one.year, one.month) == (last.year, last.month) for one in months), today
 
 
 MARCH = date(2026, 3, 4)

@@ -82,81 +82,37 @@ async def test_nothing_is_wrong_with_a_bank_that_was_used(path: Path) -> None:
     assert await faults_of(path) == []
 
 
-PLAIN = "(SELECT posting_id FROM posting WHERE description = 'plain')"
-ITS_CREDIT = f"posting_id = {PLAIN} AND side = 'credit'"
-OF_SAVINGS = f"WHERE account_id = '{SAVINGS}'"
+PLAIN = "posting_id = (SELECT posting_id FROM posting WHERE description = 'plain')"
+CREDIT = f"UPDATE entry SET %s WHERE {PLAIN} AND side = 'credit'"
+TRANSFER = "UPDATE transfer SET %s WHERE memo = 'plain'"
+ACCOUNT = f"UPDATE account SET %s WHERE account_id = '{SAVINGS}'"
 
-FAULTS = [
-    (
-        "refers to a customer that is not there",
-        "INSERT INTO wrong_attempt VALUES (1, 'x', 't')",
+FAULTS = {
+    "refers to a customer that is not there": "INSERT INTO wrong_attempt VALUES (1, 'x', 't')",
+    "SQLite: CHECK constraint failed in transfer": TRANSFER % "status = 'lost'",
+    "'s, but account acc_": TRANSFER % "customer_id = 'CUST002'",
+    "the entries in USD sum to 1, not to zero": CREDIT % "amount_minor = 101",
+    "has 1 entries that sum to -100;": f"DELETE FROM entry WHERE {PLAIN} AND side = 'credit'",
+    "is not dated as its posting": CREDIT % "posted_at = '2030-01-01T00:00:00.000000Z'",
+    "keeps debits of": ACCOUNT % "credits_posted_minor = credits_posted_minor + 1",
+    "does not keep the time of its last entry": ACCOUNT % "last_posted_at = NULL",
+    "keeps 1 as pending; its pending transfers sum": ACCOUNT % "debits_pending_minor = 1",
+    "does not continue the running totals": CREDIT % "credits_after_minor = 1",
+    "is below zero after entry": CREDIT % "debits_after_minor = 99000000000",
+    "is posted, but has no posting": "UPDATE posting SET transfer_id = NULL, kind = 'history'",
+    "but has no posting of its accounts, amount and time": TRANSFER % "amount_minor = 99",
+    "is voided, but has posting": TRANSFER % "status = 'voided', posted_at = NULL",
+    "is granted; the manager's desk has it as refused": (
+        "UPDATE approval SET status = 'refused' WHERE reason = 'granted'"
     ),
-    (
-        "SQLite: CHECK constraint failed in transfer",
-        "UPDATE transfer SET status = 'lost' WHERE memo = 'cancelled'",
+    "is posted, but its approval is refused": TRANSFER % "approval = 'refused'",
+    "is no posting of its customer to a payee": (
+        "UPDATE compliance_report SET customer_id = 'CUST002'"
     ),
-    (
-        "'s, but account acc_",
-        "UPDATE transfer SET customer_id = 'CUST002' WHERE memo = 'plain'",
-    ),
-    (
-        "the entries in USD sum to 1, not to zero",
-        f"UPDATE entry SET amount_minor = 101 WHERE {ITS_CREDIT}",
-    ),
-    ("has 1 entries that sum to -100;", f"DELETE FROM entry WHERE {ITS_CREDIT}"),
-    (
-        "is not dated as its posting",
-        f"UPDATE entry SET posted_at = '2030-01-01T00:00:00.000000Z' WHERE {ITS_CREDIT}",
-    ),
-    (
-        f"account {SAVINGS} keeps debits of",
-        f"UPDATE account SET credits_posted_minor = credits_posted_minor + 1 {OF_SAVINGS}",
-    ),
-    (
-        f"account {SAVINGS} does not keep the time of its last entry",
-        f"UPDATE account SET last_posted_at = NULL {OF_SAVINGS}",
-    ),
-    (
-        f"account {SAVINGS} keeps 1 as pending; its pending transfers sum to 1000001",
-        f"UPDATE account SET debits_pending_minor = 1 {OF_SAVINGS}",
-    ),
-    (
-        f"of {SAVINGS} does not continue the running totals",
-        f"UPDATE entry SET credits_after_minor = credits_after_minor + 1 WHERE {ITS_CREDIT}",
-    ),
-    (
-        f"account {EVERYDAY} is below zero after entry",
-        "UPDATE entry SET debits_after_minor = 99000000 "
-        f"WHERE posting_id = {PLAIN} AND side = 'debit'",
-    ),
-    (
-        "is posted, but has no posting of its accounts, amount and time",
-        "UPDATE posting SET transfer_id = NULL, kind = 'history' WHERE description = 'plain'",
-    ),
-    (
-        "is posted, but has no posting of its accounts, amount and time",
-        "UPDATE transfer SET amount_minor = 99 WHERE memo = 'plain'",
-    ),
-    (
-        "is voided, but has posting",
-        "UPDATE transfer SET status = 'voided', posted_at = NULL WHERE memo = 'plain'",
-    ),
-    (
-        "is granted; the manager's desk has it as refused",
-        "UPDATE approval SET status = 'refused' WHERE reason = 'granted'",
-    ),
-    (
-        "is posted, but its approval is refused",
-        "UPDATE transfer SET approval = 'refused' WHERE memo = 'granted'",
-    ),
-    (
-        "which is no posting of its customer to a payee",
-        "UPDATE compliance_report SET customer_id = 'CUST002'",
-    ),
-]
+}
 
 
-@pytest.mark.parametrize(("line", "statement"), FAULTS)
+@pytest.mark.parametrize(("line", "statement"), FAULTS.items())
 async def test_a_fault_is_found(path: Path, line: str, statement: str) -> None:
     change_behind_its_back(path, statement)
     found = await faults_of(path)

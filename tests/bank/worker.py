@@ -1,23 +1,18 @@
 """A process that works on a bank until it is done or killed; it prints what was acknowledged.
 
-Arguments: the database, the data folder, a name, how many transfers, and where to import from. It
-begins when it reads a line; that can name a transfer which all of them confirm.
+Arguments: the database, a name, and how many transfers. It begins when it reads a line; that can
+name a transfer which all of them confirm.
 """
 
 import asyncio
 import sys
 from datetime import UTC, datetime
-from decimal import Decimal
-from pathlib import Path
 
-sys.path.insert(0, sys.argv[5])
-
-from banking_server.bank.audit import Call
 from banking_server.bank.location import read_location
-from banking_server.bank.opening import open_bank
-from banking_server.bank.rules import Rules
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import Posted, Prepared, confirm_transfer, prepare_transfer
+
+from ..kit.words import EVERYDAY, SAVINGS
+from .support import confirm, open_bank, prepared
 
 
 def say(*words: object) -> None:
@@ -25,53 +20,27 @@ def say(*words: object) -> None:
 
 
 async def one_transfer(bank: Bank, name: str, number: int) -> None:
-    def call() -> Call:
-        return Call(customer_id="CUST001", tool=name, at=datetime.now(UTC))
-
-    accounts = ["acc_savings_001", "acc_everyday_001"]
-    if number % 2:
-        accounts.reverse()
-    prepared = await prepare_transfer(
-        bank,
-        call(),
-        from_account_id=accounts[0],
-        to_account_id=accounts[1],
-        amount=Decimal("1.00"),
-        scheduled_date=None,
-        memo=f"{name} {number}",
-    )
-    assert isinstance(prepared, Prepared), prepared
-    transfer_id = prepared.transfer.transfer_id
+    now = datetime.now(UTC)
+    source, target = (EVERYDAY, SAVINGS) if number % 2 else (SAVINGS, EVERYDAY)
+    memo = f"{name} {number}"
+    outcome = await prepared(bank, "1.00", source=source, target=target, memo=memo, at=now)
+    transfer_id = outcome.transfer.transfer_id
     say("prepared", transfer_id)
-    receipts = await asyncio.gather(
-        *(
-            confirm_transfer(bank, call(), transfer_id, customer_agreed=True, code=None)
-            for _ in range(2)
-        )
-    )
-    assert isinstance(receipts[0], Posted), receipts
+    receipts = await asyncio.gather(*(confirm(bank, transfer_id, at=now) for _ in range(2)))
     assert receipts[0] == receipts[1]
+    assert receipts[0].transfer.status == "posted"
     say("posted", transfer_id)
 
 
 async def main() -> None:
-    path, data, name, count = sys.argv[1:5]
-    bank = await open_bank(
-        read_location(path),
-        rules=Rules(),
-        code_key=b"k",
-        demo_data=Path(data),
-        now=datetime.now(UTC),
-        may_create=True,
-    )
+    path, name, count = sys.argv[1:4]
+    bank = await open_bank(read_location(path), now=datetime.now(UTC))
     say("ready", name)
     _, *shared = (await asyncio.to_thread(sys.stdin.readline)).split()
     for number in range(int(count)):
         await one_transfer(bank, name, number)
         if shared and number == int(count) // 2:
-            call = Call(customer_id="CUST001", tool=name, at=datetime.now(UTC))
-            receipt = await confirm_transfer(bank, call, shared[0], customer_agreed=True, code=None)
-            say("receipt", receipt)
+            say("receipt", await confirm(bank, shared[0], at=datetime.now(UTC)))
     await bank.close()
 
 
