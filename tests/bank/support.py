@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy.engine import URL
 
 from banking_server.bank import opening
+from banking_server.bank.approvals import decide_approval, request_approval
 from banking_server.bank.audit import Call
 from banking_server.bank.location import Location
 from banking_server.bank.postgresql import DIALECT as POSTGRESQL
@@ -22,13 +23,15 @@ from banking_server.bank.transfers import (
     OverThreshold,
     Posted,
     Prepared,
+    cancel_transfer,
     confirm_transfer,
     prepare_transfer,
+    settle,
 )
 from banking_server.bank.upkeep import find_faults
 
 from ..kit import postgres
-from ..kit.words import EVERYDAY, SAVINGS
+from ..kit.words import EVERYDAY, PAYEE, SAVINGS
 
 DATA = Path(__file__).parents[2] / "data"
 CODE_KEY = b"a key for tests"
@@ -114,6 +117,28 @@ async def posted(bank: Bank, amount: str = "100.00", **more: Any) -> Posted:
     outcome = await confirm(bank, (await prepared(bank, amount, **more)).transfer.transfer_id)
     assert isinstance(outcome, Posted), outcome
     return outcome
+
+
+async def use(bank: Bank) -> None:
+    """Let there be something of everything."""
+    await posted(bank, "3000.00", source=SAVINGS, target=PAYEE, memo="reported")
+    await posted(bank, "1.00", memo="plain")
+    await prepared(bank, "2.00", memo="waits")
+    await prepared(bank, "2.50", memo="expires", at=NOW - timedelta(minutes=20))
+    cancelled = (await prepared(bank, "3.00", memo="cancelled")).transfer.transfer_id
+    await cancel_transfer(bank, call(), cancelled)
+    for memo in ("granted", "asked"):
+        over = await prepared(bank, "10000.01", source=SAVINGS, target=EVERYDAY, memo=memo)
+        transfer_id = over.transfer.transfer_id
+        asked = await request_approval(bank, call(), transfer_id, reason=memo)
+        if memo == "granted":
+            approval_id = asked.approval.approval_id  # type: ignore[union-attr]
+            await decide_approval(bank, approval_id, granted=True, manager="Mo", now=NOW)
+            await confirm(bank, transfer_id)
+    for memo, amount in (("due", "4.00"), ("later", "5.00")):
+        on = str((NOW + (1 if memo == "due" else 9) * DAY).date())
+        await confirm(bank, (await prepared(bank, amount, on=on, memo=memo)).transfer.transfer_id)
+    await settle(bank, as_of=(NOW + DAY).date(), now=NOW)
 
 
 def sql(path: Location, statement: str, *values: object) -> list[tuple[Any, ...]]:

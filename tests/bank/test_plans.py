@@ -13,10 +13,10 @@ from banking_server.bank.handoffs import find_open_handoff, list_open_handoffs, 
 from banking_server.bank.statement import get_statement
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Statement
-from banking_server.bank.transfers import cancel_transfer, list_codes, settle
+from banking_server.bank.transfers import list_codes
 
-from ..kit.words import EVERYDAY, LOCKED, SAVINGS, wrong
-from .support import CODE_KEY, DAY, NOW, call, confirm, prepare, prepared
+from ..kit.words import EVERYDAY, LOCKED, wrong
+from .support import CODE_KEY, NOW, call, confirm, prepare, prepared, use
 
 pytestmark = pytest.mark.anyio
 
@@ -31,17 +31,11 @@ async def a_day(bank: Bank) -> None:
     await get_statement(bank, call(), EVERYDAY, days=30, month="last", cursor=None)
     await prepare(bank, source=LOCKED)
     await prepare(bank, source="acc_nowhere")
-    one = await prepared(bank, "3000.00", source=SAVINGS, target="acc_payee_001")
-    await confirm(bank, one.transfer.transfer_id, agreed=False, code=wrong(one.code))
-    await confirm(bank, one.transfer.transfer_id, agreed=False, code=one.code)
-    two = await prepared(bank, "2.00", on="2026-03-05")
-    await confirm(bank, two.transfer.transfer_id)
-    three = await prepared(bank, "3.00")
-    await cancel_transfer(bank, call(), three.transfer.transfer_id)
-    await prepared(bank, "4.00")
+    one = await prepared(bank)
+    await confirm(bank, one.transfer.transfer_id, code=wrong(one.code))
+    await use(bank)
     await list_codes(bank, CODE_KEY, NOW)
     await list_codes(bank, CODE_KEY, NOW, "CUST001")
-    await settle(bank, as_of=(NOW + DAY).date(), now=NOW + DAY)
     await open_handoff(bank, call(), reason="Lost card", choice=None)
     await find_open_handoff(bank, "CUST001", "Lost card")
     await list_open_handoffs(bank)

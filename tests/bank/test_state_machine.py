@@ -43,19 +43,14 @@ RULES = Rules(
 )
 FILES = {
     "customers.yaml": "- {customer_id: CUST001, name: One}",
-    "accounts.yaml": "\n".join(
-        f"- {{account_id: {account_id}, customer_id: CUST001, account_name: {account_id}, "
-        f"account_type: {kind}, currency: USD, can_transfer_from: {kind != 'external'}, "
-        f"can_transfer_to: true, {rest}}}"
-        for account_id, kind, rest in (
-            ("acc_a", "checking", 'balance: "900.00"'),
-            ("acc_b", "savings", 'balance: "500.00"'),
-            ("acc_p", "external", "account_holder: Payee"),
-        )
-    )
-    .lower()
-    .replace("cust001", "CUST001")
-    .replace("usd", "USD"),
+    "accounts.yaml": """
+- {account_id: acc_a, customer_id: CUST001, account_name: A, account_type: checking, currency: USD,
+   can_transfer_from: true, can_transfer_to: true, balance: "900.00"}
+- {account_id: acc_b, customer_id: CUST001, account_name: B, account_type: savings, currency: USD,
+   can_transfer_from: true, can_transfer_to: true, balance: "500.00"}
+- {account_id: acc_p, customer_id: CUST001, account_name: P, account_type: external, currency: USD,
+   can_transfer_to: true, account_holder: Payee}
+""",
     "history.yaml": "[]",
 }
 

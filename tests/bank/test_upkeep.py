@@ -4,44 +4,18 @@ import asyncio
 import shutil
 import sqlite3
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy.engine import URL
 
-from banking_server.bank.approvals import decide_approval, request_approval
 from banking_server.bank.location import Location
-from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import cancel_transfer, settle
 from banking_server.bank.upkeep import FAULTS_OF_A_KIND, find_faults
 
-from ..kit.words import EVERYDAY, PAYEE, SAVINGS
-from .support import DAY, NOW, call, confirm, open_bank, posted, prepared, sql
+from ..kit.words import SAVINGS
+from .support import open_bank, sql, use
 
 pytestmark = pytest.mark.anyio
-
-
-async def live(bank: Bank) -> None:
-    """Let there be something of everything."""
-    await posted(bank, "3000.00", source=SAVINGS, target=PAYEE, memo="reported")
-    await posted(bank, "1.00", memo="plain")
-    await prepared(bank, "2.00", memo="waits")
-    await prepared(bank, "2.50", memo="expires", at=NOW - timedelta(minutes=20))
-    cancelled = (await prepared(bank, "3.00", memo="cancelled")).transfer.transfer_id
-    await cancel_transfer(bank, call(), cancelled)
-    for memo in ("granted", "asked"):
-        over = await prepared(bank, "10000.01", source=SAVINGS, target=EVERYDAY, memo=memo)
-        transfer_id = over.transfer.transfer_id
-        asked = await request_approval(bank, call(), transfer_id, reason=memo)
-        if memo == "granted":
-            approval_id = asked.approval.approval_id  # type: ignore[union-attr]
-            await decide_approval(bank, approval_id, granted=True, manager="Mo", now=NOW)
-            await confirm(bank, transfer_id)
-    for memo, amount in (("due", "4.00"), ("later", "5.00")):
-        on = str((NOW + (1 if memo == "due" else 9) * DAY).date())
-        await confirm(bank, (await prepared(bank, amount, on=on, memo=memo)).transfer.transfer_id)
-    await settle(bank, as_of=(NOW + DAY).date(), now=NOW)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +24,7 @@ def lived_in(template: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     async def fill() -> None:
         bank = await open_bank(path)
-        await live(bank)
+        await use(bank)
         await bank.close()
 
     asyncio.run(fill())
