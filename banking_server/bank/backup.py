@@ -33,8 +33,6 @@ def back_up(path: Path, copy: Path) -> None:
     """
     if not path.exists():
         raise DatabaseMissing(path)
-    if os.path.lexists(copy):
-        raise _already_there(copy)
     try:
         with draft_of(copy) as draft:
             close_to_others(path)

@@ -89,16 +89,6 @@ async def break_off(ctx: Context[Any, Any]) -> CallToolResult:
 
 
 @mcp.tool()
-async def stumble(then: str) -> CallToolResult:
-    return with_next_tool(said("It has stumbled."), then, {})
-
-
-@mcp.tool(annotations=harmless)
-async def vanish() -> CallToolResult:
-    os._exit(3)
-
-
-@mcp.tool()
 async def environment(names: list[str]) -> CallToolResult:
     return said(" ".join(f"{name}={os.environ.get(name)}" for name in names))
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -21,7 +21,7 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
-from .serving import running
+from .serving import Handler, serving
 
 CLIENT_ID = "a-client"
 REDIRECT_URI = "http://127.0.0.1:1/back"
@@ -154,18 +154,10 @@ class AuthorizationServer:
 
 
 def send(
-    handler: BaseHTTPRequestHandler,
-    status: int,
-    body: Any,
-    headers: Any = (("Content-Type", "application/json"),),
+    handler: Any, status: int, body: Any, headers: Any = (("Content-Type", "application/json"),)
 ) -> None:
     content = (json.dumps(body) if isinstance(body, dict) else body).encode()
-    handler.send_response(status)
-    for name, value in headers:
-        handler.send_header(name, value)
-    handler.send_header("Content-Length", str(len(content)))
-    handler.end_headers()
-    handler.wfile.write(content)
+    handler.answer(status, content, dict(headers))
 
 
 @contextmanager
@@ -174,16 +166,14 @@ def authorization_server(
 ) -> Iterator[AuthorizationServer]:
     """Run an authorization server until the end of the block."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
+        protocol_version = "HTTP/1.0"
+
         def do_GET(self) -> None:
             made.respond(self)
 
         do_POST = do_GET
 
-        def log_message(self, format: str, *args: Any) -> None:
-            """Nothing is said."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    with running(server) as origin:
+    with serving(Answering, port) as origin:
         made = AuthorizationServer(origin, resource, keys)
         yield made

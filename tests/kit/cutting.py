@@ -5,9 +5,10 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Event, Thread
+from threading import Event
 from typing import Any
+
+from .serving import Handler, serving
 
 CUTS = ("closed", "reset", "truncated")
 
@@ -25,23 +26,18 @@ def cutting_server(cut: str = "closed") -> Iterator[tuple[str, list[str]]]:
     called: list[str] = []
     ended = Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
+    class Cutting(Handler):
         def do_GET(self) -> None:
             self.send_error(405)
 
         def do_DELETE(self) -> None:
-            self._send(200, b"")
+            self.answer(200)
 
         def do_POST(self) -> None:
-            message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            message = self.message()
             method, params = message["method"], message.get("params", {})
             if "id" not in message:
-                self._send(202, b"")
+                self.answer(202)
                 return
             if method == "tools/call":
                 called.append(params["name"])
@@ -54,35 +50,23 @@ def cutting_server(cut: str = "closed") -> Iterator[tuple[str, list[str]]]:
             known = {"error": {"code": -32601, "message": "no"}} if result is None else {}
             answer = known or {"result": {"resultType": "complete", **(result or {})}}
             body = json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer})
-            self._send(200, body.encode())
-
-        def _send(self, status: int, body: bytes, *, length: int | None = None) -> None:
-            self.send_response(status)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body) if length is None else length))
-            self.end_headers()
-            self.wfile.write(body)
+            self.answer(200, body.encode())
 
         def _break_off(self) -> None:
             self.close_connection = True
             if cut == "truncated":
-                self._send(200, b'{"jsonrpc": "2.0",', length=100)
+                promised = {"content-type": "application/json", "content-length": "100"}
+                self.answer(200, b'{"jsonrpc": "2.0",', promised)
             if cut == "reset":
                 now = struct.pack("ii", 1, 0)
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, now)
                 self.connection.close()
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]
-    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/mcp", called
-    finally:
-        ended.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with serving(Cutting) as origin:
+        try:
+            yield f"{origin}/mcp", called
+        finally:
+            ended.set()
 
 
 def _result(method: str, params: dict[str, Any]) -> dict[str, Any] | None:

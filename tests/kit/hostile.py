@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event
 from typing import Any
 
@@ -82,8 +81,8 @@ def answer(message: Json, result: Json) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode()
 
 
-def error(message: Json, words: str) -> Sent:
-    refused = {"code": -32000, "message": words}
+def error(message: Json, words: str, code: int = -32000) -> Sent:
+    refused = {"code": code, "message": words}
     body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": refused})
     return Sent(iter([body.encode()]))
 
@@ -158,11 +157,7 @@ def odd_tools(message: Json) -> Json | None:
 @mode
 def toolless(message: Json) -> Sent | None:
     """Know nothing of tools."""
-    if message["method"] != "tools/list":
-        return None
-    refused = {"code": -32601, "message": "Method not found"}
-    body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": refused})
-    return Sent(iter([body.encode()]))
+    return error(message, "no", -32601) if message["method"] == "tools/list" else None
 
 
 @mode
@@ -211,15 +206,6 @@ def listless(message: Json) -> Sent | Json | None:
 def _nothing() -> Iterator[bytes]:
     time.sleep(60)
     yield b""
-
-
-# --- questions ------------------------------------------------------------------------------------
-
-
-def _question(number: int, message: str = "Again?") -> Json:
-    schema = {"type": "object", "properties": {"agree": {"type": "boolean"}}}
-    params = {"mode": "form", "message": message, "requestedSchema": schema}
-    return {"jsonrpc": "2.0", "id": f"q{number}", "method": "elicitation/create", "params": params}
 
 
 # --- escapes --------------------------------------------------------------------------------------
@@ -331,26 +317,17 @@ def hostile_server() -> Iterator[str]:
     """Serve every mode over HTTP, in a thread of this process; gives the URL without the mode."""
     over = Event()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
+    class Hostile(Handler):
         def do_GET(self) -> None:
             self.send_error(405)
 
         def do_DELETE(self) -> None:
-            self.send_response(200)
-            self.send_header("content-length", "0")
-            self.end_headers()
+            self.answer(200)
 
         def do_POST(self) -> None:
-            message = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            message = self.message()
             if "id" not in message or "method" not in message:
-                self.send_response(202)
-                self.send_header("content-length", "0")
-                self.end_headers()
+                self.answer(202)
                 return
             self.close_connection = True
             sent = _sent(self.path.rpartition("/")[2], message)
@@ -367,10 +344,7 @@ def hostile_server() -> Iterator[str]:
             except OSError:
                 pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]
-    with running(server) as origin:
+    with serving(Hostile) as origin:
         try:
             yield origin
         finally:
@@ -379,9 +353,7 @@ def hostile_server() -> Iterator[str]:
 
 def _sent(name: str, message: Json) -> Sent:
     if message["method"] == "server/discover":
-        refused = {"code": -32601, "message": "no"}
-        body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": refused})
-        return Sent(iter([body.encode()]))
+        return error(message, "no", -32601)
     done = MODES[name](message)
     if isinstance(done, Sent):
         return done
@@ -404,4 +376,4 @@ def main(name: str) -> None:
 if __name__ == "__main__":
     main(sys.argv[1])
 else:
-    from .serving import running
+    from .serving import Handler, serving

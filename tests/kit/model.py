@@ -9,10 +9,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from .serving import running
+from .serving import Handler, serving
 
 PROMPT_TOKENS, COMPLETION_TOKENS = 100, 10
 
@@ -24,7 +23,6 @@ class Reply:
     text: str | None = None
     calls: Sequence[tuple[str, str | dict[str, Any]]] = ()
     finish: str | None = None
-    usage: bool = True
     ids: bool = True
 
 
@@ -36,7 +34,6 @@ class Raw:
     status: int = 200
     content_type: str = "application/json"
     headers: dict[str, str] = field(default_factory=dict)
-    promised_length: int | None = None
 
 
 class Silence:
@@ -107,14 +104,7 @@ def scripted_model(script: Script) -> Iterator[ScriptedModel]:
     """Run the server on a free port."""
     model = ScriptedModel(script)
 
-    class Handler(_Handler):
-        pass
-
-    Handler.model = model
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]
-    with running(server) as origin:
+    with serving(type("Handler", (_Handler,), {"model": model})) as origin:
         model.url = f"{origin}/v1"
         try:
             yield model
@@ -122,17 +112,11 @@ def scripted_model(script: Script) -> Iterator[ScriptedModel]:
             model.over.set()
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+class _Handler(Handler):
     model: ScriptedModel
 
-    def log_message(self, *args: Any) -> None:
-        pass
-
     def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["content-length"]))
-        request = json.loads(body)
+        request = self.message()
         self.model.requests.append(request)
         self.model.headers.append({name.lower(): value for name, value in self.headers.items()})
         if self.path != "/v1/chat/completions":
@@ -162,16 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, raw: Raw) -> None:
         body = raw.body.encode() if isinstance(raw.body, str) else raw.body
-        self.send_response(raw.status)
-        self.send_header("content-type", raw.content_type)
-        length = len(body) if raw.promised_length is None else raw.promised_length
-        self.send_header("content-length", str(length))
-        for name, value in raw.headers.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.wfile.write(body)
-        if length != len(body):
-            self.close_connection = True
+        self.answer(raw.status, body, {"content-type": raw.content_type, **raw.headers})
 
     def _begin_stream(self) -> None:
         self.send_response(200)
@@ -200,7 +175,7 @@ class _Handler(BaseHTTPRequestHandler):
                 piece = {"index": index, "function": {"arguments": written[at : at + 5]}}
                 self._event(_chunk({"tool_calls": [piece]}))
         self._event(_chunk({}, finish=_finish(reply)))
-        if reply.usage and request.get("stream_options", {}).get("include_usage"):
+        if request.get("stream_options", {}).get("include_usage"):
             self._event({**_chunk({}), "choices": [], "usage": _usage()})
         self._event("[DONE]")
 
@@ -247,5 +222,5 @@ def _completion(reply: Reply) -> dict[str, Any]:
         "created": 0,
         "model": "scripted",
         "choices": [{"index": 0, "message": message, "finish_reason": _finish(reply)}],
-        **({"usage": _usage()} if reply.usage else {}),
+        "usage": _usage(),
     }

@@ -1,9 +1,48 @@
 """A server of a test's own, in a thread of its own, while a block lasts."""
 
+import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http.server import HTTPServer
+from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
+from typing import Any
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers requests, and says nothing about it."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def message(self) -> Any:
+        """Return the JSON that was sent."""
+        return json.loads(self.rfile.read(int(self.headers["content-length"])))
+
+    def answer(
+        self,
+        status: int,
+        body: bytes = b"",
+        headers: Mapping[str, str] = {"content-type": "application/json"},
+    ) -> None:
+        """Send a whole response; its length is that of `body` if `headers` do not say another."""
+        self.send_response(status)
+        for name, value in {"content-length": str(len(body)), **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextmanager
+def serving(handler: type[Handler], port: int = 0) -> Iterator[str]:
+    """Let `handler` answer until the end of the block; gives the origin."""
+    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+    server.daemon_threads = True
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    with running(server) as origin:
+        yield origin
 
 
 @contextmanager
