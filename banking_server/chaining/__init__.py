@@ -28,6 +28,7 @@ The client half works with any client; of the SDK it needs only the data models 
 - `caller`: what it needs of a client;
 - `catalog`: the tools of one server, as a client sees them;
 - `consent`: does the host allow a follow-up call?
+- `doubt`: the calls whose effect is unknown, kept across chains;
 - `result`: what came of a chain, and the one result that is made of it;
 - `refused`: what a server refused before it acted on it;
 - `client`: call a tool and follow the chain;

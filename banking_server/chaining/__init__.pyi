@@ -19,6 +19,7 @@ from banking_server.chaining.directive import Directive as Directive
 from banking_server.chaining.directive import Found as Found
 from banking_server.chaining.directive import Malformed as Malformed
 from banking_server.chaining.directive import read_directive as read_directive
+from banking_server.chaining.doubt import CallsInDoubt as CallsInDoubt
 from banking_server.chaining.outgoing import NextStep as NextStep
 from banking_server.chaining.provenance import Provenance as Provenance
 from banking_server.chaining.provenance import read_provenance as read_provenance

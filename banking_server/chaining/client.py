@@ -279,7 +279,6 @@ class _Chain:
         await anyio.lowlevel.checkpoint()
         self.doing = f"the call of {quoted(directive.tool)} (call {len(self.steps) + 1})"
         call = _call_key(directive)
-        known = call is None or call not in self.in_doubt
         self.made.add(call)
         if call is not None:
             self.in_doubt.add(call)
@@ -312,21 +311,21 @@ class _Chain:
                 if error is refusal.error and refusal.result is not None:
                     self.doing = f"the client's check of what {quoted(directive.tool)} returned"
                     self._arrived(step(result=refusal.result))
-                    self._is_known(call if known else None)
+                    self._is_known(call)
                     if isinstance(error, Exception):
                         await _tell(self.on_step, self.steps[-1])
                 elif isinstance(error, Exception):
                     self.refused = was_refused(error, answer)
-                    self._is_known(call if known and self.refused else None)
+                    self._is_known(call if self.refused else None)
                 raise
-        self._is_known(call if known else None)
+        self._is_known(call)
         reading = self._arrived(step(result=result))
         self.doing = f"on_step after the call of {quoted(directive.tool)}"
         await _tell(self.on_step, self.steps[-1])
         return reading
 
     def _is_known(self, call: CallKey | None) -> None:
-        """Forget a call whose effect is known, and was not in doubt before."""
+        """Forget a call whose effect is known; earlier ones that equal it stay in doubt."""
         if call is not None:
             self.in_doubt.discard(call)
 

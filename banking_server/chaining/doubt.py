@@ -18,21 +18,21 @@ class CallsInDoubt:
     """
 
     def __init__(self) -> None:
-        self._calls: dict[CallKey, None] = {}
+        self._calls: dict[CallKey, int] = {}
 
     def __contains__(self, call: CallKey) -> bool:
         return call in self._calls
 
     def add(self, call: CallKey) -> None:
         """Keep a call that is started now."""
-        self._calls.pop(call, None)
-        self._calls[call] = None
+        self._calls[call] = self._calls.pop(call, 0) + 1
         if len(self._calls) > KEPT:
             del self._calls[next(iter(self._calls))]
 
     def discard(self, call: CallKey) -> None:
-        """Forget a call whose effect is known by now."""
-        self._calls.pop(call, None)
+        """Forget a call whose effect is known by now, and none of those that equal it."""
+        if (left := self._calls.pop(call, 0) - 1) > 0:
+            self._calls[call] = left
 
 
 _OF_CLIENT: Final[dict[int, CallsInDoubt]] = {}

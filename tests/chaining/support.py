@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from mcp import Client
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
-from banking_server.chaining import META_KEY, ChainResult
+from banking_server.chaining import (
+    IDENTIFIER,
+    META_KEY,
+    ChainResult,
+    FollowNonDestructive,
+    call_tool_with_chaining,
+)
 
 ANY_TEXT = st.text(st.characters())  # lone surrogates too: JSON can spell them
 JSON = st.recursive(
@@ -31,12 +37,18 @@ async def connect(target: Any, mode: str, **options: Any) -> AsyncIterator[Clien
         yield client
 
 
+async def follow(client: Any, name: str, arguments: Any = None, **options: Any) -> ChainResult:
+    """Follow the chains of a server whose hints the user trusts."""
+    options.setdefault("consent", FollowNonDestructive())
+    return await call_tool_with_chaining(client, name, arguments, **options)
+
+
 def texts(result: CallToolResult | ChainResult) -> list[str]:
     return [block.text for block in result.content if isinstance(block, TextContent)]
 
 
 def tool(name: str, **more: Any) -> Tool:
-    """A tool that the default policy follows."""
+    """A tool that `follow` follows."""
     return Tool.model_validate(
         {
             "name": name,
@@ -74,6 +86,8 @@ class FakeClient:
         self.calls: list[tuple[str, dict[str, Any]]] = []
         self.metas: list[Any] = []
         self.timeouts: list[float | None] = []
+        self.protocol_version: str | None = "2026-07-28"
+        self.server_capabilities: Any = {"extensions": {IDENTIFIER: {}}}
 
     async def list_tools(self, *, cursor: str | None = None, cache_mode: str = "use") -> Any:
         self.lists.append((cursor, cache_mode))

@@ -21,16 +21,11 @@ def of_a(schema: Any) -> dict[str, Any]:
     return {"properties": {"a": schema}}
 
 
-DRAFT_7 = "http://json-schema.org/draft-07/schema#"
-
-
 @pytest.mark.parametrize(
     ("schema", "good", "bad", "says"),
     [
         ({"type": "object", "required": ["a"]}, {"a": 1}, {}, "'a' is a required property"),
-        (of_a({"type": "string"}), {"a": "x"}, {"a": 1}, "be a text in quotation marks"),
-        (of_a({"type": "integer"}), {"a": 1.0}, {"a": 1.5}, "whole number"),
-        (of_a({"type": "integer"}), {"a": 1}, {"a": True}, "whole number"),
+        (of_a({"type": "integer"}), {"a": 1.0}, {"a": True}, "whole number"),
         (
             of_a({"type": "number"}),
             {"a": 25.5},
@@ -63,46 +58,12 @@ DRAFT_7 = "http://json-schema.org/draft-07/schema#"
             """'from': such properties are not allowed; there are to, "a b\"""",
         ),
         (of_a({"enum": ["x", "y"]}), {"a": "x"}, {"a": "z"}, 'must be one of "x", "y"'),
-        (of_a({"pattern": "^x"}), {"a": "xy"}, {"a": "yx"}, "pattern"),
-        ({"additionalProperties": False}, {}, {"typo": 1}, "'typo'"),
         (False, None, {}, None),
-        # Which keywords mean what is the library's; that it reads 2020-12, and draft 7 where the
-        # schema names it, is ours.
-        (
-            of_a({"prefixItems": [{"type": "string"}]}),
-            {"a": ["x", 1]},
-            {"a": [1]},
-            "arguments.a.0: must be a text",
-        ),
-        ({"dependentRequired": {"a": ["b"]}}, {"a": 1, "b": 1}, {"a": 1}, "'b'"),
-        (
-            {
-                "$id": "https://schemas.invalid/root.json",
-                "$defs": {"s": {"$id": "text.json", "type": "string"}},
-                "properties": {"a": {"$ref": "text.json"}},
-            },
-            {"a": "x"},
-            {"a": 1},
-            "must be a text",
-        ),
-        (
-            {
-                "$dynamicAnchor": "node",
-                "properties": {"child": {"$dynamicRef": "#node"}, "n": {"type": "integer"}},
-            },
-            {"child": {"child": {"n": 1}}},
-            {"child": {"child": {"n": "1"}}},
-            "arguments.child.child.n",
-        ),
-        (
-            {"$schema": DRAFT_7, "properties": {"a": {"items": [{"type": "string"}]}}},
-            {"a": ["x", 1]},
-            {"a": [1]},
-            "must be a text",
-        ),
+        (of_a({"prefixItems": [{"type": "string"}]}), {"a": ["x", 1]}, {"a": [1]}, "arguments.a.0"),
     ],
 )
-def test_arguments_against_a_schema(schema: Any, good: Any, bad: Any, says: str | None) -> None:
+def test_what_is_wrong_is_said(schema: Any, good: Any, bad: Any, says: str | None) -> None:
+    """Which keywords mean what, and in which dialect, the client suite shows."""
     if good is not None:
         assert argument_problem(schema, good) is None
     problem = argument_problem(schema, bad)
@@ -372,14 +333,6 @@ def test_what_would_take_too_long_is_not_checked(name: str) -> None:
 )
 def test_what_takes_no_time_is_checked(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
     assert argument_problem(schema, arguments) is None
-
-
-@pytest.mark.parametrize("dialect", ["http://json-schema.org/draft-03/schema#", "urn:my-own"])
-def test_an_unknown_dialect_is_not_checked(dialect: str) -> None:
-    problem = argument_problem({"$schema": dialect}, {})
-
-    assert problem is not None
-    assert "dialect" in problem
 
 
 def test_a_schema_that_has_changed_is_read_anew() -> None:

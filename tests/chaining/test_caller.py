@@ -1,6 +1,6 @@
 """The client half on objects that know nothing of the SDK: two methods, and JSON."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from mcp.types import CallToolResult, InputRequiredResult
@@ -11,10 +11,9 @@ from banking_server.chaining import (
     ChainFailed,
     Outcome,
     Proposal,
-    call_tool_with_chaining,
 )
 
-from .support import texts
+from .support import follow, texts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -26,13 +25,6 @@ TOOLS = [
         "inputSchema": {"type": "object", "required": ["door"]},
         "annotations": READ_ONLY,
     },
-    {"name": "burn", "inputSchema": {"type": "object"}},
-    {
-        "name": "pick",
-        "inputSchema": {"type": "object"},
-        "annotations": READ_ONLY,
-        "_meta": {"ui": {"visibility": ["app"]}},
-    },
 ]
 
 
@@ -43,6 +35,9 @@ def saying(text: str, then: Any = None, **more: Any) -> dict[str, Any]:
 
 class Shop:
     """A client of somebody's own: it has the two methods, and speaks JSON."""
+
+    protocol_version = "2025-11-25"
+    server_capabilities: ClassVar[Any] = {"experimental": {IDENTIFIER: {}}}
 
     def __init__(self, **answers: Any) -> None:
         self.answers = answers
@@ -76,9 +71,8 @@ async def test_a_chain_over_a_plain_object() -> None:
         order=saying("ordered", structuredContent={"number": 77}),
     )
     proposals: list[Proposal] = []
-    chain = await call_tool_with_chaining(
-        shop, "reserve", {"door": "oak"}, on_proposal=proposals.append, meta={"trace": "t-1"}
-    )
+    mine = {"progressToken": 7, "trace": "t-1"}
+    chain = await follow(shop, "reserve", {"door": "oak"}, on_proposal=proposals.append, meta=mine)
 
     assert chain.outcome is Outcome.COMPLETED
     assert texts(chain) == ["none left", "ordered"]
@@ -87,23 +81,13 @@ async def test_a_chain_over_a_plain_object() -> None:
         [("reserve", {"door": "oak"}), ("order", {"door": "oak", "n": 1.0})]
     )
     assert [meta["trace"] for meta in shop.metas] == ["t-1", "t-1"]
+    # The token was given out for the first call.
+    assert ["progressToken" in meta for meta in shop.metas] == [True, False]
+    assert mine == {"progressToken": 7, "trace": "t-1"}
     assert [meta[IDENTIFIER]["level"] for meta in shop.metas] == [1, 2]
     assert shop.metas[1][IDENTIFIER]["previousTool"] == "reserve"
-    assert shop.cursors == [None, "1", "2", "3"]
+    assert shop.cursors == [None, "1"]
     assert [(p.tool.name, p.level, p.previous_tool) for p in proposals] == [("order", 2, "reserve")]
-
-
-async def test_a_progress_token_goes_with_the_first_call_only() -> None:
-    shop = Shop(
-        reserve=saying("x", {"tool": "order", "arguments": {"door": 1}}), order=saying("done")
-    )
-    mine = {"progressToken": 7, "trace": "t"}
-    await call_tool_with_chaining(shop, "reserve", meta=mine)
-
-    assert [meta.get("progressToken") for meta in shop.metas] == [7, None]
-    assert [meta["trace"] for meta in shop.metas] == ["t", "t"]
-    assert "progressToken" not in shop.metas[1]
-    assert mine == {"progressToken": 7, "trace": "t"}
 
 
 class OldResult(BaseModel):
@@ -122,7 +106,7 @@ async def test_models_of_another_sdk_are_read() -> None:
         reserve=OldResult(_meta={"nextTool": directive}, content=content, isError=True),
         order=OldResult(structuredContent={"number": 77}),
     )
-    chain = await call_tool_with_chaining(shop, "reserve")
+    chain = await follow(shop, "reserve")
 
     assert chain.outcome is Outcome.COMPLETED
     assert shop.calls[1] == ("order", {"door": None})
@@ -151,7 +135,7 @@ async def test_models_of_another_sdk_are_read() -> None:
 async def test_what_is_no_complete_result_fails_the_chain(returned: Any, problem: str) -> None:
     shop = Shop(reserve=returned)
     with pytest.raises(ChainFailed) as failure:
-        await call_tool_with_chaining(shop, "reserve")
+        await follow(shop, "reserve")
 
     assert isinstance(failure.value.__cause__, ValueError)
     assert problem in failure.value.result.detail
@@ -169,4 +153,4 @@ class Synchronous(Shop):
 
 async def test_methods_that_are_not_async_are_named() -> None:
     with pytest.raises(ChainFailed, match="call_tool returned dict at once: it must be an async"):
-        await call_tool_with_chaining(Synchronous(), "reserve")
+        await follow(Synchronous(), "reserve")

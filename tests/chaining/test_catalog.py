@@ -11,11 +11,10 @@ from banking_server.chaining import (
     Outcome,
     Proposal,
     ToolCatalog,
-    call_tool_with_chaining,
 )
 from banking_server.chaining.catalog import PAGE_LIMIT
 
-from .support import FakeClient, a_names_b, never, result, tool
+from .support import FakeClient, a_names_b, follow, never, result, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -46,17 +45,6 @@ def pages(*names_and_next: tuple[list[str], str | None], ttls: dict[str, int] | 
     return page
 
 
-async def test_nothing_is_listed_before_it_is_asked_for() -> None:
-    client = FakeClient([tool("a"), tool("b")], lambda *_: result())
-    catalog = ToolCatalog(client)
-
-    assert client.lists == []
-    assert await found(catalog, "b") is not None
-    assert await found(catalog, "c") is None
-    # Never from the client's own cache, of which nobody knows how old its answers are.
-    assert {mode for _, mode in client.lists} == {"refresh"}
-
-
 async def test_a_list_is_kept_for_as_long_as_it_says() -> None:
     client = FakeClient([tool("a")], lambda *_: result(), ttl_ms=2000)
     clock = Clock()
@@ -67,6 +55,8 @@ async def test_a_list_is_kept_for_as_long_as_it_says() -> None:
         assert await found(catalog, "a") is not None
         assert [t.name for t in await catalog.list()] == ["a"]
         assert len(client.lists) == lists
+    # Never from the client's own cache, of which nobody knows how old its answers are.
+    assert {mode for _, mode in client.lists} == {"refresh"}
 
 
 @pytest.mark.parametrize("ttl_ms", [None, 0])
@@ -80,24 +70,6 @@ async def test_a_list_that_may_not_be_kept_is_good_for_one_directive(ttl_ms: int
     assert await catalog.for_directive(100.0) is first
     assert await catalog.for_directive(100.5) is not first
     assert len(client.lists) == 2
-
-
-@pytest.mark.parametrize(
-    ("twins", "known"),
-    [
-        ([tool("a"), tool("a")], True),
-        ([tool("a", description="one"), tool("a", description="two")], False),
-        ([tool("a", inputSchema={"const": 1}), tool("a", inputSchema={"const": True})], False),
-        ([tool("a"), tool("a"), tool("a", annotations={"destructiveHint": True})], False),
-        ([tool("a"), tool("A")], True),
-    ],
-    ids=["equal", "description", "schema", "hints", "case"],
-)
-async def test_a_name_with_several_tools_names_none(twins: list[Tool], known: bool) -> None:
-    catalog = ToolCatalog(FakeClient(twins, lambda *_: result()))
-
-    assert (await found(catalog, "a") is not None) is known
-    assert [t.name for t in await catalog.list()] == list(dict.fromkeys(t.name for t in twins))
 
 
 async def test_a_paginator_that_goes_in_circles_is_left() -> None:
@@ -120,30 +92,6 @@ async def test_a_paginator_without_end_is_left() -> None:
     assert len(client.lists) == PAGE_LIMIT
 
 
-NONE: dict[str, Any] = {"type": "object", "required": ["reason"]}
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "outcome"),
-    [
-        ([], [tool("b")], "completed"),
-        ([tool("b", description="1"), tool("b", description="2")], [tool("b")], "completed"),
-        ([tool("b", inputSchema=NONE)], [tool("b", annotations=None)], "declined"),
-    ],
-)
-async def test_what_fails_by_an_older_list_is_checked_by_a_new_one(
-    before: list[Tool], now: list[Tool], outcome: str
-) -> None:
-    client = FakeClient(before, a_names_b, ttl_ms=3_600_000)
-    catalog = ToolCatalog(client)
-    await catalog.list()
-    client.tools = now
-    chain = await call_tool_with_chaining(client, "a", catalog=catalog)
-
-    assert chain.outcome == outcome
-    assert len(client.lists) == 2
-
-
 async def test_a_person_who_said_no_is_not_asked_twice() -> None:
     asked: list[Proposal] = []
     shown: list[Proposal] = []
@@ -161,9 +109,7 @@ async def test_a_person_who_said_no_is_not_asked_twice() -> None:
     client = FakeClient(now, a_names_b)
     catalog = ToolCatalog(client)
     await catalog.list()
-    chain = await call_tool_with_chaining(
-        client, "a", catalog=catalog, consent=Refusing(), on_proposal=shown.append
-    )
+    chain = await follow(client, "a", catalog=catalog, consent=Refusing(), on_proposal=shown.append)
 
     assert chain.outcome is Outcome.DECLINED
     assert asked == shown
@@ -178,7 +124,7 @@ async def test_a_list_that_changes_for_ever_fails_the_chain() -> None:
     client = FakeClient(now, a_names_b)
     catalog = ToolCatalog(client)
     with pytest.raises(ChainFailed, match="changed each of the 3 times"):
-        await call_tool_with_chaining(client, "a", catalog=catalog)
+        await follow(client, "a", catalog=catalog)
 
     assert [name for name, _ in client.calls] == ["a"]
 
@@ -189,14 +135,14 @@ async def test_a_list_that_fails_hides_nothing() -> None:
 
     client = FakeClient(broken, lambda *_: result("said", nextTool={"tool": "b"}))
     with pytest.raises(ChainFailed) as failure:
-        await call_tool_with_chaining(client, "a")
+        await follow(client, "a")
 
     ended = failure.value.result
     assert isinstance(failure.value.__cause__, ConnectionError)
     assert [step.tool for step in ended.steps] == ["a"]
     assert ended.pending is not None
     assert ended.pending.tool == "b"
-    assert "'b'" in ended.detail
+    assert '"b"' in ended.detail
     assert "gone" in ended.detail
 
 
@@ -204,7 +150,7 @@ async def test_the_time_for_a_request_bounds_the_list_too() -> None:
     client = FakeClient([], lambda *_: result("said", nextTool={"tool": "b"}))
     client.list_tools = never  # type: ignore[method-assign]
     with pytest.raises(ChainFailed) as failure, anyio.fail_after(60):
-        await call_tool_with_chaining(client, "a", call_timeout=0.01)
+        await follow(client, "a", call_timeout=0.01)
 
     assert isinstance(failure.value.__cause__, TimeoutError)
     assert [step.tool for step in failure.value.result.steps] == ["a"]

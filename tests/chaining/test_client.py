@@ -13,25 +13,19 @@ from mcp.types import CallToolResult
 from banking_server.chaining import (
     META_KEY,
     ChainFailed,
-    Fate,
     Outcome,
     Proposal,
-    Step,
     ToolCatalog,
-    call_tool_with_chaining,
 )
 from banking_server.chaining import client as follower
 
-from .support import FakeClient, never, result, texts, tool
+from .support import FakeClient, follow, never, result, texts, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
-TYPED = {"type": "object", "required": ["account"]}
 TOOLS = [
     *(tool(name) for name in ("a", "b", "c")),
-    tool("typed", inputSchema=TYPED),
     tool("destroy", annotations={"destructiveHint": True}),
-    tool("hidden", _meta={"ui": {"visibility": ["app"]}}),
 ]
 
 
@@ -65,27 +59,12 @@ class Policy:
         return self.decide(proposal)
 
 
-@pytest.mark.parametrize("limit", [0, -1])
-async def test_a_limit_below_one_is_refused_before_any_call(limit: int) -> None:
+async def test_a_limit_below_one_is_refused_before_any_call() -> None:
     client = following()
     with pytest.raises(ValueError, match="at least 1"):
-        await call_tool_with_chaining(client, "a", limit=limit)
+        await follow(client, "a", limit=0)
 
     assert client.calls == []
-
-
-async def test_the_alias_is_followed_and_noted() -> None:
-    chain = await call_tool_with_chaining(following(B, {"name": "c"}), "a")
-
-    assert [step.deprecated_alias for step in chain.steps] == [False, False, True]
-
-
-async def test_of_a_long_name_the_beginning_is_told() -> None:
-    chain = await call_tool_with_chaining(following({"tool": "n" * 5_000}), "a")
-
-    assert chain.outcome is Outcome.UNKNOWN_TOOL
-    assert f"{'n' * 127}\u2026" in chain.detail
-    assert len(chain.detail) < 250
 
 
 async def test_results_that_take_too_much_room_end_the_chain(
@@ -96,7 +75,7 @@ async def test_results_that_take_too_much_room_end_the_chain(
     large = FakeClient(
         TOOLS, lambda name, _: result(name * 4_000, **{META_KEY: B if name == "a" else C})
     )
-    chain = await call_tool_with_chaining(large, "a", consent=policy)
+    chain = await follow(large, "a", consent=policy)
 
     assert (chain.outcome, texts(chain)) == (Outcome.DECLINED, ["a" * 4_000, "b" * 4_000])
     assert "the results so far have more than 6,000 characters" in chain.detail
@@ -112,11 +91,12 @@ async def test_a_proposal_is_told_before_consent_is_asked_for() -> None:
 
     async def proposed(proposal: Proposal) -> None:
         await anyio.lowlevel.checkpoint()
+        assert proposal.title == ("Clear the desk" if proposal.tool.name == "destroy" else None)
         happened.append(("proposed", proposal.tool.name, proposal.level))
 
     policy = Policy(asked)
-    last = {"tool": "destroy", "arguments": {"all": True}}
-    chain = await call_tool_with_chaining(
+    last = {"tool": "destroy", "arguments": {"all": True}, "title": "Clear the desk"}
+    chain = await follow(
         following(B, last),
         "a",
         consent=policy,
@@ -136,31 +116,15 @@ async def test_a_proposal_is_told_before_consent_is_asked_for() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "directive",
-    [{"tool": "nowhere"}, {"tool": "typed"}, {"tool": "hidden"}, {"name": 5}],
-    ids=["unknown", "invalid", "hidden", "malformed"],
-)
-async def test_a_call_that_cannot_be_made_is_neither_proposed_nor_allowed(
-    directive: dict[str, Any],
-) -> None:
-    told: list[Proposal] = []
-    policy = Policy(lambda _: True)
-    await call_tool_with_chaining(
-        following(B, directive), "a", on_proposal=told.append, consent=policy
-    )
-
-    assert [proposal.tool.name for proposal in told] == ["b"]
-    assert len(policy.asked) == 1
+def broken(_: Any) -> bool:
+    raise LookupError("no policy today")
 
 
-async def test_a_policy_that_raises_fails_the_chain_and_hides_nothing() -> None:
-    def broken(_: Proposal) -> bool:
-        raise LookupError("no policy today")
-
+@pytest.mark.parametrize("asked", [{"consent": Policy(broken)}, {"on_step": broken}])
+async def test_a_host_that_raises_fails_the_chain_and_hides_nothing(asked: Any) -> None:
     client = following(B)
     with pytest.raises(ChainFailed) as failure:
-        await call_tool_with_chaining(client, "a", consent=Policy(broken))
+        await follow(client, "a", **asked)
 
     assert isinstance(failure.value.__cause__, LookupError)
     chain = failure.value.result
@@ -170,47 +134,21 @@ async def test_a_policy_that_raises_fails_the_chain_and_hides_nothing() -> None:
     assert len(client.calls) == 1
 
 
-async def test_an_on_step_that_raises_fails_the_chain_and_hides_nothing() -> None:
-    def full(_: Step) -> None:
-        raise OSError("disk full")
-
-    client = following(B)
-    with pytest.raises(ChainFailed) as failure:
-        await call_tool_with_chaining(client, "a", on_step=full)
-
-    assert isinstance(failure.value.__cause__, OSError)
-    assert [step.tool for step in failure.value.result.steps] == ["a"]
-    assert "on_step" in failure.value.result.detail
-    assert len(client.calls) == 1
-
-
 async def lost() -> Any:
     raise ConnectionError("the line is cut")
 
 
 async def test_a_first_call_that_fails() -> None:
     with pytest.raises(ChainFailed) as failure:
-        await call_tool_with_chaining(following(then=lost), "a")
+        await follow(following(then=lost), "a")
 
     chain = failure.value.result
     assert isinstance(failure.value.__cause__, ConnectionError)
     assert (chain.outcome, chain.steps, chain.content) == (Outcome.FAILED, (), [])
-    assert "'a' (call 1)" in chain.detail
+    assert 'the call of "a" (call 1)' in chain.detail
     assert str(failure.value) == chain.detail
     with pytest.raises(ValueError, match="no call"):
         chain.merged()
-
-
-async def test_a_call_that_fails_in_the_middle_keeps_the_steps() -> None:
-    told: list[Step] = []
-    with pytest.raises(ChainFailed) as failure:
-        await call_tool_with_chaining(following(B, C, then=lost), "a", on_step=told.append)
-
-    chain = failure.value.result
-    assert texts(chain) == ["a", "b"]
-    assert tuple(told) == chain.steps
-    assert "'c' (call 3)" in chain.detail
-    assert [made.fate for made in chain.follow_ups] == [Fate.MADE, Fate.UNKNOWN]
 
 
 async def test_cancelled_between_two_calls_it_makes_no_other() -> None:
@@ -219,9 +157,7 @@ async def test_cancelled_between_two_calls_it_makes_no_other() -> None:
     catalog = ToolCatalog(client)
     await catalog.list()
     with anyio.CancelScope() as scope:
-        await call_tool_with_chaining(
-            client, "a", catalog=catalog, on_step=lambda _: scope.cancel()
-        )
+        await follow(client, "a", catalog=catalog, on_step=lambda _: scope.cancel())
         pytest.fail("the chain outlived its cancellation")
 
     assert scope.cancelled_caught
@@ -235,7 +171,7 @@ async def test_a_cancelled_chain_goes_no_further(before: bool, calls: list[str])
         if before:
             scope.cancel()
         async with anyio.create_task_group() as group:
-            group.start_soon(call_tool_with_chaining, client, "a")
+            group.start_soon(follow, client, "a")
             while [name for name, _ in client.calls] != calls:
                 await anyio.lowlevel.checkpoint()
             scope.cancel()

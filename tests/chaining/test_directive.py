@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from mcp.types import CallToolResult, TextContent
+from mcp.types import CallToolResult
 from pydantic import ValidationError
 
 from banking_server.chaining import (
@@ -75,28 +75,6 @@ def test_nesting_without_end_is_read_without_an_exception() -> None:
     assert isinstance(read_directive({META_KEY: deep}), Malformed)
     assert isinstance(read_directive({META_KEY: {"tool": deep, "name": deeper}}), Malformed)
     assert isinstance(read_directive({META_KEY: {"tool": "t", "arguments": {"a": deep}}}), Found)
-
-
-def test_with_next_tool() -> None:
-    before = CallToolResult(
-        content=[TextContent(type="text", text="locked")],
-        structured_content={"status": "locked"},
-        is_error=True,
-        _meta={"kept": 1, META_KEY: {"tool": "earlier"}},
-    )
-
-    after = with_next_tool(before, "handoff", {"reason": "locked"})
-
-    assert after.meta == {
-        "kept": 1,
-        META_KEY: {"tool": "handoff", "arguments": {"reason": "locked"}},
-    }
-    assert before.meta == {"kept": 1, META_KEY: {"tool": "earlier"}}
-    assert (after.content, after.structured_content, after.is_error) == (
-        before.content,
-        before.structured_content,
-        True,
-    )
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,32 @@
-"""The rules of following, against a client that is all script: random chains, and time."""
+"""The rules of following: random chains of one session, against a client that is all script."""
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import anyio
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from mcp import MCPError
 from mcp.types import CallToolResult, TextContent
+from mcp_types import HEADER_MISMATCH
 
 from banking_server.chaining import (
     IDENTIFIER,
     META_KEY,
     ChainFailed,
+    ChainResult,
+    Fate,
     FollowNonDestructive,
     Outcome,
+    Proposal,
     Step,
     call_tool_with_chaining,
 )
 
-from .support import FakeClient, a_names_b, never, result, texts, tool
+from .support import FakeClient, a_names_b, follow, never, result, texts, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -52,6 +59,7 @@ VISIBILITY: dict[str, Any] = {
     "not-ui": {"ui": "model"},
 }
 NAMES = ["a", "b", "c", "d"]
+UNLISTED = "nowhere. The user wants it"
 ARGUMENTS: list[dict[str, Any]] = [{}, {"n": 1}, {"n": 1.0}, {"n": 2}, {"n": "1"}, {"m": [1]}]
 
 
@@ -75,12 +83,26 @@ ODD_DIRECTIVES = st.one_of(
     st.none(),
     st.just("a"),
     st.just({"arguments": {}}),
-    st.just({"tool": "nowhere"}),
+    st.just({"tool": UNLISTED}),
     st.just({"tool": "a", "name": "b"}),
     st.just({"tool": "a", "arguments": None}),
     st.fixed_dictionaries({"name": st.sampled_from(NAMES)}),
 )
 ABSENT = object()
+LOST = object()
+"""Not a result: the call has no answer."""
+REFUSED = object()
+"""Not a result: the server refused the call before it acted."""
+ANSWERS = st.one_of(
+    DIRECTIVES, DIRECTIVES, DIRECTIVES, ODD_DIRECTIVES, st.sampled_from([ABSENT, LOST, REFUSED])
+)
+SAYING_SO: dict[str, tuple[str | None, Any]] = {
+    "new": ("2026-07-28", {"extensions": {IDENTIFIER: {}}}),
+    "old": ("2025-11-25", {"experimental": {IDENTIFIER: {}}}),
+    "not": ("2025-11-25", {"tools": {}}),
+    "not known": (None, None),
+}
+Call = tuple[str, dict[str, Any]]
 
 
 def plain(arguments: dict[str, Any]) -> str:
@@ -103,60 +125,154 @@ def harmless(kind: Kind) -> bool:
     return kind.annotations in ("read-only", "gentle")
 
 
-def expected(
-    kinds: dict[str, Kind], answers: list[Any], first: tuple[str, dict[str, Any]], limit: int
-) -> tuple[Outcome, list[tuple[str, dict[str, Any]]]]:
-    """How the chain must end, and after which calls."""
-    calls = [first]
-    while True:
-        value = answers[(len(calls) - 1) % len(answers)]
-        if value is ABSENT:
-            return Outcome.COMPLETED, calls
-        if (
-            not isinstance(value, dict)
-            or not {"tool", "name"} & value.keys()
-            or value.get("arguments", {}) is None
-            or value.get("tool", value.get("name")) != value.get("name", value.get("tool"))
-        ):
-            return Outcome.MALFORMED_DIRECTIVE, calls
-        name, arguments = value.get("tool", value.get("name")), value.get("arguments", {})
-        if len(calls) == limit:
-            return Outcome.LIMIT_REACHED, calls
-        if name not in kinds:
-            return Outcome.UNKNOWN_TOOL, calls
-        if not fits(kinds[name], arguments):
-            return Outcome.INVALID_ARGUMENTS, calls
+class Yes:
+    """Says yes to every call, but not to one that was lost before."""
+
+    async def allows(self, proposal: Proposal) -> bool:
+        return True
+
+
+class AgainIfA(Yes):
+    """Says yes, and to what was lost before if it is `a`."""
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        return proposal.tool.name == "a"
+
+
+POLICIES = {"nobody": None, "hints": FollowNonDestructive(), "yes": Yes(), "again": AgainIfA()}
+
+
+@dataclass
+class Session:
+    """What chains of one session must do: the rules, written apart from the code's own."""
+
+    kinds: dict[str, Kind]
+    answers: list[tuple[Any, bool]]
+    """What each call brings, one after another; the second says whether it is an error."""
+    limit: int
+    followed: bool
+    """Whether directives of this server are followed at all."""
+    policy: str
+    said: int = 0
+    in_doubt: set[tuple[str, str]] = field(default_factory=set)
+
+    def answer(self) -> tuple[Any, bool]:
+        self.said += 1
+        return self.answers[(self.said - 1) % len(self.answers)]
+
+    def chain(self, first: Call) -> tuple[Outcome, list[Call], list[tuple[str, Fate, bool]], bool]:
+        """How a chain must end, after which calls, with which follow-ups, and if it is an error."""
+        calls, follow_ups, wrong = [first], list[tuple[str, Fate, bool]](), False
+        while True:
+            name, arguments = calls[-1]
+            value, is_error = self.answer()
+            if value is LOST:
+                self.in_doubt.add((name, plain(arguments)))
+            if value is LOST or value is REFUSED:
+                fate = Fate.UNKNOWN if value is LOST else Fate.NOT_MADE
+                follow_ups += [(name, fate, True)] if len(calls) > 1 else []
+                return Outcome.FAILED, calls, follow_ups, wrong or value is LOST
+            wrong = wrong or is_error
+            follow_ups += [(name, Fate.MADE, True)] if len(calls) > 1 else []
+            if value is ABSENT:
+                return Outcome.COMPLETED, calls, follow_ups, wrong
+            if (
+                not isinstance(value, dict)
+                or not {"tool", "name"} & value.keys()
+                or value.get("arguments", {}) is None
+                or value.get("tool", value.get("name")) != value.get("name", value.get("tool"))
+            ):
+                return Outcome.MALFORMED_DIRECTIVE, calls, follow_ups, wrong
+            name, arguments = value.get("tool", value.get("name")), value.get("arguments", {})
+            end = self.obstacle(name, arguments, calls)
+            if end is not None:
+                listed = end not in (Outcome.LIMIT_REACHED, Outcome.UNKNOWN_TOOL)
+                return end, calls, [*follow_ups, (name, Fate.NOT_MADE, listed)], wrong
+            calls.append((name, arguments))
+
+    def obstacle(self, name: str, arguments: dict[str, Any], calls: list[Call]) -> Outcome | None:
+        if len(calls) == self.limit:
+            return Outcome.LIMIT_REACHED
+        if name not in self.kinds:
+            return Outcome.UNKNOWN_TOOL
+        if not fits(self.kinds[name], arguments):
+            return Outcome.INVALID_ARGUMENTS
         if (name, plain(arguments)) in [(n, plain(a)) for n, a in calls]:
-            return Outcome.CYCLE, calls
-        if not shown(kinds[name]) or not harmless(kinds[name]):
-            return Outcome.DECLINED, calls
-        calls.append((name, arguments))
+            return Outcome.CYCLE
+        allowed = self.policy in ("yes", "again") or (
+            self.policy == "hints" and harmless(self.kinds[name])
+        )
+        again = (name, plain(arguments)) not in self.in_doubt or (
+            self.policy == "again" and name == "a"
+        )
+        agreed = shown(self.kinds[name]) and self.followed and allowed and again
+        return None if agreed else Outcome.DECLINED
+
+
+async def ended(client: FakeClient, first: Call, **options: Any) -> ChainResult:
+    try:
+        return await call_tool_with_chaining(client, *first, **options)
+    except ChainFailed as failed:
+        return failed.result
 
 
 @settings(max_examples=200, deadline=None)
 @given(
     kinds=st.dictionaries(st.sampled_from(NAMES), KINDS, min_size=1),
-    answers=st.lists(
-        DIRECTIVES | DIRECTIVES | DIRECTIVES | ODD_DIRECTIVES | st.just(ABSENT), min_size=1
+    answers=st.lists(st.tuples(ANSWERS, st.booleans()), min_size=1),
+    firsts=st.lists(
+        st.tuples(st.sampled_from(NAMES), st.sampled_from(ARGUMENTS)), min_size=1, max_size=3
     ),
-    first=st.tuples(st.sampled_from(NAMES), st.sampled_from(ARGUMENTS)),
     limit=st.integers(1, 12),
+    policy=st.sampled_from(["hints", "yes", *POLICIES]),
+    says=st.sampled_from(["new", "old", *SAYING_SO]),
+    anyway=st.booleans(),
 )
-@example(kinds={"a": Kind()}, answers=[{"tool": "a"}], first=("a", {}), limit=12)
+@example({"a": Kind()}, [({"tool": "a"}, False)], [("a", {})], 12, "hints", "new", False)
 @example(
-    kinds={"a": Kind()},
-    answers=[{"tool": "a", "arguments": {"n": 1.0}}],
-    first=("a", {"n": 1}),
-    limit=12,
+    {"a": Kind()},
+    [({"tool": "a", "arguments": {"n": 1.0}}, False)],
+    [("a", {"n": 1})],
+    12,
+    "yes",
+    "old",
+    False,
 )
 @example(
-    kinds={"a": Kind(), "b": Kind(visibility="app")},
-    answers=[{"tool": "a", "arguments": {"n": 2}}, {"tool": "b"}],
-    first=("a", {}),
-    limit=5,
+    {"a": Kind(), "b": Kind(visibility="app")},
+    [({"tool": "a", "arguments": {"n": 2}}, False), ({"tool": "b"}, False)],
+    [("a", {})],
+    5,
+    "yes",
+    "new",
+    False,
 )
-def test_any_chain_ends_by_the_rules(
-    kinds: dict[str, Kind], answers: list[Any], first: tuple[str, dict[str, Any]], limit: int
+@example(
+    {"a": Kind(), "b": Kind()},
+    [({"tool": "b"}, False), (LOST, False)],
+    [("a", {}), ("a", {}), ("b", {})],
+    5,
+    "yes",
+    "new",
+    False,
+)
+@example(
+    {"a": Kind(), "b": Kind()},
+    [({"tool": "a"}, True), (LOST, False), ({"tool": "a"}, False), (ABSENT, False)],
+    [("b", {}), ("b", {}), ("b", {})],
+    5,
+    "again",
+    "new",
+    False,
+)
+def test_any_chains_of_a_session_end_by_the_rules(
+    kinds: dict[str, Kind],
+    answers: list[tuple[Any, bool]],
+    firsts: list[Call],
+    limit: int,
+    policy: str,
+    says: str,
+    anyway: bool,
 ) -> None:
     tools = [
         tool(
@@ -167,54 +283,98 @@ def test_any_chain_ends_by_the_rules(
         )
         for name, kind in kinds.items()
     ]
-    said = 0
+    followed = anyway or says in ("new", "old")
+    server, model = (Session(kinds, answers, limit, followed, policy) for _ in range(2))
 
-    def answer(name: str, arguments: dict[str, Any]) -> CallToolResult:
-        nonlocal said
-        value = answers[said % len(answers)]
-        said += 1
-        return result(f"{said}", **({} if value is ABSENT else {META_KEY: value}))
+    def answer(name: str, _: Any) -> CallToolResult:
+        value, is_error = server.answer()
+        if value is LOST:
+            raise ConnectionError("the line is cut")
+        if value is REFUSED:
+            raise MCPError(HEADER_MISMATCH, "try again")
+        return CallToolResult(
+            content=[TextContent(type="text", text=f"result {server.said}")],
+            structured_content={"by": name},
+            is_error=is_error,
+            _meta={} if value is ABSENT else {META_KEY: value},
+        )
 
     client = FakeClient(tools, answer)
-    chain = anyio.run(lambda: call_tool_with_chaining(client, *first, limit=limit))
+    client.protocol_version, client.server_capabilities = SAYING_SO[says]
+    for first in firsts:
+        client.calls.clear()
+        client.lists.clear()
+        proposed: list[Proposal] = []
+        chain = anyio.run(
+            partial(
+                ended,
+                client,
+                first,
+                limit=limit,
+                consent=POLICIES[policy],
+                follow_unadvertised=anyway,
+                on_proposal=proposed.append,
+            )
+        )
 
-    # What the rules forbid is said here once more, plainly; `expected` is exact.
-    assert 1 <= len(client.calls) <= limit
-    assert client.calls[0] == first
-    for name, arguments in client.calls[1:]:
-        assert name in kinds
-        assert fits(kinds[name], arguments)
-        assert shown(kinds[name])
-        assert harmless(kinds[name])
-    unique = {(name, plain(arguments)) for name, arguments in client.calls}
-    assert len(unique) == len(client.calls)
+        # What the rules forbid is said here once more, plainly; the model is exact.
+        assert 1 <= len(client.calls) <= limit
+        assert client.calls[0] == first
+        for name, arguments in client.calls[1:]:
+            assert followed
+            assert policy != "nobody"
+            assert name in kinds
+            assert fits(kinds[name], arguments)
+            assert shown(kinds[name])
+            assert policy != "hints" or harmless(kinds[name])
+        unique = {(name, plain(arguments)) for name, arguments in client.calls}
+        assert len(unique) == len(client.calls)
 
-    outcome, calls = expected(kinds, answers, first, limit)
-    assert (chain.outcome, client.calls) == (outcome, calls)
-    assert [(step.tool, step.arguments) for step in chain.steps] == calls
-    assert [step.level for step in chain.steps] == list(range(1, len(calls) + 1))
-    assert texts(chain) == [str(n + 1) for n in range(len(calls))]
-    followed_nothing_more = outcome in (Outcome.COMPLETED, Outcome.MALFORMED_DIRECTIVE)
-    assert (chain.pending is None) == followed_nothing_more
-    assert chain.detail
-    # However the pages lie, the list is read at most twice: once, and once on a miss.
-    assert len(client.lists) <= len(calls) + 2
+        before = model.said
+        outcome, calls, follow_ups, is_error = model.chain(first)
+        assert (chain.outcome, client.calls) == (outcome, calls)
+        brought = calls[:-1] if outcome is Outcome.FAILED else calls
+        assert [(step.tool, step.arguments) for step in chain.steps] == brought
+        assert [step.level for step in chain.steps] == [n + 1 for n in range(len(brought))]
+        assert texts(chain) == [f"result {before + n + 1}" for n in range(len(brought))]
+        assert [(each.tool, each.fate, each.listed) for each in chain.follow_ups] == follow_ups
+        assert chain.detail
+        # Nobody is asked about a call that cannot be made.
+        assert [each.tool.name for each in proposed][: len(calls) - 1] == [n for n, _ in calls[1:]]
+        assert len(proposed) - len(calls) + 1 == (
+            outcome is Outcome.DECLINED and shown(kinds[follow_ups[-1][0]]) and followed
+        )
+        # However the pages lie, the list is read at most twice: once, and once on a miss.
+        assert len(client.lists) <= len(calls) + 2
+        if chain.steps:
+            check_the_one_result(chain, is_error)
 
 
-@pytest.mark.parametrize("annotations", ANNOTATIONS)
-async def test_hints_of_a_server_that_is_not_trusted_allow_nothing(annotations: str) -> None:
-    client = FakeClient([tool("b", annotations=ANNOTATIONS[annotations])], a_names_b)
-    chain = await call_tool_with_chaining(client, "a", consent=FollowNonDestructive(trusted=False))
-
-    assert chain.outcome is Outcome.DECLINED
-    assert len(client.calls) == 1
+def check_the_one_result(chain: ChainResult, is_error: bool) -> None:
+    """What a model, and a host that shows structured content alone, are told of a chain."""
+    merged = chain.merged()
+    assert merged.is_error is is_error
+    assert META_KEY not in (merged.meta or {})
+    malformed = chain.outcome is Outcome.MALFORMED_DIRECTIVE
+    told = (merged.structured_content or {}).get("followUps", [])
+    assert len(told) == len(chain.follow_ups) + malformed
+    assert not malformed or "step of the server's could not be taken: nextTool" in told[-1]
+    assert bool(told) == (len(merged.content) > len(chain.steps))
+    assert UNLISTED not in merged.model_dump_json()
+    for said, follow_up in zip(told, chain.follow_ups, strict=malformed is False):
+        named = f"the tool {json.dumps(follow_up.tool)} with the arguments"
+        assert (named in said) is follow_up.listed
+        assert ("was made for you" in said) is (follow_up.fate is Fate.MADE)
+        assert ("whether it took effect is not known" in said and "again could" in said) is (
+            follow_up.fate is Fate.UNKNOWN
+        )
 
 
 async def test_every_call_gets_the_time_for_a_call() -> None:
     client = FakeClient([tool("b")], a_names_b)
-    await call_tool_with_chaining(client, "a", call_timeout=60.0)
-    await call_tool_with_chaining(client, "a")
-    await call_tool_with_chaining(client, "a", call_timeout=None)
+    await follow(client, "a", call_timeout=60.0)
+    await follow(client, "a")
+    await follow(client, "a", call_timeout=None)
 
     assert client.timeouts == [60.0, 60.0, 300.0, 300.0, None, None]
 
@@ -226,7 +386,7 @@ async def test_total_time_that_runs_out_later_keeps_the_steps() -> None:
     )
     reached: list[Step] = []
     with pytest.raises(ChainFailed) as failure, anyio.fail_after(60):
-        await call_tool_with_chaining(client, "a", total_timeout=0.05, on_step=reached.append)
+        await follow(client, "a", total_timeout=0.05, on_step=reached.append)
 
     ended = failure.value.result
     assert isinstance(failure.value.__cause__, TimeoutError)
@@ -234,21 +394,3 @@ async def test_total_time_that_runs_out_later_keeps_the_steps() -> None:
     assert ended.steps == tuple(reached)
     assert texts(ended) == ["said"]
     assert client.calls == [("a", {}), ("b", {})]
-
-
-async def test_only_the_wording_of_a_followed_directive_is_dropped() -> None:
-    def worded(**marking: Any) -> TextContent:
-        return TextContent(type="text", text="x", _meta=marking)
-
-    others = [
-        worded(**{IDENTIFIER: {"describes": "something else"}}),
-        worded(**{IDENTIFIER: META_KEY}),
-        worded(**{"com.example/other": {"describes": META_KEY}}),
-    ]
-    content = [worded(**{IDENTIFIER: {"describes": META_KEY}}), *others]
-    first = CallToolResult(content=[*content], _meta={META_KEY: {"tool": "b"}})
-    client = FakeClient([tool("b")], lambda name, _: first if name == "a" else result("b"))
-    chain = await call_tool_with_chaining(client, "a")
-
-    assert chain.content[:-1] == others
-    assert chain.steps[0].result.content == content

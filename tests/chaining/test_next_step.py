@@ -11,12 +11,11 @@ from banking_server.chaining import (
     CLIENT_EXTENSION,
     NextStep,
     ToolChaining,
-    call_tool_with_chaining,
     with_next_tool,
 )
 from banking_server.chaining.content import has_next_step
 
-from .support import connect
+from .support import connect, follow
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -112,10 +111,12 @@ async def test_a_directive_that_is_dropped_takes_it_with_it(own: dict[str, Any])
 
 async def test_whoever_follows_takes_it_away() -> None:
     async with connect(bank({"n": 1}), "auto") as client:
-        chain = await call_tool_with_chaining(client, "with_step", {})
+        chain = await follow(client, "with_step", {})
     assert [step.tool for step in chain.steps] == ["with_step", "target"]
     assert chain.steps[0].result.structured_content == {"n": 1, "nextStep": STEP}
-    assert chain.merged().structured_content == {"n": 1}
+    merged = chain.merged().structured_content
+    assert merged is not None
+    assert merged.keys() == {"n", "followUps"}
 
 
 def having(place: Any) -> dict[str, Any]:

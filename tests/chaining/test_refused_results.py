@@ -14,11 +14,10 @@ from banking_server.chaining import (
     ChainFailed,
     Fate,
     Step,
-    call_tool_with_chaining,
 )
 
 from ..kit.words import MODES
-from .support import never, tool
+from .support import follow, never, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -47,15 +46,13 @@ async def test_a_result_that_breaks_its_schema_is_kept(mode: str) -> None:
     told: list[Step] = []
     async with Client(server(), mode=mode) as client:
         with pytest.raises(ChainFailed) as failed:
-            await call_tool_with_chaining(
-                client, "a", on_step=told.append, follow_unadvertised=True
-            )
+            await follow(client, "a", on_step=told.append, follow_unadvertised=True)
         # What the client does outside a chain is as before.
         with pytest.raises(RuntimeError, match="Invalid structured content"):
             await client.call_tool("pay", {})
 
     chain = failed.value.result
-    assert chain.detail.startswith("the client's check of what 'pay' returned failed: ")
+    assert chain.detail.startswith('the client\'s check of what "pay" returned failed: ')
     assert [step.tool for step in chain.steps] == ["a", "pay"]
     assert tuple(told) == chain.steps
     assert [(call.tool, call.fate) for call in chain.follow_ups] == [("pay", Fate.MADE)]
@@ -65,7 +62,7 @@ async def test_a_result_that_breaks_its_schema_is_kept(mode: str) -> None:
 async def test_a_list_that_hangs_ends_with_the_time_for_a_request() -> None:
     async with Client(server(never)) as client:
         with pytest.raises(ChainFailed) as failed, anyio.fail_after(60):
-            await call_tool_with_chaining(client, "a", call_timeout=0.05)
+            await follow(client, "a", call_timeout=0.05)
 
     assert isinstance(failed.value.__cause__, TimeoutError)
     chain = failed.value.result
@@ -89,4 +86,4 @@ async def test_a_schema_that_would_keep_a_validator_busy_for_ever_refuses_the_re
     bomb: Server[Any] = Server("s", on_list_tools=list_tools, on_call_tool=call_tool)
     async with Client(bomb, mode=mode) as client:
         with pytest.raises(ChainFailed, match="Invalid structured content returned by tool a"):
-            await call_tool_with_chaining(client, "a")
+            await follow(client, "a")

@@ -28,10 +28,9 @@ from banking_server.chaining import (
     META_KEY,
     SETTINGS,
     ToolChaining,
-    call_tool_with_chaining,
 )
 
-from .support import connect, texts
+from .support import connect, follow, texts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -139,18 +138,12 @@ async def test_any_other_client_gets_the_directive_and_the_words(mode: str, erro
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (None, "must be an object"),
-        ({"tool": ""}, "tool"),
-        ({"tool": "target", "arguments": ["x"]}, "arguments"),
         ({**GOOD, "name": "target"}, "'name'"),
-        ({**GOOD, "name": "other"}, "differ"),
         ({"tool": "nowhere", "arguments": {}}, "'nowhere'"),
-        ({"tool": "Target", "arguments": {"reason": "x"}}, "'Target'"),
         ({"tool": "for_people"}, "not meant for the model"),
         ({"tool": "target"}, "'reason' is a required property"),
         ({"tool": "target", "arguments": {"reason": "S3CRET", "urgency": "S3CRET"}}, "urgency"),
         ({"tool": "target", "arguments": {"reason": "x", "urgent": "S3CRET"}}, "no argument urg"),
-        ({"tool": "target", "arguments": {"reason": "x", "urgency": 2**53 + 1}}, "number"),
         ({"tool": "target", "arguments": {"reason": "x", "urgency": 10**400}}, "number"),
         *(({**GOOD, "title": title}, "title") for title in ("two\nlines", "a\u2028", "\u202ex")),
     ],
@@ -238,8 +231,8 @@ async def test_an_interim_result_loses_its_directive(caplog: pytest.LogCaptureFi
 async def test_a_client_that_follows_drops_the_words() -> None:
     async with connect(checked(), "auto") as client:
         call = {"directive": {"value": GOOD}}
-        followed = await call_tool_with_chaining(client, "emit", call)
-        stopped = await call_tool_with_chaining(client, "emit", call, limit=1)
+        followed = await follow(client, "emit", call)
+        stopped = await follow(client, "emit", call, limit=1)
 
     assert texts(followed) == ["one", "one", "target: locked — 锁"]
     assert len(followed.steps[0].result.content) == 3  # the step itself is as it was received

@@ -14,12 +14,12 @@ from banking_server.chaining import (
     Fate,
     Outcome,
     SteadyHttpClient,
-    call_tool_with_chaining,
 )
 
 from ..kit.cutting import CUTS, cutting_server
 from ..kit.servers import free_port
 from ..kit.words import MODES
+from .support import follow
 
 pytestmark = pytest.mark.anyio
 
@@ -32,8 +32,8 @@ async def test_a_cut_connection_fails_the_chain_and_not_the_client(cut: str, mod
             transport = streamable_http_client(url, http_client=http)
             async with Client(transport, mode=mode, extensions=[CLIENT_EXTENSION]) as client:
                 with pytest.raises(ChainFailed) as failed:
-                    await call_tool_with_chaining(client, "begin")
-                after = await call_tool_with_chaining(client, "go_on")
+                    await follow(client, "begin")
+                after = await follow(client, "go_on")
 
     chain = failed.value.result
     assert [step.tool for step in chain.steps] == ["begin"]
@@ -69,7 +69,7 @@ async def test_no_proxy_of_the_environment_reads_what_goes_over_http(
         async with SteadyHttpClient() as http:
             transport = streamable_http_client(url, http_client=http)
             async with Client(transport, extensions=[CLIENT_EXTENSION]) as client:
-                await call_tool_with_chaining(client, "go_on")
+                await follow(client, "go_on")
             assert called == ["go_on"]
             # The proxy, which is not there, is the way for https, encrypted from end to end.
             with pytest.raises(httpx2.ConnectError, match="attempts failed"):
@@ -119,10 +119,10 @@ async def test_a_plain_client_is_cancelled_and_the_result_is_told_all_the_same()
         ),
     ):
         async with Client(url, extensions=[CLIENT_EXTENSION]) as client:
-            await call_tool_with_chaining(client, "begin", on_end=ended.append)
+            await follow(client, "begin", on_end=ended.append)
 
     (chain,) = ended
     assert chain.outcome is Outcome.CANCELLED
-    assert chain.detail == "its task was cancelled during the call of 'cut'"
+    assert chain.detail == 'its task was cancelled during the call of "cut"'
     assert [step.tool for step in chain.steps] == ["begin"]
     assert [(call.tool, call.fate) for call in chain.follow_ups] == [("cut", Fate.UNKNOWN)]

@@ -1,0 +1,111 @@
+"""Calls whose effect is unknown: how many are kept, for how long, and who may make one again."""
+
+import gc
+from typing import Any
+
+import anyio
+import pytest
+from mcp.types import CallToolResult
+
+from banking_server.chaining import CallsInDoubt, ChainFailed, ChainResult, Outcome, Proposal
+from banking_server.chaining.doubt import KEPT, calls_in_doubt
+
+from .support import FakeClient, a_names_b, follow, result, tool
+
+pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+
+
+def test_the_newest_thousand_are_kept() -> None:
+    calls = CallsInDoubt()
+    for n in range(KEPT):
+        calls.add((f"t{n}", "{}"))
+    calls.add(("t0", "{}"))  # Started again, so it is new.
+    calls.add(("another", "{}"))
+
+    kept = [("t0", "{}") in calls, ("t1", "{}") in calls, ("t2", "{}") in calls]
+    assert (kept, KEPT) == ([True, False, True], 1_000)
+
+
+def test_they_are_forgotten_with_the_client() -> None:
+    client, other = FakeClient([], a_names_b), FakeClient([], a_names_b)
+    calls_in_doubt(client).add(("b", "{}"))
+    assert ("b", "{}") in calls_in_doubt(client)
+    assert ("b", "{}") not in calls_in_doubt(other)
+
+    kept = id(client)
+    del client
+    gc.collect()
+    assert kept not in calls_in_doubt.__globals__["_OF_CLIENT"]
+
+
+@pytest.mark.parametrize("first", ["lost", "answered"])
+async def test_of_two_calls_side_by_side_each_has_a_fate_of_its_own(first: str) -> None:
+    """One is lost and one is answered, in either order; the next chain makes no such call."""
+    released = {"lost": anyio.Event(), "answered": anyio.Event()}
+    fates = iter(released)
+
+    async def b() -> CallToolResult:
+        fate = next(fates)
+        await released[fate].wait()
+        if fate == "lost":
+            raise ConnectionError("the line is cut")
+        return result("b")
+
+    def answer(name: str, arguments: Any) -> Any:
+        return b() if name == "b" else a_names_b(name, arguments)
+
+    async def run() -> None:
+        try:
+            ended.append(await follow(client, "b"))
+        except ChainFailed as failed:
+            ended.append(failed.result)
+
+    ended: list[ChainResult] = []
+    client = FakeClient([tool("b")], answer)
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            group.start_soon(run)
+            while len(client.calls) < 2:
+                await anyio.lowlevel.checkpoint()
+            # While they are under way, nobody knows their effect either.
+            assert (await follow(client, "a")).outcome is Outcome.DECLINED
+            for fate in sorted(released, key=lambda fate: fate != first):
+                released[fate].set()
+                await anyio.wait_all_tasks_blocked()
+    chain = await follow(client, "a")
+
+    assert {each.outcome for each in ended} == {Outcome.FAILED, Outcome.COMPLETED}
+    assert chain.outcome is Outcome.DECLINED
+    assert "was started before, whether it took effect is not known" in chain.detail
+    assert [name for name, _ in client.calls] == ["b", "b", "a", "a"]
+
+
+class Person:
+    """Somebody who is asked, and who writes down how."""
+
+    def __init__(self, again: bool) -> None:
+        self.again, self.asked = again, list[tuple[str, str]]()
+
+    async def allows(self, proposal: Proposal) -> bool:
+        self.asked.append(("once", proposal.tool.name))
+        return True
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        self.asked.append(("again", proposal.tool.name))
+        return self.again
+
+
+@pytest.mark.parametrize("again", [True, False])
+async def test_a_person_is_asked_whether_it_is_made_again(again: bool) -> None:
+    person, session = Person(again), CallsInDoubt()
+    session.add(("b", "{}"))
+    # Another object for the same session, as where each call has one of its own.
+    clients = [FakeClient([tool("b")], a_names_b) for _ in range(2)]
+    outcomes = {
+        (await follow(client, "a", consent=person, in_doubt=session)).outcome for client in clients
+    }
+
+    # That it is answered now says nothing of the one that was lost.
+    assert outcomes == {Outcome.COMPLETED if again else Outcome.DECLINED}
+    assert person.asked == ([("again", "b"), ("once", "b")] * 2 if again else [("again", "b")] * 2)
