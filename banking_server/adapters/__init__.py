@@ -2,8 +2,8 @@
 
 One module for each framework, which is imported with it, and not before:
 
-- `fastmcp`: a FastMCP `Client` that follows; `fastmcp_server`: the server half for FastMCP;
-- `pydantic_ai`: the same client, for Pydantic AI's `MCPToolset`;
+- `fastmcp`: a FastMCP `Client` that follows, also in Pydantic AI;
+- `fastmcp_server`: the server half for FastMCP;
 - `openai_agents`: the OpenAI Agents SDK's MCP servers that follow;
 - `langchain`: an interceptor for LangChain's and LangGraph's `langchain-mcp-adapters`;
 - `mcp_1`: a `ClientSession` of `mcp` 1.x, for what is built on that;

@@ -1,7 +1,7 @@
 """FastMCP: a `Client` whose tool calls come back with their chains followed."""
 
 from datetime import timedelta
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 from mcp_types import CallToolResult
 
@@ -14,7 +14,7 @@ except ImportError as error:
     needs = "needs FastMCP: pip install 'fastmcp>=4.1,<5'"
     raise ImportError(f"{__name__} {needs} ({error})") from None
 
-from banking_server.chaining import CLIENT_EXTENSION
+from banking_server.chaining import CLIENT_EXTENSION, CallsInDoubt
 
 Transport = TypeVar("Transport", bound=ClientTransport)
 
@@ -26,12 +26,10 @@ class ChainingClient(Client[Transport]):
     `{"consent": policy}`. `timeout` and `progress_handler` hold for each call of a chain.
     """
 
-    text_first: ClassVar[bool] = False
-
     def __init__(self, *args: Any, chaining: ChainOptions | None = None, **options: Any) -> None:
         extensions = [*(options.pop("extensions", None) or ()), CLIENT_EXTENSION]
         super().__init__(*args, extensions=extensions, **options)
-        self._chaining = checked(chaining)
+        self._chaining, self._in_doubt = checked(chaining), CallsInDoubt()
 
     async def call_tool_mcp(
         self,
@@ -43,9 +41,15 @@ class ChainingClient(Client[Transport]):
     ) -> CallToolResult:
         """Call a tool and follow the chain; return one result. `call_tool` goes through here."""
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        caller, first = _Calls(self, progress_handler), self.text_first
-        call: dict[str, Any] = {"call_timeout": seconds or None, "meta": meta}
-        return await one_result(caller, name, arguments, self._chaining, text_first=first, **call)
+        return await one_result(
+            _Calls(self, progress_handler),
+            name,
+            arguments,
+            self._chaining,
+            call_timeout=seconds or None,
+            meta=meta,
+            in_doubt=self._in_doubt,
+        )
 
 
 class _Calls:

@@ -1,5 +1,6 @@
 """LangChain and LangGraph: an interceptor of `langchain-mcp-adapters` that follows chains."""
 
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -9,7 +10,13 @@ from mcp.types import CallToolResult
 
 from banking_server.adapters.mcp_1 import SessionCaller
 from banking_server.adapters.one_result import ChainOptions, as_one, checked
-from banking_server.chaining import ChainFailed, ChainResult, Outcome, call_tool_with_chaining
+from banking_server.chaining import (
+    CallsInDoubt,
+    ChainFailed,
+    ChainResult,
+    Outcome,
+    call_tool_with_chaining,
+)
 from banking_server.chaining.content import on_the_wire
 
 try:
@@ -32,6 +39,7 @@ class ChainInterceptor:
 
     def __init__(self, server: Any, *, chaining: ChainOptions | None = None) -> None:
         self._server, self._chaining = server, checked(chaining)
+        self._in_doubt: dict[str, CallsInDoubt] = defaultdict(CallsInDoubt)  # By each server.
 
     async def __call__(self, request: Any, handler: Any) -> CallToolResult:
         """Return one result of the call and its chain."""
@@ -42,7 +50,13 @@ class ChainInterceptor:
             async with self._caller(request) as caller:
                 # What is raised through a session becomes a group.
                 try:
-                    await call_tool_with_chaining(caller, request.name, request.args, **options)
+                    await call_tool_with_chaining(
+                        caller,
+                        request.name,
+                        request.args,
+                        **options,
+                        in_doubt=self._in_doubt[request.server_name],
+                    )
                 except ChainFailed as failed:
                     raised = failed.__cause__
         except Exception as error:

@@ -15,6 +15,18 @@ class SessionCaller:
     def __init__(self, session: Any, *, progress: Any = None) -> None:
         self._session, self._progress = session, progress
 
+    @property
+    def protocol_version(self) -> str:
+        """The newest revision of `mcp` 1.x; all that it speaks name extensions alike."""
+        from mcp.types import LATEST_PROTOCOL_VERSION
+
+        return LATEST_PROTOCOL_VERSION
+
+    @property
+    def server_capabilities(self) -> Any:
+        """What the server said of itself when the session was initialized."""
+        return self._session.get_server_capabilities()
+
     async def call_tool(
         self, name: str, arguments: dict[str, Any], *, read_timeout_seconds: float | None, meta: Any
     ) -> Any:

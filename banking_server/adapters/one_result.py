@@ -8,7 +8,6 @@ from banking_server.chaining import (
     ChainFailed,
     ChainResult,
     ConsentPolicy,
-    Outcome,
     ToolCaller,
     call_tool_with_chaining,
 )
@@ -40,8 +39,6 @@ async def one_result(
     name: str,
     arguments: dict[str, Any] | None,
     chaining: ChainOptions,
-    *,
-    text_first: bool = False,
     **call: Any,
 ) -> CallToolResult:
     """Make a call and follow its chain; return the one result of both, as `as_one` does.
@@ -55,23 +52,15 @@ async def one_result(
         chain, raised = failed.result, failed.__cause__
     else:
         raised = None
-    return as_one(chain, raised, text_first=text_first)
+    return as_one(chain, raised)
 
 
-def as_one(
-    chain: ChainResult, raised: BaseException | None, *, text_first: bool = False
-) -> CallToolResult:
+def as_one(chain: ChainResult, raised: BaseException | None) -> CallToolResult:
     """Return `ChainResult.merged()`, for the model to see.
-
-    With `text_first`, the result of a call with follow-up calls has no structured content: the
-    framework would show that to its model instead of the text, which would be lost.
 
     `raised` is what ended the chain, if anything did. If the first call did, it is raised, so that
     the framework deals with it as ever. Where a later one did, the result says so (TC-C-33).
     """
     if raised is not None and not chain.follow_ups:
         raise raised
-    result = chain.merged()
-    if text_first and (chain.follow_ups or chain.outcome is Outcome.MALFORMED_DIRECTIVE):
-        return result.model_copy(update={"structured_content": None})
-    return result
+    return chain.merged()

@@ -5,8 +5,9 @@ from typing import Any
 import anyio
 from mcp.types import CallToolResult
 
+from banking_server.adapters.mcp_1 import SessionCaller
 from banking_server.adapters.one_result import ChainOptions, checked, one_result
-from banking_server.chaining import Proposal
+from banking_server.chaining import CallsInDoubt, Proposal
 from banking_server.chaining.content import on_the_wire
 
 try:
@@ -24,7 +25,7 @@ class _Chaining(_MCPServerWithClientSession):
         super().__init__(*args, **options)
         if self.max_retry_attempts:
             raise ValueError("max_retry_attempts must be 0: no follow-up call may be sent twice")
-        self._chaining = checked(chaining)
+        self._chaining, self._in_doubt = checked(chaining), CallsInDoubt()
         self._consent = self._chaining.get("consent")
 
     async def call_tool(
@@ -36,8 +37,8 @@ class _Chaining(_MCPServerWithClientSession):
             tool_name,
             arguments,
             {**self._chaining, "consent": self},
-            text_first=self.use_structured_content,
             meta=meta,
+            in_doubt=self._in_doubt,
         )
         return CallToolResult.model_validate(on_the_wire(result))  # `mcp` 1.x has its own models.
 
@@ -51,6 +52,11 @@ class _Chaining(_MCPServerWithClientSession):
             return False
         return await self._consent.allows(proposal)
 
+    async def allows_again(self, proposal: Proposal) -> bool:
+        """Return whether the policy agrees to a call whose effect is not known."""
+        again = getattr(self._consent, "allows_again", None)
+        return again is not None and await again(proposal)
+
 
 class _Calls:
     """A server of the SDK's as a `ToolCaller`."""
@@ -58,9 +64,11 @@ class _Calls:
     def __init__(self, server: _Chaining, call: Any) -> None:
         self._server, self._call = server, call
         self.session: Any = server.session
+        known = hasattr(self.session, "server_capabilities")
+        self._known = self.session if known else SessionCaller(self.session)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.session, name)  # `advertised` asks how it is connected.
+        return getattr(self._known, name)  # `advertised` asks how it is connected.
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], *, read_timeout_seconds: float | None, meta: Any

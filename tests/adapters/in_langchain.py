@@ -19,6 +19,7 @@ from langchain_openai import ChatOpenAI
 from mcp import types
 
 from banking_server.adapters.langchain import ChainInterceptor
+from banking_server.chaining import FollowNonDestructive
 
 
 class Always:
@@ -46,7 +47,7 @@ def client_of(job: dict[str, Any]) -> MultiServerMCPClient:
 async def agent(job: dict[str, Any]) -> Any:
     """Let the model of a LangChain agent make its call; return what it is then told."""
     client = client_of(job)
-    chaining: Any = {"consent": Always()} if job.get("always") else job.get("chaining", {})
+    chaining: Any = {"consent": Always() if job.get("always") else FollowNonDestructive()}
     model = ChatOpenAI(model="scripted", base_url=job["model"], api_key="none")
     async with AsyncExitStack() as stack:
         if job["way"] == "session":

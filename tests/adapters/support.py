@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from banking_server import adapters
+from banking_server.chaining import FollowNonDestructive
 
 from ..kit.command import command, environment
 from ..kit.model import Reply, ScriptedModel, scripted_model
@@ -19,6 +20,9 @@ Server = str | Path | tuple[str, ...]
 """A server's URL, the command that starts one over stdio, or the database of a bank for one."""
 
 Call = tuple[str, dict[str, Any]]
+
+TRUSTED = {"consent": FollowNonDestructive()}
+"""For a server whose hints the user trusts."""
 
 
 def lines_of(adapter: str) -> str:
@@ -56,31 +60,31 @@ def fastmcp_target(server: Server) -> Any:
     return server if isinstance(server, str) else StdioTransport(**stdio(server))
 
 
-async def with_fastmcp(server: Server, call: Call, follow: bool = True, **options: Any) -> str:
-    """No model: what the caller is given."""
+def fastmcp_client(server: Server, follow: bool, **options: Any) -> Any:
     from fastmcp import Client
 
     from banking_server.adapters.fastmcp import ChainingClient
 
+    if follow:
+        options.setdefault("chaining", TRUSTED)
     made: Any = ChainingClient if follow else Client
-    async with made(
-        fastmcp_target(server), elicitation_handler=be_called_back, **options
-    ) as client:
+    return made(fastmcp_target(server), elicitation_handler=be_called_back, **options)
+
+
+async def with_fastmcp(server: Server, call: Call, follow: bool = True, **options: Any) -> str:
+    """No model: what the caller is given."""
+    async with fastmcp_client(server, follow, **options) as client:
         result = await client.call_tool_mcp(*call)
     return json.dumps([block.text for block in result.content], ensure_ascii=False)
 
 
 async def with_pydantic_ai(server: Server, call: Call, follow: bool = True, **options: Any) -> str:
-    from fastmcp import Client
     from pydantic_ai import Agent
     from pydantic_ai.mcp import MCPToolset
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    from banking_server.adapters.pydantic_ai import ChainingClient
-
-    made: Any = ChainingClient if follow else Client
-    client = made(fastmcp_target(server), elicitation_handler=be_called_back, **options)
+    client = fastmcp_client(server, follow, **options)
     with scripted_model([Reply(calls=[call]), Reply("Done.")]) as model:
         provider = OpenAIProvider(base_url=model.url, api_key="none")
         agent = Agent(OpenAIChatModel("scripted", provider=provider), toolsets=[MCPToolset(client)])
@@ -97,6 +101,7 @@ async def agents_server(server: Server, follow: bool = True, **options: Any) -> 
     kinds: Any = (MCPServerStdio, MCPServerStreamableHttp)
     if follow:
         kinds = (ChainingStdio, ChainingStreamableHttp)
+        options.setdefault("chaining", TRUSTED)
     over_http = isinstance(server, str)
     params = {"url": server} if isinstance(server, str) else stdio(server)
     options.setdefault("client_session_timeout_seconds", 60)

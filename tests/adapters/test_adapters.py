@@ -125,7 +125,6 @@ async def test_no_follow_up_call_is_sent_twice(anything: str) -> None:
     [
         ("fastmcp", "fastmcp", "fastmcp"),
         ("fastmcp_server", "fastmcp", "fastmcp"),
-        ("pydantic_ai", "fastmcp", "fastmcp"),
         ("openai_agents", "agents.mcp", "openai-agents"),
         ("langchain", "langchain_mcp_adapters.client", "langchain-mcp-adapters"),
     ],

@@ -166,14 +166,9 @@ def test_the_lines_of_the_page_run(world: World, other: Other) -> None:
             ("mcp_1", {"session": True}),
         ):
             call = (PREPARE, FROM_LOCKED)
-            told = other("usage", world.location, lines=lines_of(adapter), call=call, **more)
+            told = other("usage", world.location, lines=lines_of("trusted") + lines_of(adapter), call=call, **more)
             assert told[0] == LOCKED_TEXT
             assert "Your reference is ho_" in told[1]
-
-
-def test_what_cannot_consent_is_refused_at_once(anything: str, other: Other) -> None:
-    with pytest.raises(RuntimeError, match=r"TypeError.*consent must be an object with"):
-        other.agent(anything, ("tidy_up", {}), chaining={"consent": True})
 
 
 def command(*arguments: str) -> "subprocess.CompletedProcess[str]":

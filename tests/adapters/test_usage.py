@@ -30,7 +30,8 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def run_lines(adapter: str, **names: Any) -> dict[str, Any]:
-    code = compile(lines_of(adapter), str(PAGE), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    lines = lines_of("trusted") + lines_of(adapter)
+    code = compile(lines, str(PAGE), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     running = eval(code, names)
     if inspect.isawaitable(running):
         await running
@@ -49,7 +50,9 @@ async def test_pydantic_ai() -> None:
 
     with scripted_model(SCRIPT) as scripted:
         provider = OpenAIProvider(base_url=scripted.url, api_key="none")
-        left = await run_lines("pydantic_ai", model=OpenAIChatModel("scripted", provider=provider))
+        names = await run_lines("fastmcp")
+        names["model"] = OpenAIChatModel("scripted", provider=provider)
+        left = await run_lines("pydantic_ai", **names)
         await left["agent"].run("Go on.")
         assert LOCKED_TEXT in scripted.last_message()
         assert "Your reference is ho_" in scripted.last_message()
