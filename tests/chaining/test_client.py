@@ -19,7 +19,7 @@ from banking_server.chaining import (
 )
 from banking_server.chaining import client as follower
 
-from .support import FakeClient, follow, never, result, texts, tool
+from .support import FakeClient, follow, result, texts, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -162,18 +162,3 @@ async def test_cancelled_between_two_calls_it_makes_no_other() -> None:
 
     assert scope.cancelled_caught
     assert client.calls == [("a", {})]
-
-
-@pytest.mark.parametrize(("before", "calls"), [(True, []), (False, ["a", "b"])])
-async def test_a_cancelled_chain_goes_no_further(before: bool, calls: list[str]) -> None:
-    client = following(B, then=never)
-    with anyio.fail_after(60), anyio.CancelScope() as scope:
-        if before:
-            scope.cancel()
-        async with anyio.create_task_group() as group:
-            group.start_soon(follow, client, "a")
-            while [name for name, _ in client.calls] != calls:
-                await anyio.lowlevel.checkpoint()
-            scope.cancel()
-
-    assert [name for name, _ in client.calls] == calls

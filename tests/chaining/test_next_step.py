@@ -15,7 +15,7 @@ from banking_server.chaining import (
 )
 from banking_server.chaining.content import has_next_step
 
-from .support import connect, follow
+from .support import connect
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -109,16 +109,6 @@ async def test_a_directive_that_is_dropped_takes_it_with_it(own: dict[str, Any])
     assert await structured(bank({"n": 1, **own}, tool="nowhere"), "with_step") == {"n": 1}
 
 
-async def test_whoever_follows_takes_it_away() -> None:
-    async with connect(bank({"n": 1}), "auto") as client:
-        chain = await follow(client, "with_step", {})
-    assert [step.tool for step in chain.steps] == ["with_step", "target"]
-    assert chain.steps[0].result.structured_content == {"n": 1, "nextStep": STEP}
-    merged = chain.merged().structured_content
-    assert merged is not None
-    assert merged.keys() == {"n", "followUps"}
-
-
 def having(place: Any) -> dict[str, Any]:
     return {"properties": {"nextStep": place}}
 
@@ -132,15 +122,11 @@ PLACE = having({"type": "object"})
         (PLACE, True),
         ({"anyOf": [{"type": "null"}, PLACE]}, True),
         ({"allOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": PLACE}}, True),
-        (having({}), True),
         (having({"type": ["object", "null"]}), True),
         (having({"type": "object", "properties": {"tool": {}, "arguments": {}}}), True),
-        (having({"anyOf": [{"type": "null"}, {"type": "string"}]}), False),
         (having({"enum": ["pay", "wait"]}), False),
         (having({"type": "object", "properties": {"day": {}}}), False),
-        (having({"properties": {"tool": {}}}), False),
         (having({"$ref": "https://schemas.invalid/a"}), False),
-        (having(True), False),
         (having({"properties": 5}), False),
         ({"oneOf": [{"$ref": "#"}]}, False),
         ({"properties": {"a": PLACE}}, False),

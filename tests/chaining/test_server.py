@@ -30,7 +30,7 @@ from banking_server.chaining import (
     ToolChaining,
 )
 
-from .support import connect, follow, texts
+from .support import connect, texts
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -226,17 +226,6 @@ async def test_an_interim_result_loses_its_directive(caplog: pytest.LogCaptureFi
     assert (result.meta or {})["kept"] == 1
     [message] = errors(caplog)
     assert "interim" in message
-
-
-async def test_a_client_that_follows_drops_the_words() -> None:
-    async with connect(checked(), "auto") as client:
-        call = {"directive": {"value": GOOD}}
-        followed = await follow(client, "emit", call)
-        stopped = await follow(client, "emit", call, limit=1)
-
-    assert texts(followed) == ["one", "one", "target: locked — 锁"]
-    assert len(followed.steps[0].result.content) == 3  # the step itself is as it was received
-    assert '"target"' in texts(stopped)[2]
 
 
 async def test_the_list_is_the_live_one(caplog: pytest.LogCaptureFixture) -> None:
