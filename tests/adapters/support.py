@@ -60,7 +60,7 @@ def fastmcp_target(server: Server) -> Any:
     return server if isinstance(server, str) else StdioTransport(**stdio(server))
 
 
-def fastmcp_client(server: Server, follow: bool, **options: Any) -> Any:
+def fastmcp_client(server: Server, follow: bool = True, **options: Any) -> Any:
     from fastmcp import Client
 
     from banking_server.adapters.fastmcp import ChainingClient

@@ -11,7 +11,7 @@ from banking_server.chaining import Proposal
 
 from ..kit.bank import World
 from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_REASON, LOCKED_TEXT, PREPARE
-from .support import CAN_ASK, FRAMEWORKS, agents_server, missing
+from .support import CAN_ASK, FRAMEWORKS, agents_server, fastmcp_client, missing
 
 INSTALL = "pip install '.[dev]'"
 pytestmark = [
@@ -65,6 +65,15 @@ async def test_a_step_that_may_destroy_needs_consent(anything: str, framework: s
     assert seen[-1].outcome == "completed"
 
 
+async def test_a_call_that_was_lost_is_not_made_again(anything: str) -> None:
+    async with fastmcp_client(anything) as client, agents_server(anything) as server:
+        for call in (client.call_tool_mcp, server.call_tool):
+            first, second = [(await call("begin", {})).content[-1].text for _ in range(2)]
+            assert "That call was started, and whether it took effect is not known" in first
+            assert "That call was not made: the same call" in second
+            assert "was started before" in second
+
+
 async def test_structured_content_does_not_hide_a_chain(world: World) -> None:
     """OpenAI's framework shows nothing else if it is told to; Pydantic AI always."""
     said = await FRAMEWORKS["OpenAI Agents"](
@@ -99,19 +108,13 @@ def test_what_cannot_consent_is_refused_at_once() -> None:
     from banking_server.adapters.fastmcp import ChainingClient
     from banking_server.adapters.openai_agents import ChainingStdio
 
-    class Sync:
-        def allows(self, proposal: Any) -> bool:
-            return True
-
-    policies: list[Any] = [lambda proposal: True, Sync()]
-    for policy in policies:
-        wrong: Any = {"consent": policy}
-        for make in (
-            lambda: ChainingClient("http://127.0.0.1:1/mcp", chaining=wrong),  # noqa: B023
-            lambda: ChainingStdio({"command": "none"}, chaining=wrong),  # noqa: B023
-        ):
-            with pytest.raises(TypeError, match=r"^consent must be an object with `async def"):
-                make()
+    wrong: Any = {"consent": lambda proposal: True}
+    for make, server in (
+        (ChainingClient, "http://127.0.0.1:1/mcp"),
+        (ChainingStdio, {"command": "x"}),
+    ):
+        with pytest.raises(TypeError, match=r"^consent must be an object with `async def"):
+            make(server, chaining=wrong)
 
 
 async def test_no_follow_up_call_is_sent_twice(anything: str) -> None:

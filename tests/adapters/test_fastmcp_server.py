@@ -42,10 +42,6 @@ def client() -> Any:
     def target(order: str) -> str:
         return f"Returned {order}."
 
-    @mcp.tool(meta={"ui": {"visibility": ["app"]}})
-    def for_people() -> str:
-        return "Only in the app."
-
     @mcp.tool
     async def ask(ctx: Context) -> Any:
         return InputRequiredResult(request_state="s", _meta={"nextTool": GOOD})
@@ -67,10 +63,8 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
 @pytest.mark.parametrize(
     ("directive", "problem"),
     [
-        (None, "must be an object"),
         ({"tool": "disabled"}, "lists no tool 'disabled'"),
         ({"tool": "hidden"}, "lists no tool 'hidden'"),
-        ({"tool": "for_people"}, "not meant for the model"),
         ({"tool": "target"}, "'order' is a required property"),
     ],
     ids=str,

@@ -96,6 +96,4 @@ async def test_a_policy_of_ones_own(anything: str, world: World) -> None:
     said = await FRAMEWORKS["FastMCP"](world.location, (PREPARE, FROM_LOCKED), chaining=chaining)
     assert "Your reference is ho_" in said
     said = await FRAMEWORKS["FastMCP"](anything, ("count", {}), chaining=chaining)
-    assert "That makes 1." in said
     assert "the host did not consent" in said
-    assert "That makes 2." not in said

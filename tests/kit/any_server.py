@@ -8,8 +8,8 @@ import sys
 from typing import Annotated, Any, Literal
 
 from mcp import MCPError
+from mcp.server.context import CallNext
 from mcp.server.elicitation import AcceptedElicitation
-from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
 from mcp.types import (
@@ -21,19 +21,20 @@ from mcp.types import (
 )
 from pydantic import BaseModel, Field, WithJsonSchema
 
-from banking_server.chaining import IDENTIFIER, SETTINGS, with_next_tool
+from banking_server.chaining import ToolChaining, with_next_tool
 
 
-class Unchecked(Extension):
+class Unchecked(ToolChaining):
     """Advertises the extension, and sends whatever directives there are."""
 
-    identifier = IDENTIFIER
-
-    def settings(self) -> dict[str, Any]:
-        return SETTINGS
+    async def intercept_tool_call(self, params: Any, ctx: Any, call_next: CallNext) -> Any:
+        return await call_next(ctx)
 
 
-mcp = MCPServer("anything", extensions=[] if "--unadvertised" in sys.argv else [Unchecked()])
+extensions = [] if "--unadvertised" in sys.argv else [Unchecked()]
+mcp = MCPServer("anything", extensions=extensions)
+for extension in extensions:
+    extension.bind(mcp)
 harmless = ToolAnnotations(destructive_hint=False)
 
 
