@@ -43,13 +43,6 @@ class KnowsTheOldContract(SmallClient):
         return {name: printed[name] for name in ("outcome", "content")}
 
 
-class FollowsEverybody(SmallClient):
-    """Its host configured that servers need not advertise."""
-
-    def trusts_server(self) -> bool:
-        return True
-
-
 class HasItsOwnWays(SmallClient):
     """Knows no draft-07, asks a person by the hints it has, and repeats a failed call if it may."""
 
@@ -74,20 +67,8 @@ def verdict(judgements: list[Judgement]) -> Verdict:
     return conclude(judgements, silence=None, stale=[]).verdict
 
 
-UNADVERTISED = "tool-chaining-client-leaves-unadvertised-server"
-
-
-@pytest.mark.parametrize(
-    ("kind", "warned"),
-    [
-        (AsksAlways, set()),
-        (CannotBeAsked, set()),
-        (KnowsTheOldContract, set()),
-        (HasItsOwnWays, set()),
-        (FollowsEverybody, {UNADVERTISED}),
-    ],
-)
-def test_an_honest_client_is_conformant(kind: type[SmallClient], warned: set[str]) -> None:
+@pytest.mark.parametrize("kind", [AsksAlways, CannotBeAsked, KnowsTheOldContract, HasItsOwnWays])
+def test_an_honest_client_is_conformant(kind: type[SmallClient]) -> None:
     run = examine_client(kind, [Era.MODERN], waits=False)
     judged = statuses(run.judgements)
     seen = [
@@ -95,11 +76,9 @@ def test_an_honest_client_is_conformant(kind: type[SmallClient], warned: set[str
         for each in run.judgements
         if each.status in (Status.FAILURE, Status.WARNING) or each.untestable
     ]
-    failed = {check for check, status in judged.items() if status in ("FAILURE", UNTESTABLE)}
+    failed = {check for check, status in judged.items() if status not in ("SUCCESS", "SKIPPED")}
     # Left out with the cases in which time has to run out.
     assert failed <= {"tool-chaining-client-bounds-chain-time"}, seen
-    warnings = {check for check, status in judged.items() if status == "WARNING"}
-    assert warnings == warned, seen
     assert verdict(run.judgements) is Verdict.CONFORMANT, seen
 
 

@@ -107,7 +107,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize(
-    "mutant", [each for each in first_of_each_check(CLIENTS) if not each.marks], ids=None
+    "mutant", [each for each in first_of_each_check(CLIENTS) if not each.marks]
 )
 def test_a_wrong_client_fails_its_check(mutant: Mutant) -> None:
     kind = code_of(mutant, CLIENT_MUTANTS)

@@ -35,11 +35,11 @@ def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:
         judged = KINDS[check.kind](case_run, check)
         if isinstance(judged, Finding) and not judged.holds:
             return judged
-    if (missing := case_run.missing_witness(check.witness)) is not None:
-        return missing
     for provided in check.provided:
         if (unseen := case_run.missing_provision(provided)) is not None:
             return unseen
+    if (missing := case_run.missing_witness(check.witness)) is not None:
+        return missing
     judged = KINDS[check.kind](case_run, check)
     if isinstance(judged, Finding) and not judged.holds and check.excused:
         outcome = case_run.end.outcome
