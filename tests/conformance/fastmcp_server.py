@@ -1,6 +1,6 @@
 """A shop on FastMCP: a server that nobody here wrote, with two tools of ours.
 
-`python fastmcp_server.py [PORT] [--chaining]`: with the latter it has the server half, too.
+`python fastmcp_server.py [--chaining] PORT`: with the option it has the server half, too.
 """
 
 import sys
@@ -34,7 +34,4 @@ def ask_manager(order: str) -> str:
 
 
 if __name__ == "__main__":
-    if ports := [argument for argument in sys.argv[1:] if argument.isdecimal()]:
-        mcp.run(transport="http", host="127.0.0.1", port=int(ports[0]), show_banner=False)
-    else:
-        mcp.run(show_banner=False)
+    mcp.run(transport="http", host="127.0.0.1", port=int(sys.argv[-1]), show_banner=False)

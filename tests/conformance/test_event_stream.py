@@ -4,7 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -16,6 +16,7 @@ from banking_server.conformance.target.era import Era
 
 from ..kit.serving import running
 from .small_server import SmallServer
+from .support import posting
 
 Chunks = Callable[[bytes], Iterator[bytes]]
 """Turns a message of JSON into the chunks of a body."""
@@ -27,39 +28,19 @@ SAID = "a\u2028b\u2029c\u0085d\u000be\u00e9\U0001f600"
 @contextmanager
 def streaming(server: SmallServer, chunks: Chunks) -> Iterator[str]:
     """Serve over HTTP, each answer as an event stream; gives the URL."""
-    capabilities: dict[str, Any] = {}
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
+    def answer(handler: BaseHTTPRequestHandler, message: Any) -> None:
+        answered = server.handle(message, {})
+        handler.send_response(200)
+        handler.send_header("content-type", "text/event-stream")
+        handler.end_headers()
+        with suppress(OSError):  # The suite gives up.
+            for chunk in chunks(json.dumps(answered, ensure_ascii=False).encode()):
+                handler.wfile.write(chunk)
+                handler.wfile.flush()
 
-        def do_POST(self) -> None:
-            message = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            if message.get("method") == "initialize":
-                capabilities.update(message["params"]["capabilities"])
-            answer = server.handle(message, capabilities)
-            if answer is None:
-                self.send_response(202)
-                self.send_header("content-length", "0")
-                self.end_headers()
-                return
-            self.send_response(200)
-            self.send_header("content-type", "text/event-stream")
-            self.send_header("connection", "close")
-            self.end_headers()
-            try:
-                for chunk in chunks(json.dumps(answer, ensure_ascii=False).encode()):
-                    self.wfile.write(chunk)
-                    self.wfile.flush()
-            except OSError:
-                pass  # The suite has given up.
-
-        def log_message(self, *arguments: Any) -> None:
-            pass
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    with running(http) as origin:
-        yield f"{origin}/mcp"
+    with posting(answer) as url:
+        yield url
 
 
 class SaysSeparators(SmallServer):

@@ -3,13 +3,14 @@
 import re
 import subprocess
 import sys
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ..kit.serving import running
+from .support import posting
 
 HELD = 64 * 1024 * 1024
 """Bytes that the suite may hold of what a server floods it with."""
@@ -90,25 +91,16 @@ def test_a_flood_on_standard_output_is_not_held(flood: str, quiet: int) -> None:
     ids=["events", "one body"],
 )
 def test_a_flood_over_http_is_not_held(kind: str, chunk: bytes, quiet: int) -> None:
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["content-length"]))
-            self.send_response(200)
-            self.send_header("content-type", kind)
-            self.end_headers()
-            try:
-                while True:
-                    self.wfile.write(chunk)
-            except OSError:
-                pass  # The suite has given up.
+    def answer(handler: BaseHTTPRequestHandler, message: Any) -> None:
+        handler.send_response(200)
+        handler.send_header("content-type", kind)
+        handler.end_headers()
+        with suppress(OSError):  # The suite gives up.
+            while True:
+                handler.wfile.write(chunk)
 
-        def log_message(self, *arguments: Any) -> None:
-            pass
-
-    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    http.daemon_threads = True
-    with running(http) as origin:
-        size, code, _ = peak(*SERVER, "--url", f"{origin}/mcp")
+    with posting(answer) as url:
+        size, code, _ = peak(*SERVER, "--url", url)
     assert code == 3
     assert size - quiet < HELD
 

@@ -9,7 +9,7 @@ from banking_server.conformance.report.verdict import Verdict, conclude
 from banking_server.conformance.target.era import Era
 
 from .small_client import Lost, NoResult, SmallClient
-from .support import UNTESTABLE, examine_client, statuses
+from .support import examine_client, statuses
 
 
 class AsksAlways(SmallClient):

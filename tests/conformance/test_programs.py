@@ -44,11 +44,6 @@ def test_a_run_that_has_no_end_is_stopped_and_the_next_is_made(start: Start) -> 
     assert client("http://127.0.0.1:2/mcp", TOLD, 10).went_on
 
 
-def test_the_exit_code_of_a_crash_is_that_of_its_run(start: Start) -> None:
-    end = made(start("read told; echo 'out of luck' >&2; exit 3"))
-    assert str(end) == "the client exited with code 3; its last words: out of luck"
-
-
 def idle(client: OneProcess) -> Any:
     assert client._idle is not None
     return client._idle

@@ -7,13 +7,10 @@ import pytest
 
 from banking_server.conformance.scenario_file import ScenarioError
 from banking_server.conformance.server.scenario import load_server_scenario
-from banking_server.packaged import packaged
 
 from .support import SHOP
 
 pytestmark = pytest.mark.quick
-
-CONFORMANCE = packaged("specs") / "conformance"
 
 
 def loaded(tmp_path: Path, *changes: tuple[str, str]) -> Any:
@@ -75,17 +72,8 @@ def test_a_mistake_in_names_is_said_with_its_step(
     assert "\n" not in str(failed.value)
 
 
-# The project's own files
-
-
-# Secrets that are too short to be kept
-
-
 @pytest.mark.parametrize("value", ["abc", "7", "123", "[long-enough, abc]"])
 def test_a_secret_that_stands_everywhere_is_refused(value: str, tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="is secret and shorter than 4 characters") as failed:
         loaded(tmp_path, ("{value: alice}", f"{{value: {value}, secret: true}}"))
     assert "abc" not in str(failed.value)
-
-
-# A first file, made from a list of tools
