@@ -152,12 +152,6 @@ class FoldsCaseOfNames(ComparesLoosely):
         return name.lower()
 
 
-@mutant("compares-trimmed-names")
-class ComparesTrimmedNames(ComparesLoosely):
-    def loose(self, name):
-        return name.strip()
-
-
 @mutant("normalizes-names")
 class NormalizesNames(ComparesLoosely):
     def loose(self, name):
@@ -207,14 +201,6 @@ class FollowsToolsList(SmallClient):
     def read(self, result):
         directive = super().read(result)
         return directive or ("tools" not in result and self.from_list) or None
-
-
-@mutant("follows-tools-list-at-once")
-class FollowsToolsListAtOnce(SmallClient):
-    def list_tools(self):
-        if self.context["case"] == "on-other-methods":
-            self.call("decoy", {}, None)
-        return super().list_tools()
 
 
 @mutant("follows-text")
@@ -354,14 +340,6 @@ class ConsentsToEverything(SmallClient):
         return True
 
 
-@mutant("asks-for-all-but-what-destroys")
-class AsksForAllButWhatDestroys(SmallClient):
-    def consents(self, tool):
-        if self.context["name"] != "consent":
-            return super().consents(tool)
-        return tool["name"] in ("erase", "unannotated") or self.user_agrees(tool)
-
-
 @mutant("hands-on-the-instruction")
 class HandsOnTheInstruction(SmallClient):
     def is_settled(self, number, results):
@@ -406,18 +384,6 @@ class StopsAtErrors(SmallClient):
         # What the results of other chains are merged to, other checks judge.
         stops = result.get("isError") and self.context["name"] == "follow"
         return None if stops else super().read(result)
-
-
-@mutant("refuses-unknown-settings")
-class RefusesUnknownSettings(SmallClient):
-    def read(self, result):
-        return None if set(self.advertised or {}) - {"version"} else super().read(result)
-
-
-@mutant("refuses-later-settings")
-class RefusesLaterSettings(SmallClient):
-    def read(self, result):
-        return None if (self.advertised or {}).get("version", 1) > 1 else super().read(result)
 
 
 @mutant("accepts-malformed-settings")
@@ -524,13 +490,6 @@ class ResolvesNamesByCase(SmallClient):
         return tool.lower(), arguments
 
 
-@mutant("trims-names")
-class TrimsNames(SmallClient):
-    def read_directive(self, value):
-        tool, arguments = super().read_directive(value)
-        return tool.strip(), arguments
-
-
 @mutant("takes-empty-visibility-for-absent")
 class TakesEmptyVisibilityForAbsent(SmallClient):
     def hidden(self, tool):
@@ -551,29 +510,13 @@ class HidesWhatIsForTheModel(SmallClient):
         return visibility == "model" or super().hidden(tool)
 
 
-class ReadsVisibilityLoosely(SmallClient):
-    """Takes other names in a visibility for that of the model."""
-
-    def loose(self, name):
-        raise NotImplementedError
-
+@mutant("folds-case-of-visibility")
+class FoldsCaseOfVisibility(SmallClient):
     def hidden(self, tool):
         visibility = tool.get("_meta", {}).get("ui", {}).get("visibility")
-        if isinstance(visibility, list) and "model" in map(self.loose, visibility):
+        if isinstance(visibility, list) and "model" in map(str.lower, visibility):
             return False
         return super().hidden(tool)
-
-
-@mutant("folds-case-of-visibility")
-class FoldsCaseOfVisibility(ReadsVisibilityLoosely):
-    def loose(self, name):
-        return name.lower()
-
-
-@mutant("looks-for-a-part-of-visibility")
-class LooksForAPartOfVisibility(ReadsVisibilityLoosely):
-    def loose(self, name):
-        return name[:5]
 
 
 @mutant("takes-two-alike-for-two")
@@ -815,12 +758,6 @@ class ComparesTrimmedText(SmallClient):
         return value.strip() if isinstance(value, str) else super().plain(value)
 
 
-@mutant("takes-null-for-absent")
-class TakesNullForAbsent(SmallClient):
-    def same(self, arguments):
-        return super().same({key: item for key, item in arguments.items() if item is not None})
-
-
 @mutant("compares-numbers-beyond-doubles")
 class ComparesNumbersBeyondDoubles(SmallClient):
     def plain(self, value):
@@ -878,12 +815,6 @@ class FollowsWithAnotherToken(SmallClient):
         if "bearerToken" in self.context and self.started:
             return {"authorization": "Bearer another"}
         return super().authorization(message)
-
-
-@mutant("follows-without-a-token")
-class FollowsWithoutAToken(SmallClient):
-    def authorization(self, message):
-        return {} if self.started else super().authorization(message)
 
 
 @mutant("sends-again-what-was-lost")
@@ -995,43 +926,22 @@ for _kind in ("image", "audio", "resource", "resource_link"):
     )
 
 
-class RewritesText(SmallClient):
-    """Hands on the text of a result in another form."""
-
-    def rewritten(self, text):
-        raise NotImplementedError
-
+@mutant("cuts-long-content")
+class CutsLongContent(SmallClient):
     def merged(self, results):
         return [
-            {**item, "text": self.rewritten(item["text"])} if "text" in item else item
+            {**item, "text": item["text"][:10_000]} if "text" in item else item
             for item in super().merged(results)
         ]
 
 
-@mutant("normalizes-content")
-class NormalizesContent(RewritesText):
-    def rewritten(self, text):
-        return unicodedata.normalize("NFC", text)
-
-
-@mutant("cuts-long-content")
-class CutsLongContent(RewritesText):
-    def rewritten(self, text):
-        return text[:10_000]
-
-
-@mutant("trims-content")
-class TrimsContent(RewritesText):
-    def rewritten(self, text):
-        return text.strip()
-
-
 @mutant("forgets-on-failure")
 class ForgetsOnFailure(SmallClient):
+    when_lost = False
     failed = False
 
     def on_failure(self, results, error):
-        self.failed = not isinstance(error, Lost)
+        self.failed = isinstance(error, Lost) is self.when_lost
         return "failed"
 
     def merged(self, results):
@@ -1039,15 +949,8 @@ class ForgetsOnFailure(SmallClient):
 
 
 @mutant("forgets-when-the-connection-breaks")
-class ForgetsWhenTheConnectionBreaks(SmallClient):
-    failed = False
-
-    def on_failure(self, results, error):
-        self.failed = isinstance(error, Lost)
-        return "failed"
-
-    def merged(self, results):
-        return [] if self.failed else super().merged(results)
+class ForgetsWhenTheConnectionBreaks(ForgetsOnFailure):
+    when_lost = True
 
 
 @mutant("asks-the-model-to-try-again")
@@ -1193,41 +1096,6 @@ class OneChainIdForEver(SmallClient):
         return "8d0eb1a5-6c13-4a6c-9d5f-0a1e7d3f2b11"
 
 
-class ForgetsAtErrors(SmallClient):
-    """Says something else of the chain in the call after an error result."""
-
-    after_error = False
-
-    def other(self, chain_id, level, previous):
-        raise NotImplementedError
-
-    def read(self, result):
-        self.after_error = bool(result.get("isError"))
-        return super().read(result)
-
-    def meta(self, chain_id, level, previous):
-        said = (chain_id, level, previous)
-        return super().meta(*(self.other(*said) if self.after_error else said))
-
-
-@mutant("a-chain-id-after-an-error")
-class AChainIdAfterAnError(ForgetsAtErrors):
-    def other(self, chain_id, level, previous):
-        return self.chain_id(), level, previous
-
-
-@mutant("no-level-for-an-error")
-class NoLevelForAnError(ForgetsAtErrors):
-    def other(self, chain_id, level, previous):
-        return chain_id, level - 1, previous
-
-
-@mutant("no-previous-tool-for-an-error")
-class NoPreviousToolForAnError(ForgetsAtErrors):
-    def other(self, chain_id, level, previous):
-        return chain_id, level, "begin"
-
-
 @mutant("structured-content-of-any")
 class StructuredContentOfAny(SmallClient):
     def structured(self, results):
@@ -1274,14 +1142,6 @@ class ForgetsFailedCalls(SmallClient):
         return super().obstacle_in_list(tool_name, arguments, good)
 
 
-@mutant("compares-normal-forms")
-class ComparesNormalForms(SmallClient):
-    def plain(self, value):
-        return (
-            unicodedata.normalize("NFC", value) if isinstance(value, str) else super().plain(value)
-        )
-
-
 @mutant("resolves-names-by-normal-form")
 class ResolvesNamesByNormalForm(SmallClient):
     def read_directive(self, value):
@@ -1299,22 +1159,6 @@ class AnchorsPatterns(SmallClient):
         checked = super().validator(dialect, schema)
         ours = "word" in schema.get("properties", {})
         return extend(type(checked), {"pattern": pattern})(schema) if ours else checked
-
-
-@mutant("trims-text")
-class TrimsText(SmallClient):
-    def call(self, name, arguments, meta):
-        trimmed = {
-            key: value.strip() if isinstance(value, str) else value
-            for key, value in arguments.items()
-        }
-        return super().call(name, trimmed, meta)
-
-
-@mutant("escapes-text")
-class EscapesText(SmallClient):
-    def call(self, name, arguments, meta):
-        return super().call(name, json.loads(json.dumps(arguments).replace("&", "&amp;")), meta)
 
 
 @mutant("looks-at-arguments-alone-for-numbers")

@@ -3,10 +3,7 @@
 Which check each one fails stands in `specs/conformance/mutants.yaml`.
 """
 
-import base64
-import html
 import json
-from urllib.parse import quote
 
 from .small_proxy import PREFIX, SmallProxy
 from .small_server import ID, SESSION, Refusal, SmallServer
@@ -50,23 +47,6 @@ sends("argument-of-wrong-type", {"tool": "notify_team", "arguments": {"order": 1
 sends("argument-undeclared", {"tool": "notify_team", "arguments": {"order": "1", "urgent": True}})
 sends("secret-in-arguments", {"tool": "notify_team", "arguments": {"order": f"1 ({SESSION})"}})
 sends("secret-of-the-caller", {"tool": "notify_team", "arguments": {"order": PHRASE}})
-sends(
-    "secret-inside-json",
-    {"tool": "notify_team", "arguments": {"order": json.dumps({"phrase": PHRASE})}},
-)
-sends(
-    "secret-in-a-url",
-    {"tool": "notify_team", "arguments": {"order": f"https://example.com/?p={quote(PHRASE)}"}},
-)
-SECRET_FORMS = {
-    "secret-in-lower-case-url": quote(PHRASE, safe="").replace("%2", "%252").lower(),
-    "secret-in-hex": PHRASE.encode().hex().upper(),
-    "secret-in-html": f"<b>{html.escape(PHRASE)}</b>",
-    "secret-in-basic-credentials": base64.b64encode(f"ann:{PHRASE}".encode()).decode(),
-    "secret-all-escaped": "".join(f"\\u{ord(each):04x}" for each in PHRASE),
-}
-for form, written in SECRET_FORMS.items():
-    sends(form, {"tool": "notify_team", "arguments": {"order": written}})
 sends("title-is-a-number", {**NOTIFY, "title": 7})
 sends("title-too-long", {**NOTIFY, "title": "x" * 201})
 sends("title-of-two-lines", {**NOTIFY, "title": "Notify\nthe team"})
@@ -210,15 +190,6 @@ class NameTwice(SmallServer):
         return super().written(message).replace('{"order": "1"}', '{"order": "2", "order": "1"}')
 
 
-@mutant("number-beyond-doubles")
-class NumberBeyondDoubles(SmallServer):
-    def colour_directive(self):
-        return {"tool": "notify_team", "arguments": {"order": "1", "price": 1e308}}
-
-    def written(self, message):
-        return super().written(message).replace("1e+308", "1e400")
-
-
 @mutant("words-do-not-end-with-arguments")
 class WordsDoNotEndWithArguments(SmallServer):
     def in_words(self, directive):
@@ -230,12 +201,6 @@ class WordsDoNotEndWithArguments(SmallServer):
 class NextStepDiffers(SmallServer):
     def next_step(self, directive):
         return {"tool": directive["tool"], "arguments": {}}
-
-
-@mutant("next-step-says-more")
-class NextStepSaysMore(SmallServer):
-    def next_step(self, directive):
-        return {**super().next_step(directive), "urgent": True}
 
 
 @mutant("provenance-changes-title")
@@ -290,14 +255,6 @@ class RefusesLaterVersion(SmallServer):
         if (request.settings or {}).get("version", 1) != 1 and request.declared:
             raise Refusal(-32602, "Unknown version")
         return super().call(request)
-
-
-@mutant("words-for-later-version")
-class WordsForLaterVersion(SmallServer):
-    def attach(self, result, directive, request):
-        super().attach(result, directive, request)
-        if request.declared and request.settings.get("version", 1) > 1:
-            self.attach_words(result, directive)
 
 
 @mutant("takes-malformed-settings")
@@ -410,14 +367,6 @@ class ProvenanceChangesFollowUp(SmallServer):
     def notify_team(self, arguments, request):
         if is_follow_up(request):
             return self.says("The team knows already."), None
-        return super().notify_team(arguments, request)
-
-
-@mutant("refuses-follow-up")
-class RefusesFollowUp(SmallServer):
-    def notify_team(self, arguments, request):
-        if is_follow_up(request):
-            return {**self.says("Only people may do this."), "isError": True}, None
         return super().notify_team(arguments, request)
 
 
@@ -534,25 +483,6 @@ class ProvenanceChangesOneMember(Numbered):
         result["structuredContent"]["fee"] = {"amount": 0 if follows else 5}
 
 
-@mutant("provenance-drops-structured-content")
-class ProvenanceDropsStructuredContent(Numbered):
-    def change(self, result, arguments, shown, follows):
-        if follows:
-            del result["structuredContent"]
-
-    def attach_words(self, result, directive):
-        result["content"].append(self.in_words(directive))
-        if "structuredContent" in result:
-            result["structuredContent"]["nextStep"] = self.next_step(directive)
-
-
-@mutant("provenance-adds-content")
-class ProvenanceAddsContent(Numbered):
-    def change(self, result, arguments, shown, follows):
-        if follows:
-            result["content"].append({"type": "text", "text": "Approved without a fee."})
-
-
 @mutant("provenance-changes-words-around-a-number")
 class ProvenanceChangesWordsAroundANumber(Numbered):
     def change(self, result, arguments, shown, follows):
@@ -575,40 +505,16 @@ class OtherToolForUndeclared(SmallServer):
         return result, directive
 
 
-@mutant("other-arguments-for-undeclared")
-class OtherArgumentsForUndeclared(SmallServer):
-    def place_order(self, arguments, request):
-        result, directive = super().place_order(arguments, request)
-        if directive is not None and not request.declared:
-            directive["arguments"]["reason"] = "by the model"
-        return result, directive
+@mutant("directive-on-resources-list")
+class DirectiveOnResourcesList(SmallServer):
+    def discover(self):
+        shown = super().discover()
+        return {**shown, "capabilities": {**shown["capabilities"], "resources": {}}}
 
-
-def advertising(capability, method, result):
-    """Return a server that has more than tools, with a directive on one of its lists."""
-
-    class Lists(SmallServer):
-        def discover(self):
-            shown = super().discover()
-            return {**shown, "capabilities": {**shown["capabilities"], capability: {}}}
-
-        def respond(self, request):
-            if request.method == method:
-                return {**result, "_meta": {"nextTool": NOTIFY}, "ttlMs": 0}
-            return super().respond(request)
-
-    return Lists
-
-
-SERVER_MUTANTS["directive-on-resources-list"] = advertising(
-    "resources", "resources/list", {"resources": []}
-)
-SERVER_MUTANTS["directive-on-templates-list"] = advertising(
-    "resources", "resources/templates/list", {"resourceTemplates": []}
-)
-SERVER_MUTANTS["directive-on-prompts-list"] = advertising(
-    "prompts", "prompts/list", {"prompts": []}
-)
+    def respond(self, request):
+        if request.method == "resources/list":
+            return {"resources": [], "_meta": {"nextTool": NOTIFY}, "ttlMs": 0}
+        return super().respond(request)
 
 
 @mutant("content-is-a-blank-text")
