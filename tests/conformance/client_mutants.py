@@ -1,6 +1,7 @@
 """Deliberately wrong clients, each a few lines away from `SmallClient`.
 
-Which check each one fails stands in `specs/conformance/mutants.yaml`.
+Which check each one fails stands in `specs/conformance/mutants.yaml`, under the name of its class:
+`ReadsNoAlias` is `reads-no-alias`.
 """
 
 import contextlib
@@ -17,20 +18,18 @@ from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.validators import extend
 from referencing import Registry, Resource
 
+from .mutants import by_name
 from .small_client import DRAFT_7, DRAFT_2020, LEGACY, Hangs, Lost, Malformed, NoResult, SmallClient
 
 CLIENT_MUTANTS = {}
 
 
-def mutant(name):
-    def register(kind):
-        CLIENT_MUTANTS[name] = kind
-        return kind
-
-    return register
+def wrong(name, like=SmallClient, **members):
+    """Register a mutant that differs from a class in these members."""
+    CLIENT_MUTANTS[name] = type(name, (like,), members)
 
 
-class Lenient(SmallClient):
+class _Lenient(SmallClient):
     """Repairs a directive before reading it."""
 
     def repair(self, value):
@@ -40,31 +39,27 @@ class Lenient(SmallClient):
         return super().read_directive(self.repair(value))
 
 
-@mutant("takes-text-for-a-directive")
-class TakesTextForADirective(Lenient):
+class TakesTextForADirective(_Lenient):
     def repair(self, value):
         if isinstance(value, str) and value[0] != "{":
             return {"tool": value, "arguments": {"text": "x"}}
         return value[0] if isinstance(value, list) else value
 
 
-@mutant("takes-name-where-tool-is-null")
-class TakesNameWhereToolIsNull(Lenient):
+class TakesNameWhereToolIsNull(_Lenient):
     def repair(self, value):
         if isinstance(value, dict) and value.get("tool", "") is None:
             return {key: item for key, item in value.items() if key != "tool"}
         return value
 
 
-@mutant("drops-bad-arguments")
-class DropsBadArguments(Lenient):
+class DropsBadArguments(_Lenient):
     def repair(self, value):
         if isinstance(value, dict) and isinstance(value.get("arguments"), list | None):
             return {key: item for key, item in value.items() if key != "arguments"}
         return value
 
 
-@mutant("invents-arguments")
 class InventsArguments(SmallClient):
     def call(self, name, arguments, meta):
         if name == "status" and self.context["case"] == "absent-arguments":
@@ -72,7 +67,6 @@ class InventsArguments(SmallClient):
         return super().call(name, arguments, meta)
 
 
-@mutant("refuses-unknown-members")
 class RefusesUnknownMembers(SmallClient):
     def read_directive(self, value):
         if isinstance(value, dict) and set(value) - {"tool", "name", "arguments", "title"}:
@@ -80,7 +74,6 @@ class RefusesUnknownMembers(SmallClient):
         return super().read_directive(value)
 
 
-@mutant("reads-no-alias")
 class ReadsNoAlias(SmallClient):
     def read_directive(self, value):
         if isinstance(value, dict) and "tool" not in value:
@@ -88,15 +81,13 @@ class ReadsNoAlias(SmallClient):
         return super().read_directive(value)
 
 
-@mutant("prefers-tool-over-name")
-class PrefersToolOverName(Lenient):
+class PrefersToolOverName(_Lenient):
     def repair(self, value):
         if isinstance(value, dict) and isinstance(value.get("tool"), str):
             return {key: item for key, item in value.items() if key != "name"}
         return value
 
 
-@mutant("refuses-name-beside-tool")
 class RefusesNameBesideTool(SmallClient):
     def read_directive(self, value):
         if isinstance(value, dict) and "tool" in value and "name" in value:
@@ -104,37 +95,33 @@ class RefusesNameBesideTool(SmallClient):
         return super().read_directive(value)
 
 
-@mutant("turns-numbers-into-names")
-class TurnsNumbersIntoNames(Lenient):
+class TurnsNumbersIntoNames(_Lenient):
     def repair(self, value):
         if isinstance(value, dict) and isinstance(value.get("tool"), int):
             return {**value, "tool": str(value["tool"])}
         return value
 
 
-@mutant("parses-arguments-out-of-text")
-class ParsesArgumentsOutOfText(Lenient):
+class ParsesArgumentsOutOfText(_Lenient):
     def repair(self, value):
         if isinstance(value, dict) and isinstance(value.get("arguments"), str):
             return {**value, "arguments": json.loads(value["arguments"])}
         return value
 
 
-@mutant("parses-directive-out-of-text")
-class ParsesDirectiveOutOfText(Lenient):
+class ParsesDirectiveOutOfText(_Lenient):
     def repair(self, value):
         return json.loads(value) if isinstance(value, str) and value[0] == "{" else value
 
 
-@mutant("folds-case-of-members")
-class FoldsCaseOfMembers(Lenient):
+class FoldsCaseOfMembers(_Lenient):
     def repair(self, value):
         if isinstance(value, dict):
             return {key.lower(): item for key, item in value.items()}
         return value
 
 
-class ComparesLoosely(Lenient):
+class _ComparesLoosely(_Lenient):
     def loose(self, name):
         raise NotImplementedError
 
@@ -146,25 +133,16 @@ class ComparesLoosely(Lenient):
         return value
 
 
-@mutant("folds-case-of-names")
-class FoldsCaseOfNames(ComparesLoosely):
-    def loose(self, name):
-        return name.lower()
-
-
-@mutant("normalizes-names")
-class NormalizesNames(ComparesLoosely):
+class NormalizesNames(_ComparesLoosely):
     def loose(self, name):
         return unicodedata.normalize("NFC", name)
 
 
-@mutant("follows-infinite-numbers")
 class FollowsInfiniteNumbers(SmallClient):
     def writable(self, value):
         return super().writable(json.loads(json.dumps(value).replace("Infinity", "0")))
 
 
-@mutant("refuses-malformed-title")
 class RefusesMalformedTitle(SmallClient):
     def read_directive(self, value):
         title = value.get("title", "x") if isinstance(value, dict) else "x"
@@ -173,7 +151,6 @@ class RefusesMalformedTitle(SmallClient):
         return super().read_directive(value)
 
 
-@mutant("reads-other-keys")
 class ReadsOtherKeys(SmallClient):
     def read(self, result):
         meta = result.get("_meta") or {}
@@ -182,7 +159,6 @@ class ReadsOtherKeys(SmallClient):
         return super().read(result)
 
 
-@mutant("follows-interim-result")
 class FollowsInterimResult(SmallClient):
     def on_question(self, interim):
         directive = self.read(interim)
@@ -190,7 +166,6 @@ class FollowsInterimResult(SmallClient):
             self.request("tools/call", {"name": directive[0], "arguments": directive[1]})
 
 
-@mutant("follows-tools-list")
 class FollowsToolsList(SmallClient):
     def request(self, method, params, meta=None):
         result = super().request(method, params, meta)
@@ -203,39 +178,23 @@ class FollowsToolsList(SmallClient):
         return directive or ("tools" not in result and self.from_list) or None
 
 
-@mutant("follows-text")
 class FollowsText(SmallClient):
     def read(self, result):
         return super().read(result) or super().read(result.get("structuredContent") or {})
 
 
-@mutant("settings-version-text")
-class SettingsVersionText(SmallClient):
-    def settings(self):
-        return {"version": "1"}
-
-
-@mutant("first-call-names-a-previous-tool")
 class FirstCallNamesAPreviousTool(SmallClient):
     def provenance(self, chain_id, level, previous):
         shown = super().provenance(chain_id, level, previous)
         return {**shown, "previousTool": "none"} if level == 1 else shown
 
 
-@mutant("never-declares")
-class NeverDeclares(SmallClient):
-    def capabilities(self, method):
-        return {"elicitation": {"form": {}}}
-
-
-@mutant("declares-in-calls-only")
 class DeclaresInCallsOnly(SmallClient):
     def capabilities(self, method):
         declared = super().capabilities(method)
         return declared if method == "tools/call" else {"elicitation": {"form": {}}}
 
 
-@mutant("ignores-some-directives")
 class IgnoresSomeDirectives(SmallClient):
     def obstacle(self, tool_name, arguments, made):
         if len(made) == 2 and self.context["case"] == "visible-tool":
@@ -243,20 +202,12 @@ class IgnoresSomeDirectives(SmallClient):
         return super().obstacle(tool_name, arguments, made)
 
 
-@mutant("follows-nothing")
-class FollowsNothing(SmallClient):
-    def read(self, result):
-        return None
-
-
-@mutant("drops-null-arguments")
 class DropsNullArguments(SmallClient):
     def read_directive(self, value):
         tool, arguments = super().read_directive(value)
         return tool, {key: item for key, item in arguments.items() if item is not None}
 
 
-@mutant("calls-the-other-server")
 class CallsTheOtherServer(SmallClient):
     def call(self, name, arguments, meta):
         other = self.context.get("otherServerUrl")
@@ -268,7 +219,6 @@ class CallsTheOtherServer(SmallClient):
         return super().call(name, arguments, meta)
 
 
-@mutant("calls-again-on-malformed")
 class CallsAgainOnMalformed(SmallClient):
     def read(self, result):
         try:
@@ -278,22 +228,6 @@ class CallsAgainOnMalformed(SmallClient):
             raise
 
 
-@mutant("no-limit")
-class NoLimit(SmallClient):
-    limit = 1000
-
-
-@mutant("limit-of-seven")
-class LimitOfSeven(SmallClient):
-    limit = 7
-
-
-@mutant("limit-of-four")
-class LimitOfFour(SmallClient):
-    limit = 4
-
-
-@mutant("counts-questions")
 class CountsQuestions(SmallClient):
     asked = 0
 
@@ -306,7 +240,6 @@ class CountsQuestions(SmallClient):
         return super().obstacle(tool_name, arguments, made)
 
 
-@mutant("goes-round-once")
 class GoesRoundOnce(SmallClient):
     def obstacle(self, tool_name, arguments, made):
         outcome = super().obstacle(tool_name, arguments, made)
@@ -314,13 +247,6 @@ class GoesRoundOnce(SmallClient):
         return None if outcome == "cycle" and again and len(made) < 3 else outcome
 
 
-@mutant("compares-arguments-as-text")
-class ComparesArgumentsAsText(SmallClient):
-    def same(self, arguments):
-        return json.dumps(arguments)
-
-
-@mutant("no-tool-twice")
 class NoToolTwice(SmallClient):
     def obstacle(self, tool_name, arguments, made):
         if self.context["case"] == "same-tool-new-arguments" and tool_name in dict(made):
@@ -328,37 +254,16 @@ class NoToolTwice(SmallClient):
         return super().obstacle(tool_name, arguments, made)
 
 
-@mutant("calls-hidden-tools")
-class CallsHiddenTools(SmallClient):
-    def hidden(self, tool):
-        return False
-
-
-@mutant("consents-to-everything")
-class ConsentsToEverything(SmallClient):
-    def consents(self, tool):
-        return True
-
-
-@mutant("hands-on-the-instruction")
 class HandsOnTheInstruction(SmallClient):
     def is_settled(self, number, results):
         return number >= len(self.started)
 
 
-@mutant("always-completed")
 class AlwaysCompleted(SmallClient):
     def printed(self, results, outcome):
         return {**super().printed(results, outcome), "outcome": "completed"}
 
 
-@mutant("no-provenance")
-class NoProvenance(SmallClient):
-    def meta(self, chain_id, level, previous):
-        return {}
-
-
-@mutant("levels-from-zero")
 class LevelsFromZero(SmallClient):
     def provenance(self, chain_id, level, previous):
         # Well-formed still: the first call says nothing.
@@ -368,7 +273,6 @@ class LevelsFromZero(SmallClient):
         return {} if level == 1 else super().meta(chain_id, level, previous)
 
 
-@mutant("names-the-first-tool")
 class NamesTheFirstTool(SmallClient):
     def follow(self, tool, arguments):
         self.first = tool
@@ -378,7 +282,6 @@ class NamesTheFirstTool(SmallClient):
         return super().provenance(chain_id, level, None if previous is None else self.first)
 
 
-@mutant("stops-at-errors")
 class StopsAtErrors(SmallClient):
     def read(self, result):
         # What the results of other chains are merged to, other checks judge.
@@ -386,37 +289,11 @@ class StopsAtErrors(SmallClient):
         return None if stops else super().read(result)
 
 
-@mutant("accepts-malformed-settings")
 class AcceptsMalformedSettings(SmallClient):
     def read_settings(self, value):
         return value if value is None or isinstance(value, dict) else {}
 
 
-@mutant("follows-unadvertised-servers")
-class FollowsUnadvertisedServers(SmallClient):
-    def trusts_server(self):
-        return True
-
-
-@mutant("reads-experimental-everywhere")
-class ReadsExperimentalEverywhere(SmallClient):
-    def places(self):
-        return ["extensions", "experimental"]
-
-
-@mutant("reads-extensions-alone")
-class ReadsExtensionsAlone(SmallClient):
-    def places(self):
-        return ["extensions"]
-
-
-@mutant("reads-experimental-alone")
-class ReadsExperimentalAlone(SmallClient):
-    def places(self):
-        return super().places()[-1:]
-
-
-@mutant("reads-one-page")
 class ReadsOnePage(SmallClient):
     def list_tools(self):
         result = self.request("tools/list", {})
@@ -427,19 +304,16 @@ class ReadsOnePage(SmallClient):
         return {tool["name"]: tool for tool in result["tools"]}
 
 
-@mutant("reads-the-list-once")
 class ReadsTheListOnce(SmallClient):
     def reads_again(self, obstacle, name):
         return obstacle != "unknown_tool" and super().reads_again(obstacle, name)
 
 
-@mutant("keeps-old-schemas")
 class KeepsOldSchemas(SmallClient):
     def reads_again(self, obstacle, name):
         return obstacle != "invalid_arguments" and super().reads_again(obstacle, name)
 
 
-@mutant("keeps-old-hints")
 class KeepsOldHints(SmallClient):
     def reads_again(self, obstacle, name):
         return name != "new-hints" and super().reads_again(obstacle, name)
@@ -450,19 +324,11 @@ class KeepsOldHints(SmallClient):
         return super().printed(results, "failed" if unasked else outcome)
 
 
-@mutant("keeps-old-visibility")
 class KeepsOldVisibility(SmallClient):
     def reads_again(self, obstacle, name):
         return name != "new-visibility" and super().reads_again(obstacle, name)
 
 
-@mutant("keeps-lists-for-ever")
-class KeepsListsForEver(SmallClient):
-    def until(self, ttl):
-        return float("inf")
-
-
-@mutant("misses-that-the-list-changed")
 class MissesThatTheListChanged(SmallClient):
     only_in = LEGACY
 
@@ -470,47 +336,35 @@ class MissesThatTheListChanged(SmallClient):
         pass
 
 
-@mutant("takes-the-first-of-two-tools")
-class TakesTheFirstOfTwoTools(SmallClient):
-    def find(self, name):
-        return self.tools.get(name)
-
-
-@mutant("calls-unknown-tools")
 class CallsUnknownTools(SmallClient):
     def find(self, name):
         anything = {"inputSchema": {}, "annotations": {"readOnlyHint": True}}
         return anything if name == "ghost" else super().find(name)
 
 
-@mutant("resolves-names-by-case")
 class ResolvesNamesByCase(SmallClient):
     def read_directive(self, value):
         tool, arguments = super().read_directive(value)
         return tool.lower(), arguments
 
 
-@mutant("takes-empty-visibility-for-absent")
 class TakesEmptyVisibilityForAbsent(SmallClient):
     def hidden(self, tool):
         return tool.get("_meta", {}).get("ui", {}).get("visibility") != [] and super().hidden(tool)
 
 
-@mutant("takes-visibility-text-for-absent")
 class TakesVisibilityTextForAbsent(SmallClient):
     def hidden(self, tool):
         visibility = tool.get("_meta", {}).get("ui", {}).get("visibility")
         return not isinstance(visibility, str) and super().hidden(tool)
 
 
-@mutant("hides-what-is-for-the-model")
 class HidesWhatIsForTheModel(SmallClient):
     def hidden(self, tool):
         visibility = tool.get("_meta", {}).get("ui", {}).get("visibility")
         return visibility == "model" or super().hidden(tool)
 
 
-@mutant("folds-case-of-visibility")
 class FoldsCaseOfVisibility(SmallClient):
     def hidden(self, tool):
         visibility = tool.get("_meta", {}).get("ui", {}).get("visibility")
@@ -519,7 +373,6 @@ class FoldsCaseOfVisibility(SmallClient):
         return super().hidden(tool)
 
 
-@mutant("takes-two-alike-for-two")
 class TakesTwoAlikeForTwo(SmallClient):
     def list_tools(self):
         tools = super().list_tools()
@@ -528,19 +381,16 @@ class TakesTwoAlikeForTwo(SmallClient):
         return tools
 
 
-@mutant("follows-task-results")
 class FollowsTaskResults(SmallClient):
     def complete(self, result):
         return "task" in result or super().complete(result)
 
 
-@mutant("follows-unknown-results")
 class FollowsUnknownResults(SmallClient):
     def complete(self, result):
         return result.get("resultType") == "com.example/half" or super().complete(result)
 
 
-@mutant("follows-error-data")
 class FollowsErrorData(SmallClient):
     def on_error(self, error):
         directive = self.read(error.get("data") or {})
@@ -548,14 +398,13 @@ class FollowsErrorData(SmallClient):
             self.call(*directive, None)
 
 
-@mutant("validates-nothing")
 class ValidatesNothing(SmallClient):
     def fits(self, schema, arguments):
         # Leaves alone what other checks look at: dialects, and what cannot be validated.
         return "copies" in schema.get("properties", {}) or super().fits(schema, arguments)
 
 
-class SkipsKeyword(SmallClient):
+class _SkipsKeyword(SmallClient):
     """Validates without one keyword."""
 
     keyword = ""
@@ -580,12 +429,9 @@ for _keyword in (
     *("multipleOf", "minProperties", "maxProperties", "dependentSchemas"),
     *("unevaluatedProperties", "unevaluatedItems", "$dynamicRef"),
 ):
-    CLIENT_MUTANTS[f"ignores-{_keyword.lower().strip('$')}"] = type(
-        f"Ignores{_keyword}", (SkipsKeyword,), {"keyword": _keyword}
-    )
+    wrong(f"ignores-{_keyword.lower().strip('$')}", _SkipsKeyword, keyword=_keyword)
 
 
-@mutant("validates-the-top-only")
 class ValidatesTheTopOnly(SmallClient):
     def fits(self, schema, arguments):
         if "copies" not in schema.get("properties", {}):
@@ -601,40 +447,34 @@ class ValidatesTheTopOnly(SmallClient):
         return super().fits({**schema, "properties": flat}, arguments)
 
 
-@mutant("lets-local-references-through")
 class LetsLocalReferencesThrough(SmallClient):
     def validator(self, dialect, schema):
         checked = super().validator(dialect, schema)
         return _without(type(checked), "$ref")(schema) if "$defs" in schema else checked
 
 
-@mutant("refuses-local-references")
 class RefusesLocalReferences(SmallClient):
     def fits(self, schema, arguments):
         return "$defs" not in schema and super().fits(schema, arguments)
 
 
-@mutant("validates-by-draft-7")
 class ValidatesByDraft7(SmallClient):
     def dialect(self, schema):
         # Which keywords are known at all, another check looks at.
         return DRAFT_7 if "pair" in schema.get("properties", {}) else super().dialect(schema)
 
 
-@mutant("ignores-the-dialect")
 class IgnoresTheDialect(SmallClient):
     def dialect(self, schema):
         known = super().dialect(schema)
         return known and DRAFT_2020
 
 
-@mutant("accepts-unknown-dialects")
 class AcceptsUnknownDialects(SmallClient):
     def dialect(self, schema):
         return super().dialect(schema) or DRAFT_2020
 
 
-@mutant("fetches-references")
 class FetchesReferences(SmallClient):
     method = "GET"
 
@@ -651,12 +491,6 @@ class FetchesReferences(SmallClient):
         return super().fits(schema, arguments)
 
 
-@mutant("asks-for-references")
-class AsksForReferences(FetchesReferences):
-    method = "HEAD"
-
-
-@mutant("calls-what-it-cannot-validate")
 class CallsWhatItCannotValidate(SmallClient):
     def fits(self, schema, arguments):
         try:
@@ -665,7 +499,6 @@ class CallsWhatItCannotValidate(SmallClient):
             return self.dialect(schema) is not None
 
 
-@mutant("validates-without-end")
 class ValidatesWithoutEnd(SmallClient):
     def fits(self, schema, arguments):
         if "(a+)+" in json.dumps(schema):
@@ -673,13 +506,11 @@ class ValidatesWithoutEnd(SmallClient):
         return super().fits(schema, arguments)
 
 
-@mutant("calls-what-takes-too-long")
 class CallsWhatTakesTooLong(SmallClient):
     def fits(self, schema, arguments):
         return "(a+)+" in json.dumps(schema) or super().fits(schema, arguments)
 
 
-@mutant("takes-a-failed-call-for-not-made")
 class TakesAFailedCallForNotMade(SmallClient):
     case = "protocol-error"
 
@@ -691,19 +522,12 @@ class TakesAFailedCallForNotMade(SmallClient):
         ]
 
 
-@mutant("believes-invalid-params")
-class BelievesInvalidParams(TakesAFailedCallForNotMade):
-    case = "invalid-params"
-
-
-@mutant("declares-in-experimental-alone")
 class DeclaresInExperimentalAlone(SmallClient):
     def capabilities(self, method):
         declared = super().capabilities(method)
         return {"elicitation": declared["elicitation"], "experimental": declared["extensions"]}
 
 
-@mutant("reads-patterns-its-own-way")
 class ReadsPatternsItsOwnWay(SmallClient):
     def validator(self, dialect, schema):
         def pattern(validator, expression, text, rule):
@@ -715,20 +539,17 @@ class ReadsPatternsItsOwnWay(SmallClient):
         return extend(type(checked), {"pattern": pattern})(schema) if ours else checked
 
 
-@mutant("asserts-formats")
 class AssertsFormats(SmallClient):
     def validator(self, dialect, schema):
         checker = dialect.FORMAT_CHECKER
         return super().validator(dialect, schema).evolve(format_checker=checker)
 
 
-@mutant("compares-with-the-first-and-the-last")
 class ComparesWithTheFirstAndTheLast(SmallClient):
     def obstacle_in_list(self, tool_name, arguments, made):
         return super().obstacle_in_list(tool_name, arguments, [made[0], made[-1]])
 
 
-@mutant("normalizes-numbers-at-the-top")
 class NormalizesNumbersAtTheTop(SmallClient):
     def same(self, arguments):
         top = {
@@ -737,13 +558,11 @@ class NormalizesNumbersAtTheTop(SmallClient):
         return json.dumps(top, sort_keys=True)
 
 
-@mutant("compares-with-the-last-three")
 class ComparesWithTheLastThree(SmallClient):
     def obstacle_in_list(self, tool_name, arguments, made):
         return super().obstacle_in_list(tool_name, arguments, made[-3:])
 
 
-@mutant("takes-tools-of-another-case-for-made")
 class TakesToolsOfAnotherCaseForMade(SmallClient):
     def obstacle_in_list(self, tool_name, arguments, made):
         obstacle = super().obstacle_in_list(tool_name, arguments, made)
@@ -752,13 +571,11 @@ class TakesToolsOfAnotherCaseForMade(SmallClient):
         return "cycle" if again and obstacle is None else obstacle
 
 
-@mutant("compares-trimmed-text")
 class ComparesTrimmedText(SmallClient):
     def plain(self, value):
         return value.strip() if isinstance(value, str) else super().plain(value)
 
 
-@mutant("compares-numbers-beyond-doubles")
 class ComparesNumbersBeyondDoubles(SmallClient):
     def plain(self, value):
         if type(value) is int and 2**53 <= abs(value) < 2**1024:
@@ -766,20 +583,17 @@ class ComparesNumbersBeyondDoubles(SmallClient):
         return super().plain(value)
 
 
-@mutant("compares-lists-without-order")
 class ComparesListsWithoutOrder(SmallClient):
     def plain(self, value):
         plain = super().plain(value)
         return sorted(plain, key=json.dumps) if isinstance(plain, list) else plain
 
 
-@mutant("takes-true-for-one")
 class TakesTrueForOne(SmallClient):
     def plain(self, value):
         return float(value) if isinstance(value, bool) else super().plain(value)
 
 
-@mutant("fills-in-defaults")
 class FillsInDefaults(SmallClient):
     def call(self, name, arguments, meta):
         properties = (self.find(name) or {}).get("inputSchema", {}).get("properties", {})
@@ -787,7 +601,6 @@ class FillsInDefaults(SmallClient):
         return super().call(name, defaults | arguments, meta)
 
 
-@mutant("normalizes-text")
 class NormalizesText(SmallClient):
     def call(self, name, arguments, meta):
         if name != "keep":
@@ -796,20 +609,17 @@ class NormalizesText(SmallClient):
         return super().call(name, json.loads(unicodedata.normalize("NFC", text)), meta)
 
 
-@mutant("asks-for-the-calls-of-the-model-only")
 class AsksForTheCallsOfTheModelOnly(SmallClient):
     def model_may_call(self, name):
         tool = self.find(name)
         return super().model_may_call(name) and tool["annotations"].get("readOnlyHint") is True
 
 
-@mutant("follows-to-denied-tools")
 class FollowsToDeniedTools(SmallClient):
     def may_follow(self, name, tool):
         return not self.hidden(tool) and self.consents(tool) and self.trusts_server()
 
 
-@mutant("follows-with-another-token")
 class FollowsWithAnotherToken(SmallClient):
     def authorization(self, message):
         if "bearerToken" in self.context and self.started:
@@ -817,7 +627,6 @@ class FollowsWithAnotherToken(SmallClient):
         return super().authorization(message)
 
 
-@mutant("sends-again-what-was-lost")
 class SendsAgainWhatWasLost(SmallClient):
     def call(self, name, arguments, meta):
         try:
@@ -828,7 +637,7 @@ class SendsAgainWhatWasLost(SmallClient):
             return super().call(name, arguments, meta)
 
 
-class SendsAgainAfterAnError(SmallClient):
+class _SendsAgainAfterAnError(SmallClient):
     """Makes a follow-up call again after one kind of error."""
 
     code = 0
@@ -847,18 +656,14 @@ class SendsAgainAfterAnError(SmallClient):
 
 
 for _kind, _code in (("internal", -32603), ("params", -32602), ("server", -32050)):
-    CLIENT_MUTANTS[f"sends-again-after-{_kind}-error"] = type(
-        f"SendsAgainAfter{_kind}", (SendsAgainAfterAnError,), {"code": _code}
-    )
+    wrong(f"sends-again-after-{_kind}-error", _SendsAgainAfterAnError, code=_code)
 
 
-@mutant("goes-on-when-cancelled")
 class GoesOnWhenCancelled(SmallClient):
     def cancel(self):
         pass
 
 
-@mutant("bounds-the-first-call-only")
 class BoundsTheFirstCallOnly(SmallClient):
     waits = True
 
@@ -868,13 +673,6 @@ class BoundsTheFirstCallOnly(SmallClient):
         return super().call(name, arguments, meta)
 
 
-@mutant("one-progress-token")
-class OneProgressToken(SmallClient):
-    def progress(self, level):
-        return super().progress(1)
-
-
-@mutant("counts-its-chains")
 class CountsItsChains(SmallClient):
     chains = itertools.count()
 
@@ -882,7 +680,6 @@ class CountsItsChains(SmallClient):
         return f"chain-{next(self.chains)}"
 
 
-@mutant("keeps-the-last-content-only")
 class KeepsTheLastContentOnly(SmallClient):
     def merged(self, results):
         # Where the chain failed or was merged to one result, other checks look.
@@ -891,7 +688,7 @@ class KeepsTheLastContentOnly(SmallClient):
         return [item for result in results[-1:] for item in result["content"]]
 
 
-class DropsContentAt(SmallClient):
+class _DropsContentAt(SmallClient):
     """Drops the last content where the chain ended so."""
 
     end = ""
@@ -906,12 +703,10 @@ class DropsContentAt(SmallClient):
 
 
 for _end in ("limit_reached", "cycle"):
-    CLIENT_MUTANTS[f"drops-content-at-{_end.split('_')[0]}"] = type(
-        f"DropsContentAt{_end}", (DropsContentAt,), {"end": _end}
-    )
+    wrong(f"drops-content-at-{_end.split('_')[0]}", _DropsContentAt, end=_end)
 
 
-class DropsItems(SmallClient):
+class _DropsItems(SmallClient):
     """Drops content of one type."""
 
     kind = ""
@@ -921,12 +716,9 @@ class DropsItems(SmallClient):
 
 
 for _kind in ("image", "audio", "resource", "resource_link"):
-    CLIENT_MUTANTS[f"drops-{_kind.replace('_', '-')}"] = type(
-        f"Drops{_kind}", (DropsItems,), {"kind": _kind}
-    )
+    wrong(f"drops-{_kind.replace('_', '-')}", _DropsItems, kind=_kind)
 
 
-@mutant("cuts-long-content")
 class CutsLongContent(SmallClient):
     def merged(self, results):
         return [
@@ -935,7 +727,6 @@ class CutsLongContent(SmallClient):
         ]
 
 
-@mutant("forgets-on-failure")
 class ForgetsOnFailure(SmallClient):
     when_lost = False
     failed = False
@@ -948,31 +739,22 @@ class ForgetsOnFailure(SmallClient):
         return [] if self.failed else super().merged(results)
 
 
-@mutant("forgets-when-the-connection-breaks")
-class ForgetsWhenTheConnectionBreaks(ForgetsOnFailure):
-    when_lost = True
-
-
-@mutant("asks-the-model-to-try-again")
 class AsksTheModelToTryAgain(SmallClient):
     def is_settled(self, number, results):
         return number < len(results) - 1 or number >= len(self.started)
 
 
-@mutant("keeps-next-step")
 class KeepsNextStep(SmallClient):
     def structured(self, results):
         return dict(results[0].get("structuredContent") or {}) if results else None
 
 
-@mutant("a-result-for-each-step")
 class AResultForEachStep(SmallClient):
     def lines(self, results, outcome):
         steps = [json.dumps({"content": result.get("content", [])}) for result in results[:-1]]
         return [*steps, *super().lines(results, outcome)]
 
 
-@mutant("names-no-follow-up")
 class NamesNoFollowUp(SmallClient):
     def in_words(self, follow_up):
         return {
@@ -982,79 +764,56 @@ class NamesNoFollowUp(SmallClient):
         }
 
 
-@mutant("names-follow-ups-by-their-tools-alone")
 class NamesFollowUpsByTheirToolsAlone(SmallClient):
     def in_words(self, follow_up):
         return super().in_words({**follow_up, "arguments": {}})
 
 
-@mutant("tells-made-from-nothing")
 class TellsMadeFromNothing(SmallClient):
     def follow_ups(self, results):
         return [{**each, "fate": "made"} for each in super().follow_ups(results)]
 
 
-@mutant("believes-untrusted-hints")
 class BelievesUntrustedHints(SmallClient):
     def trusts_hints(self):
         return super().trusts_hints() or self.context.get("firstCallBy") != "model"
 
 
-@mutant("forgets-unknown-effects")
-class ForgetsUnknownEffects(SmallClient):
-    def is_in_doubt(self, tool, arguments):
-        return False
-
-
-@mutant("names-unlisted-tools")
-class NamesUnlistedTools(SmallClient):
-    def named(self, tool):
-        return json.dumps(tool[:120])
-
-
-@mutant("names-tools-as-they-are")
 class NamesToolsAsTheyAre(SmallClient):
     def named(self, tool):
         return tool[:120] if '"' in tool else super().named(tool)
 
 
-@mutant("names-tools-in-full-length")
 class NamesToolsInFullLength(SmallClient):
     def named(self, tool):
         return json.dumps(tool) if len(tool) > 120 else super().named(tool)
 
 
-@mutant("is-error-of-the-last")
 class IsErrorOfTheLast(SmallClient):
     def is_error(self, results):
         return bool(results and results[-1].get("isError")) or self.lost(results)
 
 
-@mutant("is-error-of-the-first")
 class IsErrorOfTheFirst(SmallClient):
     def is_error(self, results):
         return bool(results and results[0].get("isError")) or self.lost(results)
 
 
-@mutant("hands-on-the-directive")
 class HandsOnTheDirective(SmallClient):
     def handed_on_meta(self, results):
         return dict(results[-1].get("_meta") or {}) if results else {}
 
 
-@mutant("hands-on-the-words-of-the-last")
 class HandsOnTheWordsOfTheLast(SmallClient):
     def is_settled(self, number, results):
         return number < len(self.started)
 
 
-@mutant("structured-content-of-the-last")
 class StructuredContentOfTheLast(SmallClient):
     def structured(self, results):
         return super().structured(results[-1:])
 
 
-@mutant("shows-titles-to-the-model")
 class ShowsTitlesToTheModel(SmallClient):
     def merged(self, results):
         titles = [
@@ -1066,13 +825,11 @@ class ShowsTitlesToTheModel(SmallClient):
         return super().merged(results) + titles
 
 
-@mutant("provenance-once")
 class ProvenanceOnce(SmallClient):
     def meta(self, chain_id, level, previous):
         return super().meta(chain_id, level, previous) if level < 3 else {}
 
 
-@mutant("loses-provenance-after-an-error")
 class LosesProvenanceAfterAnError(SmallClient):
     after_error = False
 
@@ -1084,19 +841,11 @@ class LosesProvenanceAfterAnError(SmallClient):
         return {} if self.after_error else super().meta(chain_id, level, previous)
 
 
-@mutant("a-chain-id-for-each-call")
 class AChainIdForEachCall(SmallClient):
     def provenance(self, chain_id, level, previous):
         return super().provenance(str(uuid.uuid4()), level, previous)
 
 
-@mutant("one-chain-id-for-ever")
-class OneChainIdForEver(SmallClient):
-    def chain_id(self):
-        return "8d0eb1a5-6c13-4a6c-9d5f-0a1e7d3f2b11"
-
-
-@mutant("structured-content-of-any")
 class StructuredContentOfAny(SmallClient):
     def structured(self, results):
         return next(
@@ -1109,47 +858,17 @@ class StructuredContentOfAny(SmallClient):
         )
 
 
-@mutant("an-unknown-effect-is-no-error")
-class AnUnknownEffectIsNoError(SmallClient):
-    def lost(self, results):
-        return False
-
-
-@mutant("is-error-unless-completed")
 class IsErrorUnlessCompleted(SmallClient):
     def is_error(self, results):
         return super().is_error(results) or self.pending is not None
 
 
-@mutant("tells-follow-ups-in-text-alone")
-class TellsFollowUpsInTextAlone(SmallClient):
-    def told_in_structured(self, follow_ups):
-        return {}
-
-
-@mutant("forgets-failed-calls")
-class ForgetsFailedCalls(SmallClient):
-    def follow(self, tool, arguments):
-        self.failed = []
-        return super().follow(tool, arguments)
-
-    def read(self, result):
-        self.failed.append(bool(result.get("isError")))
-        return super().read(result)
-
-    def obstacle_in_list(self, tool_name, arguments, made):
-        good = [call for call, failed in zip(made, self.failed, strict=True) if not failed]
-        return super().obstacle_in_list(tool_name, arguments, good)
-
-
-@mutant("resolves-names-by-normal-form")
 class ResolvesNamesByNormalForm(SmallClient):
     def read_directive(self, value):
         tool, arguments = super().read_directive(value)
         return unicodedata.normalize("NFC", tool), arguments
 
 
-@mutant("anchors-patterns")
 class AnchorsPatterns(SmallClient):
     def validator(self, dialect, schema):
         def pattern(validator, expression, text, rule):
@@ -1161,42 +880,53 @@ class AnchorsPatterns(SmallClient):
         return extend(type(checked), {"pattern": pattern})(schema) if ours else checked
 
 
-@mutant("looks-at-arguments-alone-for-numbers")
 class LooksAtArgumentsAloneForNumbers(SmallClient):
     def writable(self, value):
         return super().writable({key: value.get(key) for key in ("tool", "arguments")})
 
 
-@mutant("follows-a-longer-name")
 class FollowsALongerName(SmallClient):
     def read(self, result):
         longer = (result.get("_meta") or {}).get("com.example/tool-chaining/nextTool")
         return super().read(result) if longer is None else self.read_directive(longer)
 
 
-@mutant("drops-what-names-the-assistant-first")
-class DropsWhatNamesTheAssistantFirst(SmallClient):
-    def merged(self, results):
-        return [
-            item
-            for item in super().merged(results)
-            if (item.get("annotations") or {}).get("audience") != ["assistant", "user"]
-        ]
-
-
-@mutant("declines-unknown-settings")
 class DeclinesUnknownSettings(SmallClient):
     def trusts_server(self):
         return not set(self.advertised or {}) - {"version"} and super().trusts_server()
 
 
-@mutant("declines-later-settings")
 class DeclinesLaterSettings(SmallClient):
     def trusts_server(self):
         return (self.advertised or {}).get("version", 1) == 1 and super().trusts_server()
 
 
-@mutant("takes-true-for-an-integer")
-class TakesTrueForAnInteger(SmallClient):
-    def fits(self, schema, arguments):
-        return super().fits(schema, json.loads(json.dumps(arguments).replace("true", "1")))
+wrong("folds-case-of-names", _ComparesLoosely, loose=lambda self, name: name.lower())
+wrong("settings-version-text", settings=lambda self: {"version": "1"})
+wrong("never-declares", capabilities=lambda self, method: {"elicitation": {"form": {}}})
+wrong("follows-nothing", read=lambda self, result: None)
+wrong("no-limit", limit=1000)
+wrong("limit-of-seven", limit=7)
+wrong("limit-of-four", limit=4)
+wrong("compares-arguments-as-text", same=lambda self, arguments: json.dumps(arguments))
+wrong("calls-hidden-tools", hidden=lambda self, tool: False)
+wrong("consents-to-everything", consents=lambda self, tool: True)
+wrong("no-provenance", meta=lambda self, chain_id, level, previous: {})
+wrong("follows-unadvertised-servers", trusts_server=lambda self: True)
+wrong("reads-experimental-everywhere", places=lambda self: ["extensions", "experimental"])
+wrong("reads-extensions-alone", places=lambda self: ["extensions"])
+wrong("reads-experimental-alone", places=lambda self: SmallClient.places(self)[-1:])
+wrong("keeps-lists-for-ever", until=lambda self, ttl: float("inf"))
+wrong("takes-the-first-of-two-tools", find=lambda self, name: self.tools.get(name))
+wrong("asks-for-references", FetchesReferences, method="HEAD")
+wrong("believes-invalid-params", TakesAFailedCallForNotMade, case="invalid-params")
+wrong("one-progress-token", progress=lambda self, level: SmallClient.progress(self, 1))
+wrong("forgets-when-the-connection-breaks", ForgetsOnFailure, when_lost=True)
+wrong("forgets-unknown-effects", is_in_doubt=lambda self, tool, arguments: False)
+wrong("names-unlisted-tools", named=lambda self, tool: json.dumps(tool[:120]))
+wrong("one-chain-id-for-ever", chain_id=lambda self: "8d0eb1a5-6c13-4a6c-9d5f-0a1e7d3f2b11")
+wrong("an-unknown-effect-is-no-error", lost=lambda self, results: False)
+wrong("tells-follow-ups-in-text-alone", told_in_structured=lambda self, follow_ups: {})
+
+
+CLIENT_MUTANTS |= by_name(vars(), SmallClient)

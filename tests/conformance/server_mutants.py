@@ -1,10 +1,12 @@
 """Deliberately wrong servers, each a few lines away from `SmallServer`.
 
-Which check each one fails stands in `specs/conformance/mutants.yaml`.
+Which check each one fails stands in `specs/conformance/mutants.yaml`, under the name of its class:
+`WordsComeFirst` is `words-come-first`.
 """
 
 import json
 
+from .mutants import by_name
 from .small_proxy import PREFIX, SmallProxy
 from .small_server import ID, SESSION, Refusal, SmallServer
 
@@ -14,19 +16,18 @@ BIG = 9007199254740993
 NOTIFY = {"tool": "notify_team", "arguments": {"order": "1"}}
 
 
-def mutant(name):
-    def register(kind):
-        SERVER_MUTANTS[name] = kind
-        return kind
-
-    return register
+def wrong(name, like=SmallServer, **members):
+    """Register a mutant that differs from a class in these members."""
+    SERVER_MUTANTS[name] = type(name, (like,), members)
 
 
 def sends(name, value):
     """Register a server whose directive at `pick_colour` is `value`."""
-    SERVER_MUTANTS[name] = type(name, (SmallServer,), {"colour_directive": lambda self: value})
+    wrong(name, colour_directive=lambda self: value)
 
 
+wrong("settings-version-zero", settings=lambda self: {"version": 0})
+wrong("renames-all-but-directives", SmallProxy, rename_directive=lambda self, directive: directive)
 sends("directive-is-text", "notify_team")
 sends("arguments-are-a-list", {"tool": "notify_team", "arguments": ["1"]})
 sends("directive-names-nothing", {"arguments": {"order": "1"}})
@@ -55,64 +56,49 @@ sends("half-a-surrogate-pair", {"tool": "notify_team", "arguments": {"order": "\
 sends("number-no-double-holds", {"tool": "notify_team", "arguments": {"order": "1", "price": BIG}})
 
 
-@mutant("settings-version-zero")
-class SettingsVersionZero(SmallServer):
-    def settings(self):
-        return {"version": 0}
-
-
-@mutant("refuses-unknown-settings")
 class RefusesUnknownSettings(SmallServer):
     def attach(self, result, directive, request):
         if not request.declared or set(request.settings) <= {"version"}:
             super().attach(result, directive, request)
 
 
-@mutant("silent-in-discover")
 class SilentInDiscover(SmallServer):
     def discover(self):
         return {**super().discover(), "capabilities": {"tools": {}}}
 
 
-@mutant("silent-in-initialize")
 class SilentInInitialize(SmallServer):
     def initialize(self):
         return {**super().initialize(), "capabilities": {"tools": {}}}
 
 
-@mutant("gates-on-declaration")
 class GatesOnDeclaration(SmallServer):
     def attach(self, result, directive, request):
         if request.declared:
             super().attach(result, directive, request)
 
 
-@mutant("words-without-arguments")
 class WordsWithoutArguments(SmallServer):
     def in_words(self, directive):
         return {**super().in_words(directive), "text": f"Next: {directive['tool']}."}
 
 
-@mutant("words-for-everybody")
 class WordsForEverybody(SmallServer):
     def in_words(self, directive):
         return {**super().in_words(directive), "annotations": {"audience": ["user", "assistant"]}}
 
 
-@mutant("words-come-first")
 class WordsComeFirst(SmallServer):
     def attach(self, result, directive, request):
         super().attach(result, directive, request)
         result["content"].reverse()
 
 
-@mutant("words-unmarked")
 class WordsUnmarked(SmallServer):
     def in_words(self, directive):
         return {key: value for key, value in super().in_words(directive).items() if key != "_meta"}
 
 
-@mutant("words-for-declared-client")
 class WordsForDeclaredClient(SmallServer):
     def attach(self, result, directive, request):
         super().attach(result, directive, request)
@@ -120,13 +106,11 @@ class WordsForDeclaredClient(SmallServer):
             result["content"].append(self.in_words(directive))
 
 
-@mutant("directive-on-interim-result")
 class DirectiveOnInterimResult(SmallServer):
     def interim(self, request):
         return {**super().interim(request), "_meta": {"nextTool": self.colour_directive()}}
 
 
-@mutant("directive-on-task")
 class DirectiveOnTask(SmallServer):
     def call(self, request):
         result = super().call(request)
@@ -135,20 +119,17 @@ class DirectiveOnTask(SmallServer):
         return result
 
 
-@mutant("directive-on-tools-list")
 class DirectiveOnToolsList(SmallServer):
     def list_tools(self, request):
         return {**super().list_tools(request), "_meta": {"nextTool": self.colour_directive()}}
 
 
-@mutant("directive-on-later-list")
 class DirectiveOnLaterList(SmallServer):
     def list_tools(self, request):
         page = super().list_tools(request)
         return {**page, "_meta": {"nextTool": NOTIFY}} if self.calls > 2 else page
 
 
-@mutant("directive-on-ping")
 class DirectiveOnPing(SmallServer):
     only_in = "2025-11-25"
 
@@ -156,13 +137,11 @@ class DirectiveOnPing(SmallServer):
         return {"_meta": {"nextTool": NOTIFY}}
 
 
-@mutant("lists-for-declared-only")
 class ListsForDeclaredOnly(SmallServer):
     def listed(self, request):
         return [tool for tool in self.tools if request.declared or tool["name"] != "ask_manager"]
 
 
-@mutant("lists-twice")
 class ListsTwice(SmallServer):
     page_size = 9
 
@@ -171,7 +150,6 @@ class ListsTwice(SmallServer):
         return [*self.tools, {**ask, "title": "Another"}]
 
 
-@mutant("gone-when-named")
 class GoneWhenNamed(SmallServer):
     coloured = False
 
@@ -184,33 +162,28 @@ class GoneWhenNamed(SmallServer):
         return [tool for tool in self.tools if tool["name"] != gone]
 
 
-@mutant("name-twice")
 class NameTwice(SmallServer):
     def written(self, message):
         return super().written(message).replace('{"order": "1"}', '{"order": "2", "order": "1"}')
 
 
-@mutant("words-do-not-end-with-arguments")
 class WordsDoNotEndWithArguments(SmallServer):
     def in_words(self, directive):
         words = super().in_words(directive)
         return {**words, "text": f"{words['text']}, and no other."}
 
 
-@mutant("next-step-differs")
 class NextStepDiffers(SmallServer):
     def next_step(self, directive):
         return {"tool": directive["tool"], "arguments": {}}
 
 
-@mutant("provenance-changes-title")
 class ProvenanceChangesTitle(SmallServer):
     def attach(self, result, directive, request):
         titled = is_follow_up(request)
         super().attach(result, {**directive, "title": "Next"} if titled else directive, request)
 
 
-@mutant("next-step-required")
 class NextStepRequired(SmallServer):
     def listed(self, request):
         return [
@@ -219,7 +192,6 @@ class NextStepRequired(SmallServer):
         ]
 
 
-@mutant("next-step-in-content")
 class NextStepInContent(SmallServer):
     def attach_words(self, result, directive):
         super().attach_words(result, directive)
@@ -227,21 +199,18 @@ class NextStepInContent(SmallServer):
         result["content"].insert(0, {"type": "text", "text": text})
 
 
-@mutant("next-step-for-declared-client")
 class NextStepForDeclaredClient(SmallServer):
     def attach(self, result, directive, request):
         super().attach(result, directive, request)
         result["structuredContent"]["nextStep"] = self.next_step(directive)
 
 
-@mutant("no-directive-for-empty-settings")
 class NoDirectiveForEmptySettings(SmallServer):
     def attach(self, result, directive, request):
         if request.settings != {}:
             super().attach(result, directive, request)
 
 
-@mutant("words-for-empty-settings")
 class WordsForEmptySettings(SmallServer):
     def attach(self, result, directive, request):
         super().attach(result, directive, request)
@@ -249,7 +218,6 @@ class WordsForEmptySettings(SmallServer):
             result["content"].append(self.in_words(directive))
 
 
-@mutant("refuses-later-version")
 class RefusesLaterVersion(SmallServer):
     def call(self, request):
         if (request.settings or {}).get("version", 1) != 1 and request.declared:
@@ -257,7 +225,6 @@ class RefusesLaterVersion(SmallServer):
         return super().call(request)
 
 
-@mutant("takes-malformed-settings")
 class TakesMalformedSettings(SmallServer):
     def attach(self, result, directive, request):
         result["_meta"] = {"nextTool": directive}
@@ -265,7 +232,6 @@ class TakesMalformedSettings(SmallServer):
             self.attach_words(result, directive)
 
 
-@mutant("refuses-malformed-settings")
 class RefusesMalformedSettings(SmallServer):
     def call(self, request):
         if request.settings is not None and not request.declared:
@@ -273,34 +239,29 @@ class RefusesMalformedSettings(SmallServer):
         return super().call(request)
 
 
-@mutant("reads-extensions-only")
 class ReadsExtensionsOnly(SmallServer):
     def call(self, request):
         request.capabilities = {**request.capabilities, "experimental": {}}
         return super().call(request)
 
 
-@mutant("no-content-of-its-own")
 class NoContentOfItsOwn(SmallServer):
     def attach(self, result, directive, request):
         result["content"] = []
         super().attach(result, directive, request)
 
 
-@mutant("chain-opens-doors")
 class ChainOpensDoors(SmallServer):
     def lets_in(self, request):
         return request.provenance is not None or super().lets_in(request)
 
 
-@mutant("previous-tool-opens-doors")
 class PreviousToolOpensDoors(SmallServer):
     def lets_in(self, request):
         shown = request.provenance if isinstance(request.provenance, dict) else {}
         return shown.get("previousTool") == "ask_manager" or super().lets_in(request)
 
 
-@mutant("chain-id-opens-doors")
 class ChainIdOpensDoors(SmallServer):
     def __init__(self):
         super().__init__()
@@ -314,13 +275,11 @@ class ChainIdOpensDoors(SmallServer):
         return shown.get("chainId") in self.authorized
 
 
-@mutant("cycle")
 class Cycle(SmallServer):
     def notify_team(self, arguments, request):
         return self.says("Asking again."), self.directive("ask_manager", arguments)
 
 
-@mutant("chain-of-eight")
 class ChainOfEight(SmallServer):
     def run(self, name, arguments, request):
         level = int(arguments.get("reason") or 0) + 1
@@ -330,7 +289,6 @@ class ChainOfEight(SmallServer):
         return self.says("Escalated."), {"tool": "ask_manager", "arguments": onward}
 
 
-@mutant("different-every-time")
 class DifferentEveryTime(SmallServer):
     def place_order(self, arguments, request):
         result, directive = super().place_order(arguments, request)
@@ -346,14 +304,12 @@ def is_follow_up(request):
     return shown.get("level", 1) not in (1, 1.5) and isinstance(previous, str) and previous != ""
 
 
-@mutant("provenance-ends-chain")
 class ProvenanceEndsChain(SmallServer):
     def place_order(self, arguments, request):
         result, directive = super().place_order(arguments, request)
         return result, None if is_follow_up(request) else directive
 
 
-@mutant("provenance-changes-words")
 class ProvenanceChangesWords(SmallServer):
     def place_order(self, arguments, request):
         result, directive = super().place_order(arguments, request)
@@ -362,7 +318,6 @@ class ProvenanceChangesWords(SmallServer):
         return result, directive
 
 
-@mutant("provenance-changes-follow-up")
 class ProvenanceChangesFollowUp(SmallServer):
     def notify_team(self, arguments, request):
         if is_follow_up(request):
@@ -378,7 +333,7 @@ def refuses_provenance(name, is_wrong):
             raise Refusal(-32602, "Malformed provenance")
         return SmallServer.call(self, request)
 
-    SERVER_MUTANTS[name] = type(name, (SmallServer,), {"call": call})
+    wrong(name, call=call)
 
 
 def member(name):
@@ -414,47 +369,36 @@ refuses_provenance(
 )
 
 
-@mutant("malformed-provenance-opens-doors")
 class MalformedProvenanceOpensDoors(SmallServer):
     def lets_in(self, request):
         return isinstance(request.provenance, list) or super().lets_in(request)
 
 
-@mutant("renames-all-but-directives")
-class RenamesAllButDirectives(SmallProxy):
-    def rename_directive(self, directive):
-        return directive
-
-
-@mutant("followed-directive-stays")
 class FollowedDirectiveStays(SmallProxy):
     def merged(self, first, last):
         directive = self.rename_directive(first["_meta"]["nextTool"])
         return {**super().merged(first, last), "_meta": {"nextTool": directive}}
 
 
-@mutant("words-of-followed-directive-stay")
 class WordsOfFollowedDirectiveStay(SmallProxy):
     def merged(self, first, last):
         content = [*first["content"], *last["content"]]
         return {**super().merged(first, last), "content": content}
 
 
-@mutant("carries-directives-across-servers")
 class CarriesDirectivesAcrossServers(SmallProxy):
     def headline(self):
         directive = {"tool": f"{PREFIX}ask_manager", "arguments": {"order": "7"}}
         return {**super().headline(), "_meta": {"nextTool": directive}}
 
 
-@mutant("followed-result-breaks-schema")
 class FollowedResultBreaksSchema(SmallProxy):
     def merged(self, first, last):
         merged = super().merged(first, last)
         return {name: value for name, value in merged.items() if name != "structuredContent"}
 
 
-class Numbered(SmallServer):
+class _Numbered(SmallServer):
     """Makes a record with each order: its number varies, in the words and in the directive."""
 
     def place_order(self, arguments, request):
@@ -471,32 +415,27 @@ class Numbered(SmallServer):
         """What a mutant does with the provenance that was shown; a call may follow by it."""
 
 
-@mutant("provenance-changes-one-argument")
-class ProvenanceChangesOneArgument(Numbered):
+class ProvenanceChangesOneArgument(_Numbered):
     def change(self, result, arguments, shown, follows):
         arguments["reason"] = "follow-up" if follows else "first"
 
 
-@mutant("provenance-changes-one-member")
-class ProvenanceChangesOneMember(Numbered):
+class ProvenanceChangesOneMember(_Numbered):
     def change(self, result, arguments, shown, follows):
         result["structuredContent"]["fee"] = {"amount": 0 if follows else 5}
 
 
-@mutant("provenance-changes-words-around-a-number")
-class ProvenanceChangesWordsAroundANumber(Numbered):
+class ProvenanceChangesWordsAroundANumber(_Numbered):
     def change(self, result, arguments, shown, follows):
         if follows:
             result["content"][0]["text"] += " It is urgent."
 
 
-@mutant("malformed-provenance-changes-one-argument")
-class MalformedProvenanceChangesOneArgument(Numbered):
+class MalformedProvenanceChangesOneArgument(_Numbered):
     def change(self, result, arguments, shown, follows):
         arguments["reason"] = "none" if shown == {} else "first"
 
 
-@mutant("other-tool-for-undeclared")
 class OtherToolForUndeclared(SmallServer):
     def place_order(self, arguments, request):
         result, directive = super().place_order(arguments, request)
@@ -505,7 +444,6 @@ class OtherToolForUndeclared(SmallServer):
         return result, directive
 
 
-@mutant("directive-on-resources-list")
 class DirectiveOnResourcesList(SmallServer):
     def discover(self):
         shown = super().discover()
@@ -517,8 +455,10 @@ class DirectiveOnResourcesList(SmallServer):
         return super().respond(request)
 
 
-@mutant("content-is-a-blank-text")
 class ContentIsABlankText(SmallServer):
     def attach(self, result, directive, request):
         result["content"] = [{"type": "text", "text": " "}]
         super().attach(result, directive, request)
+
+
+SERVER_MUTANTS |= by_name(vars(), SmallServer)

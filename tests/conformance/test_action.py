@@ -68,24 +68,6 @@ def test_a_server_over_stdio_is_judged_and_its_reports_are_kept(tmp_path: Path) 
     assert yaml.safe_load((reports / "report.json").read_text())["spec_versions"] == ["2025-11-25"]
 
 
-def test_the_summary_of_the_step_is_the_short_report(tmp_path: Path) -> None:
-    reports = tmp_path / "kept here"
-    summary = tmp_path / "step.md"
-    shown = step("Show the summary")
-    for there in (False, True):
-        if there:
-            reports.mkdir()
-            (reports / "summary.md").write_text("## shop: conformant\n")
-        subprocess.run(
-            ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", shown["run"]],
-            env={**os.environ, "INPUT_REPORT": str(reports), "GITHUB_STEP_SUMMARY": str(summary)},
-            check=True,
-        )
-        assert summary.exists() is there
-    assert summary.read_text() == "## shop: conformant\n"
-    assert shown["if"] == "always()"
-
-
 @pytest.mark.ci
 def test_a_client_is_judged(tmp_path: Path) -> None:
     ran = run_action(

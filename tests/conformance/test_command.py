@@ -276,7 +276,7 @@ def test_what_ends_a_run_before_its_time() -> None:
     ("text", "complaint"),
     [
         ("name: [", "not YAML"),
-        ("name: " + "[" * 2000, "it is nested too deeply\n"),
+        ("name: " + "[" * 1000, "it is nested too deeply\n"),
         (
             ONE_STEP + "    call: ask_manager\n",
             "line 8, column 5: the key 'call' stands twice, first in line 6; remove or rename one",

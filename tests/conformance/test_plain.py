@@ -4,7 +4,7 @@ import pytest
 
 from banking_server.conformance.message import WireMessage
 from banking_server.conformance.report.keeping import Place
-from banking_server.conformance.report.plain import as_json, message_lines
+from banking_server.conformance.report.plain import message_lines
 
 pytestmark = pytest.mark.quick
 
@@ -37,8 +37,3 @@ def test_a_long_message_is_folded_around_the_member_at_fault() -> None:
     assert len(lines) < 80
     assert any(text.endswith(" lines") for text, _ in lines)
     assert sum(marked for _, marked in lines) == 1
-
-
-def test_numbers_that_json_lacks_are_texts_and_half_a_pair_is_an_escape() -> None:
-    assert as_json({"a": [float("nan"), float("-inf"), 1.5]}) == '{"a": ["NaN", "-Infinity", 1.5]}'
-    assert as_json("\ud800") == '"\\ud800"'

@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 import yaml
 
-from banking_server.conformance.server.draft import draft, placeholder
+from banking_server.conformance.server.draft import placeholder
 from banking_server.conformance.server.plan import plan
 from banking_server.conformance.server.scenario import load_server_scenario
-from banking_server.conformance.target.channel import Target
 from banking_server.conformance.target.era import Era
 
 from .small_server import SmallServer
-from .support import SERVER_COMMAND, SHOP, examine_server, scenario_of, serving, suite
+from .support import SHOP, examine_server, scenario_of, serving, suite
 
 BY_DIRECTIVE = {
     "the call of the directive, and on: at most 10 calls": ["ask_manager", "notify_team"],
@@ -57,15 +56,13 @@ def test_the_dry_run_connects_to_nothing_and_shows_no_secret() -> None:
     assert '"phrase": "[redacted]"' in run.output
 
 
-@pytest.mark.parametrize("more", [[], ["--", "/no/such/program"], ["--url", "http://127.0.0.1:9"]])
-def test_the_dry_run_misses_a_variable_as_a_run_does(more: list[str], tmp_path: Path) -> None:
+def test_the_dry_run_misses_a_variable_as_a_run_does(tmp_path: Path) -> None:
     path = tmp_path / "shop.yaml"
     path.write_text(SHOP.read_text().replace("{value: alice}", "{environment: NO_SUCH_VARIABLE}"))
-    dry = suite("server", "--dry-run", "--scenario", path, *more)
+    arguments = ("server", "--scenario", path, "--url", "http://127.0.0.1:9")
+    dry = suite(*arguments, "--dry-run")
+    assert dry == suite(*arguments)
     assert (dry.code, dry.output) == (2, "")
-    if more:
-        run = suite("server", "--scenario", path, *more)
-        assert (dry.code, dry.output, dry.errors) == (run.code, run.output, run.errors)
     assert dry.errors == (
         "tool-chaining-conformance: scenario shop: user: "
         "the environment variable NO_SUCH_VARIABLE is not set\n"
@@ -75,18 +72,14 @@ def test_the_dry_run_misses_a_variable_as_a_run_does(more: list[str], tmp_path: 
 # A first scenario file
 
 
-@pytest.mark.parametrize("transport", ["http", "stdio"])
-def test_a_first_scenario_calls_nothing_and_can_be_loaded(transport: str, tmp_path: Path) -> None:
+def test_a_first_scenario_calls_nothing_and_can_be_loaded(tmp_path: Path) -> None:
     server, path = SmallServer(), tmp_path / "first.yaml"
-    if transport == "http":
-        with serving(server) as url:
-            run = suite("scenario", "--url", url, "-o", path)
-            assert suite("scenario", "--url", url).output == path.read_text()
-            there = suite("scenario", "--url", url, "-o", path)
-            assert (there.code, "the file is there already" in there.errors) == (2, True)
-        assert server.calls == 0
-    else:
-        run = suite("scenario", "-o", path, "--", *SERVER_COMMAND)
+    with serving(server) as url:
+        run = suite("scenario", "--url", url, "-o", path)
+        assert suite("scenario", "--url", url).output == path.read_text()
+        there = suite("scenario", "--url", url, "-o", path)
+        assert (there.code, "the file is there already" in there.errors) == (2, True)
+    assert server.calls == 0
     assert (run.code, run.output, run.errors) == (0, "", "")
     assert [step.call for step in load_server_scenario(path).steps] == ["login"]
     # Without the marks, every tool is a step.
@@ -94,28 +87,6 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(transport: str, tmp_pa
     steps = yaml.safe_load(every)["steps"]
     assert [step["call"] for step in steps] == [tool["name"] for tool in SmallServer.tools]
     assert steps[1]["arguments"] == {"sku": "TEXT", "quantity": 1}
-
-
-class Hostile(SmallServer):
-    """Names, titles and schemas that would break a file into which they are written as they are."""
-
-    tools = (
-        {"name": "a: {b", "title": "x\ny: [z", "inputSchema": 7},
-        {"name": "- #'\"\u2028", "description": "\u0007", "inputSchema": {"required": [1, "a\nb"]}},
-        {"name": "A  B", "inputSchema": {"$ref": "#"}},
-        {"name": "a-b", "inputSchema": {"properties": {}, "required": ["${x}"]}},
-    )
-
-
-def test_a_first_scenario_of_a_hostile_server_can_be_loaded(tmp_path: Path) -> None:
-    path = tmp_path / "first.yaml"
-    with serving(Hostile()) as url:
-        path.write_text(draft(Target(url=url)), "utf-8")
-    assert [step.call for step in load_server_scenario(path).steps] == ["a: {b"]
-    every = path.read_text().replace("\n  # - ", "\n  - ").replace("\n  #   ", "\n    ")
-    steps = yaml.safe_load(every)["steps"]
-    assert [step["call"] for step in steps] == [tool["name"] for tool in Hostile.tools]
-    assert len({step["id"] for step in steps}) == len(steps)
 
 
 @pytest.mark.parametrize(

@@ -71,10 +71,3 @@ def test_a_second_answer_is_an_error_of_the_next_run(start: Start) -> None:
     worker = idle(client)
     assert waited(lambda: worker._lines.qsize() == 2)
     assert str(made(client)).endswith(f"it answered {programs.FURTHER}")
-
-
-def test_what_is_written_after_the_last_run_is_read_to_its_end(start: Start) -> None:
-    client = start('read told; echo "{}"; cat >/dev/null; seq 1 50; echo "{}"')
-    assert made(client).went_on
-    client.close()
-    assert client.ended_badly == [f"the client answered {programs.FURTHER}"]

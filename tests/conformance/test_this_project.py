@@ -1,6 +1,5 @@
 """This project's own server and client pass everything, over stdio and HTTP, in both eras."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from banking_server.packaged import packaged
 
 from . import project_client
 from .bank_process import COMMAND, Bank
-from .support import HERE, OF_INTERMEDIARIES, Ended, all_checks, scripts, statuses, suite
+from .support import OF_INTERMEDIARIES, Ended, all_checks, scripts, statuses, suite
 
 SCENARIOS = packaged("specs") / "conformance" / "server"
 BANKING, EXPIRED = SCENARIOS / "banking.yaml", SCENARIOS / "banking-expired.yaml"
@@ -78,15 +77,3 @@ def test_the_client(era: Era) -> None:
     run = run_client(run_once, scripts(), [era], all_checks("client"), 30, lambda what: None)
     judged = statuses(run.judgements)
     assert {check: status for check, status in judged.items() if status != "SUCCESS"} == {}
-
-
-@pytest.mark.ci
-def test_the_client_as_a_command() -> None:
-    """In one case: each takes a process, and in this one they are all made above."""
-    run = suite(
-        *("client", "--check", "tool-chaining-client-passes-arguments-exactly", "--json"),
-        *("--scenario", "follow", "--spec-version", Era.MODERN),
-        *("--", sys.executable, HERE / "project_client.py"),
-    )
-    assert run.code == 0, run.output
-    assert run.statuses == {"SUCCESS"}
