@@ -102,13 +102,6 @@ class TurnsNumbersIntoNames(_Lenient):
         return value
 
 
-class ParsesArgumentsOutOfText(_Lenient):
-    def repair(self, value):
-        if isinstance(value, dict) and isinstance(value.get("arguments"), str):
-            return {**value, "arguments": json.loads(value["arguments"])}
-        return value
-
-
 class ParsesDirectiveOutOfText(_Lenient):
     def repair(self, value):
         return json.loads(value) if isinstance(value, str) and value[0] == "{" else value
@@ -121,21 +114,13 @@ class FoldsCaseOfMembers(_Lenient):
         return value
 
 
-class _ComparesLoosely(_Lenient):
-    def loose(self, name):
-        raise NotImplementedError
-
+class FoldsCaseOfNames(_Lenient):
     def repair(self, value):
         names = [value.get("tool"), value.get("name")] if isinstance(value, dict) else [None]
-        texts = [self.loose(name) for name in names if isinstance(name, str)]
+        texts = [name.lower() for name in names if isinstance(name, str)]
         if len(texts) == 2 and texts[0] == texts[1]:
             return {key: item for key, item in value.items() if key != "name"}
         return value
-
-
-class NormalizesNames(_ComparesLoosely):
-    def loose(self, name):
-        return unicodedata.normalize("NFC", name)
 
 
 class FollowsInfiniteNumbers(SmallClient):
@@ -688,24 +673,6 @@ class KeepsTheLastContentOnly(SmallClient):
         return [item for result in results[-1:] for item in result["content"]]
 
 
-class _DropsContentAt(SmallClient):
-    """Drops the last content where the chain ended so."""
-
-    end = ""
-
-    def printed(self, results, outcome):
-        printed = super().printed(results, outcome)
-        if outcome == self.end:
-            kept = self.merged(results[:-1])
-            said = [item for item in printed["content"] if item not in self.merged(results)]
-            printed["content"] = kept + said
-        return printed
-
-
-for _end in ("limit_reached", "cycle"):
-    wrong(f"drops-content-at-{_end.split('_')[0]}", _DropsContentAt, end=_end)
-
-
 class _DropsItems(SmallClient):
     """Drops content of one type."""
 
@@ -846,18 +813,6 @@ class AChainIdForEachCall(SmallClient):
         return super().provenance(str(uuid.uuid4()), level, previous)
 
 
-class StructuredContentOfAny(SmallClient):
-    def structured(self, results):
-        return next(
-            (
-                found
-                for each in results
-                if (found := SmallClient.structured(self, [each])) is not None
-            ),
-            None,
-        )
-
-
 class IsErrorUnlessCompleted(SmallClient):
     def is_error(self, results):
         return super().is_error(results) or self.pending is not None
@@ -867,17 +822,6 @@ class ResolvesNamesByNormalForm(SmallClient):
     def read_directive(self, value):
         tool, arguments = super().read_directive(value)
         return unicodedata.normalize("NFC", tool), arguments
-
-
-class AnchorsPatterns(SmallClient):
-    def validator(self, dialect, schema):
-        def pattern(validator, expression, text, rule):
-            if not re.match(expression.replace("?<", "?P<"), text, re.ASCII):
-                yield ValidationError(text)
-
-        checked = super().validator(dialect, schema)
-        ours = "word" in schema.get("properties", {})
-        return extend(type(checked), {"pattern": pattern})(schema) if ours else checked
 
 
 class LooksAtArgumentsAloneForNumbers(SmallClient):
@@ -901,7 +845,6 @@ class DeclinesLaterSettings(SmallClient):
         return (self.advertised or {}).get("version", 1) == 1 and super().trusts_server()
 
 
-wrong("folds-case-of-names", _ComparesLoosely, loose=lambda self, name: name.lower())
 wrong("settings-version-text", settings=lambda self: {"version": "1"})
 wrong("never-declares", capabilities=lambda self, method: {"elicitation": {"form": {}}})
 wrong("follows-nothing", read=lambda self, result: None)

@@ -124,12 +124,6 @@ class DirectiveOnToolsList(SmallServer):
         return {**super().list_tools(request), "_meta": {"nextTool": self.colour_directive()}}
 
 
-class DirectiveOnLaterList(SmallServer):
-    def list_tools(self, request):
-        page = super().list_tools(request)
-        return {**page, "_meta": {"nextTool": NOTIFY}} if self.calls > 2 else page
-
-
 class DirectiveOnPing(SmallServer):
     only_in = "2025-11-25"
 
@@ -148,18 +142,6 @@ class ListsTwice(SmallServer):
     def listed(self, request):
         (ask,) = [tool for tool in self.tools if tool["name"] == "ask_manager"]
         return [*self.tools, {**ask, "title": "Another"}]
-
-
-class GoneWhenNamed(SmallServer):
-    coloured = False
-
-    def colour_directive(self):
-        self.coloured = True
-        return NOTIFY
-
-    def listed(self, request):
-        gone = "notify_team" if self.coloured else None
-        return [tool for tool in self.tools if tool["name"] != gone]
 
 
 class NameTwice(SmallServer):

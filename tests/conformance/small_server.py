@@ -5,8 +5,8 @@ decision has a method of its own, so that a mutant is a few lines: see `server_m
 """
 
 import json
+import queue
 import sys
-import threading
 import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -303,7 +303,7 @@ def http_server(server, required_header=None):
                 session = uuid.uuid4().hex
                 sessions[session] = message["params"]["capabilities"]
             if "method" not in message:
-                waiting.pop(message["id"]).append(message.get("result") or {})
+                waiting.pop(message["id"]).put(message.get("result") or {})
                 return self.plain(202)
             self.streaming = False
             answer = server.handle(message, sessions.get(session, {}), self.ask)
@@ -326,7 +326,7 @@ def http_server(server, required_header=None):
             self.send_header("connection", "close")
             self.end_headers()
             self.close_connection = self.streaming = True
-            question, box = uuid.uuid4().hex, _Box()
+            question, box = uuid.uuid4().hex, queue.SimpleQueue()
             waiting[question] = box
             self.event(
                 {
@@ -336,7 +336,7 @@ def http_server(server, required_header=None):
                     "params": params,
                 }
             )
-            return box.wait()
+            return box.get(timeout=10)
 
         def event(self, message):
             self.wfile.write(
@@ -359,30 +359,9 @@ def http_server(server, required_header=None):
         def log_message(self, *args):
             pass
 
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-
-        def server_bind(self):
-            self.socket.bind(self.server_address)
-            self.server_address = self.socket.getsockname()
-            self.server_name, self.server_port = self.server_address
-
-    http = Server(("127.0.0.1", 0), Handler)
-    http.sessions = sessions
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.daemon_threads = True
     return http
-
-
-class _Box:
-    def __init__(self):
-        self._event, self._value = threading.Event(), None
-
-    def append(self, value):
-        self._value = value
-        self._event.set()
-
-    def wait(self):
-        self._event.wait(10)
-        return self._value or {}
 
 
 if __name__ == "__main__":

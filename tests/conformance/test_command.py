@@ -19,7 +19,6 @@ from banking_server.packaged import packaged
 from .server_mutants import SERVER_MUTANTS
 from .small_server import Refusal, SmallServer
 from .support import (
-    CLIENT_COMMAND,
     HERE,
     OF_INTERMEDIARIES,
     SERVER_COMMAND,
@@ -62,18 +61,6 @@ def test_a_conforming_server_over_stdio() -> None:
         "tool-chaining-server-no-directive-on-interim-result",
     }
     assert not list(schema("report").iter_errors(report))
-
-
-def test_a_conforming_client_as_a_command() -> None:
-    run = suite(
-        *("client", "--json", "--check", "tool-chaining-client-passes-arguments-exactly"),
-        *("--check", "tool-chaining-client-counts-rounds-once"),
-        *("--scenario", "follow", "--scenario", "elicitation", "--", *CLIENT_COMMAND),
-    )
-    assert run.code == 0, run.output
-    assert run.report["target"]["name"] == "small-client"
-    assert run.statuses == {"SUCCESS"}
-    assert not list(schema("report").iter_errors(run.report))
 
 
 # What does not

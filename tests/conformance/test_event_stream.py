@@ -16,7 +16,7 @@ from banking_server.conformance.target.era import Era
 
 from ..kit.serving import running
 from .small_server import SmallServer
-from .support import posting
+from .support import posting, reply
 
 Chunks = Callable[[bytes], Iterator[bytes]]
 """Turns a message of JSON into the chunks of a body."""
@@ -156,11 +156,7 @@ def test_a_question_on_the_stream_of_the_session_is_answered() -> None:
                 asked.set()
                 answered.wait(10)
             body = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": result})
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("mcp-session-id", "s")
-            self.end_headers()
-            self.wfile.write(body.encode())
+            reply(self, body.encode(), mcp_session_id="s")
 
         def do_DELETE(self) -> None:
             self.send_response(200)

@@ -21,7 +21,7 @@ OWED = {
 }
 
 
-@pytest.mark.parametrize(("options", "warned"), [([], OWED), (["--chaining"], set())], ids=str)
+@pytest.mark.parametrize(("options", "warned"), [([], OWED), (["--chaining"], set())])
 def test_fastmcp_as_server(options: list[str], warned: set[str]) -> None:
     with served_by(sys.executable, str(HERE / "fastmcp_server.py"), *options) as url:
         run = suite("server", "--url", url, "--scenario", HERE / "fastmcp_shop.yaml", "--json")
