@@ -13,7 +13,7 @@ import anyio
 import httpx2
 import pytest
 
-from banking_server.chaining import call_tool_with_chaining
+from banking_server.chaining import FollowNonDestructive, call_tool_with_chaining
 from banking_server.messages.reading import MAX_BYTES
 
 from ..kit.bank import Customer, code_of, copy_of, structured
@@ -39,7 +39,9 @@ async def test_a_locked_account_hands_itself_off(bank: HttpServer) -> None:
     """On 2026-07-28; on 2025-11-25 it is `test_sessions.py` that asks."""
     customer = Chooser("realtime")
     async with http_client(bank.url, bank.token(), "auto", customer) as client:
-        chain = await call_tool_with_chaining(client, PREPARE, FROM_LOCKED)
+        chain = await call_tool_with_chaining(
+            client, PREPARE, FROM_LOCKED, consent=FollowNonDestructive()
+        )
     assert chain.outcome == "completed"
     locked, handoff = chain.steps
     assert locked.result.content[0].model_dump()["text"] == LOCKED_TEXT

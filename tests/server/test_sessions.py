@@ -13,7 +13,6 @@ from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 
 from banking_server.chaining import IDENTIFIER, SETTINGS
 from banking_server.server import sessions
-from banking_server.server.sdk import SessionTransport
 
 from ..conformance.node_project import MODULES, missing, node
 from ..kit.bank import Customer, code_of, structured
@@ -259,14 +258,8 @@ async def test_where_none_is_idle_a_new_session_is_refused(full: Path) -> None:
         await other.open()
 
 
-async def test_a_session_that_is_idle_for_too_long_ends(
-    full: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def soon_over(session_id: str, idle_timeout: float) -> SessionTransport:
-        return SessionTransport(session_id, idle_timeout=0.1)
-
-    monkeypatch.setattr(sessions, "SessionTransport", soon_over)
-    async with bank_in_memory(full) as bank:
+async def test_a_session_that_is_idle_for_too_long_ends(full: Path) -> None:
+    async with bank_in_memory(full, session_idle=0.1) as bank:
         talk = Talk(bank)
         await talk.open()
         assert await talk.works()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from mcp.types import TextContent
 
-from banking_server.chaining import call_tool_with_chaining
+from banking_server.chaining import FollowNonDestructive, call_tool_with_chaining
 
 from ..kit.command import PATIENCE, command, environment
 from ..kit.servers import Chooser, stdio_client
@@ -30,7 +30,9 @@ def rows(database: Path, query: str) -> list[tuple[Any, ...]]:
 async def test_a_locked_account_hands_itself_off(mode: str, full: Path) -> None:
     customer = Chooser("callback")
     async with stdio_client(full, mode, customer) as client:
-        chain = await call_tool_with_chaining(client, "prepare_money_transfer", FROM_LOCKED)
+        chain = await call_tool_with_chaining(
+            client, "prepare_money_transfer", FROM_LOCKED, consent=FollowNonDestructive()
+        )
     assert chain.outcome == "completed"
     locked, handoff = chain.steps
 
