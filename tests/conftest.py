@@ -42,10 +42,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def pytest_xdist_auto_num_workers() -> int:
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Run more tests at once than there are cores: most wait for a process that starts."""
     cores = os.cpu_count() or 1
-    return cores + (cores + 1) // 2
+    return cores if config.option.markexpr == "quick" else cores + (cores + 1) // 2
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Spare `-m quick` the import of modules in which nothing is quick."""
+    if config.option.markexpr != "quick" or not collection_path.name.startswith("test_"):
+        return None
+    return "mark.quick" not in collection_path.read_text(encoding="utf-8") or None
 
 
 TOGETHER = re.compile(r"tests/adapters/|tests/server/test_(http|sessions)\.py")

@@ -12,7 +12,7 @@ from ..kit.model import call, scripted_model
 from .shop_server import fresh_shop
 from .support import Consent, settings
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.anyio
 
 GOOD = """
 agents:

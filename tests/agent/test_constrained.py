@@ -10,7 +10,7 @@ from banking_server.agent.reply import CallRequest, Unreadable, certain_text, re
 from ..kit.model import Action, call, error
 from .support import scene
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.anyio
 
 
 def reply(message: str) -> str:

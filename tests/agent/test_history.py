@@ -11,7 +11,7 @@ from banking_server.agent.history import Account, Brief, Earlier, size
 from ..kit.model import Reply, call, native
 from .support import scene
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.anyio
 
 LONG = "oak " * 300
 

@@ -11,7 +11,7 @@ from banking_server.bank.demo_data import DemoDataError, read_demo_data
 from ..kit.words import EVERYDAY
 from .support import DATA, DAY, check_books, open_bank, sql
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.anyio
 
 
 async def test_balances_are_as_written_and_history_is_past(tmp_path: Path) -> None:

@@ -13,8 +13,6 @@ from banking_server.chaining.arguments import argument_problem
 
 from .support import JSON, PROPERTY
 
-pytestmark = pytest.mark.quick
-
 
 def of_a(schema: Any) -> dict[str, Any]:
     """A schema of arguments, of which one is checked."""

@@ -10,8 +10,6 @@ from banking_server.chaining import IDENTIFIER, Provenance, read_provenance
 
 from .support import JSON, PROPERTY
 
-pytestmark = pytest.mark.quick
-
 FIRST = {"chainId": "c", "level": 1}
 LATER = {"chainId": "c", "level": 2, "previousTool": "t"}
 

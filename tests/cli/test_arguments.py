@@ -13,8 +13,6 @@ from banking_server.cli.arguments import MAX_SIZE, read_arguments
 from ..kit.command import Cli
 from .support import one_line
 
-pytestmark = pytest.mark.quick
-
 REQUEST = {
     "jsonrpc": "2.0",
     "id": 1,

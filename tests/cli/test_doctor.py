@@ -15,8 +15,6 @@ from banking_server.bank import looking
 from ..kit.command import Cli
 from ..kit.servers import free_port
 
-pytestmark = pytest.mark.quick
-
 SECRET = "for-tests-only-0123456789abcdef0123456789abcdef"
 
 

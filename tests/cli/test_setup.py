@@ -12,7 +12,7 @@ from banking_server.server.tokens import Tokens, load_keys
 from ..kit.command import Cli
 from .support import one_line
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("created")]
+pytestmark = pytest.mark.usefixtures("created")
 
 
 def test_token_prints_nothing_but_the_token(cli: Cli, database: Path) -> None:

@@ -6,8 +6,6 @@ import pytest
 
 from banking_server.conformance.server import bounded
 
-pytestmark = pytest.mark.quick
-
 
 def member(rule: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {"a": rule}}

@@ -10,8 +10,6 @@ from banking_server.host.speech import MAX_RENDERED, MarkdownSpeech, PlainSpeech
 
 from ..kit.hostile import STEERS
 
-pytestmark = pytest.mark.quick
-
 
 class Terminal(io.StringIO):
     def isatty(self) -> bool:

@@ -48,7 +48,7 @@ from .support import (
     statuses,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick, pytest.mark.usefixtures("with_form")]
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("with_form")]
 
 
 async def test_a_model_infers_an_argument_from_the_requests_and_results_so_far(

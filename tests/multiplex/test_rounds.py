@@ -28,7 +28,7 @@ from .support import (
     wanted_of,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.anyio
 
 WHOLE_STORY = [
     request(1, ACCOUNTS),

@@ -31,7 +31,7 @@ from .support import (
     statuses,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.anyio
 
 
 async def test_requests_run_in_order_and_their_results_are_a_list(world: World, mode: str) -> None:

@@ -46,7 +46,7 @@ from ..kit.bank import copy_of
 from ..kit.servers import free_port, tool_call
 from .in_memory import Bank, bank_in_memory
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.anyio
 
 RESOURCE = "https://bank.example/mcp"
 METADATA = "https://bank.example/.well-known/oauth-protected-resource/mcp"

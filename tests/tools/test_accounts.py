@@ -12,7 +12,7 @@ import pytest
 from ..kit.bank import START, Customer, World, facts, refused, structured, words
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PAYEE, SAVINGS, STATEMENT
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.anyio
 
 
 async def test_the_list(world: World, mode: str) -> None:

@@ -26,7 +26,7 @@ from ..kit.words import (
     STATEMENT,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.anyio
 
 
 def provenance(level: Any = 2, **more: Any) -> dict[str, Any]:

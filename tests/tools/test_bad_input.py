@@ -23,7 +23,7 @@ from ..kit.words import (
     STATEMENT,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.anyio
 
 MEGABYTE = "x" * 1_000_000
 MANY = "multiplex_tools"

@@ -7,7 +7,7 @@ import pytest
 from ..kit.bank import Question, World, structured, words
 from ..kit.words import CHOICE, HANDOFF
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.anyio
 
 
 def picks(value: str) -> Any:

@@ -19,7 +19,7 @@ from ..kit.words import (
     STATEMENT,
 )
 
-pytestmark = [pytest.mark.anyio, pytest.mark.quick]
+pytestmark = pytest.mark.anyio
 
 
 async def everything_of_theirs(world: World) -> dict[str, Any]:
