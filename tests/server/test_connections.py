@@ -34,15 +34,11 @@ class App:
         self.may_answer = asyncio.Event()
         self.may_answer.set()
         self.disconnected = asyncio.Event()
-        self.may_end = asyncio.Event()
-        self.may_end.set()
         self.says = b""
-        self.reads = True
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer in two pieces, or in one if it does not matter what was asked."""
-        body = b""
-        more = self.reads
+        """Answer with the path and the body, or with what the test wants said."""
+        body, more = b"", True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -52,16 +48,10 @@ class App:
             more = message["more_body"]
         self.asked.append(scope["path"])
         await self.may_answer.wait()
-        headers = [name.decode() for name, _ in scope["headers"]]
-        said = self.says or json.dumps([scope["path"], body.decode(), headers]).encode()
+        said = self.says or json.dumps([scope["path"], body.decode()]).encode()
         length = (b"content-length", b"%d" % len(said))
         await send({"type": "http.response.start", "status": 200, "headers": [length]})
-        if not self.reads:
-            await send({"type": "http.response.body", "body": said})
-            return
-        await send({"type": "http.response.body", "body": said[:-1], "more_body": True})
-        await self.may_end.wait()
-        await send({"type": "http.response.body", "body": said[-1:]})
+        await send({"type": "http.response.body", "body": said})
 
 
 class Served:
@@ -141,29 +131,32 @@ async def serve(request: pytest.FixtureRequest) -> AsyncIterator[Serve]:
 # --- time -----------------------------------------------------------------------------------------
 
 
-async def test_a_head_that_does_not_come_closes_the_connection(serve: Serve) -> None:
+@pytest.mark.parametrize(
+    ("limit", "sent", "statuses"),
+    [
+        ("head", b"", []),
+        ("head", GET + POST, [200, 408]),
+        ("body", POST + b"Content-Length: 5\r\n\r\nhell", [408]),
+        ("body", CHUNKED + b"5\r\nhello\r\n0\r\nX-Trailer: ", [408]),
+        ("idle", GET, [200]),
+    ],
+)
+async def test_what_does_not_come_in_time_closes_the_connection(
+    serve: Serve, limit: str, sent: bytes, statuses: list[int]
+) -> None:
+    served = await serve(**{limit: 0.1})
+    assert await served.all_of(sent) == statuses
+    assert len(served.app.asked) == statuses.count(200)
+
+
+async def test_dripping_does_not_help(serve: Serve) -> None:
     served = await serve(head=0.1)
-    assert await served.all_of(b"") == []
-    assert await served.all_of(GET + POST) == [200, 408]
-    # Nor does dripping help.
     _, writer = await served.connect(POST + b"X-Slow: ")
     await until(lambda: bool(served.state.connections))
     while served.state.connections:
         writer.write(b"x")
         await asyncio.sleep(0.01)
-    assert served.app.asked == ["/"]
-
-
-async def test_a_body_that_does_not_come_closes_the_connection(serve: Serve) -> None:
-    served = await serve(body=0.1)
-    assert await served.all_of(POST + b"Content-Length: 5\r\n\r\nhell") == [408]
-    assert await served.all_of(CHUNKED + b"5\r\nhello\r\n0\r\nX-Trailer: ") == [408]
     assert served.app.asked == []
-
-
-async def test_who_says_nothing_more_is_closed(serve: Serve) -> None:
-    served = await serve(idle=0.1)
-    assert await served.all_of(GET) == [200]
 
 
 async def test_a_call_takes_its_time(serve: Serve) -> None:
@@ -177,11 +170,10 @@ async def test_a_call_takes_its_time(serve: Serve) -> None:
     assert b" 200 " in await answer(reader)
 
 
-@pytest.mark.parametrize("ends", [b"", b"Connection: close\r\n"])
-async def test_who_does_not_read_is_closed(serve: Serve, ends: bytes) -> None:
+async def test_who_does_not_read_is_closed(serve: Serve) -> None:
     served = await serve(unread=0.1, idle=0.1)
     served.app.says = b"x" * 20_000_000
-    reader, writer = await served.connect(GET[:-2] + ends + b"\r\n")
+    reader, writer = await served.connect(GET)
     reader._transport.pause_reading()  # type: ignore[attr-defined]
     await until(lambda: served.app.asked == ["/"])
     # Nor does it help to ask again.
@@ -280,17 +272,12 @@ AMBIGUOUS = {
     "both lengths": POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "two lengths": POST + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!",
     "a plus": POST + b"Content-Length: +5\r\n\r\nhello",
-    "a hexadecimal length": POST + b"Content-Length: 0x5\r\n\r\nhello",
     "another coding": POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
     "chunked in HTTP/1.0": CHUNKED.replace(b"1.1", b"1.0") + b"0\r\n\r\n",
-    "a chunk of 0x5": CHUNKED + b"0x5\r\nhello\r\n0\r\n\r\n",
     "a chunk without its end": CHUNKED + b"5\r\nhello!0\r\n\r\n",
-    "a carriage return": POST + b"X: a\rTransfer-Encoding: chunked\r\n\r\n",
-    "a nul": POST + b"X: a\0b\r\n\r\n",
     "two hosts": POST + b"Host: b\r\n\r\n",
     "no host": b"POST / HTTP/1.1\r\n\r\n",
     "an unknown version": b"POST / HTTP/1.2\r\nHost: a\r\n\r\n",
-    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
     "too many headers": POST + b"X: a\r\n" * 100 + b"\r\n",
     "a head too long": POST + b"X: " + b"a" * MAX_HEAD_BYTES + b"\r\n\r\n",
 }
@@ -326,8 +313,8 @@ async def test_what_can_be_read_in_one_way_is_served(serve: Serve, sent: bytes) 
 
 @pytest.mark.parametrize(
     "begins",
-    [POST + b"X: ", CHUNKED + b"5\r\nhello\r\n0\r\nX: ", CHUNKED + b"5;"],
-    ids=["head", "trailer", "chunk extension"],
+    [POST + b"X: ", CHUNKED + b"5;"],
+    ids=["head", "chunk extension"],
 )
 async def test_what_has_no_end_is_not_kept(serve: Serve, begins: bytes) -> None:
     served = await serve()

@@ -1,17 +1,14 @@
-"""Whatever is sent, as much as there is of it: each request answered once, nothing lost or leaked.
+"""Whatever is sent over HTTP, as much as there is of it: each request answered once, nothing lost.
 
 Messages of a usual conversation are changed at random: the usual run sends some dozens, `--ci` some
 hundreds and `--nightly` some thousands. The seed is the same each time, and a failure says what was
-sent last.
+sent last. `test_connections.py` has what is odd on the wire, `test_stdio.py` what is odd in a line.
 """
 
 import copy
 import json
-import queue
 import re
 import sqlite3
-import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -23,7 +20,7 @@ import pytest
 
 from banking_server.chaining import IDENTIFIER, SETTINGS
 
-from ..kit.command import PATIENCE, Cli, command, environment
+from ..kit.command import PATIENCE, Cli
 from ..kit.servers import headers_of
 from ..kit.words import CONFIRM, HANDOFF, MODES, PREPARE, STATEMENT, TO_SAVINGS, VERSIONS
 from .in_memory import Bank, bank_in_memory
@@ -160,11 +157,6 @@ class Conversation:
 
         return re.sub(rb'"<([a-z ]+)>"', instead, json.dumps(message).encode())
 
-    def answer_to(self, question: Json) -> bytes:
-        """Return an answer to what the bank asks: a yes mostly."""
-        said = self.random.choice([YES, YES, {"action": "decline"}, {**YES, "x": 1}, *VALUES])
-        return self.written({"jsonrpc": "2.0", "id": question["id"], "result": said})
-
     def learn(self, answer: Json, sent: bytes) -> None:
         """Take in what an answer tells."""
         result = answer.get("result")
@@ -184,7 +176,7 @@ class Conversation:
 
 @pytest.fixture(scope="module")
 def count(request: pytest.FixtureRequest) -> int:
-    """How many are sent over HTTP; over stdio it is a quarter."""
+    """How many are sent, half of them of each revision."""
     if request.config.getoption("nightly"):
         return 20_000
     return 1000 if request.config.getoption("ci") else 80
@@ -209,7 +201,7 @@ def owed_for(sent: bytes) -> tuple[set[str], int]:
     try:
         message = json.loads(sent.decode())
     except (ValueError, RecursionError):
-        # Whether it is a notification cannot be told; `test_stdio.py` has what has to be answered.
+        # Whether it is a notification cannot be told; `tests/messages` has what has to be answered.
         return legible, 0
     if not isinstance(message, dict):
         return {NULL}, 1
@@ -230,9 +222,6 @@ def all_is_well(database: Path, cli: Cli, log: str, conversation: Conversation) 
     with closing(sqlite3.connect(database)) as connection:
         posted = connection.execute("SELECT transfer_id FROM transfer WHERE status = 'posted'")
         assert {row[0] for row in posted} == conversation.posted
-
-
-# --- HTTP, without a socket: `test_connections.py` has what is odd on the wire --------------------
 
 
 async def send_over_http(bank: Bank, conversation: Conversation, sent: bytes) -> None:
@@ -300,94 +289,3 @@ def test_requests(
 ) -> None:
     conversation = anyio.run(send_all, full, count // 2, VERSIONS[mode])
     all_is_well(full, cli, caplog.text, conversation)
-
-
-# --- stdio ----------------------------------------------------------------------------------------
-
-
-class Lines:
-    """Sends lines to a server, and looks at each that comes back."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]", conversation: Conversation) -> None:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        self._stdin, self._stdout = process.stdin, process.stdout
-        self._conversation = conversation
-        self._said: queue.Queue[bytes] = queue.Queue()
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self) -> None:
-        for line in self._stdout:
-            self._said.put(line)
-
-    def _put(self, line: bytes) -> None:
-        self._stdin.write(line + b"\n")
-        self._stdin.flush()
-
-    def begin(self, first: bytes) -> None:
-        """Send the first request, which decides of which revision all others are."""
-        self._put(first)
-        assert "result" in json.loads(self._said.get(timeout=PATIENCE))
-
-    def send(self, sent: bytes) -> None:
-        """Send a line, answer what the bank asks, and wait for the answer.
-
-        A ping after it is answered by then, too: whatever else comes before that is too much.
-        """
-        ping = self._conversation.plain("ping", {})
-        ids, least = owed_for(sent)
-        self._put(sent)
-        self._put(json.dumps(ping).encode())
-        came, ponged = 0, False
-        while not ponged or came < least:
-            try:
-                message = json.loads(self._said.get(timeout=PATIENCE))
-            except queue.Empty:
-                raise AssertionError(f"not answered: {sent!r}") from None
-            if "method" in message:
-                if "id" in message:
-                    self._put(self._conversation.answer_to(message))
-            elif message["id"] == ping["id"]:
-                ponged = True
-            else:
-                assert key(message["id"]) in ids, (sent, message)
-                came += 1
-                self._conversation.learn(message, sent)
-        assert came <= 1, sent
-
-
-@pytest.mark.parametrize("mode", [MODES[1], pytest.param(MODES[0], marks=pytest.mark.ci)])
-def test_lines(full: Path, count: int, cli: Cli, mode: str, request: pytest.FixtureRequest) -> None:
-    log = full.with_name("server.log")
-    with log.open("wb") as errors:
-        process = subprocess.Popen(
-            command("--database", str(full), "--customer", "CUST001"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=environment(),
-        )
-    request.addfinalizer(process.kill)
-
-    def memory() -> int:
-        """Return the process's resident memory, in KiB."""
-        shown = subprocess.run(["ps", "-o", "rss=", "-p", str(process.pid)], capture_output=True)
-        return int(shown.stdout)
-
-    conversation = Conversation(VERSIONS[mode], seed=count)
-    lines = Lines(process, conversation)
-    first = ("initialize", INITIALIZE) if mode == "legacy" else ("server/discover", {})
-    lines.begin(conversation.written(conversation.plain(*first)))
-    warm = 0
-    for number in range(count // 4):
-        lines.send(conversation.odd())
-        if number == count // 40:
-            warm = memory()
-    assert memory() <= 1.2 * warm, "it does not grow once it is warm"
-    last = {"name": "list_accounts", "arguments": {}}
-    lines.send(conversation.written(conversation.plain("tools/call", last)))
-    assert "acc_checking_001" in conversation.last
-    assert process.stdin is not None
-    process.stdin.close()
-    assert process.wait(PATIENCE) == 0
-    all_is_well(full, cli, log.read_text(), conversation)

@@ -16,7 +16,6 @@ import anyio
 import httpx2
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from mcp import Client
 from mcp.client.auth import OAuthClientProvider
@@ -53,11 +52,10 @@ METADATA = "https://bank.example/.well-known/oauth-protected-resource/mcp"
 WHERE = f'scope="bank:read bank:transfer", resource_metadata="{METADATA}"'
 PATIENCE = 20
 LOOK = tool_call("list_accounts")
+READ = ["bank:read"]
 
 EC = elliptic("ec", use="sig")
 RSA = rsa_key("rsa")
-PSS = rsa_key("pss", "PS256", alg="PS256")
-WIDE = elliptic("wide", ec.SECP384R1)
 ED = edwards("ed", alg="EdDSA")
 SHORT = rsa_key("short", bits=1024)
 FOR_SECRETS = elliptic("enc", use="enc")
@@ -70,7 +68,7 @@ SHARED = {"kty": "oct", "kid": "shared", "k": base64.urlsafe_b64encode(SECRET).d
 
 @pytest.fixture(scope="module")
 def issuer() -> Iterator[AuthorizationServer]:
-    published = [EC, RSA, PSS, WIDE, ED, SHORT, FOR_SECRETS, CALLED_HS, SHARED]
+    published = [EC, RSA, ED, SHORT, FOR_SECRETS, CALLED_HS, SHARED]
     with authorization_server(RESOURCE, published) as server:
         yield server
 
@@ -170,13 +168,9 @@ def by(key: Key, algorithm: str | None = None, **changes: Any) -> Made:
 
 GOOD: dict[str, Made] = {
     "ES256": by(EC),
-    "PS256": by(PSS),
-    "ES384": by(WIDE),
     "EdDSA": by(ED),
-    "a plain JWT": by(EC, header={"typ": "JWT"}),
     "no type": by(EC, header={"typ": None}),
     "no key id": by(RSA, header={"kid": None}),
-    "several audiences": by(EC, aud=["https://other.example", RESOURCE]),
     "scp as a list": by(EC, scope=None, scp=["bank:read", 5]),
     "a clock a little ahead": lambda bank, issuer: EC.sign(
         issuer.claims(iat=issuer.claims()["iat"] + 5)
@@ -200,11 +194,6 @@ def by_hand(header: Any, secret: bytes | None = None) -> Made:
     return made
 
 
-def tampered(bank: Bank, issuer: AuthorizationServer) -> str:
-    header, _, signature = EC.sign(issuer.claims()).split(".")
-    return f"{header}.{encoded(issuer.claims(sub='CUST002'))}.{signature}"
-
-
 def the_trials_key(bank: Bank, issuer: AuthorizationServer) -> str:
     return jwt.encode(issuer.claims(), load_keys(bank.settings).tokens, "HS256")
 
@@ -217,38 +206,23 @@ def with_the_public_key(bank: Bank, issuer: AuthorizationServer) -> str:
 HS = {"alg": "HS256", "typ": "JWT"}
 
 BAD: dict[str, Made] = {
-    "garbage": lambda bank, issuer: "garbage",
-    "five parts": lambda bank, issuer: "eyJhbGciOiJkaXIifQ.a.b.c.d",
     # The algorithm.
     "none": by_hand({"alg": "none"}),
     "HS256 with the public key": with_the_public_key,
     "HS256 with a shared key that is published": by_hand({**HS, "kid": "shared"}, SECRET),
     "a key that calls itself HS256": by(CALLED_HS),
     # The key.
-    "a trial's": lambda bank, issuer: bank.token(),
     "a trial's key, the issuer's claims": the_trials_key,
     "a key that is too short": by(SHORT),
     "somebody else's key": by(STOLEN),
-    "an unknown key": by(EC, header={"kid": "nobody's"}),
     "a key for secrets": by(FOR_SECRETS),
     "a key in the token": by(STOLEN, header={"jwk": STOLEN.jwk, "kid": "new"}),
-    "other claims": tampered,
     # The header.
     "another kind of token": by(EC, header={"typ": "logout+jwt"}),
     "what must be understood": by(EC, header={"crit": ["exp"], "exp": 1}),
     # The claims; `test_tokens.py` has more.
     "issued in the future": by(EC, iat=9e9),
-    "the server's own issuer": by(EC, iss="https://bank.example"),
-    "a longer resource": by(EC, aud=RESOURCE + "/more"),
     "bound to a proof": by(EC, cnf={"jkt": "a thumbprint"}),
-}
-
-NO_SCOPE: dict[str, Any] = {
-    "none": {"scope": None},
-    "transfer only": {"scope": "bank:transfer"},
-    "in capitals": {"scope": "BANK:READ"},
-    "an object": {"scope": {"bank:read": True}},
-    "both, and the first one counts": {"scope": "openid", "scp": ["bank:read"]},
 }
 
 
@@ -279,11 +253,13 @@ async def test_a_bad_token(
     assert "Traceback" not in caplog.text
 
 
-@pytest.mark.parametrize("changes", NO_SCOPE.values(), ids=NO_SCOPE)
+@pytest.mark.parametrize("scope", [None, "bank:transfer", {"bank:read": True}])
 async def test_a_token_without_the_scope_for_reading(
-    bank: Bank, issuer: AuthorizationServer, changes: dict[str, Any]
+    bank: Bank, issuer: AuthorizationServer, scope: Any
 ) -> None:
-    answer = await bank.send(LOOK, EC.sign(issuer.claims(**changes)))
+    """Where there are both members, `scope` counts and `scp` does not."""
+    claims = issuer.claims(scope=scope) if scope is None else issuer.claims(scope=scope, scp=READ)
+    answer = await bank.send(LOOK, EC.sign(claims))
     refused = 'error="insufficient_scope", error_description="Required scope: bank:read"'
     assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (
         403,
@@ -354,13 +330,10 @@ def compressed(handler: BaseHTTPRequestHandler) -> None:
 OUTAGES: dict[str, tuple[Callable[[BaseHTTPRequestHandler], None], str]] = {
     "an error": (lambda handler: send(handler, 500, "no"), "HTTP 500"),
     "a redirect": (redirected, "HTTP 302"),
-    "hanging up": (lambda handler: handler.connection.close(), "RemoteProtocolError|ReadError"),
-    "a number": (lambda handler: send(handler, 200, "5"), "no JWK Set"),
     "keys that are none": (
         lambda handler: send(handler, 200, {"keys": [{}, {"kty": "RSA", "n": 5}]}),
         "no key that could",
     ),
-    "depth": (lambda handler: send(handler, 200, "[" * 60_000), "no JWK Set"),
     "no end": (lambda handler: send(handler, 200, "x" * 600_000), "more than 131072 bytes"),
     "compressed": (compressed, "no JWK Set"),
 }
