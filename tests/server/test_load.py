@@ -4,6 +4,7 @@ import asyncio
 import logging
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import anyio
 import httpx2
@@ -24,10 +25,6 @@ async def broken(*_: Any) -> bool:
     raise OSError("the disk of S3CRET is gone")
 
 
-async def busy(*_: Any) -> bool:
-    raise BankBusy()
-
-
 # --- too fast -------------------------------------------------------------------------------------
 
 
@@ -41,9 +38,7 @@ async def test_a_request_too_many_is_told_when_to_come_back(full: Path) -> None:
         bank.seconds.now += 1
         assert (await bank.send(LOOK)).status_code == 200
     assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
-    error = refused.json()
-    assert (error["jsonrpc"], error["id"], error["error"]["code"]) == ("2.0", None, -32603)
-    assert "again in 1 second" in error["error"]["message"]
+    assert "again in 1 second" in refused.json()["error"]["message"]
 
 
 # --- the bank cannot be asked ---------------------------------------------------------------------
@@ -69,10 +64,9 @@ async def test_a_bank_that_is_busy_asks_to_be_asked_again(
     full: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with bank_in_memory(full) as bank:
-        monkeypatch.setattr(running, "is_customer", busy)
+        monkeypatch.setattr(running, "is_customer", AsyncMock(side_effect=BankBusy))
         answer = await bank.send(LOOK)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
-    assert "try again" in answer.json()["error"]["message"]
     assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
 
 

@@ -1,7 +1,6 @@
 """A token is good for the tools whose scope it carries; a call refused for that is audited."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +49,10 @@ def challenge(missing: str) -> str:
 async def test_a_token_for_reading_does_not_transfer(bank: Bank, tool: str) -> None:
     with bank.events() as events:
         answer = await bank.send(tool_call(tool), bank.token("CUST001", "bank:read"))
-    assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (
-        403,
-        challenge("bank:transfer"),
-    )
-    assert answer.json() == {
-        "jsonrpc": "2.0",
-        "id": 7,
-        "error": {"code": -32600, "message": "Required scope: bank:transfer"},
-    }
+    assert answer.status_code == 403
+    assert answer.headers["WWW-Authenticate"] == challenge("bank:transfer")
+    error = {"code": -32600, "message": "Required scope: bank:transfer"}
+    assert answer.json() == {"jsonrpc": "2.0", "id": 7, "error": error}
     assert events == [refused(tool)]
 
 
@@ -86,22 +80,15 @@ async def test_a_token_without_the_scope_for_reading_does_nothing(bank: Bank, me
 
 
 @pytest.mark.parametrize(
-    ("tool", "recorded"),
-    [
-        (PREPARE, PREPARE),
-        ("list_accounts", "list_accounts"),
-        ("make_rich", "(unknown tool)"),
-        ("\ud800", "(unknown tool)"),
-    ],
+    ("tool", "recorded"), [("list_accounts", "list_accounts"), ("make_rich", "(unknown tool)")]
 )
-@pytest.mark.parametrize("scope", ["bank:transfer", "bank:everything"])
 async def test_a_call_without_the_scope_for_reading_is_audited(
-    bank: Bank, tool: str, recorded: str, scope: str
+    bank: Bank, tool: str, recorded: str
 ) -> None:
     with bank.events() as events:
-        answer = await bank.send(json.dumps(tool_call(tool)).encode(), bank.token("CUST002", scope))
-    missing = "bank:transfer" if (tool, scope) == (PREPARE, "bank:everything") else "bank:read"
-    assert (answer.status_code, answer.headers["WWW-Authenticate"]) == (403, challenge(missing))
+        answer = await bank.send(tool_call(tool), bank.token("CUST002", "bank:transfer"))
+    assert answer.status_code == 403
+    assert answer.headers["WWW-Authenticate"] == challenge("bank:read")
     assert events == [refused(recorded, "CUST002")]
 
 
@@ -114,15 +101,10 @@ WAYS: dict[str, tuple[bytes, bool]] = {
         True,
     ),
     "a batch": (b"[" + CALL + b"]", False),
-    "UTF-16": (CALL.decode().encode("utf-16"), True),
     "a byte order mark": (b"\xef\xbb\xbf" + CALL, True),
-    "a bad id": (CALL.replace(b'"id": 7', b'"id": NaN'), True),
     "bad arguments": (CALL.replace(b'"arguments": {}', b'"arguments": 5'), True),
     "no message": (b'{"method":"tools/call","params":' + CALL[CALL.index(b'{"name"') :], True),
-    "depth": (b"[" * 100_000, False),
-    "no text": (b"\xff\xfe\xfa", False),
     "no name": (CALL.replace(b'"name"', b'"nom"'), False),
-    "a list": (CALL.replace(b'"params": {', b'"params": [], "x": {'), False),
 }
 
 
@@ -136,66 +118,33 @@ async def test_no_way_of_writing_a_call_gets_it_past_the_scopes(
     assert events == ([refused(PREPARE)] if audited else [])
 
 
-METAS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    # What a call says of its place in a chain, and what is recorded of that.
-    "a place": ({IDENTIFIER: PLACE}, ("a-chain", 3, "list_accounts")),
-    "chain broken": ({IDENTIFIER: {**PLACE, "chainId": "\ud800"}}, (None, None, None)),
-    "a level too high": (
-        {IDENTIFIER: {**PLACE, "level": 10**30}},
-        ("a-chain", None, "list_accounts"),
-    ),
-    "a long name": (
-        {IDENTIFIER: {**PLACE, "previousTool": "\n\u202e" + "x" * 1000}},
-        ("a-chain", 3, ("\\n\\u202e" + "x" * 1000)[:127] + "…"),
-    ),
-}
-
-
-@pytest.mark.parametrize(("meta", "recorded"), METAS.values(), ids=METAS)
-async def test_what_a_call_says_of_its_chain_changes_nothing_but_the_event(
-    bank: Bank, meta: Any, recorded: tuple[Any, ...]
-) -> None:
+async def test_the_event_says_where_in_a_chain_the_call_stood(bank: Bank) -> None:
     call = tool_call(PREPARE)
-    call["params"]["_meta"] = meta
-    body = json.dumps(call).encode()
+    call["params"]["_meta"] = {IDENTIFIER: {**PLACE, "previousTool": "\n" + "x" * 1000}}
     with bank.events() as events:
-        answer = await bank.send(body, bank.token("CUST001", "bank:read"))
+        answer = await bank.send(call, bank.token("CUST001", "bank:read"))
     assert answer.status_code == 403
-    assert events == [(*refused(PREPARE)[:3], *recorded)]
+    (event,) = events
+    assert event == (*refused(PREPARE)[:3], "a-chain", 3, ("\\n" + "x" * 1000)[:127] + "…")
 
 
 # --- when it cannot be recorded -------------------------------------------------------------------
 
 
-@pytest.fixture
-def unwritable(bank: Bank) -> Iterator[None]:
-    """No event can be written."""
-    bank.sql(
-        "CREATE TRIGGER full BEFORE INSERT ON audit_event "
-        "BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
-    )
-    yield
-    bank.sql("DROP TRIGGER full")
-
-
-@pytest.mark.usefixtures("unwritable")
 async def test_a_refusal_that_cannot_be_recorded_is_a_failure_of_ours(
-    bank: Bank, caplog: pytest.LogCaptureFixture
+    full: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    token = bank.token("CUST001", "bank:read")
-    with bank.events() as events:
+    full_disk = "BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+    async with bank_in_memory(full) as bank:
+        bank.sql(f"CREATE TRIGGER full BEFORE INSERT ON audit_event {full_disk}")
+        token = bank.token("CUST001", "bank:read")
         answer = await bank.send(tool_call(PREPARE), token)
+        # What needs no event is served all the same.
+        assert (await bank.send(LIST_TOOLS, token)).status_code == 200
     assert answer.status_code == 503
     assert "WWW-Authenticate" not in answer.headers
     error = answer.json()["error"]
+    assert "Nothing was changed except what you were already told" in error["message"]
     incident = error["message"].rstrip(".").split()[-1]
-    assert error == {
-        "code": -32603,
-        "message": "The bank is temporarily unavailable. Nothing was changed except what you were "
-        f"already told. Please try again later; if it persists, quote incident {incident}.",
-    }
     (line,) = [record for record in caplog.records if incident in record.getMessage()]
     assert "the disk is full" in str(line.exc_info)
-    assert events == []
-    # What needs no event is served all the same.
-    assert (await bank.send(LIST_TOOLS, token)).status_code == 200

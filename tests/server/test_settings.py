@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.server.settings import PREFIX, Settings, SettingsError, load_settings
+from banking_server.server.settings import PREFIX, SettingsError, load_settings
 
 pytestmark = pytest.mark.quick
 
@@ -17,24 +17,18 @@ ISSUER = {"issuer": "https://login.example", "jwks_url": "https://login.example/
     [
         ("PORT", "abc", "must be a whole number, not 'abc'"),
         ("PORT", "0", "greater than or equal to 1, not '0'"),
-        ("PORT", "65536", "less than or equal to 65535"),
         ("SECRET", "too short to be one", "at least 32 characters"),
         ("APPROVAL_THRESHOLD", "1.234", "two decimals"),
-        ("APPROVAL_THRESHOLD", "plenty", "must be a number"),
         ("COMPLIANCE_THRESHOLD", "-1", "not '-1'"),
-        ("BRANCH_OPENS", "25:00", "not '25:00'"),
         ("BRANCH_OPENS", "18:00", "earlier than BANKING_BRANCH_CLOSES"),
         ("RESOURCE_URL", "ftp://bank.example/mcp", "http or https"),
-        ("RESOURCE_URL", "https://bank.example/mcp#here", "without a fragment"),
         ("RESOURCE_URL", "http://bank.example/mcp", "an https URL beyond loopback, not 'http:"),
-        ("ISSUER", "login.example", "must be an http or https URL"),
         ("JWKS_URL", "https://[login/jwks", "must be an http or https URL"),
         ("JWKS_URL", "https://me:word@login.example/jwks", "without a user or password"),
         ("CODES", "nowhere", "'result' or 'desk', not 'nowhere'"),
         ("LOG_LEVEL", "LOUD", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
         ("TRUSTED_PROXIES", "10.0.0.1, proxy.example", "10.0.0.0/24"),
         ("DATABASE", "~nobody-of-that-name/bank.db", "home directory"),
-        ("SECRET_FILE", "~nobody-of-that-name/secret", "home directory"),
     ],
 )
 def test_a_bad_value_is_one_line_that_names_the_variable(
@@ -86,11 +80,6 @@ def test_options_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> No
     assert load_settings().port == 8000, "an empty variable is an unset one"
 
 
-def test_names_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BANKING_ALLOWED_HOSTS", "bank.example, bank.example:*,")
-    assert load_settings().allowed_hosts == ("bank.example", "bank.example:*")
-
-
 def test_sessions_are_where_one_process_serves(tmp_path: Path) -> None:
     file, shared = tmp_path / "bank.db", "postgresql://bank.example/bank"
     assert load_settings(database=file).sessions == 1000
@@ -121,8 +110,3 @@ def test_a_worker_gets_the_settings_through_its_environment_but_for_the_secret(
     assert load_settings() == parent
     with_secret = load_settings(secret="s" * 40)
     assert "s" * 40 not in repr(with_secret) + str(with_secret.environment())
-
-
-@pytest.mark.parametrize("name", Settings.model_fields)
-def test_each_setting_is_described(name: str) -> None:
-    assert (Settings.model_fields[name].description or "").endswith(".")
