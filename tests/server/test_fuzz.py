@@ -73,11 +73,9 @@ VALUES: list[Any] = [
     *[f"<{name}>" for name in RAW],
 ]
 HEADERS = [
-    *[("MCP-Protocol-Version", value) for value in ("", "1999-01-01", MODERN, "\xe4\xff")],
-    *[("Authorization", value) for value in ("Bearer", "Basic eDp5", "Bearer eyJ.e30.x")],
+    *[("MCP-Protocol-Version", "1999-01-01"), ("Authorization", "Bearer eyJ.e30.x")],
     *[("Mcp-Session-Id", "x"), ("Mcp-Method", "tools/list"), ("Host", "evil.example")],
-    *[("Accept", "text/html"), ("Content-Type", "text/plain"), ("Content-Encoding", "gzip")],
-    *[("Origin", "null"), ("traceparent", "x" * 3000), ("Forwarded", "for=\x01")],
+    *[("Content-Type", "text/plain"), ("Content-Encoding", "gzip"), ("Origin", "null")],
 ]
 """What is said beside what would be."""
 
@@ -136,16 +134,10 @@ class Conversation:
             else:
                 changed[name] = copy.deepcopy(self.random.choice(VALUES))
         sent = self.written(message)
-        match self.random.randrange(30):
-            case 1:
-                return b"[" + sent + b"]"
-            case 2:
-                # Which of two members of one name counts, no standard says.
-                return sent.replace(b"{", b'{"method": "ping", "jsonrpc": "2.0", ', 1)
-            case 3 | 4:
-                at = self.random.randrange(len(sent))
-                junk = self.random.choice([b"", b"\x00", b"\xff", b'"', b"}", b"\xc0\x80"])
-                return sent[:at] + junk + sent[at + 1 :]
+        if self.random.randrange(15) == 1:
+            at = self.random.randrange(len(sent))
+            junk = self.random.choice([b"", b"\x00", b"\xff", b'"', b"}", b"\xc0\x80"])
+            return sent[:at] + junk + sent[at + 1 :]
         return sent
 
     def written(self, message: Json) -> bytes:
@@ -230,9 +222,9 @@ async def send_over_http(bank: Bank, conversation: Conversation, sent: bytes) ->
     method, path, odd, token = "POST", "/mcp", [], bank.token()
     match random.randrange(20):
         case 1:
-            method = random.choice(["GET", "DELETE", "PUT", "OPTIONS", "HEAD", "get", "FOO"])
+            method = random.choice(["GET", "DELETE", "OPTIONS", "HEAD", "FOO"])
         case 2:
-            path = random.choice(["/", "/mcp/", "//mcp", "/%6dcp", "/health"])
+            path = random.choice(["/", "/mcp/", "/%6dcp", "/health"])
         case 3:
             odd = random.choices(HEADERS, k=2)
         case 4:
@@ -262,9 +254,9 @@ def _routing(sent: bytes) -> dict[str, str]:
     try:
         message = json.loads(sent)
         name = message["params"].get("name", message["params"].get("uri"))
-        said = {"Mcp-Method": message["method"], "Mcp-Name": name}
     except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
         return {}
+    said = {"Mcp-Method": message.get("method"), "Mcp-Name": name}
     return {
         header: value
         for header, value in said.items()

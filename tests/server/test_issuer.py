@@ -7,28 +7,20 @@ from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from unittest.mock import AsyncMock
 
 import anyio
 import httpx2
 import jwt
 import pytest
 from mcp import Client
-from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth.extensions.client_credentials import ClientCredentialsOAuthProvider
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.auth import (
-    AuthorizationCodeResult,
-    OAuthClientInformationFull,
-    OAuthClientMetadata,
-    OAuthToken,
-)
 
 from banking_server.server.issuer import FRESH_SECONDS, REFETCH_SECONDS, PublishedKeys
 from banking_server.server.tokens import load_keys
 
 from ..kit.authorization_server import (
-    CLIENT_ID,
-    REDIRECT_URI,
     AuthorizationServer,
     Key,
     authorization_server,
@@ -90,52 +82,20 @@ async def bank(
 # --- a client that knows nothing but the bank's URL -----------------------------------------------
 
 
-class Stored:
-    """What a client of the SDK knows in advance: how it is registered."""
-
-    def __init__(self) -> None:
-        self.tokens: OAuthToken | None = None
-
-    async def get_tokens(self) -> OAuthToken | None:
-        return self.tokens
-
-    async def set_tokens(self, tokens: OAuthToken) -> None:
-        self.tokens = tokens
-
-    async def get_client_info(self) -> OAuthClientInformationFull:
-        return OAuthClientInformationFull(
-            client_id=CLIENT_ID, redirect_uris=[REDIRECT_URI], token_endpoint_auth_method="none"
-        )
-
-    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        raise AssertionError("it is registered already")
-
-
 async def test_a_standard_client_finds_its_way_to_a_token(
     bank: Bank, issuer: AuthorizationServer
 ) -> None:
-    came_back: dict[str, list[str]] = {}
-
-    async def visit(url: str) -> None:
-        async with httpx2.AsyncClient() as browser:
-            back = (await browser.get(url)).headers["Location"]
-        came_back.update(parse_qs(urlsplit(back).query))
-
-    async def returned() -> AuthorizationCodeResult:
-        return AuthorizationCodeResult(code=came_back["code"][0], state=came_back["state"][0])
-
-    stored = Stored()
-    metadata = OAuthClientMetadata(redirect_uris=[REDIRECT_URI], token_endpoint_auth_method="none")
+    stored = AsyncMock(**{"get_tokens.return_value": None})
     http = httpx2.AsyncClient(
-        auth=OAuthClientProvider(RESOURCE, metadata, stored, visit, returned),
+        auth=ClientCredentialsOAuthProvider(RESOURCE, stored, "me", "word", issuer=issuer.origin),
         transport=httpx2.ASGITransport(bank.app),
         mounts={issuer.origin: httpx2.AsyncHTTPTransport()},
     )
     async with Client(streamable_http_client(RESOURCE, http_client=http)) as client:
         result = await client.call_tool("list_accounts", {})
     assert "acc_checking_001" in str(result.content)
-    assert stored.tokens is not None
-    assert stored.tokens.scope == "bank:read bank:transfer"
+    (tokens,) = stored.set_tokens.await_args.args
+    assert tokens.scope == "bank:read bank:transfer"
 
 
 async def test_the_metadata_names_the_issuer(bank: Bank, issuer: AuthorizationServer) -> None:

@@ -1,6 +1,7 @@
 """The real server as a subprocess over stdio, as a host runs it."""
 
 import json
+import re
 import signal
 import sqlite3
 import subprocess
@@ -10,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcp.types import TextContent
 
 from banking_server.chaining import FollowNonDestructive, call_tool_with_chaining
 
+from ..kit.bank import structured
 from ..kit.command import PATIENCE, command, environment
 from ..kit.servers import Chooser, stdio_client
 from ..kit.terminal import Terminal
@@ -34,33 +35,19 @@ async def test_a_locked_account_hands_itself_off(mode: str, full: Path) -> None:
             client, "prepare_money_transfer", FROM_LOCKED, consent=FollowNonDestructive()
         )
     assert chain.outcome == "completed"
-    locked, handoff = chain.steps
-
-    said = locked.result.content[0]
-    assert isinstance(said, TextContent)
-    assert said.text == LOCKED_TEXT
-    assert said.annotations is not None
-    assert said.annotations.audience == ["user"]
-    assert locked.result.meta is not None
-    assert locked.result.meta["nextTool"] == TO_AN_AGENT
-    assert locked.result.is_error is False
-    assert locked.result.structured_content is not None
-    assert locked.result.structured_content["status"]
-
-    assert (handoff.tool, handoff.arguments) == (TO_AN_AGENT["tool"], TO_AN_AGENT["arguments"])
-    assert handoff.result.structured_content is not None
-    assert handoff.result.structured_content["choice"] == "callback"
     assert len(customer.asked) == 1
+    locked, handoff = chain.steps
+    said = locked.result.model_dump(by_alias=True)
+    assert (said["content"][0]["text"], said["isError"]) == (LOCKED_TEXT, False)
+    assert said["_meta"]["nextTool"] == TO_AN_AGENT
+    assert (handoff.tool, handoff.arguments) == (TO_AN_AGENT["tool"], TO_AN_AGENT["arguments"])
+    assert structured(handoff.result)["choice"] == "callback"
 
-    assert rows(full, "SELECT count(*) FROM transfer") == [(0,)]
     assert rows(full, "SELECT customer_id, reason, choice, status FROM handoff") == [
         ("CUST001", LOCKED_REASON, "callback", "open")
     ]
-    assert rows(
-        full,
-        "SELECT tool, chain_id, chain_level, chain_previous_tool "
-        "FROM audit_event ORDER BY event_id",
-    ) == [
+    events = "SELECT tool, chain_id, chain_level, chain_previous_tool FROM audit_event"
+    assert rows(full, f"{events} ORDER BY event_id") == [
         ("prepare_money_transfer", chain.chain_id, 1, None),
         ("request_agent_handoff", chain.chain_id, 2, "prepare_money_transfer"),
     ]
@@ -132,7 +119,6 @@ CALL = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"list_ac
 
 ODD_LINES: list[tuple[str | bytes, tuple[Any, int] | None]] = [
     # What is sent, and the id and the code of the answer, if there is to be one.
-    ("this is no message", (None, -32700)),
     (b"\xff\xfe", (None, -32700)),
     ('[{"jsonrpc":"2.0","id":10,"method":"ping"}]', (None, -32600)),
     ('{"jsonrpc":"2.0","id":11,"method":"tools/list","params":5}', (11, -32600)),
@@ -140,14 +126,10 @@ ODD_LINES: list[tuple[str | bytes, tuple[Any, int] | None]] = [
     ('{"jsonrpc":"2.0","id":null,"method":"ping"}', (None, -32600)),
     (CALL % ("12", f'"arguments":{{"a":{"[" * 10_000}{"]" * 10_000}}}'), (12, -32600)),
     (CALL % ("14", '"arguments":{"a":0.010000000000000001}'), (14, -32602)),
-    (CALL % ("15", '"arguments":{"a":NaN}'), (15, -32700)),
-    (CALL % ("17", '"arguments":5'), (17, -32602)),
     (CALL % ("18", f'"arguments":{{"a":"{"x" * 2**21}"}}'), (18, -32600)),
     ('{"jsonrpc":"2.0","method":"x","params":{"a":"%s"},"id":"a"}' % ("x" * 2**21), ("a", -32600)),
-    (" \r", None),
     ('{"jsonrpc":"2.0","id":"nobody asked","result":5}', None),
     ('{"jsonrpc":"2.0","id":20,"method":"no/such"}', (20, -32601)),
-    ('{"jsonrpc":"2.0","id":21,"method":"ping","params":null}', (21, 0)),
     (CALL % ("1" * 4000, '"arguments":{}'), (int("1" * 4000), 0)),
 ]
 
@@ -162,21 +144,15 @@ def test_whatever_is_sent_is_answered(full: Path) -> None:
                 assert server.answer() == expected, line[:80]
 
         # A question that is answered with what is no answer fails its call, which would wait for
-        # ever; and an answer with more than MCP gives it is no yes.
+        # ever. `test_http.py` has what is no yes.
         prepared = server.call(30, "prepare_money_transfer", {**TO_SAVINGS, "amount": 5})["result"]
-        (code,) = codes_in(prepared)
-        confirm = {
-            "transferId": prepared["structuredContent"]["transferId"],
-            "action": "confirm",
-        }
+        transfer = prepared["structuredContent"]["transferId"]
+        (code,) = set(re.findall(r"\b\d{6}\b", str(prepared["content"])))
+        confirm = {"transferId": transfer, "action": "confirm"}
         question = server.call(31, "confirm_or_cancel_money_transfer", confirm)
         assert question["method"] == "elicitation/create"
         server.send({"id": question["id"], "result": True})
         assert server.answer() == (31, -32600)
-        question = server.call(31, "confirm_or_cancel_money_transfer", confirm)
-        yes = {"action": "accept", "content": {"agreed": True}, "zz": 1}
-        server.send({"id": question["id"], "result": yes})
-        assert server.said()["result"]["structuredContent"]["status"] == "invalid_answer"
 
         # The last line needs no end, and the end of the input ends the server.
         server.stdin.write(b'{"jsonrpc":"2.0","id":32,"method":"ping"}')
@@ -188,20 +164,10 @@ def test_whatever_is_sent_is_answered(full: Path) -> None:
     assert rows(full, "SELECT status FROM transfer") == [("pending",)]
 
 
-def codes_in(result: dict[str, Any]) -> set[str]:
-    words = " ".join(item["text"] for item in result["content"]).replace(".", " ").split()
-    return {word for word in words if len(word) == 6 and word.isdigit()}
-
-
-@pytest.mark.parametrize(
-    "number", [pytest.param(signal.SIGINT, marks=pytest.mark.ci), signal.SIGTERM]
-)
-def test_it_ends_at_once_while_the_host_keeps_the_pipe_open(
-    number: signal.Signals, full: Path
-) -> None:
+def test_it_ends_at_once_while_the_host_keeps_the_pipe_open(full: Path) -> None:
     with serving(full) as server:
         server.open()
-        server.process.send_signal(number)
+        server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(PATIENCE) == 0
         assert server.stdout.read() == b""
         assert server.process.stderr is not None
