@@ -22,6 +22,7 @@ from banking_server.bank.approvals import decide_approval
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Codes
 from banking_server.bank.storage import Bank
+from banking_server.chaining import ChainResult, FollowNonDestructive, call_tool_with_chaining
 from banking_server.packaged import demo_data
 from banking_server.server.build import build_server
 from banking_server.server.settings import Settings
@@ -132,6 +133,12 @@ class Customer:
         result = await self.client.call_tool(tool, arguments, meta=meta)  # type: ignore[arg-type]
         keeps_to_its_schema(tool, result)
         return result
+
+    async def chain(self, tool: str, /, **arguments: Any) -> ChainResult:
+        """Call a tool and what its result names, as a client whose user trusts the bank's hints."""
+        return await call_tool_with_chaining(
+            self.client, tool, arguments, consent=FollowNonDestructive()
+        )
 
     async def prepare(self, **arguments: Any) -> CallToolResult:
         """Prepare a small transfer that nothing stands against, but for what is given."""

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from banking_server.chaining import CLIENT_EXTENSION, Outcome, call_tool_with_chaining
+from banking_server.chaining import CLIENT_EXTENSION, Outcome
 
 from ..kit.bank import World, next_tool, structured, words
 from ..kit.words import (
@@ -62,7 +62,7 @@ async def test_a_chaining_client_follows_the_directive_of_a_sequence(world: Worl
     async with world.customer(
         answers=[{"picked": "callback"}], extensions=[CLIENT_EXTENSION]
     ) as me:
-        chain = await call_tool_with_chaining(me.client, MULTIPLEX, {"tools": LOCKED_STEPS})
+        chain = await me.chain(MULTIPLEX, tools=LOCKED_STEPS)
     assert chain.outcome is Outcome.COMPLETED
     assert [step.tool for step in chain.steps] == [MULTIPLEX, HANDOFF]
     assert chain.steps[1].arguments == (next_tool(chain.steps[0].result) or {})["arguments"]

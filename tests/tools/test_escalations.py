@@ -1,12 +1,10 @@
 """The four escalations, each followed by a client as far as it goes."""
 
-from typing import Any
-
 import pytest
 
-from banking_server.chaining import ChainResult, Outcome, call_tool_with_chaining
+from banking_server.chaining import ChainResult, Outcome
 
-from ..kit.bank import Customer, World, code_of, next_tool, refused, structured, words
+from ..kit.bank import World, code_of, next_tool, refused, structured, words
 from ..kit.words import (
     APPROVAL,
     BALANCE,
@@ -33,10 +31,6 @@ TITLES = {
 """What the user is told of each step; the locked account's directive says nothing."""
 
 
-async def chain(customer: Customer, tool: str, **arguments: Any) -> ChainResult:
-    return await call_tool_with_chaining(customer.client, tool, arguments)
-
-
 def tools(followed: ChainResult) -> list[str]:
     return [step.tool for step in followed.steps]
 
@@ -58,7 +52,7 @@ async def test_above_it_the_manager_is_asked_within_branch_hours(world: World, m
         assert structured(prepared)["approval"] == "required"
         assert structured(prepared)["expiresAt"] == "2026-03-03T10:00:00Z"
 
-        followed = await chain(customer, PREPARE, **LARGE)
+        followed = await customer.chain(PREPARE, **LARGE)
         assert followed.outcome is Outcome.COMPLETED
         assert tools(followed) == [PREPARE, APPROVAL]
         asked = structured(followed.steps[-1].result)
@@ -84,7 +78,7 @@ async def test_outside_branch_hours_the_chain_has_three_calls(
     """The clock starts on a Monday at 10:00; the branch is open Mon-Fri 08:00-18:00."""
     world.clock.move(hours=hours)
     async with world.customer(answers=[] if is_open else [{"picked": "callback"}]) as customer:
-        followed = await chain(customer, PREPARE, **LARGE)
+        followed = await customer.chain(PREPARE, **LARGE)
     assert followed.outcome is Outcome.COMPLETED
     expected = [PREPARE, APPROVAL] if is_open else [PREPARE, APPROVAL, HANDOFF]
     assert tools(followed) == expected
@@ -194,9 +188,7 @@ async def test_an_expired_transfer_is_prepared_again(
             "title": TITLES[PREPARE],
         }
 
-        followed = await call_tool_with_chaining(
-            customer.client, CONFIRM, {"transferId": transfer_id, "action": "confirm"}
-        )
+        followed = await customer.chain(CONFIRM, transferId=transfer_id, action="confirm")
         assert followed.outcome is Outcome.COMPLETED
         assert tools(followed) == [CONFIRM, PREPARE]
         renewed = structured(followed.steps[-1].result)
@@ -230,12 +222,12 @@ async def test_large_postings_to_payees_are_reported(
             "action": "confirm",
             "confirmationCode": code_of(prepared),
         }
-        followed = await call_tool_with_chaining(customer.client, CONFIRM, arguments)
+        followed = await customer.chain(CONFIRM, **arguments)
         assert followed.outcome is Outcome.COMPLETED
         if not reported:
             assert tools(followed) == [CONFIRM]
             return
-        again = await call_tool_with_chaining(customer.client, CONFIRM, arguments)
+        again = await customer.chain(CONFIRM, **arguments)
     assert tools(followed) == tools(again) == [CONFIRM, REPORT]
     assert followed.steps[1].arguments == {
         "transferId": transfer_id,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from mcp.types import TextContent
 
-from banking_server.chaining import CLIENT_EXTENSION, Outcome, call_tool_with_chaining
+from banking_server.chaining import CLIENT_EXTENSION, Outcome
 
 from ..kit.bank import World, audiences, facts, next_tool, structured, words
 from ..kit.words import (
@@ -134,11 +134,7 @@ async def test_choosing_the_locked_account_starts_the_handoff(world: World, mode
 
 async def test_the_chain_of_the_story(world: World, mode: str) -> None:
     async with world.customer(mode=mode, answers=[{"picked": "callback"}]) as customer:
-        chain = await call_tool_with_chaining(
-            customer.client,
-            PREPARE,
-            {"fromAccountId": LOCKED, "toAccountId": SAVINGS, "amount": 250},
-        )
+        chain = await customer.chain(PREPARE, fromAccountId=LOCKED, toAccountId=SAVINGS, amount=250)
     assert chain.outcome is Outcome.COMPLETED
     assert [step.tool for step in chain.steps] == [PREPARE, HANDOFF]
     said = [block.text for block in chain.content if isinstance(block, TextContent)]
