@@ -1,5 +1,7 @@
 """Handoffs: a customer waits for a human agent, and the agent's desk takes over."""
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import ClassVar
@@ -9,10 +11,12 @@ import sqlalchemy as sa
 from banking_server.bank.audit import Call, add_event, in_one_transaction, looked_up
 from banking_server.bank.models import (
     TABLES,
+    Account,
     Customer,
     Handoff,
     HandoffChoice,
     HandoffStatus,
+    Transfer,
     is_id,
     new_id,
 )
@@ -30,7 +34,7 @@ from banking_server.bank.rules import (
     excerpt,
 )
 from banking_server.bank.storage import Bank, find_owned, find_record
-from banking_server.bank.transaction import Statement, Transaction, has_status, records, value
+from banking_server.bank.transaction import Transaction, has_status, records
 
 DEFAULT_REASON = "Customer asked to speak with an agent"
 
@@ -109,6 +113,8 @@ async def open_handoff(
 ) -> HandoffOpened | Refused | TooMany:
     """Open a handoff, or return the open one for the same reason.
 
+    Reasons that name the same account or transfer of the customer are the same: it is one matter,
+    in whatever words a repeated call puts it.
     `choice` is `realtime`, `callback` or None; one that is open already gets it if it had
     none. Without a reason it is `DEFAULT_REASON`.
     """
@@ -124,7 +130,7 @@ async def open_handoff(
             return Refused(Argument.CUSTOMER_ID, "You are not a customer of this bank.")
         handoff = _find_open(tx, call.customer_id, checked)
         if handoff is None:
-            stopped = check_open_handoffs(bank.rules, _count_open(tx, call.customer_id))
+            stopped = check_open_handoffs(bank.rules, len(_open(tx, call.customer_id)))
             if stopped:
                 return stopped
             handoff = Handoff(
@@ -193,18 +199,14 @@ _WAITING = records(
     has_status(Handoff, "open"),
     order_by=[_handoffs.created_at, _handoffs.handoff_id],
 )
-_FOR_REASON = records(
+_OPEN = records(
     Handoff,
     _handoffs.customer_id == sa.bindparam("customer_id"),
-    _handoffs.reason == sa.bindparam("reason"),
     has_status(Handoff, "open"),
+    order_by=[_handoffs.created_at, _handoffs.handoff_id],
 )
-_OPEN = Statement(
-    sa.select(sa.func.count())
-    .select_from(TABLES[Handoff])
-    .where(_handoffs.customer_id == sa.bindparam("customer_id"), has_status(Handoff, "open")),
-    value,
-)
+"""A customer's own; there are never more than `max_open_handoffs`."""
+_SUBJECT = re.compile(r"\b(?:acc|tr)_[A-Za-z0-9_-]+")
 
 
 async def list_open_handoffs(bank: Bank) -> list[HandoffView]:
@@ -238,11 +240,26 @@ async def claim_handoff(
 
 
 def _find_open(tx: Transaction, customer_id: str, reason: str) -> Handoff | None:
-    return tx.first(_FOR_REASON, customer_id=customer_id, reason=reason)
+    waiting = _open(tx, customer_id)
+    same = [handoff for handoff in waiting if handoff.reason == reason]
+    named = set(_SUBJECT.findall(reason))
+    about = (
+        handoff
+        for handoff in waiting
+        for subject in named.intersection(_SUBJECT.findall(handoff.reason))
+        if _is_owned(tx, subject, customer_id)
+    )
+    return same[0] if same else next(about, None)
 
 
-def _count_open(tx: Transaction, customer_id: str) -> int:
-    return int(tx.first(_OPEN, customer_id=customer_id) or 0)
+def _open(tx: Transaction, customer_id: str) -> Sequence[Handoff]:
+    return tx.all(_OPEN, customer_id=customer_id)
+
+
+def _is_owned(tx: Transaction, subject: str, customer_id: str) -> bool:
+    if subject.startswith("acc_"):
+        return find_owned(tx, Account, subject, customer_id) is not None
+    return find_owned(tx, Transfer, subject, customer_id) is not None
 
 
 def _view(handoff: Handoff) -> HandoffView:

@@ -305,7 +305,7 @@ _keep(
 
 
 class Handoff(SQLModel):
-    """A customer waiting for a human agent; one open record per customer and reason."""
+    """A customer waiting for a human agent; one open record per customer and matter."""
 
     handoff_id: str = Field(primary_key=True, sa_type=_TEXT)
     customer_id: str = Field(foreign_key="customer.customer_id", sa_type=_TEXT)

@@ -91,6 +91,7 @@ class Argument(StrEnum):
     CURSOR = "cursor"
     CUSTOMER_ID = "customer_id"
     DAYS = "days"
+    EXPIRED_TRANSFER_ID = "expired_transfer_id"
     FROM_ACCOUNT_ID = "from_account_id"
     HANDOFF_ID = "handoff_id"
     MANAGER = "manager"

@@ -88,7 +88,8 @@ async def request_agent_handoff(
     ] = None,
 ) -> Annotated[CallToolResult, HandoffOut]:
     """Hand the customer over to a human customer service agent, who can speak with them now or
-    call them back. Asking again for the same reason gives the same handoff."""
+    call them back. Asking again for the same reason, or about the same account or transfer,
+    gives the same handoff."""
     bank, call = current_call()
     picked = connection.data if isinstance(connection, AcceptedElicitation) else None
     outcome = await bank_handoffs.open_handoff(

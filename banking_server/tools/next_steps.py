@@ -64,7 +64,10 @@ def _speak_to_an_agent_out_of_hours(requested: ApprovalRequested) -> Directive |
 def _prepare_again(expired: Expired) -> Directive:
     return Directive(
         tool="prepare_money_transfer",
-        arguments=_details(expired.transfer),
+        arguments={
+            **_details(expired.transfer),
+            "expiredTransferId": expired.transfer.transfer_id,
+        },
         title="Prepare the transfer again: it was not confirmed in time",
     )
 

@@ -154,6 +154,7 @@ def refusal_of(outcome: Refused | NotFound | TooMany) -> CallToolResult:
 
 
 _GIVEN_BY: Final = {
+    Argument.EXPIRED_TRANSFER_ID: "confirm_or_cancel_money_transfer",
     Argument.TRANSFER_ID: "prepare_money_transfer",
     Argument.HANDOFF_ID: "request_agent_handoff",
 }

@@ -75,6 +75,7 @@ async def prepare(
     target: str | None = SAVINGS,
     on: str | None = None,
     memo: str | None = None,
+    expired: str | None = None,
     at: datetime = NOW,
     customer: str = "CUST001",
 ) -> Any:
@@ -86,6 +87,7 @@ async def prepare(
         amount=Decimal(amount),
         scheduled_date=on,
         memo=memo,
+        expired_transfer_id=expired,
     )
 
 

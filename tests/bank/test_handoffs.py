@@ -19,7 +19,7 @@ from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 
-from .support import BAD_IDS, HOUR, NOW, call, outcomes, sql
+from .support import BAD_IDS, HOUR, NOW, call, outcomes, prepared, sql
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -61,6 +61,31 @@ async def test_the_same_reason_again_is_the_open_one(bank: Bank, path: Location)
     assert await find_open_handoff(bank, "CUST001", REASON) is None
     assert (await opened(bank)).handoff.handoff_id not in ids
     assert sql(path, "SELECT count(*) FROM handoff") == [(4,)]
+
+
+async def test_reasons_that_name_the_same_account_or_transfer_of_the_customer_are_one(
+    bank: Bank,
+) -> None:
+    first = (await opened(bank)).handoff
+    worded = (await opened(bank, "Please unlock acc_checking_001.")).handoff
+    assert worded == first
+    assert await find_open_handoff(bank, "CUST001", "acc_checking_001?") == first
+    transfer_id = (await prepared(bank)).transfer.transfer_id
+    about = (await opened(bank, f"Approval of {transfer_id}")).handoff
+    assert (await opened(bank, f"What became of transfer {transfer_id}?")).handoff == about
+    # The words alone, what is not an id of theirs, and another of theirs are other matters.
+    others = [
+        "Customer attempted to transfer from locked account",
+        "About acc_nowhere",
+        "Again about acc_nowhere",
+        "About acc_checking_002",
+        "Again about acc_checking_002",
+        "About acc_savings_001",
+    ]
+    ids = {(await opened(bank, reason)).handoff.handoff_id for reason in others}
+    assert len({*ids, first.handoff_id, about.handoff_id}) == len(others) + 2
+    stranger = await opened(bank, "Please unlock acc_checking_001.", customer="CUST002")
+    assert stranger.handoff.handoff_id != first.handoff_id
 
 
 async def test_what_is_not_fit_to_keep_is_refused_by_name(bank: Bank, path: Location) -> None:

@@ -12,6 +12,7 @@ from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers import (
     AccountLocked,
+    Posted,
     ToAccountMissing,
     confirmation_code,
     record_locked_attempt,
@@ -20,11 +21,14 @@ from banking_server.bank.transfers import (
 from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT
 from .support import (
     BAD_IDS,
+    DAY,
     FOREIGN,
     NOW,
     call,
+    confirm,
     outcomes,
     prepare,
+    prepared,
     set_flag,
     sql,
 )
@@ -109,6 +113,25 @@ async def test_a_missing_target_is_asked_for(bank: Bank, path: Location) -> None
     assert isinstance(outcome, ToAccountMissing)
     assert outcome.account.account_id == EVERYDAY
     assert outcomes(path) == [("prepare", "to_account_missing", EVERYDAY)]
+
+
+async def test_an_expired_transfer_is_replaced_once(bank: Bank, path: Location) -> None:
+    expired = (await prepared(bank)).transfer.transfer_id
+    later = NOW + DAY
+    new = await prepared(bank, expired=expired, at=later)
+    assert await prepared(bank, expired=expired, at=later) == new
+    transfer_id = new.transfer.transfer_id
+    assert isinstance(await confirm(bank, transfer_id, at=later), Posted)
+    again = await prepare(bank, expired=expired, at=later)
+    assert isinstance(again, Refused)
+    assert (again.field, again.subject) == (Argument.EXPIRED_TRANSFER_ID, transfer_id)
+    assert sql(path, "SELECT count(*) FROM transfer") == [(2,)]
+    # Without it, or with other details, another transfer is meant.
+    others = [await prepared(bank, at=later), await prepared(bank, "9", expired=expired, at=later)]
+    assert len({new.transfer.transfer_id, *(each.transfer.transfer_id for each in others)}) == 3
+    for unknown in ("tr_0", "\x00", "x" * 99):
+        outcome = await prepare(bank, "8", expired=unknown, at=later)
+        assert outcome == NotFound(Argument.EXPIRED_TRANSFER_ID, excerpt(unknown))
 
 
 async def test_a_code_depends_on_the_key_and_the_transfer_only() -> None:

@@ -55,6 +55,7 @@ BAD_ARGUMENTS: dict[tuple[str, str], list[Any]] = {
     (PREPARE, "fromAccountId"): ["", *UNFIT, *TEXT, FOREIGN, "acc_equity_usd", PAYEE],
     (PREPARE, "toAccountId"): ["", *TEXT, FOREIGN, EVERYDAY, EURO],
     (PREPARE, "scheduledDate"): ["", "tomorrow", "2026-02-30", "2026-03-01", 20260304, MEGABYTE],
+    (PREPARE, "expiredTransferId"): [*UNFIT, *TEXT, "tr_0"],
     (PREPARE, "memo"): [*UNFIT, *TEXT, "x" * 141],
     (CONFIRM, "transferId"): ["", "\ud800", 5, ...],
     (CONFIRM, "action"): ["", "post", 1, None, ..., MEGABYTE],
@@ -148,7 +149,7 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
         PREPARE,
         {"amount": 5, "to": EVERYDAY},
         "to: is not an argument of this tool, which takes amount, fromAccountId, toAccountId, "
-        "scheduledDate, memo.",
+        "scheduledDate, memo, expiredTransferId.",
     ),
     (
         PREPARE,

@@ -37,7 +37,13 @@ ARGUMENTS = {
     ACCOUNTS: ([], []),
     BALANCE: (["accountId"], ["accountId"]),
     STATEMENT: (["accountId", "days", "month", "cursor"], ["accountId"]),
-    PREPARE: (["fromAccountId", "toAccountId", "amount", "scheduledDate", "memo"], ["amount"]),
+    PREPARE: (
+        [
+            *("fromAccountId", "toAccountId", "amount", "scheduledDate", "memo"),
+            "expiredTransferId",
+        ],
+        ["amount"],
+    ),
     CONFIRM: (["transferId", "action", "confirmationCode"], ["transferId", "action"]),
     HANDOFF: (["reason"], []),
     CHOICE: (["handoffId", "choice"], ["handoffId", "choice"]),

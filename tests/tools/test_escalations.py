@@ -179,12 +179,12 @@ async def test_an_expired_transfer_is_prepared_again(
         world.clock.move(minutes=10)
 
         result = await customer.confirm(transfer_id, confirmationCode=code)
-        assert result.is_error is True
+        assert not result.is_error
         assert "expired" in words(result)
         assert structured(result)["status"] == "expired"
         assert next_tool(result) == {
             "tool": PREPARE,
-            "arguments": details,
+            "arguments": {**details, "expiredTransferId": transfer_id},
             "title": TITLES[PREPARE],
         }
 

@@ -1,5 +1,6 @@
 """Preparing a transfer: what is looked at in which order, and the funds it reserves."""
 
+import hashlib
 from datetime import UTC, date
 from decimal import Decimal
 from functools import partial
@@ -12,6 +13,7 @@ from banking_server.bank.audit import Call, in_one_transaction, looked_up
 from banking_server.bank.models import TABLES, Account, Transfer, new_id
 from banking_server.bank.rules import (
     Argument,
+    NotFound,
     Refused,
     check_available,
     check_details,
@@ -19,11 +21,12 @@ from banking_server.bank.rules import (
     check_parties,
     check_pending_transfers,
     confirm_within,
+    excerpt,
     is_debit_blocked,
     needs_approval,
     waits_for_manager,
 )
-from banking_server.bank.storage import Bank, find_owned
+from banking_server.bank.storage import Bank, find_owned, find_record
 from banking_server.bank.transaction import Statement, Transaction, has_status
 from banking_server.bank.transfers.codes import confirmation_code, view_secret
 from banking_server.bank.transfers.outcomes import (
@@ -50,11 +53,14 @@ async def prepare_transfer(
     amount: Decimal,
     scheduled_date: str | None,
     memo: str | None,
+    expired_transfer_id: str | None = None,
 ) -> Preparation:
     """Make a pending transfer and reserve its funds, or return the identical one that is pending.
 
     The lock is checked before everything else. `amount` is in major units as it came from the
     wire; `scheduled_date` is `YYYY-MM-DD`; None or today's date means immediately.
+    `expired_transfer_id` is a transfer that this one replaces; with the same details it is replaced
+    once, so that a repeated call makes no second transfer, whatever became of the first.
     """
 
     def rule(tx: Transaction) -> Preparation:
@@ -110,9 +116,21 @@ async def prepare_transfer(
             ) or check_pending_transfers(bank.rules, len(pending))
             if stopped:
                 return stopped
+            transfer_id = new_id("tr")
+            if expired_transfer_id is not None:
+                transfer_id = _replacement_id(expired_transfer_id, wanted)
+                replaced = find_owned(tx, Transfer, expired_transfer_id, call.customer_id)
+                if replaced is None:
+                    return NotFound(Argument.EXPIRED_TRANSFER_ID, excerpt(expired_transfer_id))
+                if find_record(tx, Transfer, transfer_id) is not None:
+                    return Refused(
+                        Argument.EXPIRED_TRANSFER_ID,
+                        f"This transfer was prepared again already, as {transfer_id}.",
+                        subject=transfer_id,
+                    )
             approval_needed = needs_approval(bank.rules, details.amount_minor)
             transfer = Transfer(
-                transfer_id=new_id("tr"),
+                transfer_id=transfer_id,
                 customer_id=call.customer_id,
                 from_account_id=from_account.account_id,
                 to_account_id=to_account.account_id,
@@ -163,6 +181,12 @@ class _Details(NamedTuple):
     amount_minor: int
     scheduled_date: date | None
     memo: str | None
+
+
+def _replacement_id(expired_transfer_id: str, details: _Details) -> str:
+    """Return the id of what replaces an expired transfer: the same for the same details."""
+    said = repr((expired_transfer_id, *details))
+    return f"tr_{hashlib.sha256(said.encode()).hexdigest()[:16]}"
 
 
 _transfers = TABLES[Transfer].c

@@ -188,12 +188,12 @@ def confirmed(outcome: Confirmation, rules: Rules, *, in_view: bool = False) -> 
         case ApprovalRefused(transfer=transfer):
             return _not_made(outcome, transfer, "was refused by a manager.")
         case Expired(transfer=transfer):
-            return _not_made(
-                outcome,
-                transfer,
-                f"has expired: it was not confirmed by {transfer.expires_at:%Y-%m-%d %H:%M} UTC. "
-                "It has to be prepared again.",
+            words = (
+                f"{summary(transfer)} has expired: it was not confirmed by "
+                f"{transfer.expires_at:%Y-%m-%d %H:%M} UTC. It has to be prepared again. "
+                "No money was moved."
             )
+            return result(words, transfer_content(transfer), then=next_step(outcome))
         case Voided(transfer=transfer):
             return _not_made(outcome, transfer, f"was voided: {transfer.reason}.")
         case TransferFailed(transfer=transfer):

@@ -191,6 +191,13 @@ async def prepare_money_transfer(
     memo: Annotated[
         str | None, Field(description="A note for the statement, at most 140 characters.")
     ] = None,
+    expiredTransferId: Annotated[
+        str | None,
+        Field(
+            description="The expired transfer that this one replaces, where a result of "
+            "confirm_or_cancel_money_transfer named it."
+        ),
+    ] = None,
 ) -> Annotated[CallToolResult, TransferOut]:
     """Prepare a transfer between the customer's accounts, or to one of their payees. The money
     is reserved but does not move before the customer confirms the transfer with
@@ -211,6 +218,7 @@ async def prepare_money_transfer(
         amount=amount,
         scheduled_date=scheduledDate,
         memo=memo,
+        expired_transfer_id=expiredTransferId,
     )
     match outcome:
         case AccountLocked():

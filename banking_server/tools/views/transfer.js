@@ -248,7 +248,7 @@ function over(result, content) {
   const [title, kind, drawn] = ENDS[content.status];
   const made_at = content.postedAt ? dateAndTime(content.postedAt) : undefined;
   const moved = content.status === "posted" || content.status === "scheduled";
-  const words = result.isError && content.status !== "expired" ? text(result) : undefined;
+  const words = result.isError ? text(result) : undefined;
   const nothing = moved || words ? undefined : made("p", { class: "quiet" }, "No money was moved.");
   return [
     heading(title, kind, drawn),
