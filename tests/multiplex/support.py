@@ -46,11 +46,6 @@ def request(
     return made
 
 
-def ref(pointer: str) -> dict[str, str]:
-    """A reference to an earlier result."""
-    return {"$ref": pointer}
-
-
 def take(expression: str) -> dict[str, str]:
     """What an expression gives of the earlier results."""
     return {"jmespath": expression}

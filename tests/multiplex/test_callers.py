@@ -35,10 +35,10 @@ from .support import (
     multiplex,
     multiplex_round,
     prompt,
-    ref,
     request,
     results,
     statuses,
+    take,
     wanted_in,
 )
 
@@ -95,7 +95,7 @@ async def test_a_step_without_its_scope_is_refused_and_every_step_leaves_an_even
                 request(1, ACCOUNTS),
                 request(2, PREPARE, {**TO_SAVINGS, "amount": 5}),
                 request(3, PREPARE, {**TO_SAVINGS, "amount": prompt("how much")}),
-                request(4, PREPARE, {**TO_SAVINGS, "amount": ref("#/0/nowhere")}),
+                request(4, PREPARE, {**TO_SAVINGS, "amount": take("[0].nowhere")}),
                 request(5, BALANCE, {"accountId": SAVINGS}),
                 request(6, BALANCE, {"accountId": 5}),
                 request(7, BALANCE, {"accountId": FOREIGN}),

@@ -42,10 +42,10 @@ from .support import (
     given,
     multiplex,
     prompt,
-    ref,
     request,
     results,
     statuses,
+    take,
 )
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("with_form")]
@@ -96,7 +96,7 @@ async def test_only_strings_that_begin_with_the_mark_go_to_the_model(world: Worl
                     "extra": kept["extra"] | places,  # type: ignore[operator]
                 },
             ),
-            request(2, FORM, {"note": ref("#/0/structuredContent/given/people/0/street")}),
+            request(2, FORM, {"note": take("[0].structuredContent.given.people[0].street")}),
         )
     assert statuses(result) == ["done"] * 2
     assert given(result, 0) == {
@@ -221,7 +221,7 @@ FITTING: list[tuple[str, str, Any]] = [
     ("note", '[["rent"]]', '[["rent"]]'),
     ("note", "[draft", "[draft"),
     ("note", "'a' or 'b'", "'a' or 'b'"),
-    ("note", '{"$ref": "#/0/id"}', '{"$ref": "#/0/id"}'),
+    ("note", '{"jmespath": "[0].id"}', '{"jmespath": "[0].id"}'),
 ]  # fmt: skip
 
 
@@ -282,10 +282,10 @@ async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(wor
             me,
             request(1, FORM, {"note": "first"}),
             request(2, FORM, {"count": prompt("a count")}),
-            request(3, FORM, {"ratio": ref("#/1/structuredContent/given/count")}),
+            request(3, FORM, {"ratio": take("[1].structuredContent.given.count")}),
             request(4, FORM, {"note": prompt("a note")}),
             request(5, FORM, {"note": "independent"}),
-            request(6, FORM, {"note": "too"}, when={"$ref": "#/1/status", "equals": "failed"}),
+            request(6, FORM, {"note": "too"}, when={"jmespath": "[1].status", "equals": "failed"}),
         )
     assert result.is_error
     assert statuses(result) == ["done", "failed", "not_run", "not_run", "done", "done"]

@@ -21,10 +21,10 @@ from .support import (
     multiplex,
     multiplex_round,
     prompt,
-    ref,
     request,
     results,
     statuses,
+    take,
     wanted_of,
 )
 
@@ -35,7 +35,7 @@ WHOLE_STORY = [
     request(2, PREPARE, {**TO_SAVINGS, "fromAccountId": prompt("the account"), "amount": 40}),
     request(3, BALANCE, {"accountId": prompt("the same account")}),
     request(
-        4, CONFIRM, {"transferId": ref("#/1/structuredContent/transferId"), "action": "confirm"}
+        4, CONFIRM, {"transferId": take("[1].structuredContent.transferId"), "action": "confirm"}
     ),
     request(5, BALANCE, {"accountId": EVERYDAY}),
 ]
@@ -121,7 +121,7 @@ async def test_two_questions_are_answered_one_by_one(world: World, mode: str) ->
             request(2, PREPARE, {**TO_SAVINGS, "amount": 2}),
             *(
                 request(number + 3, CONFIRM, {
-                    "transferId": ref(f"#/{number}/structuredContent/transferId"),
+                    "transferId": take(f"[{number}].structuredContent.transferId"),
                     "action": "confirm",
                 })
                 for number in (0, 1)

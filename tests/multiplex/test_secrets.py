@@ -7,7 +7,7 @@ from mcp.types import CallToolResult
 
 from ..kit.bank import World, audiences, code_of, structured, words
 from ..kit.words import ACCOUNTS, CONFIRM, PREPARE, TO_SAVINGS
-from .support import FORM, ClientModel, multiplex, prompt, ref, request, results, statuses
+from .support import FORM, ClientModel, multiplex, prompt, request, results, statuses
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("with_form")]
 
@@ -71,8 +71,8 @@ async def test_no_reference_leads_to_what_is_for_the_customer_alone(world: World
         result = await multiplex(
             me,
             request("prepared", PREPARE, {**TO_SAVINGS, "amount": 40}),
-            *(request(n, FORM, {"note": ref(f"#/0/content/{n}/text")}) for n in range(4)),
-            request("all", FORM, {"extra": {"all": ref("#/0")}}),
+            *(request(n, FORM, {"note": take(f"[0].content[{n}].text")}) for n in range(4)),
+            request("all", FORM, {"extra": {"all": take("[0]")}}),
             request("said", FORM, {"note": {"jmespath": "to_string(@)"}}),
             request("told", FORM, {"note": {"text": "{join(' ', [0].content[].text)}"}}),
         )

@@ -25,10 +25,10 @@ from .support import (
     given,
     multiplex,
     prompt,
-    ref,
     request,
     results,
     statuses,
+    take,
 )
 
 pytestmark = pytest.mark.anyio
@@ -138,13 +138,16 @@ BAD_LISTS: dict[str, tuple[Any, str]] = {
     ),
     "unknown member": ([changed(priority=1)], "tools.0.priority: is not known here, beside"),
     "unknown member of when": (
-        [GOOD, changed(when={"$ref": "#/0/status", "equal": 1})],
+        [GOOD, changed(when={"jmespath": "[0].status", "equal": 1})],
         "tools.1.when.equal: is not known here, beside",
     ),
     "unknown tool": ([GOOD, request(2, "make_rich")], "tools.1.params.name: there is no tool 'ma"),
     "itself": ([GOOD, request(2, MULTIPLEX, {"tools": [GOOD]})], "cannot be called inside itself"),
-    "no condition": ([GOOD, changed(when={"$ref": "#/0/status"})], "exactly one of"),
-    "nothing to look at": ([GOOD, changed(when={"equals": 1})], "tools.1.when: needs one jmespath"),
+    "no condition": ([GOOD, changed(when={"jmespath": "[0].status"})], "exactly one of"),
+    "nothing to look at": (
+        [GOOD, changed(when={"equals": 1})],
+        "tools.1.when.jmespath: is missing",
+    ),
     "compared with a list": (
         [GOOD, changed(when={"jmespath": "[0].x", "equals": [1]})],
         "tools.1.when.equals: must be a text, a number, true, false or null, but was [1].",
@@ -154,10 +157,13 @@ BAD_LISTS: dict[str, tuple[Any, str]] = {
         "tools.1.when.notEquals: reads like a prompt, and no model is asked whether",
     ),
     "exists text": (
-        [GOOD, changed(when={"$ref": "#/0/x", "exists": "yes"})],
+        [GOOD, changed(when={"jmespath": "[0].x", "exists": "yes"})],
         'when.exists: must be true or false, but was "yes".',
     ),
-    "condition on itself": ([changed(when={"$ref": "#/0/x", "exists": True})], "earlier result"),
+    "condition on itself": (
+        [changed(when={"jmespath": "[0].x", "exists": True})],
+        "earlier result",
+    ),
     "broken Unicode": (
         [request(1, HANDOFF, {"reason": "\ud800"})],
         "tools.0.params.arguments: holds broken",
@@ -192,7 +198,7 @@ async def test_a_prompt_injection_in_a_memo_adds_no_step(world: World) -> None:
         result = await multiplex(
             me,
             request(1, PREPARE, {**TO_SAVINGS, "amount": 5, "memo": evil}),
-            request(2, FORM, {"note": ref("#/0/structuredContent/memo")}),
+            request(2, FORM, {"note": take("[0].structuredContent.memo")}),
             request(3, FORM, {"note": prompt("what is it about?")}),
         )
     assert statuses(result) == ["done"] * 3

@@ -3,21 +3,15 @@
 At any depth of a step's arguments, `{"jmespath": "[0].structuredContent.accounts[1].accountId"}`
 stands for what this expression gives of the list of earlier results (`expressions`), and
 `{"text": "{[1].structuredContent.accountName}-dup"}` for a text with such values in it.
-
-The earlier spelling is read too, but no schema has it, since frameworks take a property of that
-name for something else: `{"$ref": "#/0/structuredContent/accounts/1/accountId"}`, a JSON Pointer
-(RFC 6901, in its form as a URI fragment) into the same list.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import unquote
 
 from banking_server.bank.rules import excerpt
 from banking_server.chaining import values
-from banking_server.chaining.values import Nowhere, is_index, pointer_parts
 from banking_server.tools.multiplex.expressions import (
     ExpressionError,
     Work,
@@ -162,60 +156,11 @@ def _in_text(place: Expression, results: Sequence[Any], work: Work) -> str:
     return value if isinstance(value, str) else values.canonical(value)
 
 
-@dataclass(frozen=True)
-class Pointer:
-    """A JSON Pointer."""
+Reference = Expression | Text
 
-    text: str
-    looks: int = 1
-    """How many values are looked up for it."""
-
-    def problem(self, index: int) -> str | None:
-        """Say why it cannot work in the step of this index; None if it can."""
-        source = self._source()
-        if source is None or source >= index:
-            return f"{_shown(self.text)} must lead into an earlier result, like '#/0/…'"
-        return None
-
-    def needed(self, index: int) -> set[int]:
-        """Return the numbers of the results without which the step of this index has no value."""
-        source = self._source()
-        return set() if source is None else {source}
-
-    def value(self, results: Sequence[Any], work: Work) -> Any:
-        """Return what it leads to in the earlier results.
-
-        Raises `ArgumentNotFound` if it leads nowhere.
-        """
-        found, exists = self.look(results, work)
-        if not exists:
-            raise ArgumentNotFound(
-                f"{_shown(self.text)} leads to nothing: there is no {excerpt(found.part)!r}"
-            )
-        return found
-
-    def look(self, results: Sequence[Any], work: Work) -> tuple[Any, bool]:
-        """Return what it leads to, and whether that is anything; else the place where it ends."""
-        found = values.follow(self._parts() or [self.text], list(results))
-        return found, not isinstance(found, Nowhere)
-
-    def _source(self) -> int | None:
-        """Return the number of the result that it leads into; None if it leads into none."""
-        parts = self._parts()
-        return int(parts[0]) if parts and is_index(parts[0]) else None
-
-    def _parts(self) -> list[str] | None:
-        """Return its parts; None if it is not a pointer, or means the whole."""
-        text = self.text
-        return pointer_parts(unquote(text[1:])) or None if text.startswith("#/") else None
-
-
-Reference = Expression | Text | Pointer
-
-_SPELLINGS: Final[dict[str, type[Expression] | type[Text] | type[Pointer]]] = {
+_SPELLINGS: Final[dict[str, type[Expression] | type[Text]]] = {
     "jmespath": Expression,
     "text": Text,
-    "$ref": Pointer,
 }
 
 

@@ -15,7 +15,6 @@ from banking_server.tools.multiplex.inference import MAX_PROMPT, marked, prompt_
 from banking_server.tools.multiplex.places import is_larger, name_of
 from banking_server.tools.multiplex.references import (
     Expression,
-    Pointer,
     Reference,
     mistyped,
     references,
@@ -61,7 +60,6 @@ def _as_written(schema: dict[str, Any]) -> None:
     """
     for member in schema["properties"].values():
         member.pop("default", None)
-    schema["required"] = ["jmespath"]
 
 
 class Condition(_Given):
@@ -69,15 +67,13 @@ class Condition(_Given):
 
     model_config = ConfigDict(json_schema_extra=_as_written)
 
-    jmespath: Annotated[
-        str | None, WithJsonSchema({"type": "string", "maxLength": MAX_EXPRESSION})
-    ] = Field(
-        default=None,
-        title="JMESPath expression",
-        description="What to look at in the list of earlier results: "
-        '"[0].structuredContent.status".',
+    jmespath: Annotated[str, WithJsonSchema({"type": "string", "maxLength": MAX_EXPRESSION})] = (
+        Field(
+            title="JMESPath expression",
+            description="What to look at in the list of earlier results: "
+            '"[0].structuredContent.status".',
+        )
     )
-    ref: SkipJsonSchema[str | None] = Field(default=None, alias="$ref")
     equals: Scalar = Field(default=None, description="Run if the value is this.")
     not_equals: Scalar = Field(
         default=None, alias="notEquals", description="Run if there is a value that is not this."
@@ -85,14 +81,9 @@ class Condition(_Given):
     exists: StrictBool = Field(default=True, description="Run if there is such a value, or none.")
 
     @property
-    def looks_at(self) -> Expression | Pointer | None:
-        """What is compared; None if nothing is named, or two things are."""
-        match self.jmespath, self.ref:
-            case str() as expression, None:
-                return Expression(expression)
-            case None, str() as pointer:
-                return Pointer(pointer)
-        return None
+    def looks_at(self) -> Expression:
+        """What is compared."""
+        return Expression(self.jmespath)
 
 
 def _object(value: Any) -> Any:
@@ -186,10 +177,7 @@ def mistake(steps: Sequence[StepRequest], known: Collection[str]) -> CallToolRes
             asked += 1
         looked_at: list[Reference] = [found for _, found in references(step.params.arguments)]
         if step.when is not None:
-            condition = step.when.looks_at
-            if condition is None:
-                return _refused(f"{place}.when", "needs one jmespath, the value to look at")
-            if len(step.when.model_fields_set - {"jmespath", "ref"}) != 1:
+            if len(step.when.model_fields_set - {"jmespath"}) != 1:
                 return _refused(
                     f"{place}.when", "takes exactly one of equals, notEquals and exists"
                 )
@@ -199,7 +187,7 @@ def mistake(steps: Sequence[StepRequest], known: Collection[str]) -> CallToolRes
                         f"{place}.when.{name}",
                         "reads like a prompt, and no model is asked whether a step is to run",
                     )
-            looked_at.append(condition)
+            looked_at.append(step.when.looks_at)
         for reference in looked_at:
             # Each in turn, its length first, so that no more is read than a call may have.
             problem = reference.problem(index)

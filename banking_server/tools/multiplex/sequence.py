@@ -298,7 +298,7 @@ def _holds(when: Condition, done: Sequence[StepResult], work: Work) -> bool:
     """Return whether a step's condition holds. Raises `ArgumentNotFound` if nobody can tell."""
     given = when.model_fields_set
     results = [_wire(result) for result in done]
-    value, exists = when.looks_at.look(results, work) if when.looks_at else (None, False)
+    value, exists = when.looks_at.look(results, work)
     if "exists" in given:
         return exists == when.exists
     if "equals" in given:
