@@ -7,7 +7,7 @@ from mcp.types import CallToolResult
 
 from ..kit.bank import World, audiences, code_of, structured, words
 from ..kit.words import ACCOUNTS, CONFIRM, PREPARE, TO_SAVINGS
-from .support import FORM, ClientModel, multiplex, prompt, request, results, statuses
+from .support import FORM, ClientModel, multiplex, prompt, request, results, statuses, take
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("with_form")]
 
