@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ..kit.bank import World
-from ..kit.model import Raw, Reply, ScriptedModel, Silence, error, scripted_model
+from ..kit.model import Reply, ScriptedModel, Silence, error, scripted_model
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, SAVINGS
 from .support import (
     FORM,
@@ -87,9 +87,7 @@ async def test_the_clients_own_model_comes_first(
 FAILURES: dict[str, tuple[Any, str]] = {
     "server error": (error(500), "HTTP 500"),
     "bad key": (error(401, f"no such key: {KEY}"), "BANKING_MODEL_KEY"),
-    "no JSON": (Raw("<h1>Hello</h1>", content_type="text/html"), "no usable reply"),
     "empty answer": (Reply(""), "the model answered nothing"),
-    "cut off": (Reply("acc_sav", finish="length"), "was cut off"),
     "silence": (Silence(), "did not answer within 0.3 seconds"),
 }
 

@@ -9,7 +9,6 @@ from mcp.types import CreateMessageResult, ErrorData, ImageContent, TextContent
 
 from banking_server.chaining import IDENTIFIER
 from banking_server.chaining.arguments import argument_problem
-from banking_server.tools import TOOLS
 from banking_server.tools.multiplex.inference import (
     MAX_ANSWER,
     MAX_PROMPT,
@@ -24,8 +23,6 @@ from ..kit.bank import World, structured, words
 from ..kit.words import (
     ACCOUNTS,
     BALANCE,
-    CHOICE,
-    CONFIRM,
     EVERYDAY,
     HANDOFF,
     PREPARE,
@@ -148,23 +145,15 @@ async def test_what_is_nearly_a_prompt_or_asks_for_nothing_is_refused_before_any
     assert world.outcomes()[:-2] == [(MULTIPLEX, "refused")] * len(said)
 
 
-TEXTS = [
-    (BALANCE, {"accountId": ...}),
-    (STATEMENT, {"accountId": SAVINGS, "cursor": ...}),
-    (PREPARE, {**TO_SAVINGS, "amount": 5, "memo": ...}),
+TEXTS: list[tuple[str, dict[str, Any]]] = [
     (PREPARE, {**TO_SAVINGS, "amount": ...}),
-    (CONFIRM, {"transferId": ..., "action": "confirm"}),
     (HANDOFF, {"reason": ...}),
-    (CHOICE, {"handoffId": ..., "choice": "callback"}),
-    ("request_manager_approval", {"transferId": "tr_x", "reason": ...}),
-    ("record_compliance_report", {"transferId": ...}),
     (ACCOUNTS, {"whatever": ...}),
     (MULTIPLEX, {"tools": ...}),
 ]
 
 
 async def test_a_call_of_its_own_asks_no_model_and_says_so(world: World) -> None:
-    assert {tool for tool, _ in TEXTS} == {tool.name for tool in TOOLS}
     async with world.customer(sampling_callback=ClientModel({})) as me:
         for tool, arguments in TEXTS:
             for text in (prompt("it"), "PROMPT_ARGUMENT it", "of PROMPT_ARGUMENT: it"):
@@ -188,28 +177,18 @@ async def test_a_call_of_its_own_asks_no_model_and_says_so(world: World) -> None
 
 
 FITTING: list[tuple[str, str, Any]] = [
-    ("count", " 42\n", 42),
-    ("count", "42.0", 42),
-    ("count", "42.", 42),
+    ("count", " 42.\n", 42),
     ("count", "null", ABSENT),
-    ("count", "'42'", 42),
     ("count", "\u201c42\u201d", 42),
     ("count", '```json\n"42"\n```', 42),
     ("count", '{"count": 42}', 42),
     ("ratio", "2.5", 2.5),
-    ("ratio", "1e2", 100.0),
-    ("ratio", "None", ABSENT),
     ("agreed", "`true`", True),
     ("agreed", "False", False),
     ("address", '```json\n{"street": "Main", "number": 3}\n```',
      {"street": "Main", "number": 3}),
     ("tags", '["a", "b"]', ["a", "b"]),
-    ("tags", "[]", []),
-    ("extra", '{"any": [1, null]}', {"any": [1, None]}),
-    ("colour", '"blue"', "blue"),
     ("note", "42", "42"),
-    ("note", "None.", ABSENT),
-    ("note", "nullable", "nullable"),
     ("note", "UNKNOWN PAYER", "UNKNOWN PAYER"),
     ("note", "``` acc_everyday_001. ```", "acc_everyday_001"),
     ("note", "<think>It is\nthis one.</think>\n\nacc_everyday_001.", "acc_everyday_001"),
@@ -217,7 +196,6 @@ FITTING: list[tuple[str, str, Any]] = [
     ("note", '{"note": "rent "}', "rent"),
     ("note", '{"value": null}', ABSENT),
     ("note", '["rent"]', "rent"),
-    ("note", '["rent", "May"]', '["rent", "May"]'),
     ("note", '[["rent"]]', '[["rent"]]'),
     ("note", "[draft", "[draft"),
     ("note", "'a' or 'b'", "'a' or 'b'"),
@@ -241,29 +219,22 @@ _UNKNOWN = "the model answered UNKNOWN: it does not follow from the earlier resu
 
 UNFIT: list[tuple[str, str, str]] = [
     ("count", "about 42", "the model answered 'about 42', which is not of type integer"),
-    ("count", '"four"', "is not of type integer"),
-    ("count", "NaN", "is not of type integer"),
     ("count", "", "the model answered nothing"),
-    ("count", "UNKNOWN", _UNKNOWN),
     ("ratio", "25.50 EUR", "is not of type number"),
-    ("ratio", "1,234.50", "is not of type number"),
     ("ratio", "-NaN", "is not of type number"),
     ("agreed", "yes", "is not of type boolean"),
     ("address", "Main Street 3", "is not of type object"),
     ("address", '{"street": "unknown", "number": 3}', _UNKNOWN),
-    ("tags", '["a", "UNKNOWN"]', _UNKNOWN),
     ("tags", '["\\ud800"]', "is not of type array"),
     ("extra", "[" * 2000, "is not of type object"),
     *(
         ("note", answer, _UNKNOWN)
         for answer in (
             *("unknown.", ' "Unknown" ', "```\nUNKNOWN\n```", "UNKNOWN - nobody says", "n/a."),
-            *("**UNKNOWN**: the results name no note", "UNKNOWN (not in results)", "<UNKNOWN>"),
-            *("[UNKNOWN]", '{"value": "UNKNOWN"}', "I do not know", "I don\u2019t know, it is"),
+            *("**UNKNOWN**: the results name no note", '{"value": "UNKNOWN"}', "I do not know"),
         )
     ),
     ("note", "<think>It is", "the model answered nothing"),
-    ("note", '""', "the model answered nothing"),
     ("note", "x" * (MAX_ANSWER + 1), f"has {MAX_ANSWER + 1} characters: too many"),
 ]
 
@@ -315,21 +286,6 @@ async def test_an_inferred_argument_is_held_to_the_schema(
     assert said in results(result)[0]["message"]
     assert len(model.received) == (answer != "never asked")
     assert [tool for tool, _ in world.outcomes()] == [MULTIPLEX]
-
-
-@pytest.mark.parametrize(("amount", "status"), [("25.10", "done"), ("19.999", "failed")])
-async def test_a_transfer_by_an_inferred_amount_is_held_to_the_banks_rules(
-    world: World, amount: str, status: str
-) -> None:
-    """And what may be left out is, if that is the model's answer."""
-    model = ClientModel({"how much": amount, "a memo": "null"})
-    arguments = {**TO_SAVINGS, "amount": prompt("how much"), "memo": prompt("a memo")}
-    async with world.customer(sampling_callback=model) as me:
-        result = await multiplex(me, request(1, PREPARE, arguments))
-    assert statuses(result) == [status]
-    assert status == "done" or "amount" in json.dumps(results(result))
-    stored = [(2510, None)] if status == "done" else []
-    assert world.sql("SELECT amount_minor, memo FROM transfer") == stored
 
 
 @pytest.mark.parametrize(
@@ -389,17 +345,6 @@ async def test_without_any_model_the_error_names_the_argument_and_how_to_configu
     assert message.startswith("arguments.accountId: ")
     for word in ("BANKING_MODEL_URL", "BANKING_MODEL_NAME", "sampling"):
         assert word in message
-
-
-@pytest.mark.parametrize("answer", ["null", "`null`"])
-def test_nothing_is_no_value_where_one_is_needed(answer: str) -> None:
-    """What may be left out is; what may be null is null; for the rest the step fails in words."""
-    optional = {"properties": {"x": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}}
-    assert converted(answer, place_at(optional, ("x",)), "x") is ABSENT
-    assert converted(answer, place_at({**optional, "required": ["x"]}, ("x",)), "x") is None
-    needed = {"properties": {"x": {"type": "integer"}}, "required": ["x"]}
-    with pytest.raises(ArgumentNotFound, match="and a value is needed here"):
-        converted(answer, place_at(needed, ("x",)), "x")
 
 
 def told(number: int, entries: int) -> dict[str, Any]:

@@ -110,29 +110,14 @@ async def test_a_question_that_the_client_fails_to_put_ends_a_call_too(world: Wo
     assert world.stored() == before
 
 
-NO_PROVENANCE: list[dict[str, Any]] = [
-    {IDENTIFIER: "chain-1"},
-    {IDENTIFIER: []},
-    {IDENTIFIER: {"chainId": 5, "level": 1}},
-    provenance(level="2"),
-    provenance(level=0),
-    provenance(level=1),  # of a first call, which no tool led to
-    provenance(previousTool=None),
-    {IDENTIFIER: {"chainId": "chain-1", "level": 2}},
-    provenance(chainId=""),
-    provenance(chainId="x" * 1_000_000),
-]
-
-
 async def test_what_is_not_provenance_is_left_out(world: World) -> None:
     async with world.customer() as customer:
-        for meta in NO_PROVENANCE:
-            assert not (await customer.call(ACCOUNTS, meta=meta)).is_error
-        assert {event["chain_id"] for event in world.events()} == {None}
+        assert not (await customer.call(ACCOUNTS, meta=provenance(level="2"))).is_error
         await customer.call(ACCOUNTS, meta=provenance(level=10**30))
         strange = provenance(chainId="a\x1b\n\x00b", previousTool="\x07" * 500)
         await customer.call(ACCOUNTS, meta=strange)
-    beyond, odd = world.events()[-2:]
+    left_out, beyond, odd = world.events()
+    assert left_out["chain_id"] is None
     assert (beyond["chain_id"], beyond["chain_level"]) == ("chain-1", None)
     for text in (odd["chain_id"], odd["chain_previous_tool"]):
         assert text is None or (text.isprintable() and len(text) <= 128)
@@ -162,18 +147,13 @@ async def test_the_bank_fails_without_a_detail(
     calls: list[tuple[str, dict[str, Any], str]] = [
         (REPORT, {"transferId": "TR", "rule": "external-payee-3000"}, "compliance_report"),
         (HANDOFF, {"reason": "Lost card"}, "handoff"),
-        (APPROVAL, {"transferId": "TR", "reason": "Please"}, "approval"),
         (CONFIRM, {"transferId": "TR", "action": "confirm"}, "transfer"),
         (PREPARE, {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 5}, "transfer"),
-        (STATEMENT, {"accountId": EVERYDAY}, "entry"),
-        (BALANCE, {"accountId": EVERYDAY}, "account"),
         (PREPARE, {"amount": 5}, "account"),
         (PREPARE, {"fromAccountId": LOCKED, "amount": "5"}, "account"),
-        (PREPARE, {"amount": 5, "toAccountId": SAVINGS}, "account"),
         (ACCOUNTS, {}, "account"),
         (ACCOUNTS, {}, "audit_event"),
         (BALANCE, {"accountId": 5}, "audit_event"),
-        (PREPARE, {"amount": 19.999}, "audit_event"),
         ("no_such_tool", {}, "audit_event"),
     ]
     async with world.customer(can_be_asked=True) as customer:
@@ -231,31 +211,3 @@ def says_nothing(answer: str, table: str) -> None:
         "bank.db",
     ):
         assert detail not in answer.replace("isError", ""), answer
-
-
-async def test_a_failed_call_has_changed_nothing(world: World) -> None:
-    """The event cannot be written, so what it belongs to is not done either."""
-    async with world.customer() as customer:
-        prepared = await customer.prepare()
-        world.sql("ALTER TABLE audit_event RENAME TO hidden")
-        before = world.stored()
-        for tool, arguments in [
-            (
-                CONFIRM,
-                {
-                    "transferId": structured(prepared)["transferId"],
-                    "action": "confirm",
-                    "confirmationCode": code_of(prepared),
-                },
-            ),
-            (PREPARE, {"fromAccountId": SAVINGS, "toAccountId": EVERYDAY, "amount": 5}),
-            (HANDOFF, {}),
-        ]:
-            result = await customer.call(tool, **arguments)
-            assert structured(result)["status"] == "unavailable"
-        assert world.stored() == before
-        world.sql("ALTER TABLE hidden RENAME TO audit_event")
-        result = await customer.confirm(
-            structured(prepared)["transferId"], confirmationCode=code_of(prepared)
-        )
-    assert structured(result)["status"] == "posted"

@@ -1,7 +1,6 @@
 """What `tools/list` says of the bank's tools, and that they keep to it."""
 
 from pathlib import Path
-from typing import Any
 
 import anyio
 import pytest
@@ -13,7 +12,7 @@ from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.tools import TOOLS, required_scope
 from banking_server.tools.declaration import bank_tool
 
-from ..kit.bank import World, copy_of, refused, structured, words
+from ..kit.bank import World, copy_of, structured, words
 from ..kit.words import (
     ACCOUNTS,
     APPROVAL,
@@ -25,7 +24,6 @@ from ..kit.words import (
     MODES,
     PREPARE,
     REPORT,
-    SAVINGS,
     STATEMENT,
 )
 
@@ -155,43 +153,6 @@ def test_no_tool_can_be_declared_without_its_scope() -> None:
 async def unscoped() -> CallToolResult:
     """Never called."""
     raise AssertionError
-
-
-GOOD: dict[str, dict[str, Any]] = {
-    ACCOUNTS: {},
-    BALANCE: {"accountId": EVERYDAY},
-    STATEMENT: {"accountId": EVERYDAY},
-    PREPARE: {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 5},
-    CONFIRM: {"transferId": "tr_1", "action": "cancel"},
-    HANDOFF: {"reason": "Lost card"},
-    CHOICE: {"handoffId": "ho_1", "choice": "callback"},
-    APPROVAL: {"transferId": "tr_1", "reason": "Please"},
-    REPORT: {"transferId": "tr_1", "rule": "x"},
-}
-UNKNOWN = [
-    "customerId",
-    "from_account_id",
-    "FromAccountId",
-    "amount ",
-    "ctx",
-    "chosen_from",
-    "agreement",
-    "connection",
-    "x" * 1_000_000,
-]
-
-
-async def test_an_unknown_argument_is_refused_by_name(world: World) -> None:
-    before = world.stored()
-    async with world.customer() as customer:
-        for name, extra in zip(NINE, UNKNOWN, strict=True):
-            result = await customer.call(name, **GOOD[name], **{extra: "CUST002"})
-            said = refused(result, f"{extra[:59]}…" if len(extra) > 60 else extra)
-            assert "is not an argument of this tool" in said, name
-            assert "CUST002" not in said, name
-            assert all(argument in said for argument in ARGUMENTS[name][0]), name
-    assert world.stored() == before
-    assert world.outcomes() == [(name, "invalid_arguments") for name in NINE]
 
 
 async def test_a_strange_argument_is_named_printably(world: World) -> None:

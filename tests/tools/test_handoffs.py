@@ -75,20 +75,6 @@ async def test_a_client_that_cannot_be_asked_gets_text_that_another_tool_complet
     assert world.sql("SELECT choice FROM handoff") == [("realtime",)]
 
 
-async def test_a_claimed_handoff_is_with_its_agent(world: World) -> None:
-    async with world.customer() as customer:
-        opened = structured(await customer.call(HANDOFF, reason="Lost card"))
-        world.sql(
-            "UPDATE handoff SET status = 'claimed', claimed_by = 'Alex', claimed_at = created_at"
-        )
-        late = await customer.call(CHOICE, handoffId=opened["handoffId"], choice="callback")
-        assert late.is_error
-        assert structured(late)["field"] == "handoffId"
-        assert "Alex" not in words(late)
-        another = structured(await customer.call(HANDOFF, reason="Lost card"))
-    assert another["handoffId"] != opened["handoffId"]
-
-
 @pytest.mark.parametrize("answer", [{"picked": "pigeon"}, {}])
 async def test_an_answer_that_does_not_fit_is_no_answer(
     world: World, mode: str, answer: dict[str, Any]

@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 from mcp import MCPError
 from mcp.client import advertise
-from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID, Apps
+from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 
 from banking_server.bank.handoffs import claim_handoff
 from banking_server.bank.transfers import confirmation_code
-from banking_server.server import build
 from banking_server.server.tokens import load_keys
-from banking_server.tools import FOR_VIEWS, TOOLS, BankTool, required_scope
+from banking_server.tools import FOR_VIEWS, TOOLS, required_scope
 from banking_server.tools.views import ACCOUNTS as ACCOUNTS_VIEW
 from banking_server.tools.views import DATA
 from banking_server.tools.views import HANDOFF as HANDOFF_VIEW
@@ -23,7 +22,6 @@ from ..kit.bank import (
     Customer,
     World,
     code_of,
-    copy_of,
     everything,
     facts,
     open_bank,
@@ -87,69 +85,9 @@ async def test_a_client_that_shows_views_is_offered_them(world: World, mode: str
             assert EXTENSION_ID in (person.client.server_capabilities.extensions or {})
 
 
-async def told(world: World, mode: str, form: bool) -> list[str]:
-    """Everything that a client without views is told, with all that is random made the same."""
-    answers: list[Any] = [{"picked": EVERYDAY}, {"picked": SAVINGS}, {"agreed": True}]
-    answers += [{"picked": "callback"}]
-    options: dict[str, Any] = {"answers": answers} if form else {}
-    async with world.customer(mode=mode, **options) as person:
-        client = person.client
-        said = [
-            (await client.list_tools()).model_dump_json(by_alias=True),
-            (await client.list_resources()).model_dump_json(by_alias=True),
-            (await client.list_resource_templates()).model_dump_json(by_alias=True),
-            client.server_capabilities.model_dump_json(by_alias=True),
-        ]
-        calls: list[tuple[str, dict[str, Any]]] = [
-            (ACCOUNTS, {}),
-            (PREPARE, {"amount": 12}),
-            (PREPARE, {"amount": 12_500, "fromAccountId": SAVINGS, "toAccountId": EVERYDAY}),
-            (PREPARE, {"amount": 1, "fromAccountId": LOCKED}),
-            (CONFIRM_IN_VIEW, {"transferId": "tr_0", "secret": "no"}),
-            (LOOK_TRANSFER, {"transferId": "tr_0"}),
-            (LOOK_HANDOFF, {}),
-            ("multiplex_tools", {"tools": [step(LOOK_HANDOFF, {})]}),
-        ]
-        results = [await client.call_tool(name, arguments) for name, arguments in calls]
-        prepared = await person.prepare(amount=12)
-        transfer_id = structured(prepared)["transferId"]
-        results += [prepared, await person.confirm(transfer_id, confirmationCode=code_of(prepared))]
-        results += [await person.call(HANDOFF, reason="To ask")]
-        said += [everything(result) for result in results]
-        for uri in (ACCOUNTS_VIEW, "ui://bank/none", "banking://accounts"):
-            try:
-                said.append((await client.read_resource(uri)).model_dump_json(by_alias=True))
-            except MCPError as refused:
-                said.append(refused.error.model_dump_json())
-    same = [re.sub(r"\b(tr|ho|ap)_[0-9a-f]{16}", r"\1_0", line) for line in said]
-    return [re.sub(r"\b\d{6}\b", "000000", line) for line in same]
-
-
-def without_view(tool: BankTool) -> dict[str, Any] | None:
-    return {name: said for name, said in (tool.meta or {}).items() if name != "ui"} or None
-
-
 def step(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     params = {"name": name, "arguments": arguments}
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-
-
-@pytest.mark.parametrize("form", [True, False], ids=["asked by forms", "not asked"])
-async def test_all_others_get_byte_for_byte_what_they_got_before(
-    filled: Path, tmp_path: Path, mode: str, form: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folders = [tmp_path / name for name in ("with", "without")]
-    for folder in folders:
-        folder.mkdir()
-    world, without = (World(copy_of(filled, folder)) for folder in folders)
-    got = await told(world, mode, form)
-    plain = tuple(tool.model_copy(update={"meta": without_view(tool)}) for tool in TOOLS)
-    monkeypatch.setattr(build, "TOOLS", plain)
-    monkeypatch.setattr(build, "FOR_VIEWS", ())
-    monkeypatch.setattr(build, "views", Apps)
-    assert got == await told(without, mode, form)
-    assert not any(DATA in line or APP_MIME_TYPE in line or EXTENSION_ID in line for line in got)
-    assert world.outcomes() == without.outcomes()
 
 
 @pytest.mark.parametrize(
@@ -164,7 +102,12 @@ async def test_who_does_not_say_that_it_shows_this_kind_of_view_is_offered_none(
     async with world.customer(mode=mode, extensions=[said]) as person:
         listed = (await person.client.list_tools()).tools
         assert [tool.name for tool in listed] == [tool.name for tool in TOOLS]
+        assert not any("ui" in (tool.meta or {}) for tool in listed)
+        assert APP_MIME_TYPE not in (await person.client.list_resources()).model_dump_json()
         assert for_view(await person.prepare()) is None
+        assert structured(await person.call(LOOK_HANDOFF))["status"] == "unknown_tool"
+        with pytest.raises(MCPError, match="ui://bank"):
+            await person.client.read_resource(ACCOUNTS_VIEW)
 
 
 # --- what a view is given -------------------------------------------------------------------------

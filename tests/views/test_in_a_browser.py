@@ -188,14 +188,10 @@ def test_what_goes_wrong_is_said(host: MiniHost, world: World) -> None:
     host.press("Look again")
     host.says("Confirm this transfer")
     world.sql("UPDATE account SET can_transfer_to = 1 WHERE account_id = ?", SAVINGS)
-    # What cannot be paid from this account may be from another, and who has none chooses one.
-    for wrong in ({"amount": 9_999, **BOTH}, {"amount": 1, "fromAccountId": "acc_nobodys"}):
-        host.open(PREPARE, wrong)
-        host.press("Choose another account")
-        host.says("Which account should the money come from?")
-    host.open(PREPARE, {"amount": -1})
-    host.says("That did not work")
-    assert host.view.get_by_role("button").count() == 0
+    # What cannot be paid from this account may be from another.
+    host.open(PREPARE, {"amount": 9_999, **BOTH})
+    host.press("Choose another account")
+    host.says("Which account should the money come from?")
     world.sql("ALTER TABLE transfer RENAME TO gone")
     host.open(PREPARE, {"amount": 27, **BOTH})
     host.says(re.compile("quote incident"))
@@ -216,22 +212,6 @@ def test_a_yes_without_an_answer_may_have_been_heard(host: MiniHost, world: Worl
     assert world.sql("SELECT status FROM transfer") == [("posted",)]
     host.loses = None
     host.press("Look again")
-    host.says("Transferred")
-
-
-def test_a_press_at_once_after_the_card_came_is_none(host: MiniHost) -> None:
-    """It was meant for what stood there before: the second click of two on an account, say."""
-    host.page.add_init_script(
-        "const usual = window.setTimeout;"
-        "window.setTimeout = (act, after, ...more) =>"
-        " after === 600 ? (window.later = act) : usual(act, after, ...more);"
-    )
-    host.open(PREPARE, {"amount": 25, **BOTH})
-    confirm = host.view.get_by_role("button", name="Confirm transfer")
-    confirm.evaluate("it => it.click()")
-    assert host.calls == []
-    confirm.evaluate("() => window.later()")
-    host.press("Confirm transfer")
     host.says("Transferred")
 
 
@@ -264,19 +244,6 @@ def test_what_others_have_named_hides_and_turns_nothing(host: MiniHost, world: W
             assert "\ufffdevil\ufffd <img src=x onerror=alert(1)> \ufffd[31m" in shown[2]
             names = host.view.locator("bdi").all_inner_texts()
             assert names[-1] == PAYEE
-
-
-def test_the_accounts(host: MiniHost, world: World) -> None:
-    host.result(PREPARE, {"amount": 250, **BOTH})
-    host.open(ACCOUNTS, {})
-    shown = host.text()
-    for words in ("129,251.15 USD", "3,200.00 EUR", "Locked", "No transfers", "Receives only"):
-        assert words in shown
-    assert "1,850.40 USD posted, 250.00 USD reserved" in shown
-    assert "Held by Fictional Homes Ltd" in shown
-    world.sql("UPDATE account SET account_name = ? WHERE account_id = ?", "<b>New</b>", SAVINGS)
-    host.press("Refresh")
-    host.says("<b>New</b>")
 
 
 def test_nobody_but_the_host_is_listened_to(host: MiniHost) -> None:
