@@ -27,7 +27,6 @@ from ..kit.words import (
     HANDOFF,
     PREPARE,
     SAVINGS,
-    STATEMENT,
     TO_SAVINGS,
 )
 from ..tools.cases import named
@@ -378,22 +377,3 @@ def test_a_question_is_bounded_and_has_the_newest_first(
     assert (found[False], found[True]) == (whole, shortened)
     assert left_out == len(sizes) - len(lines)
     assert (f"The first {left_out} of them are left out" in asked) == (left_out > 0)
-
-
-async def test_a_model_is_told_each_thing_once(world: World) -> None:
-    model = ClientModel({"a": SAVINGS, "b": SAVINGS})
-    async with world.customer(sampling_callback=model) as me:
-        await multiplex(
-            me,
-            *(request(n, STATEMENT, {"accountId": EVERYDAY, "days": 90}) for n in range(8)),
-            request(8, FORM, {"note": prompt("a"), "extra": {"b": prompt("b")}}),
-        )
-    for params in model.received:
-        asked = params.messages[0].content.text  # type: ignore[union-attr]
-        assert len(asked) <= MAX_QUESTION
-        *_, newest, to_complete, _ = (line for line in asked.splitlines() if line[0] == "{")
-        assert json.loads(newest)["result"]["accountId"] == EVERYDAY
-        assert "message" not in json.loads(newest)["result"]
-        assert "content" not in json.loads(newest)
-        arguments = json.loads(to_complete)["request to complete"]["arguments"]
-        assert arguments == {"note": prompt("a"), "extra": {"b": prompt("b")}}

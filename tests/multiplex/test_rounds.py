@@ -143,15 +143,6 @@ async def up_to_the_confirmation(me: Customer) -> InputRequiredResult:
     return await asked(me, *WHOLE_STORY, **answered(second, EVERYDAY))
 
 
-async def test_a_no_in_a_step_cannot_be_turned_into_a_yes(world: World) -> None:
-    async with open_customer(world) as me:
-        question = await up_to_the_confirmation(me)
-        heard = await ended(me, *WHOLE_STORY, **agreed(question, "decline"))
-        assert results(heard)[3]["structuredContent"]["status"] == "declined"
-        await asked(me, *WHOLE_STORY, **agreed(question))
-    assert world.sql("SELECT status, declines FROM transfer") == [("pending", 1)]
-
-
 async def test_a_state_is_our_own_and_good_for_its_own_requests_only(world: World) -> None:
     async with open_customer(world) as me:
         question = await up_to_the_confirmation(me)

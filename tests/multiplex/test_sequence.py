@@ -59,29 +59,6 @@ async def test_requests_run_in_order_and_their_results_are_a_list(world: World, 
     ]
 
 
-async def test_a_failure_costs_no_other_of_ten_results(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def breaks(*args: Any, **more: Any) -> None:
-        raise RuntimeError("a secret of the database's")
-
-    monkeypatch.setattr("banking_server.bank.handoffs.open_handoff", breaks)
-    async with world.customer() as me:
-        result = await multiplex(
-            me,
-            request(1, ACCOUNTS),
-            request(2, HANDOFF),
-            request(3, BALANCE, {"accountId": "nonsense"}),
-            *(request(number, ACCOUNTS) for number in range(4, 11)),
-        )
-    assert result.is_error
-    assert statuses(result) == ["done", "failed", "failed", *["done"] * 7]
-    assert [step["isError"] for step in results(result)[:3]] == [False, True, True]
-    assert results(result)[1]["structuredContent"]["status"] == "unavailable"
-    assert "secret" not in words(result)
-    assert len(world.events()) == 11
-
-
 async def test_a_request_of_mcps_own_is_a_step_as_it_is(world: World) -> None:
     """With all that either revision has in one; none of it says whose call it is."""
     meta = {

@@ -1,7 +1,6 @@
 """What the auditor finds, and what is said when the bank itself fails."""
 
 import logging
-import re
 from typing import Any
 
 import pytest
@@ -10,12 +9,10 @@ from mcp.types import ErrorData
 
 from banking_server.chaining import IDENTIFIER
 
-from ..kit.bank import START, World, code_of, everything, next_tool, structured, words
+from ..kit.bank import START, World, everything, next_tool, structured, words
 from ..kit.words import (
     ACCOUNTS,
-    APPROVAL,
     BALANCE,
-    CHOICE,
     CONFIRM,
     EVERYDAY,
     HANDOFF,
@@ -44,10 +41,7 @@ async def test_every_call_leaves_one_event(world: World) -> None:
             (STATEMENT, {"accountId": EVERYDAY}),
             (CONFIRM, {"transferId": transfer_id, "action": "confirm"}),
             (CONFIRM, {"transferId": transfer_id, "action": "cancel"}),
-            (CHOICE, {"handoffId": handoff_id, "choice": "callback"}),
-            (APPROVAL, {"transferId": transfer_id, "reason": "x"}),
             (REPORT, {"transferId": transfer_id, "rule": "x"}),
-            (BALANCE, {"accountId": 5}),
             (BALANCE, {"accountId": EVERYDAY, "bogus": 1}),
             ("no_such_tool", {}),
         ]
@@ -62,10 +56,7 @@ async def test_every_call_leaves_one_event(world: World) -> None:
         (STATEMENT, "statement", EVERYDAY),
         (CONFIRM, "code_missing", transfer_id),
         (CONFIRM, "cancelled", transfer_id),
-        (CHOICE, "choice_recorded", handoff_id),
-        (APPROVAL, "refused", transfer_id),
         (REPORT, "refused", transfer_id),
-        (BALANCE, "invalid_arguments", None),
         (BALANCE, "invalid_arguments", None),
         ("(unknown tool)", "unknown_tool", None),
     ]
@@ -121,22 +112,6 @@ async def test_what_is_not_provenance_is_left_out(world: World) -> None:
     assert (beyond["chain_id"], beyond["chain_level"]) == ("chain-1", None)
     for text in (odd["chain_id"], odd["chain_previous_tool"]):
         assert text is None or (text.isprintable() and len(text) <= 128)
-
-
-async def test_no_secret_and_nobodys_text_in_the_trail(world: World) -> None:
-    async with world.customer() as customer:
-        prepared = await customer.prepare(memo="Treats for Kim")
-        code = code_of(prepared)
-        transfer_id = structured(prepared)["transferId"]
-        await customer.confirm(transfer_id, confirmationCode="987654321")
-        await customer.confirm(transfer_id, confirmationCode=code)
-        await customer.call(BALANCE, accountId="somebody-elses-4111111111111111")
-        await customer.call(HANDOFF, reason="My PIN is 4242")
-        await customer.call(BALANCE, password="hunter2")
-        await customer.call("tool-hunter2")
-    trail = str(world.sql("SELECT * FROM audit_event"))
-    for secret in (code, "987654321", "4111", "4242", "hunter2", "Treats"):
-        assert not re.search(rf"(?<!\d){secret}", trail), secret
 
 
 @pytest.mark.only_on("sqlite", "postgresql")

@@ -134,20 +134,10 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         PREPARE,
-        {"amount": 5, "fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "scheduledDate": "now"},
-        'scheduledDate: "now" is not a date: write it like 2026-01-31. Today is 2026-03-02.',
-    ),
-    (
-        PREPARE,
         {"amount": 25, "fromAccountId": "acc_x"},
         "fromAccountId: you have nothing with the id 'acc_x'. list_accounts gives the ids: "
         "acc_checking_001 (Primary Checking), acc_euro_001 (Euro Account), "
         "acc_everyday_001 (Everyday Checking), acc_savings_001 (High Yield Savings).",
-    ),
-    (
-        STATEMENT,
-        {"accountId": EVERYDAY, "days": None},
-        "days: must be a whole number such as 30, but was null: leave it out.",
     ),
     (
         BALANCE,
@@ -168,11 +158,6 @@ WHAT_TO_WRITE: list[tuple[str, dict[str, Any], str]] = [
         CHOICE,
         {"handoffId": "ho_x", "choice": "callback"},
         "handoffId: you have nothing with the id 'ho_x'. request_agent_handoff gives the id.",
-    ),
-    (
-        MANY,
-        {"tools": "[]"},
-        'tools: must be a list, but was "[]": write [], without quotation marks.',
     ),
     (
         MANY,

@@ -5,12 +5,10 @@ from pathlib import Path
 import anyio
 import pytest
 from jsonschema.validators import Draft202012Validator
-from mcp.types import CallToolResult, Tool
-from pydantic import ValidationError
+from mcp.types import Tool
 
 from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.tools import TOOLS, required_scope
-from banking_server.tools.declaration import bank_tool
 
 from ..kit.bank import World, copy_of, structured, words
 from ..kit.words import (
@@ -126,11 +124,6 @@ def test_arguments_and_hints_are_those_of_the_contract(tools: dict[str, Tool], n
     ) == HINTS[name]
 
 
-def test_an_amount_is_a_number_of_at_least_a_cent(tools: dict[str, Tool]) -> None:
-    amount = tools[PREPARE].input_schema["properties"]["amount"]
-    assert (amount["type"], amount["minimum"]) == ("number", 0.01)
-
-
 def test_each_tool_needs_the_scope_that_it_should() -> None:
     reading = {ACCOUNTS, BALANCE, STATEMENT, HANDOFF, CHOICE}
     for name in NINE:
@@ -141,18 +134,6 @@ def test_each_tool_needs_the_scope_that_it_should() -> None:
 def test_the_tools_that_may_move_money_say_so_and_no_others(tools: dict[str, Tool]) -> None:
     saying = {name for name, tool in tools.items() if (tool.meta or {}).get(MOVES_MONEY) is True}
     assert saying == {CONFIRM, "multiplex_tools"}
-
-
-def test_no_tool_can_be_declared_without_its_scope() -> None:
-    with pytest.raises(TypeError, match="scope"):
-        bank_tool(title="Give Away Money")  # type: ignore[call-arg]
-    with pytest.raises(ValidationError, match="scope"):
-        bank_tool(title="Give Away Money", scope="bank:everything")(unscoped)  # type: ignore[arg-type]
-
-
-async def unscoped() -> CallToolResult:
-    """Never called."""
-    raise AssertionError
 
 
 async def test_a_strange_argument_is_named_printably(world: World) -> None:

@@ -122,23 +122,6 @@ async def test_it_cannot_be_confirmed_before_it_is_granted(world: World) -> None
     assert world.sql("SELECT reason FROM approval") == [("New kitchen",)]
 
 
-async def test_a_granted_one_is_confirmed_with_a_yes(world: World, mode: str) -> None:
-    async with world.customer(mode=mode, can_be_asked=True) as customer:
-        transfer_id = structured(await customer.prepare(**LARGE))["transferId"]
-        # Nobody is asked to confirm what cannot be confirmed.
-        assert (await customer.confirm(transfer_id)).is_error
-        await customer.call(APPROVAL, transferId=transfer_id, reason="New kitchen")
-        assert (await customer.confirm(transfer_id)).is_error
-        assert customer.asked == []
-        await world.decide(granted=True)
-        repeated = await customer.prepare(**LARGE)
-        assert structured(repeated)["transferId"] == transfer_id
-        assert next_tool(repeated) is None
-        customer.answers.append({"agreed": True})
-        posted = await customer.confirm(transfer_id)
-    assert structured(posted)["status"] == "posted"
-
-
 async def test_a_refused_one_is_void(world: World) -> None:
     async with world.customer() as customer:
         prepared = await customer.prepare(**LARGE)

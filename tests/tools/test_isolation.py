@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ..kit.bank import Customer, World, code_of, everything, facts, structured
+from ..kit.bank import Customer, World, code_of, everything, structured
 from ..kit.words import (
     ACCOUNTS,
     APPROVAL,
@@ -106,13 +106,6 @@ async def test_anothers_id_is_answered_word_for_word_like_no_id(
     assert left == {("CUST002", "not_found", None)}
 
 
-async def test_the_same_reason_is_anothers_own_handoff(world: World) -> None:
-    async with world.customer() as owner, world.customer("CUST002") as other:
-        first = structured(await owner.call(HANDOFF, reason="Lost card"))
-        second = structured(await other.call(HANDOFF, reason="Lost card"))
-    assert first["handoffId"] != second["handoffId"]
-
-
 async def test_lists_and_pickers_hold_ones_own_only(world: World) -> None:
     async def look(customer: Customer) -> str:
         return everything(await customer.call(ACCOUNTS)) + everything(
@@ -124,21 +117,3 @@ async def test_lists_and_pickers_hold_ones_own_only(world: World) -> None:
         assert "_003" not in await look(second)
         assert "_001" not in await look(third)
         assert "_002" not in await look(third)
-
-
-@pytest.mark.parametrize("stranger", ["CUST999", "'; DROP TABLE account; --", "x" * 500])
-async def test_a_stranger_is_nobodys_customer(world: World, stranger: str) -> None:
-    """A verified name that the bank does not know has nothing, and can store nothing."""
-    before = world.stored()
-    async with world.customer(stranger) as customer:
-        assert facts(await customer.call(ACCOUNTS)) == {"accounts": []}
-        for tool, arguments in [
-            (BALANCE, {"accountId": SAVINGS}),
-            (PREPARE, {"fromAccountId": SAVINGS, "toAccountId": PAYEE, "amount": 5}),
-            (PREPARE, {"amount": 5}),
-            (HANDOFF, {}),
-        ]:
-            result = await customer.call(tool, **arguments)
-            assert result.is_error
-            assert structured(result)["status"] in ("not_found", "refused")
-    assert world.stored() == before

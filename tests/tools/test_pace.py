@@ -49,20 +49,6 @@ def test_a_burst_and_then_so_many_calls_a_second() -> None:
     assert taken(pace) == 4 * BURST_SECONDS
 
 
-def test_without_a_limit_there_is_none() -> None:
-    pace = Pace(0, Seconds())
-    assert not any(pace.wait("CUST001") for _ in range(10_000))
-
-
-def test_who_has_not_called_for_long_is_forgotten() -> None:
-    seconds = Seconds()
-    pace = Pace(4, seconds)
-    for number in range(50_000):
-        pace.wait(f"customer {number}")
-        seconds.now += 0.01
-    assert len(pace._full_at) <= 10_000
-
-
 def server(world: World, seconds: Seconds) -> Any:
     chosen = settings(world.location).model_copy(update={"calls_per_second": 2})
     return build_server(chosen, customer="CUST001", clock=world.clock, monotonic=seconds)

@@ -8,9 +8,6 @@ import pytest
 
 from banking_server.tools import TOOLS
 
-from ..kit.bank import World, structured
-from ..kit.words import CONFIRM, HANDOFF, PREPARE, SAVINGS
-
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 RULES = {"type", "enum", "const", "anyOf", "oneOf", "allOf", "$ref"}
@@ -66,18 +63,6 @@ def is_read(name: str, title: str) -> None:
     else:
         assert re.fullmatch("[A-Z][a-z]*( [a-z]+)*", title), title
         assert title.replace(" ", "").lower() == re.sub("(?<=[a-z])Id$", "", name).lower()
-
-
-async def test_every_question_has_titles_that_people_read(world: World) -> None:
-    answers = ["decline", {"picked": SAVINGS}, "decline", {"agreed": False}, "decline"]
-    async with world.customer(answers=answers) as me:
-        await me.call(PREPARE, amount=5)
-        await me.call(PREPARE, amount=5)
-        transfer = structured(await me.prepare(amount=5))["transferId"]
-        await me.call(CONFIRM, transferId=transfer, action="confirm")
-        await me.call(HANDOFF, reason="Lost card")
-    titles = [question.field["title"] for question in me.asked]
-    assert titles == ["From account", "From account", "To account", "Yes, do it", "Connection"]
 
 
 def test_a_form_does_not_fill_in_a_condition_by_itself() -> None:

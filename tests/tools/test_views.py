@@ -33,7 +33,6 @@ from ..kit.bank import (
 from ..kit.views import SHOWS_VIEWS, for_view, secret_of
 from ..kit.words import (
     ACCOUNTS,
-    APPROVAL,
     CHOICE,
     CONFIRM,
     EVERYDAY,
@@ -214,19 +213,6 @@ async def test_a_no_voids_the_secret_and_so_does_a_cancellation(world: World) ->
         await person.cancel(transfer_id)
         ended = await in_view(person, transfer_id, secret_of(seen))
         assert structured(ended)["status"] == "voided"
-
-
-async def test_what_a_manager_must_approve_has_no_secret_before(world: World) -> None:
-    async with world.customer(extensions=[SHOWS_VIEWS]) as person:
-        large = await person.prepare(fromAccountId=SAVINGS, toAccountId=PAYEE, amount=12_000)
-        transfer_id = structured(large)["transferId"]
-        assert "secret" not in (for_view(large) or {})
-        seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
-        assert "secret" not in (for_view(seen) or {})
-        await person.call(APPROVAL, transferId=transfer_id, reason="Above it")
-        await world.decide()
-        seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
-        assert facts(await in_view(person, transfer_id, secret_of(seen)))["status"] == "posted"
 
 
 @pytest.mark.parametrize("form", [True, False], ids=["can be asked", "cannot"])

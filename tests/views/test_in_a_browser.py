@@ -10,7 +10,7 @@ import pytest
 from banking_server.bank.handoffs import claim_handoff
 
 from ..kit.bank import World, copy_of, open_bank
-from ..kit.browser import LACKING, contrast, running_browser
+from ..kit.browser import LACKING, running_browser
 from ..kit.words import (
     ACCOUNTS,
     EVERYDAY,
@@ -304,30 +304,3 @@ def test_its_own_policy_allows_nothing_else(host: MiniHost, wrapped: bool) -> No
     assert (ran, refused) == (False, expected)
     assert not [url for url in host.complaints if url.startswith("https://")]
     host.complaints.clear()
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [280, 800])
-def test_it_is_read_on_any_screen_in_any_light(
-    browser: Any, world: World, theme: str, width: int
-) -> None:
-    with hosting(browser, world, viewport={"width": width, "height": 900}) as host:
-        for tool, arguments in (
-            (ACCOUNTS, {}),
-            (PREPARE, {"amount": 250}),
-            (PREPARE, {"amount": 250, **BOTH}),
-            (PREPARE, {"amount": 250, "fromAccountId": LOCKED}),
-            (HANDOFF, {}),
-        ):
-            host.open(tool, arguments, theme=theme)
-            page = host.view.locator("html")
-            assert page.evaluate("page => page.scrollWidth - page.clientWidth") <= 0, tool
-            assert contrast(page) >= 4.5, (tool, theme)
-            height = host.view.locator("main").evaluate(
-                "main => main.getBoundingClientRect().height"
-            )
-            frame = host.page.locator("#view")
-            host.page.wait_for_function(
-                "height => document.getElementById('view').clientHeight >= height", arg=int(height)
-            )
-            assert frame.is_visible()
