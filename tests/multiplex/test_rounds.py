@@ -111,32 +111,6 @@ async def test_no_round_runs_a_finished_step_again(world: World) -> None:
     assert world.sql("SELECT count(*) FROM posting WHERE kind = 'transfer'") == [(1,)]
 
 
-async def test_two_questions_are_answered_one_by_one(world: World, mode: str) -> None:
-    """The answer to one question is never taken for the answer to the next."""
-    answers = [{"picked": EVERYDAY}, {"picked": SAVINGS}, YES, {"agreed": False}]
-    async with world.customer(mode=mode, answers=answers) as me:
-        result = await multiplex(
-            me,
-            request(1, PREPARE, {"amount": 1}),
-            request(2, PREPARE, {**TO_SAVINGS, "amount": 2}),
-            *(
-                request(number + 3, CONFIRM, {
-                    "transferId": take(f"[{number}].structuredContent.transferId"),
-                    "action": "confirm",
-                })
-                for number in (0, 1)
-            ),
-        )  # fmt: skip
-        assert [("1.00" in one.message, "2.00" in one.message) for one in me.asked[2:]] == [
-            (True, False), (False, True)
-        ]  # fmt: skip
-    posted, declined = (step["structuredContent"]["status"] for step in results(result)[2:])
-    assert (posted, declined) == ("posted", "declined")
-    assert world.sql("SELECT status FROM transfer ORDER BY amount_minor") == [
-        ("posted",), ("pending",)
-    ]  # fmt: skip
-
-
 async def up_to_the_confirmation(me: Customer) -> InputRequiredResult:
     first = await asked(me, *WHOLE_STORY)
     second = await asked(me, *WHOLE_STORY, **answered(first, EVERYDAY))

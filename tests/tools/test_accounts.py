@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ..kit.bank import World, facts, refused, structured, words
-from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, LOCKED, PAYEE, STATEMENT
+from ..kit.words import ACCOUNTS, EVERYDAY, LOCKED, PAYEE, STATEMENT
 
 pytestmark = pytest.mark.anyio
 
@@ -60,23 +60,6 @@ async def test_the_resource_is_listed_and_is_the_callers(world: World) -> None:
     accounts = json.loads(content.text)["accounts"]  # type: ignore[union-attr]
     assert {account["accountId"][-4:] for account in accounts} == {"_002"}
     assert {event["customer_id"] for event in world.events()} == {"CUST002"}
-
-
-async def test_a_balance(world: World) -> None:
-    async with world.customer() as customer:
-        await customer.prepare(amount=0.4)
-        result = await customer.call(BALANCE, accountId=EVERYDAY)
-        said = refused(await customer.call(BALANCE, accountId=PAYEE), "accountId")
-    assert facts(result) == {
-        "accountId": EVERYDAY,
-        "posted": 1850.4,
-        "reserved": 0.4,
-        "available": 1850,
-        "currency": "USD",
-        "asOf": "2026-03-02T10:00:00Z",
-    }
-    assert "payee" in said
-    assert world.outcomes()[-2:] == [(BALANCE, "balance"), (BALANCE, "refused")]
 
 
 async def test_an_empty_statement_says_so(world: World) -> None:

@@ -120,11 +120,8 @@ async def test_the_bank_fails_without_a_detail(
 ) -> None:
     """Each table that a call needs is dropped behind the server's back."""
     calls: list[tuple[str, dict[str, Any], str]] = [
-        (REPORT, {"transferId": "TR", "rule": "external-payee-3000"}, "compliance_report"),
         (HANDOFF, {"reason": "Lost card"}, "handoff"),
-        (CONFIRM, {"transferId": "TR", "action": "confirm"}, "transfer"),
         (PREPARE, {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 5}, "transfer"),
-        (PREPARE, {"amount": 5}, "account"),
         (PREPARE, {"fromAccountId": LOCKED, "amount": "5"}, "account"),
         (ACCOUNTS, {}, "account"),
         (ACCOUNTS, {}, "audit_event"),
@@ -132,27 +129,14 @@ async def test_the_bank_fails_without_a_detail(
         ("no_such_tool", {}, "audit_event"),
     ]
     async with world.customer(can_be_asked=True) as customer:
-        prepared = await customer.prepare(
-            fromAccountId=SAVINGS, toAccountId=EVERYDAY, amount=11_000
-        )
-        transfer_id = structured(prepared)["transferId"]
-        payee = await customer.prepare(
-            fromAccountId=SAVINGS, toAccountId="acc_payee_001", amount=3000
-        )
-        customer.answers.append({"agreed": True})
-        await customer.confirm(structured(payee)["transferId"])
         dropped: set[str] = set()
         incidents = []
         for tool, arguments, table in calls:
             if table not in dropped:
                 world.drop(table)
                 dropped.add(table)
-            posted_id = structured(payee)["transferId"]
-            id_ = {"transferId": posted_id if tool == REPORT else transfer_id}
-            given = {**arguments, **id_} if "transferId" in arguments else arguments
             customer.answers = [{"picked": "callback"}] if tool == HANDOFF else []
-            result = await customer.call(tool, **given)
-            customer.answers = []
+            result = await customer.call(tool, **arguments)
             assert result.is_error, (tool, table)
             incident = structured(result)["incident"]
             incidents.append(incident)

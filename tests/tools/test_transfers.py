@@ -374,21 +374,3 @@ async def test_a_replayed_yes_posts_nothing_more(world: World) -> None:
             await one_round(customer, CONFIRM, {**arguments, "transferId": other}, **replay)
     assert status_of(world, other) == "pending"
     assert world.sql("SELECT count(*) FROM posting WHERE kind = 'transfer'") == [(1,)]
-
-
-async def test_a_yes_nobody_was_asked_for_counts_for_nothing(world: World) -> None:
-    """The answer is there, but no state of ours says that the question was put."""
-    async with world.customer(can_be_asked=True) as customer:
-        transfer_id, _ = await prepared(customer)
-        arguments = {"transferId": transfer_id, "action": "confirm"}
-        asked = await one_round(customer, CONFIRM, arguments)
-        assert isinstance(asked, InputRequiredResult)
-        ((key, _),) = (asked.input_requests or {}).items()
-        forged = await one_round(
-            customer,
-            CONFIRM,
-            arguments,
-            input_responses={key: {"action": "accept", "content": YES}},
-        )
-        assert isinstance(forged, InputRequiredResult)
-    assert status_of(world, transfer_id) == "pending"

