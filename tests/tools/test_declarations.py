@@ -98,15 +98,8 @@ def test_every_tool_says_what_a_model_has_to_know(tools: dict[str, Tool], name: 
         assert "customer" not in argument_name.lower()
     assert tool.output_schema is not None
     Draft202012Validator.check_schema(tool.output_schema)
-    assert tool.output_schema["type"] == "object"
-    hints = tool.annotations
-    assert hints is not None
-    assert None not in (
-        hints.read_only_hint,
-        hints.destructive_hint,
-        hints.idempotent_hint,
-        hints.open_world_hint,
-    )
+    assert tool.annotations is not None
+    assert tool.annotations.open_world_hint is False
 
 
 @pytest.mark.parametrize("name", NINE)

@@ -73,17 +73,3 @@ async def test_a_client_that_cannot_be_asked_gets_text_that_another_tool_complet
         again = await customer.call(CHOICE, handoffId=handoff_id, choice="realtime")
         assert structured(again) == structured(changed)
     assert world.sql("SELECT choice FROM handoff") == [("realtime",)]
-
-
-@pytest.mark.parametrize("answer", [{"picked": "pigeon"}, {}])
-async def test_an_answer_that_does_not_fit_is_no_answer(
-    world: World, mode: str, answer: dict[str, Any]
-) -> None:
-    async with world.customer(mode=mode, answers=[answer]) as customer:
-        result = await customer.call(HANDOFF, reason="Lost card")
-    assert result.is_error
-    assert structured(result)["status"] == "invalid_answer"
-    assert "Resolver" not in words(result)
-    assert "banking_server" not in words(result)
-    assert world.sql("SELECT count(*) FROM handoff") == [(0,)]
-    assert world.outcomes() == [(HANDOFF, "invalid_answer")]

@@ -31,7 +31,6 @@ from ..kit.words import (
     DEPOSIT,
     EURO,
     EVERYDAY,
-    FOREIGN,
     LOCKED,
     PAYEE,
     PREPARE,
@@ -211,14 +210,6 @@ async def test_where_nobody_can_be_asked_the_choices_are_listed(
     assert world.outcomes() == [(PREPARE, "account_needed")]
 
 
-async def test_no_foreign_account_can_be_picked(world: World) -> None:
-    async with world.customer(answers=[{"picked": FOREIGN}]) as customer:
-        result = await customer.call(PREPARE, amount=5)
-    assert result.is_error
-    assert structured(result)["status"] == "invalid_answer"
-    assert set(customer.asked[0].options) == {LOCKED, EURO, EVERYDAY, SAVINGS}
-
-
 # --- confirm --------------------------------------------------------------------------------------
 
 
@@ -326,19 +317,6 @@ async def test_five_wrong_codes_void(world: World) -> None:
     assert structured(last)["status"] == status_of(world, transfer_id) == "voided"
 
 
-async def test_what_was_cancelled_cannot_be_confirmed(world: World) -> None:
-    async with world.customer(can_be_asked=True) as customer:
-        transfer_id, code = await prepared(customer)
-        result = await customer.cancel(transfer_id)
-        assert not result.is_error
-        assert structured(result)["status"] == "voided"
-        late = await customer.confirm(transfer_id, confirmationCode=code)
-        assert late.is_error
-        assert structured(late)["status"] == "voided"
-        assert structured(late)["field"] == "transferId"
-        assert "cancelled by the customer" in words(late)
-
-
 async def test_an_account_locked_meanwhile_hands_off_when_confirmed(world: World) -> None:
     async with world.customer() as customer:
         transfer_id, code = await prepared(customer)
@@ -353,24 +331,3 @@ async def test_an_account_locked_meanwhile_hands_off_when_confirmed(world: World
         },
     }
     assert world.funds(EVERYDAY) == 185_040
-
-
-# --- exactly once ---------------------------------------------------------------------------------
-
-
-async def test_a_replayed_yes_posts_nothing_more(world: World) -> None:
-    async with world.customer(can_be_asked=True) as customer:
-        transfer_id, _ = await prepared(customer)
-        arguments = {"transferId": transfer_id, "action": "confirm"}
-        asked = await one_round(customer, CONFIRM, arguments)
-        replay = answered(asked, {"action": "accept", "content": YES})
-        results = [await one_round(customer, CONFIRM, arguments, **replay) for _ in range(3)]
-        assert all(structured(result)["status"] == "posted" for result in results)  # type: ignore[arg-type]
-        assert results[0] == results[1] == results[2]
-
-        # The same yes is none for another transfer.
-        other, _ = await prepared(customer, amount=26)
-        with pytest.raises(Exception, match=r"requestState|request state"):
-            await one_round(customer, CONFIRM, {**arguments, "transferId": other}, **replay)
-    assert status_of(world, other) == "pending"
-    assert world.sql("SELECT count(*) FROM posting WHERE kind = 'transfer'") == [(1,)]

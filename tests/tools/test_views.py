@@ -12,7 +12,7 @@ from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from banking_server.bank.handoffs import claim_handoff
 from banking_server.bank.transfers import confirmation_code
 from banking_server.server.tokens import load_keys
-from banking_server.tools import FOR_VIEWS, TOOLS, required_scope
+from banking_server.tools import TOOLS
 from banking_server.tools.views import ACCOUNTS as ACCOUNTS_VIEW
 from banking_server.tools.views import DATA
 from banking_server.tools.views import HANDOFF as HANDOFF_VIEW
@@ -296,8 +296,3 @@ async def test_a_view_learns_that_an_agent_has_taken_over(world: World) -> None:
     async with world.customer("CUST002", extensions=[SHOWS_VIEWS]) as stranger:
         other = await stranger.call(LOOK_HANDOFF, handoffId=handoff_id)
         assert facts(other)["status"] == "not_found"
-
-
-def test_their_tools_are_no_other_tools() -> None:
-    assert {tool.name for tool in FOR_VIEWS} == {CONFIRM_IN_VIEW, LOOK_TRANSFER, LOOK_HANDOFF}
-    assert all(required_scope(tool.name) == tool.scope for tool in FOR_VIEWS)
