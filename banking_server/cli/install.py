@@ -36,8 +36,6 @@ class Host:
     """Returns the entry, or the host's command, for the command that starts this server."""
     place: str
     """What to do with it, in one sentence."""
-    options: Command = ()
-    """Of the proxy: `--text-only` where the model is shown structured content and nothing else."""
 
 
 def _json(servers: str, **members: Any) -> Callable[[Command], str]:
@@ -100,12 +98,10 @@ HOSTS: Final = {
     "claude-code": Host(
         _claude,
         "Run this; a new session of Claude Code then has the server, and /mcp shows it.",
-        ("--text-only",),
     ),
     "codex": Host(
         _codex,
         "This belongs in ~/.codex/config.toml; the next session of Codex has the server.",
-        ("--text-only",),
     ),
     "vscode": Host(_vscode, 'Run this; "MCP: List Servers" in VS Code then starts the server.'),
     "cursor": Host(
@@ -144,7 +140,8 @@ def install(
         raise CommandFailed(f"There is no host {host[:60]!r} here; there are {', '.join(HOSTS)}.")
     settings = settings_of(ctx, customer=customer, database=database)
     server = [_program("banking-server"), *_arguments(settings)]
-    in_front = [_program("tool-chaining-proxy"), *chosen.options, "--"] if proxy else []
+    # The bank is this installation's own, so its hints are trusted.
+    in_front = [_program("tool-chaining-proxy"), "--trust-hints", "--"] if proxy else []
     print(chosen.entry([*in_front, *server]))
     note(chosen.place)
 

@@ -18,6 +18,7 @@ from mcp import MCPError
 from mcp.types import INVALID_REQUEST
 from starlette.requests import Request
 
+from banking_server.chaining.doubt import CallsInDoubt
 from banking_server.proxy.eras import Declared, declared_by, is_modern
 from banking_server.proxy.link import ENDING, Link
 from banking_server.proxy.options import Address, HttpOptions, ProxyOptions, may_be_a_header
@@ -165,7 +166,8 @@ class Callers:
             if (caller.name, caller.declared) == (name, declared) or caller.link.holds(state):
                 caller.seen = time.monotonic()
                 return caller.link
-        link = self._new_link(ctx, None)
+        same = (caller.link.in_doubt for caller in self._callers if caller.name == name)
+        link = self._new_link(ctx, None, next(same, None))
         anonymous = self.principal(ctx) is None
         self._callers.append(_Caller(name, declared, link, time.monotonic(), anonymous))
         return link
@@ -204,7 +206,9 @@ class Callers:
             self._end(min(idle, key=lambda caller: caller.seen))
         return bool(idle)
 
-    def _new_link(self, ctx: Context, connection: Connection | None) -> Link:
+    def _new_link(
+        self, ctx: Context, connection: Connection | None, in_doubt: CallsInDoubt | None = None
+    ) -> Link:
         if self.ending or not self.has_room(anonymous=self.principal(ctx) is None):
             refused = Refused(ENDING if self.ending else self.full, status=503)
             _request(ctx).scope["state"][REFUSAL] = (ctx.request_id, refused)
@@ -219,7 +223,7 @@ class Callers:
                 )
             options = replace(options, server=replace(server, authorization=token))
         declared = declared_by(ctx.method, ctx.params, ctx.protocol_version)
-        return Link(options, declared, self._tasks, connection=connection)
+        return Link(options, declared, self._tasks, connection=connection, in_doubt=in_doubt)
 
     async def _close_what_is_over(self) -> None:
         while True:

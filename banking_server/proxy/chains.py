@@ -1,10 +1,9 @@
 """A `tools/call` whose chain is followed: one call for the client, several for the server.
 
-The library decides what is followed. It sees each result without its content, item by item, so that
-what no model of the SDK knows comes out as it went in.
+The library decides what is followed. It sees the text of each content item in place of the item, so
+that what no model of the SDK knows comes out as it went in.
 """
 
-import json
 import secrets
 from collections.abc import Mapping
 from typing import Any, Final
@@ -19,7 +18,7 @@ from banking_server.chaining import (
     ChainResult,
     call_tool_with_chaining,
 )
-from banking_server.chaining.content import without_next_step
+from banking_server.chaining.content import for_user_alone, in_text
 from banking_server.proxy.eras import Json
 from banking_server.proxy.link import Link
 from banking_server.proxy.questions import NotAnswered, Running
@@ -53,6 +52,7 @@ async def call(link: Link, running: Running, params: Json) -> Json:
             total_timeout=options.time_limit,
             meta=meta,
             follow_unadvertised=options.follow_unadvertised,
+            in_doubt=link.in_doubt,
         )
     except ChainFailed as failed:
         chain = failed.result
@@ -112,30 +112,38 @@ class _Caller:
         return await self._link.list_tools(cursor=cursor)
 
     def _in_references(self, result: Json) -> Json:
-        """Return a result whose content items are replaced by references to them."""
+        """Return a result whose content items are replaced by references to them.
+
+        A reference has its item's text, and says who alone may see it: the text of later steps goes
+        into `followUps`.
+        """
         content = result.get("content")
         if not isinstance(content, list):
             return result
         references = []
         for item in content:
-            meta = item.get("_meta") if isinstance(item, Mapping) else None
+            known = item if isinstance(item, Mapping) else {}
+            meta = known.get("_meta")
             kept = dict(meta) if isinstance(meta, Mapping) else {}
-            references.append(
-                {"type": "text", "text": "", "_meta": {**kept, _REFERENCE: len(self._items)}}
-            )
+            reference: Json = {"type": "text", "text": in_text(known)}
+            reference["_meta"] = {**kept, _REFERENCE: len(self._items)}
+            if for_user_alone(known):
+                reference["annotations"] = {"audience": ["user"]}
+            references.append(reference)
             self._items.append(item)
         return {**result, "content": references}
 
     def merged(self, chain: ChainResult) -> Json:
         """Return the chain as the one result of the client's one call (TC-C-32 to TC-C-36)."""
-        merged = chain.merged().model_dump(mode="json", by_alias=True, exclude_none=True)
+        result = chain.merged()
+        merged = result.model_dump(mode="json", by_alias=True, exclude_none=True)
         content = []
         for item in merged["content"]:
             reference = (item.get("_meta") or {}).get(_REFERENCE)
             content.append(item if reference is None else self._items[reference])
         passed = _without_directive(self.first or {})
         if "structuredContent" in passed:
-            passed["structuredContent"] = without_next_step(passed["structuredContent"])
+            passed["structuredContent"] = result.structured_content
         if merged.get("isError") or "isError" in passed:
             passed["isError"] = merged["isError"]
         meta = {**(passed.get("_meta") or {}), IDENTIFIER: _told(chain)}
@@ -162,19 +170,8 @@ def _told(chain: ChainResult) -> Json:
     return {"chainId": chain.chain_id, "outcome": chain.outcome, "followUps": follow_ups}
 
 
-def text_only(result: Json) -> Json:
-    """Return a result for hosts that would show the model its structured content and no words."""
-    if "structuredContent" not in result:
-        return result
-    passed = {k: v for k, v in result.items() if k != "structuredContent"}
-    if not passed.get("content"):
-        words = json.dumps(result["structuredContent"], ensure_ascii=False)
-        passed["content"] = [{"type": "text", "text": words}]
-    return passed
-
-
 def without_output_schemas(listed: Json) -> Json:
-    """Return a list of tools that promise no structured content."""
+    """Return a list of tools that promise nothing of structured content (TC-S-31)."""
     tools = listed.get("tools")
     if not isinstance(tools, list):
         return listed

@@ -68,9 +68,17 @@ def proxy(
             help="Which steps are taken: none, all, those that the user agrees to, or as the rules "
             "in a file say, a line each: allow, ask or deny, and then a pattern of tool names, all "
             "of it to the end of the line; the first that fits decides, and # begins a line that "
-            "is a comment. Default: those that the server says destroy nothing.",
+            "is a comment. Default: ask. Where the user cannot be asked, a step is not taken.",
         ),
     ] = None,
+    trust_hints: Annotated[
+        bool,
+        typer.Option(
+            "--trust-hints",
+            help="Believe this server's hints: what it calls read-only or not destructive is "
+            "followed unasked. Instead of --consent.",
+        ),
+    ] = False,
     limit: Annotated[
         int | None,
         typer.Option(min=1, help="Calls in one chain, the first one included. Default: 5."),
@@ -98,14 +106,6 @@ def proxy(
             help="Send a token over http to another computer too, for anybody on the way to read.",
         ),
     ] = False,
-    text_only: Annotated[
-        bool,
-        typer.Option(
-            "--text-only",
-            help="Leave out structured content and its schemas, for hosts that would show the "
-            "model nothing else.",
-        ),
-    ] = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
@@ -119,7 +119,7 @@ def proxy(
     from banking_server.proxy.stdio import serve_stdio
 
     try:
-        policy = consent_of(consent)
+        policy = consent_of(consent, trust_hints=trust_hints)
     except ConsentUnreadable as error:
         _refuse(str(error))
     options = ProxyOptions(
@@ -129,7 +129,6 @@ def proxy(
         call_timeout=DEFAULT_CALL_TIMEOUT if timeout is None else timeout,
         start_timeout=START_TIMEOUT if timeout is None else timeout,
         follow_unadvertised=follow_unadvertised,
-        text_only=text_only,
     )
     # What goes wrong is told to the client, once. Standard error is for the server behind.
     logging.getLogger("mcp").addHandler(logging.NullHandler())

@@ -1,7 +1,8 @@
-"""Consent to the steps of a chain: what `--consent` chooses (TC-C-20, TC-C-21).
+"""Consent to the steps of a chain: `--consent` and `--trust-hints` (TC-C-20, TC-C-21, TC-C-55).
 
-The client's user approved the first call, and nobody the next ones. So by default only tools are
-called that the server says destroy nothing; `ask` puts each step to the user, as a form.
+The client's user approved the first call, and nobody the next ones. So each step is put to the user
+as a form, unless the operator has chosen something else. Where the client can ask nobody, it is a
+no. A call that was started before, and whose effect is unknown, is put to the user in any case.
 """
 
 import re
@@ -38,30 +39,87 @@ class _Rule:
     pattern: str
 
 
+class _User:
+    """The client's user, who is asked about each call at most once."""
+
+    def __init__(self, ask: Ask) -> None:
+        self._ask = ask
+        self._agreed: Proposal | None = None
+
+    async def agrees(self, proposal: Proposal, *, again: bool = False) -> bool:
+        """Ask. Whatever is not a yes is a no, and so is nobody who could be asked."""
+        if self._agreed is proposal:
+            return True
+        reason = f" It says why: {quoted(proposal.title)}." if proposal.title is not None else ""
+        doubt = (
+            " The same call was started before, and whether it took effect is not known: it may "
+            "have this effect a second time."
+            if again
+            else ""
+        )
+        question = {
+            "mode": "form",
+            "message": f"After {quoted(proposal.previous_tool)} the server asks for a further call."
+            f"{reason}{doubt} Call {quoted(proposal.tool.name)} with {quoted(proposal.arguments)}?",
+            "requestedSchema": {"type": "object", "properties": {}},
+        }
+        try:
+            answer = await self._ask("elicitation/create", question)
+        except MCPError:
+            return False
+        if answer.get("action") != "accept":
+            return False
+        self._agreed = proposal
+        return True
+
+
 class _ByRules:
     """The first rule decides whose pattern matches the tool's name; without one, it is a no."""
 
     def __init__(self, rules: Sequence[_Rule], ask: Ask) -> None:
         self._rules = rules
-        self._ask = ask
+        self._user = _User(ask)
+
+    def _verdict(self, proposal: Proposal) -> str:
+        name = proposal.tool.name
+        fitting = (rule.verdict for rule in self._rules if fnmatchcase(name, rule.pattern))
+        return next(fitting, "deny")
 
     async def allows(self, proposal: Proposal) -> bool:
-        name = proposal.tool.name
-        verdict = next(
-            (rule.verdict for rule in self._rules if fnmatchcase(name, rule.pattern)), "deny"
-        )
-        return verdict == "allow" or (verdict == "ask" and await _agreed(self._ask, proposal))
+        verdict = self._verdict(proposal)
+        return verdict == "allow" or (verdict == "ask" and await self._user.agrees(proposal))
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        return self._verdict(proposal) != "deny" and await self._user.agrees(proposal, again=True)
 
 
-def consent_of(choice: str | None) -> MakePolicy:
-    """Return how `--consent` decides: None is the library's default, anything unknown is a file.
+class _ByHints(FollowNonDestructive):
+    """The server's hints allow a call that they call harmless; the user decides on any other."""
 
-    A file has one rule a line, `[allow|ask|deny] PATTERN`. The pattern is all that follows the
-    word, blanks and `#` included; one without blanks may stand alone, and is allowed. A line that
-    begins with `#` is a comment. Raises `ConsentUnreadable`.
+    def __init__(self, ask: Ask) -> None:
+        self._user = _User(ask)
+
+    async def allows(self, proposal: Proposal) -> bool:
+        return await super().allows(proposal) or await self._user.agrees(proposal)
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        return await self._user.agrees(proposal, again=True)
+
+
+def consent_of(choice: str | None, *, trust_hints: bool = False) -> MakePolicy:
+    """Return how `--consent` decides: None is the same as `ask`, anything unknown is a file.
+
+    With `trust_hints` the server's hints decide first; there is no other choice then. A file has
+    one rule a line, `[allow|ask|deny] PATTERN`. The pattern is all that follows the word, blanks
+    and `#` included; one without blanks may stand alone, and is allowed. A line that begins with
+    `#` is a comment. Raises `ConsentUnreadable`.
     """
+    if trust_hints:
+        if choice is not None:
+            raise ConsentUnreadable("Give either --trust-hints or --consent, not both.")
+        return _ByHints
     if choice is None:
-        return lambda _: FollowNonDestructive()
+        choice = "ask"
     if not choice:
         raise ConsentUnreadable("--consent takes none, all, ask, or a file with rules, not ''.")
     everything = {"none": "deny", "all": "allow", "ask": "ask"}.get(choice)
@@ -104,19 +162,3 @@ def _rule(rule: str, place: str) -> _Rule:
         f"{place}: a rule is allow, ask or deny and then a pattern of tool names, "
         f"not {quoted(rule[:60])}."
     )
-
-
-async def _agreed(ask: Ask, proposal: Proposal) -> bool:
-    """Ask the user. Whatever is not a yes is a no, and so is nobody who could be asked."""
-    reason = f" It says why: {quoted(proposal.title)}." if proposal.title is not None else ""
-    question = {
-        "mode": "form",
-        "message": f"After {quoted(proposal.previous_tool)} the server asks for a further call."
-        f"{reason} Call {quoted(proposal.tool.name)} with {quoted(proposal.arguments)}?",
-        "requestedSchema": {"type": "object", "properties": {}},
-    }
-    try:
-        answer = await ask("elicitation/create", question)
-    except MCPError:
-        return False
-    return answer.get("action") == "accept"

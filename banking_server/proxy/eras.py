@@ -7,11 +7,10 @@ change nothing in place.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from mcp import MCPError
-from mcp.server.apps import EXTENSION_ID as APPS
 from mcp.types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
@@ -71,12 +70,6 @@ class Declared:
     def modern(self) -> bool:
         """Whether the client speaks 2026-07-28."""
         return is_modern(self.revision)
-
-    def without_views(self) -> "Declared":
-        """Return the same without MCP Apps: a view is drawn from structured content."""
-        extensions = dict(_object(self.capabilities.get("extensions")))
-        extensions.pop(APPS, None)
-        return replace(self, capabilities={**self.capabilities, "extensions": extensions})
 
     def upstream_capabilities(self, *, modern: bool) -> Json:
         """Return what is declared to the server behind: this, and the extension.

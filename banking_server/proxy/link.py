@@ -10,6 +10,7 @@ from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
 
 from banking_server.chaining import ToolCatalog
+from banking_server.chaining.doubt import CallsInDoubt
 from banking_server.proxy.changes import Changes
 from banking_server.proxy.eras import Declared, Json, declared_by, for_upstream, is_modern
 from banking_server.proxy.options import ProxyOptions
@@ -68,6 +69,7 @@ class Link:
         *,
         connection: Connection | None = None,
         beside: "Link | None" = None,
+        in_doubt: CallsInDoubt | None = None,
     ) -> None:
         self.options = options
         self.declared = declared
@@ -89,6 +91,8 @@ class Link:
         self._level_set: str | None = None
         self._further: list[Link] = []
         self._first: Link = beside or self
+        self.in_doubt = CallsInDoubt() if in_doubt is None else in_doubt
+        """The user's calls whose effect is unknown; all links of one user share it."""
         self.catalog: ToolCatalog = beside.catalog if beside else ToolCatalog(self)
         self._changes: Changes = beside._changes if beside else Changes(tasks, self._tell)
 
@@ -108,10 +112,9 @@ class Link:
             if self._closed:
                 raise MCPError(code=CONNECTION_CLOSED, message=ENDING)
             if self._upstream is None or self._upstream.ended:
-                declared = self.declared
                 upstream = Upstream(
                     self.options.server,
-                    declared.without_views() if self.options.text_only else declared,
+                    self.declared,
                     self,
                     patience=self.options.start_timeout,
                 )
@@ -282,6 +285,7 @@ class Link:
                     self._tasks,
                     connection=self._connection,
                     beside=self,
+                    in_doubt=self.in_doubt,
                 )
                 self._further.append(link)
                 return link
@@ -430,6 +434,7 @@ class OneUser:
         self._options = options
         self._tasks = tasks
         self._links: list[Link] = []
+        self._in_doubt = CallsInDoubt()
 
     async def of(self, ctx: Context) -> Link:
         """Return the sender's link."""
@@ -441,7 +446,13 @@ class OneUser:
             known = (one for one in self._links if one.declared == declared or one.holds(state))
             link = next(known, None)
             if link is None:
-                link = Link(self._options, declared, self._tasks, connection=connection)
+                link = Link(
+                    self._options,
+                    declared,
+                    self._tasks,
+                    connection=connection,
+                    in_doubt=self._in_doubt,
+                )
                 if len(self._links) >= KEPT:
                     self._tasks.start_soon(self._links.pop(0).retire)
             else:

@@ -62,8 +62,6 @@ class ProxyOptions:
     time_limit: float | None = DEFAULT_TOTAL_TIMEOUT
     """Seconds that a whole chain may take, questions included."""
     follow_unadvertised: bool = False
-    text_only: bool = False
-    """Leave out output schemas and structured content, and the views that are drawn from it."""
     max_parked: int = 100
     """Calls of one user that may wait for an answer at a time."""
     parked_for: float = 600.0

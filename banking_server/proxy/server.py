@@ -138,11 +138,8 @@ async def _answered(link: Link, running: Running, params: Json) -> Json:
         result = await chains.call(link, running, params)
     else:
         result = await link.answer(running, method, params)
-    if link.options.text_only:
-        if method == "tools/call":
-            result = chains.text_only(result)
-        elif method == "tools/list":
-            result = chains.without_output_schemas(result)
+    if method == "tools/list":
+        result = chains.without_output_schemas(result)
     upstream = await link.upstream()
     return eras.for_downstream(
         method,

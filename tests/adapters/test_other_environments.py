@@ -202,7 +202,7 @@ def test_the_suite_does_not_need_it() -> None:
 
 
 def test_without_the_adapter_the_proxy_follows(world: World, other: Other) -> None:
-    proxy = (*PROXY, "--", *bank_command("--database", str(world.location)))
+    proxy = (*PROXY, "--trust-hints", "--", *bank_command("--database", str(world.location)))
     answer, model = other.agent(proxy, (PREPARE, FROM_LOCKED), follow=False)
     assert [event["tool"] for event in world.events()] == [PREPARE, HANDOFF]
     assert world.sql("SELECT choice FROM handoff") == [("callback",)]

@@ -19,14 +19,14 @@ from mcp import Client, MCPError
 from mcp.shared.memory import create_client_server_memory_streams
 from mcp.types import ElicitResult
 
-from banking_server.proxy.consent import consent_of
+from banking_server.proxy.consent import MakePolicy, consent_of
 from banking_server.proxy.link import OneUser
 from banking_server.proxy.options import Address, ProxyOptions
 from banking_server.proxy.server import proxy_server
 
 from .wire import CHAINING, OLD
 
-CONSENT = re.compile(r'After .* the server asks for a further call\..* Call "(\S+)" with .*\?')
+CONSENT = re.compile(r'After ".* further call\..* Call ("(?:[^"\\]|\\.)+") with {.*\?')
 """How the proxy asks its user."""
 
 
@@ -61,23 +61,23 @@ class Host:
         return tool not in self.context.get("deniedTools", []) and self.agrees(tool)
 
     @property
-    def consent(self) -> str | None:
+    def consent(self) -> MakePolicy:
         """What is given to the proxy as `--consent`: the user is asked, if there is anything in it.
 
-        A user who would say no to all of it has chosen nothing.
+        A user who would say no to all of it may have said that the hints are trusted.
         """
         denied = self.context.get("deniedTools", [])
         if self.context["consent"] == "refuse" and "consentByTool" not in self.context:
-            return None
+            return consent_of(None, trust_hints=self.context.get("trustHints") is not False)
         rules = self.folder / "rules"
         rules.write_text("".join([*(f"deny {tool}\n" for tool in denied), "ask *\n"]))
-        return str(rules)
+        return consent_of(str(rules))
 
     def options(self, url: str) -> ProxyOptions:
         token = self.context.get("bearerToken")
         return ProxyOptions(
             server=Address(url, f"Bearer {token}" if token else None),
-            consent=consent_of(self.consent),
+            consent=self.consent,
             time_limit=self.context.get("timeoutSeconds"),
         )
 
@@ -85,7 +85,7 @@ class Host:
         about = CONSENT.fullmatch(asked.message)
         if about is None:
             return ElicitResult.model_validate(self.context["elicitation"])
-        return ElicitResult(action="accept" if self.agrees(about[1]) else "decline")
+        return ElicitResult(action="accept" if self.agrees(json.loads(about[1])) else "decline")
 
     async def run(self, url: str) -> dict[str, Any]:
         """Make the first call through the proxy, and return what came of it."""
@@ -117,7 +117,8 @@ class Host:
     async def call(self, client: Client, tool: str) -> dict[str, Any]:
         progress = {"progress_callback": self.made_progress} if self.context.get("progress") else {}
         try:
-            result = await client.call_tool(tool, self.context["arguments"], **progress)
+            for _ in range(self.context.get("chains", 1)):
+                result = await client.call_tool(tool, self.context["arguments"], **progress)
         except MCPError:
             return {"outcome": "failed", "content": []}
         printed = result.model_dump(mode="json", by_alias=True, exclude_none=True)

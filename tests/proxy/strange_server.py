@@ -165,7 +165,9 @@ async def first(ctx: Any, params: JSON) -> JSON:
 @tool("second", outputSchema={**OUTPUT, "required": ["of", "n"], "additionalProperties": True})
 async def second(ctx: Any, params: JSON) -> JSON:
     note(f"second {json.dumps(meta_of(params).get(CHAINING))}")
-    return said("Two.", structuredContent={"of": "second", "n": 2})
+    two = said("Two.", structuredContent={"of": "second", "n": 2})
+    private = {"type": "text", "text": "Private.", "annotations": {"audience": ["user"]}}
+    return {**two, "content": [*two["content"], private]}
 
 
 @tool("first_asks")

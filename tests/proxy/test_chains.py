@@ -6,13 +6,12 @@ from pathlib import Path
 
 import anyio
 import pytest
-from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 
 from banking_server.proxy.consent import consent_of
 from banking_server.proxy.options import Address, ProxyOptions
 
 from .conftest import Noted
-from .wire import CAPABILITIES, CHAINING, JSON, NEW, OLD, Refused, Wire, proxy_in_a_thread, wire
+from .wire import CHAINING, JSON, NEW, OLD, Refused, Wire, proxy_in_a_thread, wire
 
 pytestmark = pytest.mark.anyio
 
@@ -46,11 +45,15 @@ def followed(result: JSON) -> JSON:
 async def test_a_chain_is_one_result_of_the_first_tool(client: Wire, notes: Noted) -> None:
     before = len(notes.lines)
     result = await client.call("first")
-    one, two, words = texts(result)
-    assert (one, two) == ("One.", "Two.")
+    *said, words = texts(result)
+    assert said == ["One.", "Two.", "Private."]
     assert "That call was made for you: do not make it again." in words
-    assert result["content"][2]["annotations"] == {"audience": ["assistant"]}
-    assert result["structuredContent"] == {"of": "first"}
+    assert result["content"][3]["annotations"] == {"audience": ["assistant"]}
+    # A host that shows structured content alone is told too, but of nothing for its user alone.
+    assert result["structuredContent"] == {
+        "of": "first",
+        "followUps": [f"{words} It returned: Two."],
+    }
     assert result["x-first"] == 1
     assert result["_meta"]["com.strange/meta"] == "One."
     assert "nextTool" not in result["_meta"]
@@ -94,6 +97,30 @@ async def test_a_step_that_brings_no_result_is_not_known_to_have_failed(client: 
     assert "whether it took effect is not known" in texts(failed)[1]
     assert followed(failed)["outcome"] == "failed"
     assert [one["fate"] for one in followed(failed)["followUps"]] == ["unknown"]
+    assert failed["isError"]
+
+
+async def test_a_call_in_doubt_is_not_made_again_unasked(client: Wire, proxy: str) -> None:
+    """Though the operator allows every call; and it is in doubt for this caller alone."""
+    await client.call("first_fails_later")
+    assert not client.heard
+    again = await client.call("first_fails_later")
+    assert followed(again)["outcome"] == "failed"
+    (question,) = client.params("elicitation/create")
+    assert "The same call was started before" in question["message"]
+    client.answers["elicitation/create"] = {"action": "decline"}
+    declined = await client.call("first_fails_later")
+    assert followed(declined)["outcome"] == "declined"
+    async with wire(proxy, client.revision) as other:
+        assert followed(await other.call("first_fails_later"))["outcome"] == "failed"
+        assert not other.heard
+
+
+async def test_a_call_stays_in_doubt_for_whoever_declares_something_else(proxy: str) -> None:
+    async with wire(proxy, NEW, authorization="Bearer doubt") as client:
+        await client.call("first_fails_later")
+    async with wire(proxy, NEW, authorization="Bearer doubt", capabilities={}) as client:
+        assert followed(await client.call("first_fails_later"))["outcome"] == "declined"
 
 
 async def test_a_question_of_a_later_step_reaches_the_user(client: Wire, notes: Noted) -> None:
@@ -184,19 +211,3 @@ async def test_a_call_waits_for_its_user_so_long_and_not_longer(
             assert "did not answer within 0.3 s" in refused.value.error["message"]
             await notes.until("cancelled s")
     assert notes.lines.count("form answered") == before
-
-
-async def test_text_only_leaves_out_what_a_host_would_look_at_alone(strange_url: str) -> None:
-    views = {"extensions": {EXTENSION_ID: {"mimeTypes": [APP_MIME_TYPE]}, "com.example/else": {}}}
-    with proxy_in_a_thread(ProxyOptions(server=Address(strange_url), text_only=True)) as url:
-        async with wire(url, NEW, capabilities={**CAPABILITIES, **views}) as client:
-            tools = (await client.ask("tools/list"))["tools"]
-            assert not any("outputSchema" in tool for tool in tools)
-            chain = await client.call("first")
-            assert "structuredContent" not in chain
-            assert texts(chain)[:2] == ["One.", "Two."]
-            assert texts(await client.call("strict")) == ['{"of": "strict"}']
-            # The server is told of no host that draws a view from it; the rest is as declared.
-            (who,) = texts(await client.call("who"))
-            declared = json.loads(who)["capabilities"]["extensions"]
-            assert declared.keys() == {CHAINING, "com.example/else"}

@@ -20,6 +20,7 @@ from mcp.types import JSONRPCRequest
 from typer.testing import CliRunner
 
 from banking_server.proxy.cli import app
+from banking_server.proxy.consent import consent_of
 from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 
 from ..kit.bank import Customer, World, structured, words
@@ -264,15 +265,17 @@ async def test_a_server_over_http_that_was_started_anew_is_used_again(revision: 
             await client.close()
 
 
-async def test_a_server_that_does_not_advertise_is_followed_if_told_so() -> None:
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_server_that_does_not_advertise_is_followed_if_told_so(mode: str) -> None:
     command = Command((sys.executable, str(ANY_SERVER), "--unadvertised"), environment())
-    options = ProxyOptions(server=command, limit=3, follow_unadvertised=True)
-    async with Client(proxy(options), mode="auto") as client:
-        result = await client.call_tool("count")
-    assert result.meta is not None
-    told = result.meta[CHAINING]
-    assert told["outcome"] == "limit_reached"
-    assert [one["fate"] for one in told["followUps"]] == ["made", "made", "not_made"]
+    fates = []
+    for told_so in (False, True):
+        options = ProxyOptions(command, consent_of("all"), limit=3, follow_unadvertised=told_so)
+        async with Client(proxy(options), mode=mode) as client:
+            result = await client.call_tool("count")
+        assert result.meta is not None
+        fates.append([one["fate"] for one in result.meta[CHAINING]["followUps"]])
+    assert fates == [["not_made"], ["made", "made", "not_made"]]
 
 
 def proxied(*arguments: str, mode: str, answer: ElicitationFnT, **variables: str) -> Client:
@@ -289,13 +292,14 @@ LOCKED = {"fromAccountId": "acc_checking_001", "toAccountId": "acc_savings_001",
 @pytest.mark.parametrize("mode", ["legacy", pytest.param("auto", marks=pytest.mark.nightly)])
 async def test_the_story_of_the_locked_account(mode: str, world: World) -> None:
     bank = command("--database", str(world.location), "--customer", "CUST001")
-    await the_story(world, mode, "--", *bank)
+    await the_story(world, mode, "--trust-hints", "--", *bank)
 
 
 async def test_the_story_over_http(world: World, tmp_path: Path) -> None:
     with http_server(tmp_path, BANKING_DATABASE=str(world.location)) as server:
         token = server.token()
-        await the_story(world, "auto", "--url", server.url, TOOL_CHAINING_PROXY_TOKEN=token)
+        behind = ("--trust-hints", "--url", server.url)
+        await the_story(world, "auto", *behind, TOOL_CHAINING_PROXY_TOKEN=token)
 
 
 async def the_story(world: World, mode: str, *behind: str, **variables: str) -> None:

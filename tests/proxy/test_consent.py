@@ -26,7 +26,7 @@ def proposal(tool: str, **hints: bool) -> Proposal:
     )
 
 
-async def allowed(choice: str | None, *, said: Any = None) -> str:
+async def allowed(choice: str | None, *, said: Any = None, trust_hints: bool = False) -> str:
     """Return which of some tools may be called, if the user answers this to each question."""
 
     async def ask(method: str, params: JSON) -> JSON:
@@ -35,7 +35,7 @@ async def allowed(choice: str | None, *, said: Any = None) -> str:
             raise MCPError(code=-32600, message="Elicitation not supported")
         return dict(said)
 
-    policy = consent_of(choice)(ask)
+    policy = consent_of(choice, trust_hints=trust_hints)(ask)
     tools = [
         proposal("look", readOnlyHint=True),
         proposal("shop.add", destructiveHint=False),
@@ -60,7 +60,8 @@ ask shop.*
 @pytest.mark.parametrize(
     ("choice", "said", "expected"),
     [
-        (None, YES, "look shop.add"),
+        (None, YES, "look shop.add shop.pay Look"),
+        (None, None, ""),
         ("none", YES, ""),
         ("all", None, "look shop.add shop.pay Look"),
         ("ask", YES, "look shop.add shop.pay Look"),
@@ -83,6 +84,36 @@ async def test_who_may_be_called(
         rules.write_text(choice, encoding="utf-8-sig")
         choice = str(rules)
     assert await allowed(choice, said=said) == expected
+
+
+async def test_hints_decide_where_they_are_trusted_and_the_user_on_the_rest() -> None:
+    assert await allowed(None, said=None, trust_hints=True) == "look shop.add"
+    assert await allowed(None, said=YES, trust_hints=True) == "look shop.add shop.pay Look"
+    with pytest.raises(ConsentUnreadable, match="not both"):
+        consent_of("all", trust_hints=True)
+
+
+@pytest.mark.parametrize(
+    ("choice", "trust_hints", "questions"),
+    [(None, False, 1), (None, True, 1), ("all", False, 1), ("none", False, 0)],
+)
+async def test_the_user_is_asked_once_about_a_call_in_doubt(
+    choice: str | None, trust_hints: bool, questions: int
+) -> None:
+    asked: list[str] = []
+    says = dict(YES)
+
+    async def ask(_: str, params: JSON) -> JSON:
+        asked.append(params["message"])
+        return says
+
+    policy: Any = consent_of(choice, trust_hints=trust_hints)(ask)
+    look = proposal("look", readOnlyHint=True)
+    assert await policy.allows_again(look) is bool(questions)
+    assert await policy.allows(look) is bool(questions)
+    assert ["whether it took effect is not known" in one for one in asked] == [True] * questions
+    says["action"] = "decline"
+    assert not await policy.allows_again(proposal("look", readOnlyHint=True))
 
 
 @pytest.mark.parametrize("name", ["a#b", "x y", "x  y", "deny", "look\u2028er", "look\x85"])

@@ -37,8 +37,7 @@ INSTALL = "pip install '.[dev]'"
 async def test_the_locked_account_hands_itself_off(
     framework: str, over: str, world: World, tmp_path: Path
 ) -> None:
-    # Some show their model structured content, and drop all words beside it.
-    bank = ("--text-only", "--", *command("--database", str(world.location)))
+    bank = ("--trust-hints", "--", *command("--database", str(world.location)))
     call = (PREPARE, FROM_LOCKED)
     if over == "stdio":
         said = await FRAMEWORKS[framework]((*PROXY, *bank), call, follow=False)
@@ -67,9 +66,12 @@ def test_the_typescript_sdk(world: World, tmp_path: Path) -> None:
     (tmp_path / "node_modules").symlink_to((TYPESCRIPT / "node_modules").resolve())
     with http_server(world.location.parent, BANKING_SECRET=SECRET) as bank:
         token = {"TOOL_CHAINING_PROXY_TOKEN": bank.token()}
-        with proxy_over_http(tmp_path, "--url", bank.url, **token) as proxy:
+        with proxy_over_http(tmp_path, "--trust-hints", "--url", bank.url, **token) as proxy:
             kinds: list[dict[str, Any]] = [{"sdk": 1}, {"mode": "legacy"}, {"mode": {"pin": NEW}}]
-            targets = ({"url": proxy.url}, {"command": [*PROXY, "--url", bank.url]})
+            targets = (
+                {"url": proxy.url},
+                {"command": [*PROXY, "--trust-hints", "--url", bank.url]},
+            )
             picks = [LOCKED, "callback"]
             call = (PREPARE, {"toAccountId": SAVINGS, "amount": 250})
             runs = [

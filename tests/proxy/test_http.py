@@ -17,6 +17,7 @@ import httpx2
 import pytest
 
 from banking_server.proxy.callers import Callers
+from banking_server.proxy.consent import consent_of
 from banking_server.proxy.http import _Door
 from banking_server.proxy.options import Address, Command, HttpOptions, ProxyOptions
 
@@ -46,8 +47,8 @@ def sessions(strange_url: str) -> Address:
 
 @pytest.fixture(scope="module")
 def proxy(sessions: Address) -> Iterator[str]:
-    """A proxy with nothing chosen."""
-    with proxy_in_a_thread(ProxyOptions(server=sessions)) as url:
+    """A proxy that takes every step."""
+    with proxy_in_a_thread(ProxyOptions(server=sessions, consent=consent_of("all"))) as url:
         yield url
 
 

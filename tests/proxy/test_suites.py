@@ -29,7 +29,8 @@ def bank(folder: Path) -> Iterator[Bank]:
 def signed_in(bank: Bank, folder: Path) -> Iterator[str]:
     """The URL of a proxy that is a customer of the bank, and asks nobody who it is."""
     token = bank.token()
-    with proxy_over_http(folder, "--url", bank.url, TOOL_CHAINING_PROXY_TOKEN=token) as proxy:
+    at = ("--trust-hints", "--url", bank.url)
+    with proxy_over_http(folder, *at, TOOL_CHAINING_PROXY_TOKEN=token) as proxy:
         yield proxy.url
 
 
@@ -59,7 +60,8 @@ INTERIM = "tool-chaining-server-no-directive-on-interim-result"
 @pytest.mark.ci
 def test_the_server_scenario(bank: Bank, folder: Path) -> None:
     """All that can be said of a server whose chains are followed, for two of its customers."""
-    with proxy_over_http(folder, "--url", bank.url, "--forward-authorization") as proxy:
+    at = ("--trust-hints", "--url", bank.url, "--forward-authorization")
+    with proxy_over_http(folder, *at) as proxy:
         run = suite(
             *("server", "--url", proxy.url, "--scenario", SCENARIO, "--json"),
             *("--header", "Authorization=BANK_TOKEN"),

@@ -97,7 +97,7 @@ def plain(value: Any, *, other_era: bool) -> Any:
         return [plain(one, other_era=other_era) for one in value]
     if not isinstance(value, dict):
         return value
-    own = {"jsonrpc", "id", f"{META}clientCapabilities", CHAINING}
+    own = {"jsonrpc", "id", f"{META}clientCapabilities", CHAINING, "outputSchema"}
     if other_era:
         # The revisions differ in who may say these, and the server has not said them.
         own |= {f"{META}protocolVersion", f"{META}clientInfo", "supportedVersions", "x-updated"}
@@ -156,6 +156,9 @@ async def test_all_comes_through(
     # The proxy follows by itself, so it says nothing of the extension, and names each chain.
     assert CHAINING in json.dumps(direct[downstream]["greeting"])
     assert CHAINING not in json.dumps(seen["greeting"])
+    # What it adds to structured content fits no schema, so it lists none (TC-S-31).
+    assert "outputSchema" in json.dumps(direct[downstream]["tools"])
+    assert "outputSchema" not in json.dumps(seen["tools"])
     assert seen["echo"]["structuredContent"]["meta"][CHAINING]["level"] == 1
     other_era = upstream != downstream
     expected = direct[downstream]

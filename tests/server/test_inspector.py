@@ -50,7 +50,7 @@ def test_its_linter_has_nothing_to_say(bank: list[str]) -> None:
 
 @pytest.mark.parametrize("proxied", [False, True], ids=["the bank", "through the proxy"])
 def test_it_sees_the_handoff(bank: list[str], proxied: bool) -> None:
-    proxy = [sys.executable, "-m", "banking_server.proxy"] if proxied else []
+    proxy = [sys.executable, "-m", "banking_server.proxy", "--trust-hints"] if proxied else []
     arguments = [part for argument in LOCKED for part in ("--tool-arg", argument)]
     result, _ = inspect(
         [*proxy, *bank], "tools/call", "--tool-name", "prepare_money_transfer", *arguments

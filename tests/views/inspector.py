@@ -20,7 +20,7 @@ INSPECTOR = "@modelcontextprotocol/inspector"
 def inspector(folder: Path, *, proxied: bool) -> Iterator[str]:
     """Run the Inspector on a bank in this folder, and return its address."""
     bank = command("--customer", "CUST001", "--database", str(folder / "bank.db"))
-    proxy = [sys.executable, "-m", "banking_server.proxy"] if proxied else []
+    proxy = [sys.executable, "-m", "banking_server.proxy", "--trust-hints"] if proxied else []
     program = MODULES / INSPECTOR / "clients" / "launcher" / "build" / "index.js"
     log = folder / "inspector.log"
     with log.open("wb") as out:
