@@ -131,7 +131,7 @@ def here(line: str, **others: str) -> list[str]:
     ]
 
 
-THROUGH_THE_PROXY = "tool-chaining-proxy -- banking-server --customer CUST001"
+THROUGH_THE_PROXY = "tool-chaining-proxy --trust-hints -- banking-server --customer CUST001"
 
 
 async def of_a_plain_host(command: list[str], **variables: str) -> dict[str, Any]:
@@ -158,13 +158,14 @@ async def test_a_host_sees_what_the_table_says(line: str, tmp_path: Path) -> Non
     result = await of_a_plain_host(here(line), BANKING_DATABASE=str(tmp_path / "bank.db"))
     said = " ".join(item["text"] for item in result["content"])
     assert "is currently locked" in said
-    assert ("Your reference is ho_" in said) == line.startswith("tool-chaining-proxy")
-    assert ("structuredContent" in result) == ("--text-only" not in line)
+    followed = line == THROUGH_THE_PROXY
+    assert ("Your reference is ho_" in said) is followed
+    # A host that shows its model structured content alone tells it too.
+    assert ("Your reference is ho_" in json.dumps(result["structuredContent"])) is followed
 
 
 def test_every_row_of_the_table_says_what_to_do() -> None:
-    assert len(commands_of_clients()) == 3
-    assert THROUGH_THE_PROXY in commands_of_clients()
+    assert commands_of_clients() == [THROUGH_THE_PROXY, "banking-server --customer CUST001"]
     for row in rows_of_clients():
         assert re.search(r"`.*(tool-chaining-proxy|banking-server).*`|above|`bank`|adapter", row)
 
@@ -178,7 +179,7 @@ async def test_the_proxy_in_three_lines(tmp_path: Path) -> None:
         line = here(to_http, **{"http://127.0.0.1:8000/mcp": bank.url})
         result = await of_a_plain_host(line, TOOL_CHAINING_PROXY_TOKEN=bank.token())
     assert "nextTool" not in result["_meta"]
-    assert result["_meta"][IDENTIFIER]["outcome"] == "completed"
+    assert result["_meta"][IDENTIFIER]["outcome"] == "declined"
     arguments = here(over_http)[3:]
     arguments = arguments[arguments.index("--port") + 2 :]
     database = str(tmp_path / "bank.db")
@@ -186,4 +187,5 @@ async def test_the_proxy_in_three_lines(tmp_path: Path) -> None:
         async with Client(proxy.url) as plain:
             called = await plain.call_tool("prepare_money_transfer", LOCKED)
     assert called.meta is not None
-    assert called.meta[IDENTIFIER]["outcome"] == "completed"
+    # Nobody can be asked, and nobody said that the hints are trusted.
+    assert called.meta[IDENTIFIER]["outcome"] == "declined"

@@ -47,7 +47,9 @@ SHOWN = {
 }
 
 ELSEWHERE = {
-    "tool-chaining-proxy -- banking-server --customer CUST001": "tests/test_readme.py",
+    "tool-chaining-proxy --trust-hints -- banking-server --customer CUST001": (
+        "tests/test_readme.py"
+    ),
     "tool-chaining-proxy --url http://127.0.0.1:8000/mcp": "tests/test_readme.py",
     "tool-chaining-proxy --http --port 9000 -- banking-server": "tests/test_readme.py",
     "banking-server serve --http": "tests/server/test_http.py",

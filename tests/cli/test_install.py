@@ -70,7 +70,7 @@ def test_each_host_reads_full_paths_and_arguments(cli: Cli, tmp_path: Path, host
     entry = READ[host](printed.out)
     proxy, in_front, server, behind = _split([entry["command"], *entry["args"]])
     assert Path(proxy).name == "tool-chaining-proxy"
-    assert in_front == (["--text-only"] if host in ("claude-code", "codex") else [])
+    assert in_front == ["--trust-hints"]
     assert Path(server).name == "banking-server"
     assert behind == ["--customer", "CUST002", "--database", str(odd)]
     assert Path(proxy).is_file()
