@@ -51,18 +51,11 @@ CAPABILITIES: dict[str, Any] = {
     "extensions": {WEATHER: {"unit": "K"}, CHAINING: {}},
 }
 
-TEXT = {"type": "object", "properties": {"text": {"type": "string"}}}
 NOTHING: dict[str, Any] = {"type": "object", "properties": {}}
 FORM = {
     "type": "object",
     "properties": {"colour": {"type": "string", "title": "Colour"}},
     "required": ["colour"],
-}
-OUTPUT = {
-    "type": "object",
-    "properties": {"of": {"type": "string"}},
-    "required": ["of"],
-    "additionalProperties": False,
 }
 
 bus = InMemorySubscriptionBus()
@@ -157,12 +150,12 @@ async def echo(ctx: Any, params: JSON) -> JSON:
     }
 
 
-@tool("first", title="First", outputSchema=OUTPUT)
+@tool("first", title="First")
 async def first(ctx: Any, params: JSON) -> JSON:
     return leading("One.", "second", structuredContent={"of": "first"}, **{"x-first": 1})
 
 
-@tool("second", outputSchema={**OUTPUT, "required": ["of", "n"], "additionalProperties": True})
+@tool("second")
 async def second(ctx: Any, params: JSON) -> JSON:
     note(f"second {json.dumps(meta_of(params).get(CHAINING))}")
     two = said("Two.", structuredContent={"of": "second", "n": 2})
@@ -222,30 +215,22 @@ async def ask_form_twice(ctx: Any, params: JSON) -> JSON:
     return said(json.dumps(answers, sort_keys=True))
 
 
-@tool("url")
-async def ask_url(ctx: Any, params: JSON) -> JSON:
+@tool("asks_all")
+async def asks_all(ctx: Any, params: JSON) -> JSON:
     where = {"url": "https://strange.example/pay", "elicitationId": "e1", "message": "Pay there."}
-    question = {"method": "elicitation/create", "params": {"mode": "url", **where}}
-    answers = await ask(ctx, params, pay=question)
+    message = {"role": "user", "content": {"type": "text", "text": "Say something."}}
+    wanted = {"messages": [message], "maxTokens": 9, "systemPrompt": "Be brief."}
+    answers = await ask(
+        ctx,
+        params,
+        pay={"method": "elicitation/create", "params": {"mode": "url", **where}},
+        text={"method": "sampling/createMessage", "params": wanted},
+        roots={"method": "roots/list", "params": {}},
+    )
     if not is_new(ctx):
         done = {"elicitationId": "e1"}
         await ctx.session._request_outbound.notify("notifications/elicitation/complete", done)
-    return said(json.dumps(answers["pay"], sort_keys=True))
-
-
-@tool("sample")
-async def sample(ctx: Any, params: JSON) -> JSON:
-    message = {"role": "user", "content": {"type": "text", "text": "Say something."}}
-    wanted = {"messages": [message], "maxTokens": 9, "systemPrompt": "Be brief."}
-    question = {"method": "sampling/createMessage", "params": wanted}
-    answers = await ask(ctx, params, text=question)
-    return said(json.dumps(answers["text"], sort_keys=True))
-
-
-@tool("roots")
-async def roots(ctx: Any, params: JSON) -> JSON:
-    answers = await ask(ctx, params, roots={"method": "roots/list", "params": {}})
-    return said(json.dumps(answers["roots"], sort_keys=True))
+    return said(json.dumps(answers, sort_keys=True), isError=True)
 
 
 @tool("work")
@@ -273,7 +258,7 @@ def level_of(ctx: Any) -> str:
     return str(ctx.session._connection.state.get("level", "warning"))
 
 
-@tool("slow", TEXT)
+@tool("slow")
 async def slow(ctx: Any, params: JSON) -> JSON:
     name = params["arguments"]["text"]
     note(f"slow {name}")
@@ -287,16 +272,6 @@ async def slow(ctx: Any, params: JSON) -> JSON:
 @tool("error")
 async def error(ctx: Any, params: JSON) -> JSON:
     raise MCPError(code=-32099, message="A strange error", data={"why": ["strange", None]})
-
-
-@tool("fail")
-async def fail(ctx: Any, params: JSON) -> JSON:
-    return said("It did not work.", isError=True)
-
-
-@tool("strict", outputSchema=OUTPUT)
-async def strict(ctx: Any, params: JSON) -> JSON:
-    return {"content": [], "structuredContent": {"of": "strict"}}
 
 
 @tool("who")
@@ -368,8 +343,6 @@ def page(member: str, items: list[JSON], params: JSON, size: int = 5) -> JSON:
 
 
 async def call(ctx: Any, params: JSON) -> JSON:
-    if params.get("name") not in TOOLS:
-        raise MCPError(code=-32602, message=f"Unknown tool: {params.get('name')}")
     return await TOOLS[params["name"]][1](ctx, params)
 
 
@@ -382,17 +355,11 @@ async def list_resources(ctx: Any, params: JSON) -> JSON:
     return page("resources", resources, params)
 
 
-async def list_templates(ctx: Any, params: JSON) -> JSON:
-    return page("resourceTemplates", [{"uriTemplate": "strange://{n}", "name": "any"}], params)
-
-
 async def read(ctx: Any, params: JSON) -> JSON:
     text = params["uri"]
     if text == "strange://asks":
         answers = await ask(ctx, params, colour=form("Which colour to read?"))
         text = json.dumps(answers["colour"], sort_keys=True)
-    if text == "strange://none":
-        raise MCPError(code=-32002, message="No such resource", data={"uri": text})
     return {"contents": [{"uri": params["uri"], "text": text, "x-c": 1}], "x-read": True}
 
 
@@ -416,11 +383,7 @@ async def list_prompts(ctx: Any, params: JSON) -> JSON:
 
 
 async def get_prompt(ctx: Any, params: JSON) -> JSON:
-    whom = (params.get("arguments") or {}).get("whom", "you")
-    if whom == "asks":
-        answers = await ask(ctx, params, colour=form("Which colour to greet?"))
-        whom = json.dumps(answers["colour"], sort_keys=True)
-    greeting = {"type": "text", "text": f"Hello {whom}", "x-m": 1}
+    greeting = {"type": "text", "text": f"Hello {params['arguments']['whom']}", "x-m": 1}
     return {"messages": [{"role": "user", "content": greeting}], "x-get": True}
 
 
@@ -442,7 +405,6 @@ METHODS: dict[str, Callable[[Any, JSON], Awaitable[JSON]]] = {
     "tools/call": call,
     "tools/list": list_tools,
     "resources/list": list_resources,
-    "resources/templates/list": list_templates,
     "resources/read": read,
     "prompts/list": list_prompts,
     "prompts/get": get_prompt,

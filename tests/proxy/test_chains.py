@@ -4,7 +4,6 @@ import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
-import anyio
 import pytest
 
 from banking_server.proxy.consent import consent_of
@@ -130,19 +129,6 @@ async def test_a_question_of_a_later_step_reaches_the_user(client: Wire, notes: 
     # No step was made twice on the way.
     assert notes.lines[before:] == ["first_asks", "form answered"]
     assert len(client.params("elicitation/create")) == 1
-
-
-async def test_calls_at_the_same_time_are_independent(client: Wire) -> None:
-    results: list[JSON] = []
-
-    async def call() -> None:
-        results.append(await client.call("first", progressToken="same"))
-
-    async with anyio.create_task_group() as calls:
-        for _ in range(5):
-            calls.start_soon(call)
-    assert all(texts(result)[:2] == ["One.", "Two."] for result in results)
-    assert len({followed(result)["chainId"] for result in results}) == 5
 
 
 async def test_the_progress_of_all_steps_is_the_calls(client: Wire) -> None:
