@@ -333,26 +333,18 @@ async def change(ctx: Any, params: JSON) -> JSON:
     return said("Changed.")
 
 
-def page(member: str, items: list[JSON], params: JSON, size: int = 5) -> JSON:
-    """A page of a list. Cursors are opaque, and the last page has none."""
-    start = int(base64.b64decode(params.get("cursor") or "MA=="))
-    found: JSON = {member: items[start : start + size], f"x-{member}": True}
-    if start + size < len(items):
-        found["nextCursor"] = base64.b64encode(str(start + size).encode()).decode()
-    return found
-
-
 async def call(ctx: Any, params: JSON) -> JSON:
     return await TOOLS[params["name"]][1](ctx, params)
 
 
 async def list_tools(ctx: Any, params: JSON) -> JSON:
-    return page("tools", [listed for listed, _ in TOOLS.values()], params)
-
-
-async def list_resources(ctx: Any, params: JSON) -> JSON:
-    resources = [{"uri": f"strange://{n}", "name": f"r{n}", "x-r": n} for n in range(7)]
-    return page("resources", resources, params)
+    """A page of the list. Cursors are opaque, and the last page has none."""
+    start = int(base64.b64decode(params.get("cursor") or "MA=="))
+    listed = [each for each, _ in TOOLS.values()]
+    found: JSON = {"tools": listed[start : start + 10], "x-tools": True}
+    if start + 10 < len(listed):
+        found["nextCursor"] = base64.b64encode(str(start + 10).encode()).decode()
+    return found
 
 
 async def read(ctx: Any, params: JSON) -> JSON:
@@ -378,20 +370,6 @@ async def set_level(ctx: Any, params: JSON) -> JSON:
     return {}
 
 
-async def list_prompts(ctx: Any, params: JSON) -> JSON:
-    return page("prompts", [{"name": "greet", "arguments": [{"name": "whom"}], "x-p": 1}], params)
-
-
-async def get_prompt(ctx: Any, params: JSON) -> JSON:
-    greeting = {"type": "text", "text": f"Hello {params['arguments']['whom']}", "x-m": 1}
-    return {"messages": [{"role": "user", "content": greeting}], "x-get": True}
-
-
-async def complete(ctx: Any, params: JSON) -> JSON:
-    values = [f"{params['argument']['value']}{n}" for n in range(3)]
-    return {"completion": {"values": values, "total": 3, "hasMore": False, "x-complete": True}}
-
-
 async def weather(ctx: Any, params: JSON) -> JSON:
     return {"kelvin": 280, "asked": {k: v for k, v in params.items() if k != "_meta"}}
 
@@ -404,11 +382,7 @@ async def discover(ctx: Any, params: JSON) -> JSON:
 METHODS: dict[str, Callable[[Any, JSON], Awaitable[JSON]]] = {
     "tools/call": call,
     "tools/list": list_tools,
-    "resources/list": list_resources,
     "resources/read": read,
-    "prompts/list": list_prompts,
-    "prompts/get": get_prompt,
-    "completion/complete": complete,
     "weather/read": weather,
 }
 OLD_ONLY = {

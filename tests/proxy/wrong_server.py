@@ -27,26 +27,15 @@ CAME: list[str] = []
 """What came for the tool whose argument is repeated in a header, over HTTP."""
 
 MALFORMED: dict[str, JSON] = {
-    "a list": {"result": []},
-    "null": {"result": None},
     "a text": {"result": "done"},
     "neither": {},
     "an error that is none": {"error": "It did not work."},
 }
 
-UNREADABLE = ("half a character", "deep", "a batch")
+UNREADABLE = ("half a character", "a batch")
 ANOTHER = "another id"
 
-REFUSALS = {
-    "-32601": 200,
-    "-32602": 200,
-    "-32020": 400,
-    "-32022": 400,
-    "401": 401,
-    "403": 403,
-    "-32603": 200,
-    "502": 502,
-}
+REFUSALS = {"-32602": 200, "-32020": 400, "401": 401, "502": 502}
 """Which tool is refused with which error, and by which HTTP status."""
 FOLLOWED = [
     {"name": name, "inputSchema": {"type": "object"}} for name in (*REFUSALS, "asks of the weather")
@@ -59,7 +48,6 @@ ASKS: dict[str, JSON] = {
     "asks for ever": QUESTION,
     "asks nonsense": {"sure": 5},
     "asks of the weather": {"sure": {"method": "weather/ask"}},
-    "asks nothing": {},
 }
 
 
@@ -90,18 +78,12 @@ def answer(message: JSON, revision: str) -> str:
         return json.dumps({**own, **MALFORMED[kind]})
     if kind == "large":
         return json.dumps({**own, **said(LARGE)})
-    if kind == "large, id last":
-        return json.dumps({**said(LARGE), **own})
     if kind == "large, of nobody":
         return json.dumps({"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": LARGE}})
-    if kind == "large, of somebody":
-        return json.dumps({**said(LARGE), **own, "x": 1})
     if kind == "not UTF-8":
         return json.dumps({**own, **said("Caf\udce9.")}, ensure_ascii=False)
     if kind == "half a character":
         return json.dumps({**own, **said("\ud800")})
-    if kind == "deep":
-        return json.dumps({**own, "result": "HERE"}).replace('"HERE"', "[" * 250 + "]" * 250)
     if kind == "a batch":
         return json.dumps([{**own, **said("Good.")}])
     if kind == ANOTHER:
@@ -119,10 +101,9 @@ def answer(message: JSON, revision: str) -> str:
         return "\n".join([*[one] * FLOOD, json.dumps({**own, **said("Good.")})])
     result: JSON = {"resultType": kind} if kind.startswith("type") else {"resultType": "complete"}
     line = json.dumps({**own, "result": {**said("Good.")["result"], **result}})
-    noise = ["Starting ...", "[]", '{"jsonrpc": "2.0", "id": true}', '{"method": 1}']
     # A request of its own that nobody can read is no answer, whatever its number.
-    noise.append(json.dumps({"jsonrpc": "2.0", "method": "x", "params": "\ud800", "id": own["id"]}))
-    return "\n".join([*noise, line] if kind == "noise" else [line])
+    request = json.dumps({"jsonrpc": "2.0", "method": "x", "params": "\ud800", "id": own["id"]})
+    return "\n".join(["Starting ...", "[]", request, line] if kind == "noise" else [line])
 
 
 class Wrong(BaseHTTPRequestHandler):
