@@ -1,24 +1,24 @@
 """A server with everything that a proxy has to pass on, much of it known to no SDK.
 
-`python strange_server.py [--only REVISION]` speaks over stdio; `over_http` serves both revisions at
+`python strange_server.py [2025-11-25]` speaks over stdio; `over_http` serves both revisions at
 `/mcp`, and one of them alone at `/2025-11-25/mcp` and `/2026-07-28/mcp`. What happens to it is
 noted, one line each, in the file that the variable `STRANGE_NOTES` names.
 """
 
-import argparse
 import asyncio
 import base64
 import json
 import os
+import sys
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import anyio
 from mcp import MCPError
-from mcp.server.lowlevel.server import NotificationOptions, Server
-from mcp.server.runner import _serve_modern_stream, serve_loop
+from mcp.server.lowlevel.server import Server
+from mcp.server.runner import serve_loop
 from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.subscriptions import (
@@ -27,9 +27,7 @@ from mcp.shared.subscriptions import (
     ResourceUpdated,
     ToolsListChanged,
 )
-from starlette.applications import Starlette
 from starlette.responses import JSONResponse
-from starlette.routing import Mount
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 OLD, NEW = "2025-11-25", "2026-07-28"
@@ -293,16 +291,10 @@ async def who(ctx: Any, params: JSON) -> JSON:
     return said(json.dumps(told), structuredContent=told)
 
 
-@tool("expire")
-async def expire(ctx: Any, params: JSON) -> JSON:
-    """From now on the caller's token is not good any more."""
-    EXPIRED.add(ctx.request.headers["authorization"])
-    return said("Expired.")
-
-
 @tool("expire_first")
 async def expire_first(ctx: Any, params: JSON) -> JSON:
-    await expire(ctx, params)
+    """From now on the caller's token is not good any more."""
+    EXPIRED.add(ctx.request.headers["authorization"])
     return leading("Expired.", "second")
 
 
@@ -432,87 +424,52 @@ def made() -> Server[Any]:
     return server
 
 
-def options(server: Server[Any]) -> Any:
-    return server.create_initialization_options(NotificationOptions())
-
-
-async def serve_stdio(only: str | None) -> None:
-    server = made()
-    async with stdio_server() as (incoming, outgoing):
-        if only == OLD:
-            await serve_loop(server, incoming, outgoing, lifespan_state={})
-        elif only == NEW:
-            await _serve_modern_stream(
-                server, incoming, outgoing, lifespan_state={}, raise_exceptions=False
-            )
-        else:
-            await server.run(incoming, outgoing, options(server))
-
-
-class Only:
-    """Refuses requests of the other era, as a server does that has never heard of it."""
-
-    def __init__(self, app: ASGIApp, revision: str) -> None:
-        self._app, self._revision = app, revision
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = {name: value.decode() for name, value in scope.get("headers", ())}
-        told = headers.get(b"mcp-protocol-version")
-        if scope["type"] == "http" and (told == NEW) != (self._revision == NEW):
-            data = {"supported": [self._revision], "requested": told or OLD}
-            new = {"code": -32022, "message": "Unsupported protocol version", "data": data}
-            old = {"code": -32600, "message": f"Bad Request: Unsupported protocol version: {told}"}
-            problem = new if self._revision == NEW else old
-            body = {"jsonrpc": "2.0", "id": None, "error": problem}
-            await JSONResponse(body, status_code=400)(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
-
 METADATA = 'resource_metadata="https://strange.example/.well-known/oauth-protected-resource"'
 EXPIRED = {"Bearer expired"}
 
 
-class Guarded:
-    """Refuses tokens, as a server does that has an authorization server; and quotes them."""
+async def serve_stdio(only_old: bool) -> None:
+    server = made()
+    async with stdio_server() as (incoming, outgoing):
+        if only_old:
+            await serve_loop(server, incoming, outgoing, lifespan_state={})
+        else:
+            await server.run(incoming, outgoing, server.create_initialization_options())
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        token = dict(scope.get("headers", ())).get(b"authorization", b"").decode("latin-1")
-        status, words = None, ""
+def over_http() -> ASGIApp:
+    """Return the server as an ASGI application.
+
+    It refuses tokens as a server does that has an authorization server, and quotes them. Where it
+    speaks one revision it refuses the other, as a server does that has never heard of it.
+    """
+    app = made().streamable_http_app()
+
+    async def door(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {name: value.decode("latin-1") for name, value in scope.get("headers", ())}
+        token = headers.get(b"authorization", "")
+        told = headers.get(b"mcp-protocol-version")
+        only = scope.get("path", "").removesuffix("/mcp").strip("/")
+        status, words = 200, ""
+        error: JSON = {"code": -32001, "message": f"{token} is not good enough"}
         if token in EXPIRED:
             status, words = 401, 'Bearer error="invalid_token", '
         elif token.startswith("Bearer narrow"):
             status, words = 403, 'Bearer error="insufficient_scope", scope="pay", '
-        if status is None:
-            return await self._app(scope, receive, send)
-        problem = {"code": -32001, "message": f"{token} is not good enough"}
-        body = {"jsonrpc": "2.0", "id": None, "error": problem}
-        challenge = {"WWW-Authenticate": words + METADATA}
+        elif only and (told == NEW) != (only == NEW):
+            data = {"supported": [only], "requested": told or OLD}
+            status = 400
+            error = {"code": -32022, "message": "Unsupported protocol version", "data": data}
+        if status == 200:
+            path = {"path": "/mcp", "raw_path": b"/mcp"} if only else {}
+            return await app({**scope, **path}, receive, send)
+        challenge = {"WWW-Authenticate": words + METADATA} if words else {}
+        body = {"jsonrpc": "2.0", "id": None, "error": error}
         await JSONResponse(body, status_code=status, headers=challenge)(scope, receive, send)
 
-
-def over_http() -> ASGIApp:
-    """Return the server as an ASGI application."""
-    servers = {path: made() for path in ("", f"/{OLD}", f"/{NEW}")}
-    apps = {path: server.streamable_http_app() for path, server in servers.items()}
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> Any:
-        async with AsyncExitStack() as stack:
-            for server in servers.values():
-                await stack.enter_async_context(server.session_manager.run())
-            yield
-
-    single = [Mount(f"/{one}", Only(apps[f"/{one}"], one)) for one in (OLD, NEW)]
-    app = Starlette(routes=[*single, Mount("", apps[""])], lifespan=lifespan)
-    return Guarded(app)
+    return door
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--only", choices=(OLD, NEW))
     with suppress(KeyboardInterrupt):
-        asyncio.run(serve_stdio(parser.parse_args().only))
+        asyncio.run(serve_stdio(only_old=OLD in sys.argv))

@@ -25,25 +25,10 @@ INSTALL = "pip install '.[dev]'"
 @pytest.mark.anyio
 @pytest.mark.needs_program(missing("pydantic_ai", INSTALL))
 @pytest.mark.needs_program(missing("agents", INSTALL))
-@pytest.mark.parametrize(
-    ("framework", "over"),
-    [
-        # One over each: to the proxy they differ in little.
-        pytest.param(framework, over, marks=pytest.mark.nightly if n != usual else ())
-        for usual, over in enumerate(("stdio", "http"))
-        for n, framework in enumerate(FRAMEWORKS)
-    ],
-)
-async def test_the_locked_account_hands_itself_off(
-    framework: str, over: str, world: World, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+async def test_the_locked_account_hands_itself_off(framework: str, world: World) -> None:
     bank = ("--trust-hints", "--", *command("--database", str(world.location)))
-    call = (PREPARE, FROM_LOCKED)
-    if over == "stdio":
-        said = await FRAMEWORKS[framework]((*PROXY, *bank), call, follow=False)
-    else:
-        with proxy_over_http(tmp_path, *bank) as proxy:
-            said = await FRAMEWORKS[framework](proxy.url, call, follow=False)
+    said = await FRAMEWORKS[framework]((*PROXY, *bank), (PREPARE, FROM_LOCKED), follow=False)
     first, second = world.events()
     assert [first["tool"], second["tool"]] == [PREPARE, HANDOFF]
     assert first["chain_id"] == second["chain_id"]

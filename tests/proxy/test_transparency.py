@@ -103,15 +103,7 @@ def direct(strange_url: str) -> dict[str, JSON]:
     return {revision: anyio.run(look, revision) for revision in (OLD, NEW)}
 
 
-BEHIND = [
-    ("stdio", OLD),
-    ("http", NEW),
-    pytest.param(("stdio", NEW), marks=pytest.mark.nightly),
-    pytest.param(("http", OLD), marks=pytest.mark.nightly),
-]
-
-
-@pytest.fixture(scope="module", params=BEHIND, ids="-".join)
+@pytest.fixture(scope="module", params=[("stdio", OLD), ("http", NEW)], ids="-".join)
 def behind(request: pytest.FixtureRequest) -> tuple[str, str]:
     """Over what the server behind is spoken to, and on which revision."""
     over, upstream = request.param
@@ -123,7 +115,7 @@ def proxy(strange_url: str, behind: tuple[str, str]) -> Iterator[str]:
     """The proxy in front of a server that speaks one revision."""
     over, upstream = behind
     address = Address(strange_url.replace("/mcp", f"/{upstream}/mcp"))
-    server = strange("--only", upstream) if over == "stdio" else address
+    server = strange(upstream) if over == "stdio" else address
     with proxy_in_a_thread(ProxyOptions(server=server)) as url:
         yield url
 
@@ -184,7 +176,7 @@ def without_what_only(upstream: str, seen: JSON) -> JSON:
 @pytest.fixture(scope="module")
 def old(notes: Noted) -> Iterator[str]:
     """The URL of a proxy in front of a server that speaks 2025-11-25 over stdio."""
-    with proxy_in_a_thread(ProxyOptions(server=strange("--only", OLD))) as url:
+    with proxy_in_a_thread(ProxyOptions(server=strange(OLD))) as url:
         yield url
 
 
