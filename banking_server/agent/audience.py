@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from typing import Any, Final
 
 from mcp.types import CallToolResult, TextContent
@@ -43,7 +44,8 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
         return f"No result came: {chain.detail}. Whether it took effect is not known."
     parts = results[:1]
     for number, follow_up in enumerate(chain.follow_ups, start=1):
-        parts.append(follow_up.in_words(names.get(follow_up.tool, follow_up.tool)))
+        told = replace(follow_up, first=names.get(follow_up.first, follow_up.first))
+        parts.append(told.in_words(names.get(follow_up.tool, follow_up.tool)))
         if follow_up.fate is Fate.MADE:
             parts.append(results[number])
     if chain.outcome is Outcome.MALFORMED_DIRECTIVE:

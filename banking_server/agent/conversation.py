@@ -110,9 +110,10 @@ class Terminal:
 
     speech: Speech
     tell: Tell
-    consents: Callable[[OfferedTool, dict[str, Any]], Awaitable[bool]] | None
-    """Asks the user whether a call that may change something is made. None means that nobody can
-    be asked, so that no such call is made."""
+    consents: Callable[[OfferedTool, dict[str, Any], bool], Awaitable[bool]] | None
+    """Asks the user whether a call that may change something is made. The last argument says
+    whether the same call was started before, with an effect that nobody knows. None means that
+    nobody can be asked, so that no such call is made."""
     learns: Callable[[str, CallToolResult], None]
     """Takes note of what a server has returned, so that the user can be told by name what a call is
     about."""
@@ -149,7 +150,7 @@ def chat(
     *,
     prompt: str | None = None,
     configuration: AgentConfiguration = ANY_AGENT,
-    trust_hints: bool = True,
+    trust_hints: bool = False,
     follow_unadvertised: bool = False,
     call_timeout: float = DEFAULT_CALL_TIMEOUT,
 ) -> bool:
@@ -160,8 +161,8 @@ def chat(
 
     `configuration` is what the agent is told, and which tools it may use.
     `trust_hints` says whether a tool that its server calls read-only is called without asking, and
-    `follow_unadvertised` whether directives are followed on revision 2026-07-28 of a server that
-    did not advertise the extension. `call_timeout` is in seconds, as of `Agent`.
+    `follow_unadvertised` whether directives are followed of a server that did not advertise the
+    extension. `call_timeout` is in seconds, as of `Agent`.
 
     Ctrl-C stops the request under way, and the conversation goes on; a second one, before the
     request has stopped, raises KeyboardInterrupt. So does the first where no person types. Raises
@@ -290,7 +291,7 @@ async def _agent(
     ):
         toolbox = await Toolbox.gather(
             clients,
-            distrusted=() if trust_hints else clients,
+            trusted=clients if trust_hints else (),
             call_timeout=call_timeout,
             allowed=configuration.tools,
         )
@@ -395,7 +396,12 @@ class _View:
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
         """Return whether the user consents to a call that may change something, whoever asks."""
         consents = self._terminal.consents
-        return consents is not None and await consents(tool, arguments)
+        return consents is not None and await consents(tool, arguments, False)
+
+    async def allows_again(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+        """The same for a call that was started before, and whose effect is unknown."""
+        consents = self._terminal.consents
+        return consents is not None and await consents(tool, arguments, True)
 
     def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
         """Show a call that the model asks for, before consent is asked for."""

@@ -12,7 +12,7 @@ model. The transcript says who decided on each call.
 import asyncio
 import inspect
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -29,7 +29,15 @@ from banking_server.agent.endpoint import (
     OnText,
 )
 from banking_server.agent.history import Account, Earlier, account, newest, shorten, size
-from banking_server.agent.policy import AllowReadOnly, CallPolicy, Consent, call_key, exact_key
+from banking_server.agent.policy import (
+    AllowReadOnly,
+    CallPolicy,
+    call_key,
+    consents,
+    consents_again,
+    exact_key,
+    may_have_been_made,
+)
 from banking_server.agent.prompt import answer_now, instructions, reminder
 from banking_server.agent.reply import (
     CallRequest,
@@ -59,7 +67,6 @@ from banking_server.agent.transcript import (
 from banking_server.chaining import (
     DEFAULT_CALL_TIMEOUT,
     ChainFailed,
-    ChainResult,
     ChainStop,
     Outcome,
     Proposal,
@@ -96,6 +103,7 @@ class Bounds:
 
 OnCall = Callable[[OfferedTool, dict[str, Any]], None]
 OnProposal = Callable[[Proposal], None]
+_Asked = Callable[[CallPolicy, OfferedTool, dict[str, Any]], Awaitable[bool]]
 
 
 class Agent:
@@ -108,10 +116,10 @@ class Agent:
         consent: Asked before each call, whether the model or a directive asks for it, unless the
             tool is annotated as read-only by a server that the host trusts; by default
             `AllowReadOnly`. It is not asked about a tool that is not in the toolbox: the model
-            could not call it, so a directive cannot either.
+            could not call it, so a directive cannot either. Its `allows_again` is asked before a
+            call whose effect is unknown is made once more.
         system_prompt: What the model is told first, beside what the tools need it to know.
-        follow_unadvertised: Follow directives on revision 2026-07-28 even if the server did not
-            advertise the extension.
+        follow_unadvertised: Follow directives of a server that did not advertise the extension.
         call_timeout: Seconds that each call may take, as `call_tool_with_chaining` has it.
         on_call: Told of each call that the model asks for and that can be made, before consent is
             asked for.
@@ -139,7 +147,7 @@ class Agent:
         self._endpoint = endpoint
         self._toolbox = toolbox
         self._bounds = bounds
-        self._consent = Consent(consent or AllowReadOnly())
+        self._consent = consent or AllowReadOnly()
         self._follow_unadvertised = follow_unadvertised
         self._call_timeout = call_timeout
         self._on_call = on_call
@@ -414,12 +422,6 @@ class Agent:
             await self._note(work, Said(request.said))
         if self._on_call is not None:
             self._on_call(tool, arguments)
-        if self._consent.may_have_been_made(tool, arguments):
-            return await self._correct(
-                work,
-                f"the server was asked for this call of {tool.name} before, and its answer was "
-                "lost, so it may have taken effect: it is not made twice",
-            )
         if key in work.refused:
             work.repeated = True
             return await self._correct(
@@ -427,8 +429,12 @@ class Agent:
                 f"the user has refused this call of {tool.name}, and is not asked again; do not "
                 "ask for it again in this request",
             )
-        agreed = exact_key(tool, arguments) in work.agreed
-        if not agreed and not await self._consent.to_call(tool, arguments):
+        if may_have_been_made(tool, arguments):
+            agreed = await consents_again(self._consent, tool, arguments)
+        else:
+            agreed = exact_key(tool, arguments) in work.agreed
+            agreed = agreed or await consents(self._consent, tool, arguments)
+        if not agreed:
             work.refused.add(key)
             await self._note(work, Declined(tool, arguments))
             return f"The user declined the call of {tool.name}: do not make it again.", True
@@ -462,9 +468,9 @@ class Agent:
                 call_timeout=self._call_timeout,
                 on_step=following.told,
                 on_proposal=self._on_proposal,
-                on_end=following.ended,
                 follow_unadvertised=self._follow_unadvertised,
                 stop=stop,
+                in_doubt=tool.in_doubt,
             )
         except ChainFailed as failed:
             chain = failed.result
@@ -574,32 +580,39 @@ class _Following:
     work: _Work
     offered: Mapping[str, OfferedTool]
     """What the model is offered of this server's tools, by the server's names."""
-    begun: tuple[OfferedTool, dict[str, Any]] | None = None
-    """The follow-up call that was allowed and has brought no result yet."""
+    asked: Proposal | None = None
+    """The follow-up call that the host has agreed to make once more."""
 
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call is made."""
+        if proposal is not self.asked and not await self._agreed(proposal, consents):
+            return False
+        tool = self.offered[proposal.tool.name]
+        await self.agent._note(self.work, Calling(tool, proposal.arguments, by="directive"))
+        return True
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        """Return whether a follow-up call is made once more, though its effect is unknown."""
+        if await self._agreed(proposal, consents_again):
+            self.asked = proposal
+        return proposal is self.asked
+
+    async def _agreed(self, proposal: Proposal, asked: _Asked) -> bool:
         offered = self.offered.get(proposal.tool.name)
         if offered is None:
             return False  # What the model may not call, a directive may not either (TC-C-42).
         # As the server lists it now: what it says of the tool may have changed.
         tool = replace(offered, tool=proposal.tool)
-        consent = self.agent._consent
         call = call_key(tool, proposal.arguments)
-        if call in self.work.refused or not await consent.to_call(tool, proposal.arguments):
+        refused = call in self.work.refused
+        if refused or not await asked(self.agent._consent, tool, proposal.arguments):
             self.work.refused.add(call)
             return False
-        self.begun = tool, proposal.arguments
-        consent.begun(*self.begun)
-        await self.agent._note(self.work, Calling(tool, proposal.arguments, by="directive"))
         return True
 
     async def told(self, step: Step) -> None:
         """Take note of a result."""
         tool = self.offered[step.tool]
-        if self.begun is not None:
-            self.agent._consent.answered(*self.begun)
-            self.begun = None
         key = call_key(tool, step.arguments)
         if not step.result.is_error:
             if not tool.says_read_only:
@@ -614,11 +627,6 @@ class _Following:
             self.work.failed.add(key)
         by: Literal["model", "directive"] = "model" if step.level == 1 else "directive"
         await self.agent._note(self.work, Called(by, tool.server, step))
-
-    def ended(self, chain: ChainResult) -> None:
-        """Take note of how the chain ended: a call that was allowed may not have been started."""
-        if self.begun is not None and (chain.started is None or chain.refused):
-            self.agent._consent.answered(*self.begun)
 
 
 def _same_corrections(messages: Sequence[Message]) -> bool:

@@ -7,7 +7,12 @@ from banking_server.chaining.values import canonical
 
 
 class CallPolicy(Protocol):
-    """Decides for the host whether a call is made that the model, or a directive, asks for."""
+    """Decides for the host whether a call is made that the model, or a directive, asks for.
+
+    A policy that can ask the user may have a second method, `async def allows_again(self, tool,
+    arguments)`. It has to ask for a call that was started before and whose effect is unknown, and
+    to say so. Without the method such a call is not made.
+    """
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
         """Return whether the call may be made. It may ask the user."""
@@ -25,39 +30,24 @@ class AllowReadOnly:
         return tool.read_only
 
 
-class Consent:
-    """What the host says to the calls of one conversation, whoever asks for them.
+async def consents(policy: CallPolicy, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+    """Return what the host says to a call, whoever asks for it.
 
-    One policy holds for the model's calls and for the same calls by a directive (TC-C-20). A
-    follow-up call whose answer was lost is not made again, by whomever, unless its tool can be
-    called twice without harm (TC-C-39).
-
-    Args:
-        policy: Asked before each call of a tool that is not read-only.
+    One policy holds for the model's calls and for the same calls by a directive (TC-C-20). Of a
+    tool that is read-only it is not asked.
     """
+    return tool.read_only or await policy.allows(tool, arguments)
 
-    def __init__(self, policy: CallPolicy) -> None:
-        self._policy = policy
-        self._unanswered: set[tuple[str, str]] = set()
 
-    def may_have_been_made(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-        """Return whether this was a follow-up call that brought no answer, and must not be made
-        twice."""
-        return not tool.repeatable and call_key(tool, arguments) in self._unanswered
+async def consents_again(policy: CallPolicy, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+    """Return what the host says to a call that was started before, with an unknown effect."""
+    again = getattr(policy, "allows_again", None)
+    return again is not None and bool(await again(tool, arguments))
 
-    async def to_call(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-        """Return whether a call may be made, whoever asks for it."""
-        if self.may_have_been_made(tool, arguments):
-            return False
-        return tool.read_only or await self._policy.allows(tool, arguments)
 
-    def begun(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
-        """Take note that a follow-up call is made; until it is answered, its effect is unknown."""
-        self._unanswered.add(call_key(tool, arguments))
-
-    def answered(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
-        """Take note that a call brought its result, or was not made after all."""
-        self._unanswered.discard(call_key(tool, arguments))
+def may_have_been_made(tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+    """Return whether an equal call has an unknown effect, and a second one may do harm."""
+    return not tool.repeatable and (tool.tool.name, canonical(arguments)) in tool.in_doubt
 
 
 def call_key(tool: OfferedTool, arguments: dict[str, Any]) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from mcp.types import Tool
 
 from banking_server.agent.reply import REPLY_TO_USER
 from banking_server.chaining import DEFAULT_CALL_TIMEOUT, ToolCatalog, hidden_from_model
+from banking_server.chaining.doubt import CallsInDoubt
 from banking_server.chaining.values import follow, pointer_parts
 from banking_server.text import cut, one_line
 
@@ -51,7 +52,9 @@ class OfferedTool:
     """The tool as its server lists it, under the server's own name."""
     client: Client
     catalog: ToolCatalog
-    trusted: bool = True
+    in_doubt: CallsInDoubt
+    """The calls to its server whose effect is unknown."""
+    trusted: bool = False
     """Whether the host believes what the server says of its tools (their annotations)."""
 
     @property
@@ -119,7 +122,7 @@ class Toolbox:
         cls,
         clients: Mapping[str, Client],
         *,
-        distrusted: Collection[str] = (),
+        trusted: Collection[str] = (),
         call_timeout: float | None = DEFAULT_CALL_TIMEOUT,
         allowed: Collection[str] | None = None,
     ) -> "Toolbox":
@@ -129,7 +132,7 @@ class Toolbox:
 
         Args:
             clients: The servers' clients, by names that the caller chooses for the servers.
-            distrusted: The names of those whose annotations decide nothing: none of their tools
+            trusted: The names of those whose annotations are believed. No tool of another one
                 counts as read-only.
             call_timeout: Seconds that each server may take to list its tools.
             allowed: The tools that may be used, by their servers' names for them; by default all.
@@ -137,13 +140,13 @@ class Toolbox:
         Raises:
             ToolsUnavailable: Tools are not listed, or one that is allowed is not there.
         """
-        found: list[tuple[str, Tool, Client, ToolCatalog, bool]] = []
+        found: list[tuple[str, Tool, Client, ToolCatalog, CallsInDoubt, bool]] = []
         there: set[str] = set()
         for server, client in clients.items():
-            catalog = ToolCatalog(client)
+            catalog, in_doubt = ToolCatalog(client), CallsInDoubt()
             tools = await _listed(server, catalog, call_timeout)
             found += [
-                (server, tool, client, catalog, server not in distrusted)
+                (server, tool, client, catalog, in_doubt, server in trusted)
                 for tool in tools
                 if not hidden_from_model(tool.meta) and (allowed is None or tool.name in allowed)
             ]

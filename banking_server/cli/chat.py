@@ -12,9 +12,9 @@ from banking_server.cli.arguments import standard_input
 from banking_server.cli.client import (
     TOKEN_VARIABLE,
     CommandArgument,
-    DistrustOption,
     InsecureOption,
     TimeoutOption,
+    TrustOption,
     UnadvertisedOption,
     chosen_server,
     patience_of,
@@ -55,7 +55,7 @@ def chat(
     config: ConfigOption = None,
     agent_id: AgentOption = None,
     follow_unadvertised: UnadvertisedOption = False,
-    distrust_hints: DistrustOption = False,
+    trust_hints: TrustOption = False,
     timeout: TimeoutOption = None,
     insecure: InsecureOption = False,
     database: DatabaseOption = None,
@@ -63,9 +63,9 @@ def chat(
 ) -> None:
     """Talk to a language model that has the tools of any MCP servers, and follows their chains.
 
-    BANKING_MODEL_URL and BANKING_MODEL_NAME say which. A tool that is not read-only is called only
-    with your consent, whether the model or a directive asks for it. Ctrl-C stops a request, /quit
-    or Ctrl-D ends the conversation, /help shows what else can be typed.
+    BANKING_MODEL_URL and BANKING_MODEL_NAME say which. A tool is called only with your consent,
+    whoever asks for it, unless its server is believed to change nothing by it. Ctrl-C stops a
+    request, /quit or Ctrl-D ends the conversation, /help shows what else can be typed.
 
     Without a terminal each line of standard input is a request, or a command like /save. Where the
     output is none, it has the answers alone; what was called stands on standard error. Exit code 0:
@@ -105,9 +105,14 @@ def chat(
         else:
             notes.print()
 
-    async def consents(tool: agent.OfferedTool, arguments: dict[str, Any]) -> bool:
+    async def consents(tool: agent.OfferedTool, arguments: dict[str, Any], again: bool) -> bool:
         return await person.consents(
-            tool.tool, arguments, trust_hints=tool.trusted, name=tool.name, server=tool.server
+            tool.tool,
+            arguments,
+            trust_hints=tool.trusted,
+            name=tool.name,
+            server=tool.server,
+            again=again,
         )
 
     try:
@@ -143,7 +148,7 @@ def chat(
             Narrator(notes, questions=None),
             prompt=request,
             configuration=configuration,
-            trust_hints=not distrust_hints,
+            trust_hints=trust_hints or not (urls or command),
             follow_unadvertised=follow_unadvertised,
             call_timeout=patience.call,
         )

@@ -47,16 +47,15 @@ UnadvertisedOption = Annotated[
     bool,
     typer.Option(
         "--follow-unadvertised",
-        help="Follow directives of a server that does not advertise the extension, too. On "
-        "revision 2026-07-28 they are declined otherwise.",
+        help="Follow directives of a server that does not advertise the extension, too.",
     ),
 ]
-DistrustOption = Annotated[
+TrustOption = Annotated[
     bool,
     typer.Option(
-        "--distrust-hints",
-        help="Let nothing be decided by what the server says of its tools (readOnlyHint and the "
-        "like). Otherwise a server that you name here is believed.",
+        "--trust-hints",
+        help="Believe what the server says of its tools (readOnlyHint and the like), and do not "
+        "ask before a call that it calls harmless. This program's own bank is believed always.",
     ),
 ]
 TimeoutOption = Annotated[
@@ -127,22 +126,24 @@ def call(
     insecure: InsecureOption = False,
     yes: Annotated[
         bool,
-        typer.Option("--yes", help="Follow to tools that may destroy something, without asking."),
+        typer.Option("--yes", help="Follow to any tool without asking."),
     ] = False,
     follow_unadvertised: UnadvertisedOption = False,
-    distrust_hints: DistrustOption = False,
+    trust_hints: TrustOption = False,
     database: DatabaseOption = None,
     customer: CustomerOption = None,
 ) -> None:
     """Call a tool of any MCP server and follow the chain. Exit code 0: it completed without error.
 
-    A tool that may destroy something is followed to only with your consent. Questions are answered
-    in the terminal; without one, servers are told that they cannot ask. Ctrl-C stops the chain and
-    shows what was done by then; the exit code is 130.
+    A tool is followed to only with your consent, unless its server is believed to destroy nothing
+    by it. Questions are answered in the terminal; without one nobody consents, and servers are told
+    that they cannot ask. Ctrl-C stops the chain and shows what was done by then; the exit code is
+    130.
     """
     import anyio
 
-    server = chosen_server(ctx, url, [*(command or []), *behind_dashes(ctx)], database, customer)
+    command = [*(command or []), *behind_dashes(ctx)]
+    server = chosen_server(ctx, url, command, database, customer)
     patience = patience_of(timeout)
     if tool is None:
         if arguments is not None:
@@ -164,7 +165,7 @@ def call(
                 insecure=insecure,
                 yes=yes,
                 follow_unadvertised=follow_unadvertised,
-                trust_hints=not distrust_hints,
+                trust_hints=trust_hints or not (url or command),
             )
         )
     )
@@ -421,7 +422,7 @@ def chosen_server(
     if url:
         return url
     if command:
-        return started_by(command, secrets=())
+        return started_by(command)
     from banking_server.server.settings import PREFIX as BANK
 
     given = {"database": database, "customer": customer}
@@ -433,17 +434,15 @@ def chosen_server(
     return server
 
 
-def started_by(
-    command: list[str], *, secrets: Collection[str] = (), kept_back: Collection[str] = ()
-) -> "StdioServerParameters":
+def started_by(command: list[str], *, secrets: Collection[str] = ()) -> "StdioServerParameters":
     """Return how to start a server: in this environment, as the shell would start it.
 
     Only this program's own server is told its secrets: no server gets the bearer token, and of
-    the secret settings each gets the ones that are named; nor what is `kept_back`.
+    the secret settings each gets the ones that are named.
     """
     from mcp.client.stdio import StdioServerParameters
 
-    hidden = {TOKEN_VARIABLE, *_secret_settings(), *kept_back} - set(secrets)
+    hidden = {TOKEN_VARIABLE, *_secret_settings()} - set(secrets)
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     return StdioServerParameters(command=command[0], args=command[1:], env=environment)
 

@@ -9,7 +9,7 @@ import typer
 
 from banking_server.cli.at_the_bank import at_the_bank
 from banking_server.cli.messages import CommandFailed, note
-from banking_server.cli.options import DatabaseOption, JsonOption, YesOption, ask, settings_of
+from banking_server.cli.options import JsonOption, YesOption, ask, settings_of
 
 if TYPE_CHECKING:
     from banking_server.bank.storage import Bank
@@ -19,7 +19,7 @@ database_app = typer.Typer(help="The database.", no_args_is_help=True)
 
 
 @database_app.command("create")
-def database_create(ctx: typer.Context, database: DatabaseOption = None) -> None:
+def database_create(ctx: typer.Context) -> None:
     """Make the database, filled with the demo data, where there is none.
 
     The first start does so by itself, but not if a secret is there already: then there may have
@@ -27,7 +27,7 @@ def database_create(ctx: typer.Context, database: DatabaseOption = None) -> None
     """
     from banking_server.bank.storage import DatabaseMissing
 
-    settings = settings_of(ctx, database=database)
+    settings = settings_of(ctx)
     try:
         at_the_bank(settings, _do_nothing)
     except DatabaseMissing:
@@ -38,15 +38,13 @@ def database_create(ctx: typer.Context, database: DatabaseOption = None) -> None
 
 
 @database_app.command("reset")
-def database_reset(
-    ctx: typer.Context, yes: YesOption = False, database: DatabaseOption = None
-) -> None:
+def database_reset(ctx: typer.Context, yes: YesOption = False) -> None:
     """Delete the database, with everything that happened in it, and load the demo data anew."""
     import anyio
 
     from banking_server.bank.opening import delete_bank
 
-    settings = settings_of(ctx, database=database)
+    settings = settings_of(ctx)
     where = settings.database
     ask(f"Delete everything in {where}?", yes=yes)
     anyio.run(delete_bank, where)
@@ -55,9 +53,7 @@ def database_reset(
 
 
 @database_app.command("check")
-def database_check(
-    ctx: typer.Context, as_json: JsonOption = False, database: DatabaseOption = None
-) -> None:
+def database_check(ctx: typer.Context, as_json: JsonOption = False) -> None:
     """Check that everything in the database is as it must be; a server may go on meanwhile.
 
     Every fault is one line, and the exit code is then 1.
@@ -65,7 +61,7 @@ def database_check(
     from banking_server.bank.upkeep import find_faults
     from banking_server.host.printing import console, say
 
-    settings = settings_of(ctx, database=database)
+    settings = settings_of(ctx)
     faults = at_the_bank(settings, lambda bank: bank.read(find_faults))
     if as_json:
         print(json.dumps({"database": str(settings.database), "faults": faults}))
@@ -82,7 +78,6 @@ def database_check(
 def database_backup(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="A new file; there must be none of this name.")],
-    database: DatabaseOption = None,
 ) -> None:
     """Copy the database to a new file, and check the copy; a server may go on meanwhile.
 
@@ -90,7 +85,7 @@ def database_backup(
     """
     from banking_server.bank.backup import back_up
 
-    settings = settings_of(ctx, database=database)
+    settings = settings_of(ctx)
     back_up(_file_of(settings), file.absolute())
     note(f"{file} holds a copy of {settings.database}; its secret is not in it.")
 
@@ -100,14 +95,13 @@ def database_restore(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="What `database backup` wrote.")],
     yes: YesOption = False,
-    database: DatabaseOption = None,
 ) -> None:
     """Put a copy in the place of the database, which no server may have open."""
     from banking_server.bank.backup import restore
     from banking_server.bank.sqlite_file import check_there
     from banking_server.server.build import utc_now
 
-    settings = settings_of(ctx, database=database)
+    settings = settings_of(ctx)
     path = _file_of(settings)
     check_there(file)
     ask(f"Replace everything in {path} with what {file} holds?", yes=yes)

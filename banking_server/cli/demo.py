@@ -121,7 +121,7 @@ async def _customer(out: Console, client: Client) -> bool:
             amount = f"{account['balance']:,.2f} {account['currency']}"
             say(out, f"{account['accountId']}  {account['accountName']}  {amount}{locked}")
     _heading(out, "The customer asks for a transfer, and the chain takes over")
-    narrator = Narrator(out, questions=None)
+    narrator = Narrator(out, questions=None, trust_hints=True)
     narrator.begin("prepare_money_transfer", _ARGUMENTS)
     result = await call_tool_with_chaining(
         client,

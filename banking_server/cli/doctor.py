@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from banking_server.cli.messages import CommandFailed
-from banking_server.cli.options import CustomerOption, DatabaseOption, settings_of
+from banking_server.cli.options import settings_of
 
 if TYPE_CHECKING:
     from banking_server.server.settings import Settings
@@ -25,9 +25,7 @@ Finding = tuple[str, str, str]
 """How something is (a key of `_STYLES`), what it is, and what was found."""
 
 
-def doctor(
-    ctx: typer.Context, database: DatabaseOption = None, customer: CustomerOption = None
-) -> None:
+def doctor(ctx: typer.Context) -> None:
     """Say what a start of the server would fail at. It changes nothing.
 
     The database, the customer, the secret, the port and the settings that are in force. The exit
@@ -40,7 +38,7 @@ def doctor(
     out = console(sys.stdout)
     problems = False
     try:
-        findings = _findings(settings_of(ctx, database=database, customer=customer))
+        findings = _findings(settings_of(ctx))
     except SettingsError as error:
         findings = iter([("problem", "settings", str(error))])
     for status, check, message in findings:

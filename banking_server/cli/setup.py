@@ -6,13 +6,12 @@ import typer
 
 from banking_server.cli.at_the_bank import at_the_bank
 from banking_server.cli.messages import CommandFailed, unknown_customer
-from banking_server.cli.options import DatabaseOption, settings_of
+from banking_server.cli.options import settings_of
 
 
 def token(
     ctx: typer.Context,
     customer: Annotated[str, typer.Option(help="The customer that the token speaks for.")],
-    database: DatabaseOption = None,
 ) -> None:
     """Mint a bearer token for a local trial of the HTTP server, and print nothing else.
 
@@ -25,7 +24,7 @@ def token(
     from banking_server.server.tokens import Tokens, load_keys
     from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE
 
-    settings = settings_of(ctx, database=database)
+    settings = settings_of(ctx)
     if settings.issuer is not None:
         raise CommandFailed(
             f"This server takes the tokens of {settings.issuer} only, so ask there for one. "

@@ -51,17 +51,14 @@ class Names:
     def __init__(self) -> None:
         self._of: dict[str, dict[str, list[str]]] = {}
 
-    def learn(self, server: str, said: CallToolResult | str) -> None:
+    def learn(self, server: str, said: CallToolResult) -> None:
         """Take note of what a server, by the host's name for it, has returned.
 
-        `said` is a result, or the text of a resource. An error names nothing: it repeats what the
-        caller made up.
+        An error names nothing: it repeats what the caller made up.
         """
-        if isinstance(said, str):
-            values = [_parsed(said)]
-        elif said.is_error:
+        if said.is_error:
             return
-        elif said.structured_content is not None:
+        if said.structured_content is not None:
             values = [said.structured_content]
         else:
             values = [_parsed(item.text) for item in said.content if isinstance(item, TextContent)]

@@ -38,7 +38,7 @@ class Narrator:
         *,
         questions: TerminalQuestions | None,
         follow_all: bool = False,
-        trust_hints: bool = True,
+        trust_hints: bool = False,
     ) -> None:
         self._out = out
         self._questions = questions

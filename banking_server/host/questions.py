@@ -4,7 +4,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import anyio
 from mcp.client.context import ClientRequestContext
@@ -21,6 +21,8 @@ from banking_server.text import cut, one_line, printable
 
 if sys.platform != "win32":
     import termios
+
+STARTED_BEFORE: Final = "The same call was started before, and nobody knows whether it took effect."
 
 Answer = str | int | float | bool | list[str] | None
 """What a person answers to one field of a form; None if they leave it out."""
@@ -45,13 +47,17 @@ class TerminalQuestions:
         trust_hints: bool,
         name: str | None = None,
         server: str = "",
+        again: bool = False,
     ) -> bool:
         """Ask whether a call that may change something is to be made, naming what it is about.
 
         `name` is what the person knows the tool by, if that is not the server's own name for it,
-        and `server` the one whose names are shown.
+        and `server` the one whose names are shown. `again` says that the same call was started
+        before, and that its effect is unknown.
         """
         async with self._asking():
+            if again:
+                say(self._out, STARTED_BEFORE, indent=3, style="red")
             for line in self.names.shown(server, arguments):
                 say(self._out, line, indent=3)
             may = what_it_may_do(tool, trust_hints=trust_hints)

@@ -63,7 +63,7 @@ async def scene(
     bounds: Mapping[str, Any] | None = None,
     consent: CallPolicy | None = None,
     declare: bool = True,
-    distrust: bool = False,
+    trust: bool = True,
     kept_back: Collection[str] = (),
     stream: bool = False,
     **more: Any,
@@ -71,7 +71,7 @@ async def scene(
     """Connect a scripted model with the shop, in memory. `more` are settings of the model.
 
     The client declares the extension if `declare` is set. What the shop says of its tools counts
-    for nothing if `distrust` is, and the tools that are `kept_back` are not offered to the model.
+    if `trust` is set, and the tools that are `kept_back` are not offered to the model.
     """
     shop, log = fresh_shop()
     with scripted_model(script) as model:
@@ -80,9 +80,7 @@ async def scene(
             Client(shop, extensions=[CLIENT_EXTENSION] if declare else None) as client,
         ):
             made: Scene
-            toolbox = await Toolbox.gather(
-                {"shop": client}, distrusted=["shop"] if distrust else ()
-            )
+            toolbox = await Toolbox.gather({"shop": client}, trusted=["shop"] if trust else ())
             offered = [tool for tool in toolbox.tools if tool.name not in kept_back]
             agent = Agent(
                 endpoint,

@@ -145,7 +145,7 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(tmp_path
     stdin = f"Buy an oak door.\n\xff?\n/tools\n/save {file}\n/quit\nnever read\n"
     with scripted_model(script) as model:
         ended = subprocess.run(
-            [*CHAT, "--", sys.executable, shop_server.__file__, str(calls)],
+            [*CHAT, "--trust-hints", "--", sys.executable, shop_server.__file__, str(calls)],
             input=stdin.encode("latin-1"),
             capture_output=True,
             timeout=PATIENCE,
@@ -249,12 +249,12 @@ def test_a_conversation_goes_on_after_whatever_went_wrong(
         error(500),
         "Still here.",
     ]
-    shop = ("--", sys.executable, shop_server.__file__, str(tmp_path / "calls"))
+    shop = ("--trust-hints", "--", sys.executable, shop_server.__file__, str(tmp_path / "calls"))
     lines = "Go.\nAre you there?\n"
     code, out, err, model = piped(monkeypatch, capsys, tmp_path, script, *shop, stdin=lines)
     assert (code, out) == (1, "Still here.\n")
     assert "(No call was made: there is no tool 'sell'" in err
-    assert "(The chain ended: the host did not consent to the call of 'burn'.)" in err
+    assert '(The chain ended: the host did not consent to the call of "burn".)' in err
     assert "HTTP 500" in err
     assert "Done so far: clear_out (by the model); code (by the model)." in err
     # What is for the user alone is shown to them.
@@ -262,12 +262,12 @@ def test_a_conversation_goes_on_after_whatever_went_wrong(
     assert shop_server.SECRET not in model.told
 
 
-def test_hints_decide_nothing_where_they_are_distrusted(
+def test_hints_decide_nothing_where_nobody_trusts_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     script: Script = [native("price", door="oak"), "So be it."]
     shop = ("--", sys.executable, shop_server.__file__, str(tmp_path / "calls"))
-    options = ("--prompt", "Price?", "--distrust-hints", *shop)
+    options = ("--prompt", "Price?", *shop)
     code, out, err, _ = piped(monkeypatch, capsys, tmp_path, script, *options)
     assert (code, out) == (0, "So be it.\n")
     assert "(Not called: price." in err

@@ -17,6 +17,7 @@ from banking_server.agent import (
     ChainStopped,
     Corrected,
     ModelReplied,
+    OfferedTool,
     RunOutcome,
     Said,
 )
@@ -289,24 +290,50 @@ async def test_a_stopped_chain_is_told_as_far_as_it_came() -> None:
     assert "[No answer: stopped." in closed["content"]
 
 
-@pytest.mark.parametrize("tool", ["pay", "pay_once"])
-async def test_what_may_have_been_done_is_not_done_again(tool: str) -> None:
-    """Neither by the model nor by another chain, unless a second time changes nothing."""
-    begin = call("checkout", by=tool)
-    script = [begin, call(tool, amount=80), begin, "I do not know."]
+class AsksAgain(Consent):
+    """A host that can also be asked about a call whose effect is unknown."""
+
+    def __init__(self, answer: bool) -> None:
+        super().__init__(True)
+        self._again = answer
+        self.again: list[str] = []
+
+    async def allows_again(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+        self.again.append(tool.name)
+        return self._again
+
+
+@pytest.mark.parametrize("consent", [Consent(True), AsksAgain(False), AsksAgain(True)])
+async def test_what_may_have_been_done_is_not_done_again_unasked(consent: Consent) -> None:
+    """Neither by the model nor by another chain (TC-C-55)."""
+    begin = call("checkout", by="pay")
+    script = [begin, call("pay", amount=80), call("price", door="oak"), "?", begin, "I see."]
+    async with scene(script, consent=consent) as s:
+        async with stopped_while_hanging(s.agent, s.log):
+            await s.agent.ask("Check out.")
+        await s.agent.ask("Pay.")
+        await s.agent.ask("Check out again.")
+    again = consent.again if isinstance(consent, AsksAgain) else None
+    assert again in (None, ["pay", "pay"])
+    if isinstance(consent, AsksAgain) and consent._again:
+        assert s.called == ["checkout", "pay", "pay", "price", "checkout", "pay"]
+        # Whoever is asked about it is not asked a second time.
+        assert [tool for tool, _ in consent.calls] == ["pay"]
+        return
+    assert s.called == ["checkout", "pay", "price", "checkout"]
+    told = [request["messages"][-1]["content"] for request in s.model.requests]
+    assert "declined the call of pay" in told[2]
+    assert "whether it took effect is not known, and nobody agreed to make it again" in told[-1]
+
+
+async def test_the_model_may_repeat_what_changes_nothing_a_second_time() -> None:
+    begin = call("checkout", by="pay_once")
+    script = [begin, call("pay_once", amount=80), begin, "Paid."]
     async with scene(script) as s:
         async with stopped_while_hanging(s.agent, s.log):
             await s.agent.ask("Check out.")
         await s.agent.ask("Once more.")
-    paid = s.called.count(tool)
-    if tool == "pay_once":
-        assert paid == 3
-    else:
-        assert s.called == ["checkout", "pay", "checkout"]
-        assert paid == 1
-        refused, declined = s.model.requests[-2:]
-        assert "it is not made twice" in refused["messages"][-1]["content"]
-        assert "was not made" in declined["messages"][-1]["content"]
+    assert s.called == ["checkout", "pay_once", "pay_once", "checkout"]
 
 
 # --- consent --------------------------------------------------------------------------------------
@@ -315,10 +342,10 @@ async def test_what_may_have_been_done_is_not_done_again(tool: str) -> None:
 async def test_hints_that_are_not_trusted_decide_nothing() -> None:
     consent = Consent(True)
     script = [call("price", door="oak"), call("reserve", door="oak"), "Ordered."]
-    async with scene(script, consent=consent, distrust=True) as s:
+    async with scene(script, consent=consent, trust=False) as s:
         await s.agent.ask("Reserve oak.")
     assert [tool for tool, _ in consent.calls] == s.called == ["price", "reserve", "order"]
-    async with scene(script, consent=AllowReadOnly(), distrust=True) as s:
+    async with scene(script, consent=AllowReadOnly(), trust=False) as s:
         await s.agent.ask("Reserve oak.")
     assert s.called == []
 

@@ -109,7 +109,7 @@ async def test_a_tool_in_words() -> None:
 
 def in_words(schema: Any) -> str:
     tool = Tool(name="t", input_schema=schema)
-    return OfferedTool("t", "s", tool, None, None).in_words()  # type: ignore[arg-type]
+    return OfferedTool("t", "s", tool, None, None, None).in_words()  # type: ignore[arg-type]
 
 
 def test_nested_arguments_are_described_further_in() -> None:

@@ -38,7 +38,7 @@ def test_this_server_by_default(cli: Cli) -> None:
 
 
 def test_everything_as_json(cli: Cli, elsewhere: str) -> None:
-    called = cli("call", "count", "--max-calls", "2", "--json", "--url", elsewhere)
+    called = cli("call", "count", "--trust-hints", "--max-calls", "2", "--json", "--url", elsewhere)
     assert called.code == 1
     chain = json.loads(called.out)
     assert chain["outcome"] == "limit_reached"
@@ -96,7 +96,7 @@ def test_a_server_that_dies_has_said_why(cli: Cli) -> None:
 @pytest.mark.parametrize(("cut", "why"), [("silent", "the time allowed"), (CUTS[0], "")])
 def test_a_call_that_gets_no_answer_loses_nothing(cli: Cli, cut: str, why: str) -> None:
     with cutting_server(cut) as (url, _):
-        failed = cli("call", "begin", "--json", "--timeout", "1", "--url", url)
+        failed = cli("call", "begin", "--yes", "--json", "--timeout", "1", "--url", url)
     assert failed.code == 1
     chain = json.loads(failed.out)
     assert chain["outcome"] == "failed"
@@ -120,11 +120,11 @@ def test_nobody_to_ask_means_no(cli: Cli, elsewhere: str) -> None:
     )
 
 
-def test_a_servers_hints_count_unless_they_are_distrusted(cli: Cli, elsewhere: str) -> None:
-    followed = cli("call", "start_order", "--url", elsewhere)
+def test_a_servers_hints_count_where_they_are_trusted(cli: Cli, elsewhere: str) -> None:
+    followed = cli("call", "start_order", "--trust-hints", "--url", elsewhere)
     assert followed.code == 0
     assert "Nobody to ask." in followed.out
-    declined = cli("call", "start_order", "--distrust-hints", "--url", elsewhere)
+    declined = cli("call", "start_order", "--url", elsewhere)
     assert declined.code == 1
     assert "Nobody to ask." not in declined.out
     assert "Chain declined after 1 call:" in declined.out
@@ -132,7 +132,7 @@ def test_a_servers_hints_count_unless_they_are_distrusted(cli: Cli, elsewhere: s
 
 def test_a_server_that_does_not_advertise_is_followed_if_the_user_says_so(cli: Cli) -> None:
     command = ("--", sys.executable, str(ANY_SERVER), "--unadvertised")
-    followed = cli("call", "start_order", "--follow-unadvertised", *command)
+    followed = cli("call", "start_order", "--trust-hints", "--follow-unadvertised", *command)
     assert followed.code == 0
     assert "Nobody to ask." in followed.out
 
@@ -224,7 +224,7 @@ def test_a_person_is_asked_before_something_is_destroyed(shell: Shell, elsewhere
 
 def test_what_is_waited_for_is_said_and_can_be_stopped(shell: Shell) -> None:
     with cutting_server("silent") as (url, _):
-        terminal = shell.call("begin", "--url", url)
+        terminal = shell.call("begin", "--yes", "--url", url)
         terminal.wait_for("Waiting for cut")
         terminal.press("\x03")
         ended, shown = shell.finish()
@@ -236,7 +236,7 @@ def test_what_is_waited_for_is_said_and_can_be_stopped(shell: Shell) -> None:
 def test_ctrl_c_at_a_question_in_a_chain_shows_how_far_it_came(
     shell: Shell, elsewhere: str
 ) -> None:
-    terminal = shell.call("start_order", "--json", "--url", elsewhere)
+    terminal = shell.call("start_order", "--trust-hints", "--json", "--url", elsewhere)
     terminal.wait_for("declines): ")
     terminal.press("\x03")
     ended, shown = shell.finish()

@@ -25,7 +25,7 @@ def _a_free_port(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def found(cli: Cli, *options: str, fails: bool = False) -> dict[str, tuple[str, str]]:
     """Return how each thing is and what is said of it; the exit code says if a start would fail."""
-    ended = cli("doctor", *options)
+    ended = cli(*options, "doctor")
     assert (ended.err, ended.code) == ("", 1 if fails else 0), ended
     told: dict[str, tuple[str, str]] = {}
     for line in ended.out.splitlines():
@@ -60,7 +60,7 @@ def test_the_settings_in_force_are_told_without_secrets(
     monkeypatch.setenv("BANKING_LOG_LEVEL", "WARNING")
     monkeypatch.setenv("BANKING_ALLOWED_HOSTS", "one.example, two.example")
     monkeypatch.setenv("BANKING_SECRET", SECRET)
-    ended = cli("doctor", "--database", "postgresql://ada:hidden@127.0.0.1:1/bank")
+    ended = cli("--database", "postgresql://ada:hidden@127.0.0.1:1/bank", "doctor")
     assert ended.code == 1
     settings = ended.out.splitlines()[0]
     for told in ("CODES=desk", "ALLOWED_HOSTS=one.example,two.example"):

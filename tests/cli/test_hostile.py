@@ -30,7 +30,8 @@ def origin() -> Iterator[str]:
 def test_no_text_of_a_server_steers_the_terminal(
     cli: Cli, origin: str, does: str, more: list[str]
 ) -> None:
-    ended = cli("call", "first", *more, "--url", f"{origin}/{does}")
+    followed = ("--trust-hints", "--follow-unadvertised")
+    ended = cli("call", "first", *followed, *more, "--url", f"{origin}/{does}")
     assert not STEERS.search(ended.out + ended.err), ended
     # Nor does a line of its own begin where ours do.
     assert "\nforged" not in ended.out + ended.err
@@ -52,7 +53,7 @@ def test_a_servers_standard_error_is_shown_and_steers_nothing(cli: Cli) -> None:
     ("does", "code", "told"),
     [
         ("mute", 2, "it did not answer within 1 s"),
-        ("silent", 1, "the call of 'first' (call 1) failed: the time allowed for it ran out"),
+        ("silent", 1, 'the call of "first" (call 1) failed: the time allowed for it ran out'),
         ("listless", 1, "the time allowed for it ran out"),
     ],
 )

@@ -45,8 +45,8 @@ def test_the_commands_of_the_database(cli: Cli, url: URL, database: Path, tmp_pa
     )
     assert f"problem  database: {url} is empty\n" in cli("doctor").out
     assert do("database", "create") == f"{url} holds the demo data.\n"
-    assert f"ok       database: {url}\n" in do("doctor", "--customer", "CUST001")
-    assert f"{url} has no customer 'CUST9'" in do("doctor", "--customer", "CUST9")
+    assert f"ok       database: {url}\n" in do("--customer", "CUST001", "doctor")
+    assert f"{url} has no customer 'CUST9'" in do("--customer", "CUST9", "doctor")
     assert "already" in one_line(cli("database", "create"))
     assert do("database", "check") == f"All is well with {url}.\n"
     at_the_bank(url, wait_for_an_agent)  # type: ignore[arg-type]
@@ -81,9 +81,9 @@ def test_another_server_is_not_told_the_url(monkeypatch: pytest.MonkeyPatch) -> 
     from banking_server.cli.client import started_by
 
     monkeypatch.setenv("BANKING_DATABASE", NOWHERE)
-    assert "BANKING_DATABASE" not in (started_by(["x"], secrets=()).env or {})
+    assert "BANKING_DATABASE" not in (started_by(["x"]).env or {})
     monkeypatch.setenv("BANKING_DATABASE", "bank.db")
-    assert (started_by(["x"], secrets=()).env or {})["BANKING_DATABASE"] == "bank.db"
+    assert (started_by(["x"]).env or {})["BANKING_DATABASE"] == "bank.db"
 
 
 def test_a_server_that_is_not_there_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,7 +77,7 @@ CLIENTS = {Way.TEXT_ONLY: TextOnly, Way.USER_TEXT_ONLY: UserTextOnly}
 
 async def through_agent(client: Client, person: Person, endpoint: Endpoint) -> Run:
     """Let the agent do it, by the customer's words."""
-    toolbox = await Toolbox.gather({"bank": client})
+    toolbox = await Toolbox.gather({"bank": client}, trusted=["bank"])
     return await Agent(endpoint, toolbox, consent=person).ask(person.case.words)
 
 

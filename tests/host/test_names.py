@@ -20,7 +20,7 @@ def result(structured: Any = None, *texts: str, is_error: bool = False) -> CallT
 
 def shown(said: Any, arguments: dict[str, Any]) -> list[str]:
     names = Names()
-    names.learn("one", said if isinstance(said, CallToolResult | str) else result(said))
+    names.learn("one", said if isinstance(said, CallToolResult) else result(said))
     return names.shown("one", arguments)
 
 
@@ -73,8 +73,8 @@ def test_a_call_of_the_bank_is_shown_by_the_names_of_its_accounts(world: World) 
             {"doorId": "d1"},
             ["door: d1, which this server has not named"],
         ),
-        ("no JSON", {"doorId": "d1"}, ["door: d1, which this server has not named"]),
-        ("[" * 100_000, {"doorId": None}, []),
+        (result(None, "no JSON"), {"doorId": "d1"}, ["door: d1, which this server has not named"]),
+        (result(None, "[" * 100_000), {"doorId": None}, []),
         (
             {"ids": []},
             {"doorIds": ["d1", 2], "steps": [{"id": "1", "arguments": {"fromDoorId": "d2"}}]},

@@ -54,7 +54,7 @@ def test_the_token_command_lets_one_in_on_whatever_port(
     bank: HttpServer, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The commands that the README shows for this, but for the port."""
-    minted = cli("token", "--customer", "CUST001", "--database", str(bank.settings.database))
+    minted = cli("--database", str(bank.settings.database), "token", "--customer", "CUST001")
     monkeypatch.setenv("BANKING_TOKEN", minted.out.strip())
     called = cli("call", "list_accounts", "--url", bank.url)
     assert (called.code, called.err) == (0, "")
