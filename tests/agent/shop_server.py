@@ -18,7 +18,6 @@ from banking_server.chaining import ToolChaining, with_next_tool
 
 READ_ONLY = ToolAnnotations(read_only_hint=True)
 HARMLESS = ToolAnnotations(read_only_hint=False, destructive_hint=False)
-ONCE = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True)
 DESTRUCTIVE = ToolAnnotations(read_only_hint=False, destructive_hint=True)
 TITLE = "Your rubbish goes up in smoke"
 SECRET = "Your one-time code is 431 986."
@@ -27,11 +26,6 @@ FOR_USER = Annotations(audience=["user"])
 
 class Found(BaseModel):
     status: str
-
-
-class Size(BaseModel):
-    width: int = Field(description="In millimetres.")
-    height: int | None = None
 
 
 def text(words: str, annotations: Annotations | None = None) -> TextContent:
@@ -62,7 +56,6 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
     @mcp.tool(title="Price of a Door", annotations=READ_ONLY)
     async def price(
         door: Annotated[str, Field(description="The door's name.")],
-        size: Annotated[Size | None, Field(description="For one made to measure.")] = None,
         currency: Annotated[Literal["EUR", "USD"], Field(description="What to pay in.")] = "EUR",
         pieces: Annotated[int, Field(ge=1, le=9)] = 1,
     ) -> str:
@@ -113,29 +106,13 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         return f"burnt {what}"
 
     @mcp.tool(annotations=READ_ONLY)
-    async def code() -> list[TextContent]:
-        """Give the customer a code."""
-        log.note("code")
-        return [
-            text("A code was made."),
-            text(SECRET, FOR_USER),
-            text("Ask for it.", Annotations(audience=["assistant"])),
-        ]
-
-    @mcp.tool(annotations=READ_ONLY)
-    async def code_only() -> CallToolResult:
+    async def code() -> CallToolResult:
         """Give the customer a code, and nobody anything else."""
-        log.note("code_only")
+        log.note("code")
         return CallToolResult(
             content=[text(SECRET, FOR_USER)],
             structured_content={"made": True, "messages": [{"text": f"Dear customer! {SECRET}"}]},
         )
-
-    @mcp.tool(annotations=HARMLESS)
-    async def sell_off(why: str = "") -> CallToolResult:
-        """Fail, always."""
-        log.note("sell_off")
-        return CallToolResult(content=[text("There is nobody who buys.")], is_error=True)
 
     @mcp.tool(annotations=HARMLESS)
     async def busy() -> CallToolResult:
@@ -154,24 +131,16 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         return ""
 
     @mcp.tool(annotations=READ_ONLY)
-    async def checkout(by: Literal["pay", "pay_once"]) -> CallToolResult:
+    async def checkout() -> CallToolResult:
         """Go to the till; the shop decides what comes next."""
-        log.note("checkout", by=by)
-        return with_next_tool(CallToolResult(content=[text("80 EUR")]), by, {"amount": 80})
+        log.note("checkout")
+        return with_next_tool(CallToolResult(content=[text("80 EUR")]), "pay", {"amount": 80})
 
     @mcp.tool(annotations=HARMLESS)
     async def pay(amount: int) -> str:
         """Pay; the first answer never comes."""
-        return await take("pay", amount)
-
-    @mcp.tool(annotations=ONCE)
-    async def pay_once(amount: int) -> str:
-        """Pay, unless it has been paid; the first answer never comes."""
-        return await take("pay_once", amount)
-
-    async def take(tool: str, amount: int) -> str:
-        first = tool not in [called for called, _ in log.calls]
-        log.note(tool, amount=amount)
+        first = "pay" not in [called for called, _ in log.calls]
+        log.note("pay", amount=amount)
         if first:
             log.hanging.set()
             await anyio.sleep_forever()

@@ -3,16 +3,15 @@
 import io
 import json
 import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from banking_server.cli import main
 
-from ..kit.command import PATIENCE, environment
+from ..kit.command import PATIENCE
 from ..kit.model import (
     Action,
     Reply,
@@ -44,24 +43,42 @@ def settings(model: ScriptedModel, folder: Path) -> dict[str, str]:
     }
 
 
+class Piped:
+    """Holds a conversation in this process, without a terminal."""
+
+    model: ScriptedModel
+
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        self.folder, self._monkeypatch, self._capsys = folder, monkeypatch, capsys
+        self._calls = folder / "calls"
+        self.shop = ("--", sys.executable, shop_server.__file__, str(self._calls))
+
+    def __call__(self, script: Script, *command: str, stdin: str = "") -> tuple[Any, str, str]:
+        """Return the exit code, and what was written."""
+        patch = self._monkeypatch
+        patch.setattr(sys, "argv", ["banking-server", "chat", *command])
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("latin-1"))))
+        with scripted_model(script) as self.model:
+            for name, value in settings(self.model, self.folder).items():
+                patch.setenv(name, value)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        return ended.value.code, *self._capsys.readouterr()
+
+    @property
+    def called(self) -> list[str]:
+        """The tools of the shop that were called."""
+        lines = self._calls.read_text().splitlines() if self._calls.exists() else []
+        return [json.loads(line)[0] for line in lines]
+
+
+@pytest.fixture
 def piped(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    folder: Path,
-    script: Script,
-    *command: str,
-    stdin: str = "",
-) -> tuple[int | str | None, str, str, ScriptedModel]:
-    """Hold a conversation in this process, without a terminal: its exit code, and what it wrote."""
-    monkeypatch.setattr(sys, "argv", ["banking-server", "chat", *command])
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode("latin-1"))))
-    with scripted_model(script) as model:
-        for name, value in settings(model, folder).items():
-            monkeypatch.setenv(name, value)
-        with pytest.raises(SystemExit) as ended:
-            main()
-    out, err = capsys.readouterr()
-    return ended.value.code, out, err, model
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Piped:
+    return Piped(tmp_path, monkeypatch, capsys)
 
 
 def test_the_banks_story_in_a_terminal(tmp_path: Path) -> None:
@@ -135,32 +152,24 @@ def test_the_banks_story_in_a_terminal(tmp_path: Path) -> None:
     assert "Traceback" not in terminal.screen
 
 
-def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(tmp_path: Path) -> None:
-    file, calls = tmp_path / "chat.md", tmp_path / "calls"
+def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(piped: Piped) -> None:
     script: Script = [
         Reply(calls=[("price", {"door": "oak"}), ("buy", {"door": "oak"})]),
         "**Nobody** agreed.\n\n1. So.",
         "Et \u00e9.",
     ]
+    file = piped.folder / "chat.md"
     stdin = f"Buy an oak door.\n\xff?\n/tools\n/save {file}\n/quit\nnever read\n"
-    with scripted_model(script) as model:
-        ended = subprocess.run(
-            [*CHAT, "--trust-hints", "--", sys.executable, shop_server.__file__, str(calls)],
-            input=stdin.encode("latin-1"),
-            capture_output=True,
-            timeout=PATIENCE,
-            env=environment(**settings(model, tmp_path)),
-        )
-    out, err = ended.stdout.decode(), ended.stderr.decode()
-    assert (ended.returncode, out) == (0, "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\n")
+    code, out, err = piped(script, "--trust-hints", *piped.shop, stdin=stdin)
+    assert (code, out) == (0, "**Nobody** agreed.\n\n1. So.\nEt \u00e9.\n")
     assert "(Not called: buy." in err
     assert "[1 call by the model, 0 calls by directive; 2 replies" in err
     assert "   buy: Buy a door. (you are asked first)\n" in err
     for noise in ("you>", "\x1b", "Model:", "Thinking"):
         assert noise not in out + err
-    assert model.last_message() == "\ufffd?"
+    assert piped.model.last_message() == "\ufffd?"
     assert file.read_text("utf-8").count("## Request") == 2
-    assert [json.loads(line)[0] for line in calls.read_text().splitlines()] == ["price"]
+    assert piped.called == ["price"]
 
 
 @pytest.mark.parametrize(
@@ -169,69 +178,28 @@ def test_in_a_pipe_nobody_is_asked_and_a_program_gets_the_answers_alone(tmp_path
         ("Hello?", "never read", "Hi.", 0, "Hi.\n"),
         ("-", " Hello?\nAnd:\nthis. \n", "Hi.", 0, "Hi.\n"),
         ("Hello?", "", error(500), 1, ""),
-        (" ", "", "never", 2, ""),
         ("-", "\xff", "never", 2, ""),
     ],
 )
 def test_one_request(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    elsewhere: str,
-    prompt: str,
-    stdin: str,
-    reply: Action,
-    code: int,
-    out: str,
+    piped: Piped, elsewhere: str, prompt: str, stdin: str, reply: Action, code: int, out: str
 ) -> None:
-    ended, shown, err, model = piped(
-        *(monkeypatch, capsys, tmp_path, [reply]),
-        *("--prompt", prompt, "--url", elsewhere),
-        stdin=stdin,
-    )
+    ended, shown, err = piped([reply], "--prompt", prompt, "--url", elsewhere, stdin=stdin)
     assert (ended, shown) == (code, out)
     if code == 2:
         assert err.startswith("banking-server: ")
         assert err.count("\n") == 1
-        assert model.requests == []
+        assert piped.model.requests == []
     else:
         asked = stdin.strip() if prompt == "-" else prompt
-        assert model.requests[0]["messages"][-1]["content"] == asked
+        assert piped.model.requests[0]["messages"][-1]["content"] == asked
 
 
-def test_one_request_that_is_stopped(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    elsewhere: str,
-) -> None:
-    def interrupt(_request: object) -> Silence:
-        os.kill(os.getpid(), signal.SIGINT)
-        return Silence()
-
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        code, out, err, _ = piped(
-            *(monkeypatch, capsys, tmp_path, interrupt), *("--prompt", "Hi", "--url", elsewhere)
-        )
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert (code, out) == (130, "")
-    assert err.startswith("This was stopped. No tool call was completed.\n[0 calls by the model")
-
-
-def test_commands_are_carried_out_and_are_not_for_the_model(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    elsewhere: str,
-) -> None:
+def test_commands_are_carried_out_and_are_not_for_the_model(piped: Piped, elsewhere: str) -> None:
     lines = "/help\n/save\n/save /no/where\n/nothing at all\nHi\n"
-    code, out, err, model = piped(
-        monkeypatch, capsys, tmp_path, ["Hello."], "--url", elsewhere, stdin=lines
-    )
+    code, out, err = piped(["Hello."], "--url", elsewhere, stdin=lines)
     assert (code, out) == (1, "Hello.\n"), "not every command was carried out"
-    assert [request["messages"][-1]["content"] for request in model.requests] == ["Hi"]
+    assert [request["messages"][-1]["content"] for request in piped.model.requests] == ["Hi"]
     assert "   /save FILE  write the conversation to a new file, as Markdown\n" in err
     assert "/save needs the name of a file to write to.\n" in err
     assert "There is nothing to save yet.\n" in err
@@ -239,9 +207,7 @@ def test_commands_are_carried_out_and_are_not_for_the_model(
     assert "[0 calls by the model, 0 calls by directive; 1 reply, 100 + 10 tokens, " in err
 
 
-def test_a_conversation_goes_on_after_whatever_went_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_conversation_goes_on_after_whatever_went_wrong(piped: Piped) -> None:
     script: Script = [
         native("sell"),
         native("clear_out"),
@@ -249,9 +215,7 @@ def test_a_conversation_goes_on_after_whatever_went_wrong(
         error(500),
         "Still here.",
     ]
-    shop = ("--trust-hints", "--", sys.executable, shop_server.__file__, str(tmp_path / "calls"))
-    lines = "Go.\nAre you there?\n"
-    code, out, err, model = piped(monkeypatch, capsys, tmp_path, script, *shop, stdin=lines)
+    code, out, err = piped(script, "--trust-hints", *piped.shop, stdin="Go.\nAre you there?\n")
     assert (code, out) == (1, "Still here.\n")
     assert "(No call was made: there is no tool 'sell'" in err
     assert '(The chain ended: the host did not consent to the call of "burn".)' in err
@@ -259,31 +223,22 @@ def test_a_conversation_goes_on_after_whatever_went_wrong(
     assert "Done so far: clear_out (by the model); code (by the model)." in err
     # What is for the user alone is shown to them.
     assert shop_server.SECRET in err
-    assert shop_server.SECRET not in model.told
+    assert shop_server.SECRET not in piped.model.told
 
 
-def test_hints_decide_nothing_where_nobody_trusts_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_hints_decide_nothing_where_nobody_trusts_them(piped: Piped) -> None:
     script: Script = [native("price", door="oak"), "So be it."]
-    shop = ("--", sys.executable, shop_server.__file__, str(tmp_path / "calls"))
-    options = ("--prompt", "Price?", *shop)
-    code, out, err, _ = piped(monkeypatch, capsys, tmp_path, script, *options)
+    code, out, err = piped(script, "--prompt", "Price?", *piped.shop)
     assert (code, out) == (0, "So be it.\n")
     assert "(Not called: price." in err
-    assert not (tmp_path / "calls").exists()
+    assert piped.called == []
 
 
-def test_the_tools_of_several_servers_are_told_apart(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    elsewhere: str,
-) -> None:
+def test_the_tools_of_several_servers_are_told_apart(piped: Piped, elsewhere: str) -> None:
     both = ("--prompt", "Hi", "--url", elsewhere, "--url", elsewhere)
-    code, out, _, model = piped(monkeypatch, capsys, tmp_path, ["Hello."], *both)
+    code, out, _ = piped(["Hello."], *both)
     assert (code, out) == (0, "Hello.\n")
-    names = [tool["function"]["name"] for tool in model.requests[0]["tools"]]
+    names = [tool["function"]["name"] for tool in piped.model.requests[0]["tools"]]
     assert "anything__count" in names
     assert "anything_2__count" in names
 
@@ -291,8 +246,6 @@ def test_the_tools_of_several_servers_are_told_apart(
 @pytest.mark.parametrize(
     ("command", "told"),
     [
-        (["--", "no-such-command"], "Cannot talk to no-such-command: there is no such"),
-        (["--url", "http://127.0.0.1:1/mcp"], "Cannot talk to http://127.0.0.1:1/mcp"),
         (["--url", "HERE", "--", "no-such-command"], "Server no. 2: Cannot talk to no-such"),
         (["--config", "missing"], "missing: cannot be read: No such file"),
         (["--agent", "x"], "--agent chooses one of the agents in the file"),
@@ -301,28 +254,10 @@ def test_the_tools_of_several_servers_are_told_apart(
     ],
 )
 def test_what_cannot_work_is_said_at_once(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    elsewhere: str,
-    command: list[str],
-    told: str,
+    monkeypatch: pytest.MonkeyPatch, piped: Piped, elsewhere: str, command: list[str], told: str
 ) -> None:
     if told == "they have different hosts":
         monkeypatch.setenv("BANKING_TOKEN", "for one of them")
-    options = [elsewhere if one == "HERE" else one for one in command]
-    code, out, err, model = piped(monkeypatch, capsys, tmp_path, [], *options)
-    assert (code, out, model.requests) == (2, "", [])
+    code, out, err = piped([], *[elsewhere if one == "HERE" else one for one in command])
+    assert (code, out, piped.model.requests) == (2, "", [])
     assert told in " ".join(err.replace("\u2502", " ").split())
-
-
-def test_without_a_model_chat_says_what_to_set(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["banking-server", "chat"])
-    for name in ("URL", "NAME"):
-        monkeypatch.delenv(f"BANKING_MODEL_{name}", raising=False)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert "No model is configured: set BANKING_MODEL_URL." in capsys.readouterr().err

@@ -1,6 +1,5 @@
 """The agent: what it does with the model's replies, and what the model gets to see."""
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import pairwise
@@ -12,27 +11,19 @@ import pytest
 from banking_server.agent import (
     Agent,
     AllowReadOnly,
-    Called,
-    Calling,
     ChainStopped,
     Corrected,
     ModelReplied,
     OfferedTool,
     RunOutcome,
-    Said,
 )
-from banking_server.agent.constrained import ANSWER
-from banking_server.agent.prompt import answer_now, reminder
+from banking_server.agent.prompt import answer_now
 from banking_server.chaining import Outcome
 
 from ..kit.model import (
-    COMPLETION_TOKENS,
-    PROMPT_TOKENS,
     Action,
-    Endless,
     Raw,
     Reply,
-    Silence,
     call,
     error,
     native,
@@ -46,48 +37,9 @@ pytestmark = pytest.mark.anyio
 # --- answers and calls ----------------------------------------------------------------------------
 
 
-async def test_a_plain_reply_is_the_answer() -> None:
-    async with scene(["Hello!"]) as s:
-        run = await s.agent.ask("Hi")
-    assert (run.outcome, run.answer) == (RunOutcome.ANSWERED, "Hello!")
-    assert run.model_calls == 1
-    assert run.calls == ()
-    assert (run.usage.prompt_tokens, run.usage.completion_tokens) == (100, 10)
-    system, user = s.model.requests[0]["messages"]
-    assert user == {"role": "user", "content": "Hi"}
-    assert system["role"] == "system"
-    assert (
-        "Tool: price\nTitle: Price of a Door\nDescription: Look up the price of"
-        in (system["content"])
-    )
-    assert '{"tool": "tool-name", "arguments": {"argument-name": "value"}}' in system["content"]
-    assert "The shop sells doors." in system["content"]
-    assert "for_the_app" not in system["content"]
-    assert "tools" not in s.model.requests[0]
-
-
-async def test_a_call_is_made_and_its_result_handed_back() -> None:
-    reply = f"One moment.\n```\n{call('price', door='oak', pieces=2)}\n```"
-    async with scene([reply, "It is 160 EUR."]) as s:
-        run = await s.agent.ask("What are two oak doors?")
-    assert run.answer == "It is 160 EUR."
-    assert s.log.calls == [("price", {"door": "oak", "pieces": 2})]
-    result = "Result of price:\noak costs 160 EUR"
-    assert s.model.requests[1]["messages"][1:] == [
-        {"role": "user", "content": "What are two oak doors?"},
-        {"role": "assistant", "content": reply},
-        {"role": "user", "content": result + reminder("What are two oak doors?")},
-    ]
-    kinds = [type(entry) for entry in run.transcript]
-    assert kinds == [ModelReplied, Said, Calling, Called, ModelReplied]
-    assert s.entries == list(run.transcript)
-    assert [entry.text for entry in run.transcript if isinstance(entry, Said)] == ["One moment."]
-
-
-@pytest.mark.parametrize("stream", [False, True])
-async def test_native_calls_are_made_and_answered_by_their_ids(stream: bool) -> None:
+async def test_native_calls_are_made_and_answered_by_their_ids() -> None:
     both = Reply("Looking.", calls=[("price", {"door": "oak"}), ("price", {"door": "elm"})])
-    async with scene([both, "Both 80."], tools="native", stream=stream) as s:
+    async with scene([both, "Both 80."], tools="native", stream=True) as s:
         run = await s.agent.ask("What are oak and elm?")
     assert run.answer == "Both 80."
     assert [step.step.arguments["door"] for step in run.calls] == ["oak", "elm"]
@@ -100,7 +52,7 @@ async def test_native_calls_are_made_and_answered_by_their_ids(stream: bool) -> 
     ids = [one["id"] for one in assistant["tool_calls"]]
     assert [oak["tool_call_id"], elm["tool_call_id"]] == ids
     assert (oak["role"], oak["content"]) == ("tool", "Result of price:\noak costs 80 EUR")
-    assert "".join(s.shown) == ("Looking.Both 80." if stream else "")
+    assert "".join(s.shown) == "Looking.Both 80."
 
 
 @pytest.mark.parametrize(
@@ -130,12 +82,7 @@ BAD_CALLS = {
     "invalid JSON": ('{"tool": "buy", "arguments": {"door": "oak"}', "not valid"),
     "a tool that is not there": (call("sell", door="oak"), "no tool 'sell'; the tools are: price"),
     "a tool for the app": (call("for_the_app"), "no tool 'for_the_app'"),
-    "a method that is not there": (
-        json.dumps({"mcp": {"tool": "buy", "method": "undo", "params": {"door": "oak"}}}),
-        "no tool",
-    ),
     "arguments missing": (call("buy"), "'door' is a required property"),
-    "arguments of the wrong type": (call("buy", door=5), "arguments.door: must be a text"),
     "two at once": (call("buy", door="a") + call("buy", door="b"), "goes on after"),
 }
 
@@ -150,23 +97,11 @@ async def test_a_bad_call_is_never_made_and_the_model_is_told(reply: str, told: 
     assert [type(entry) for entry in run.transcript][:2] == [ModelReplied, Corrected]
 
 
-async def test_corrections_are_bounded() -> None:
-    script = [call("buy", door="oak"), *[call("sell")] * 9]
-    async with scene(script, bounds={"corrections": 2}) as s:
-        run = await s.agent.ask("Go.")
-    assert run.outcome is RunOutcome.CORRECTION_LIMIT
-    assert run.answer is None
-    assert len(s.model.requests) == 1 + 2 + 1
-    assert "buy (by the model)" in run.report()
-
-
 # --- directives -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["prompt", "native"])
-async def test_a_directive_is_followed_without_asking_the_model(form: str) -> None:
-    first = call("reserve", door="oak") if form == "prompt" else native("reserve", door="oak")
-    async with scene([first, "It is ordered."], tools=form) as s:
+async def test_a_directive_is_followed_without_asking_the_model() -> None:
+    async with scene([call("reserve", door="oak"), "It is ordered."]) as s:
         run = await s.agent.ask("Reserve oak.")
     assert run.answer == "It is ordered."
     assert s.log.calls == [
@@ -184,10 +119,6 @@ async def test_a_directive_is_followed_without_asking_the_model(form: str) -> No
     assert '"status": "out_of_stock"' in told
     assert "That call was made for you: do not make it again." in told
     assert "nextStep" not in s.model.told
-    calls = [one.get("tool_calls") or [] for one in s.model.requests[1]["messages"]]
-    assert [one["function"]["name"] for made in calls for one in made] == (
-        ["reserve"] if form == "native" else []
-    )
 
 
 async def test_a_follow_up_is_not_made_again_by_the_model() -> None:
@@ -211,19 +142,6 @@ async def test_a_directive_that_is_not_followed_is_told() -> None:
     told = s.model.last_message()
     assert 'the tool "burn"' in told
     assert "was not made" in told
-
-
-async def test_without_one_a_directive_may_what_the_model_may() -> None:
-    """The policy that is asked for the model's call is asked for the directive's, and no other."""
-    consent = Consent(True)
-    asked = call("order", door="elm", reason="")
-    async with scene([call("reserve", door="oak"), asked, "Ordered."], consent=consent) as s:
-        await s.agent.ask("Reserve oak, order elm.")
-    assert [tool for tool, _ in consent.calls] == ["order", "order"]
-    async with scene([call("reserve", door="oak"), "No."], consent=AllowReadOnly()) as s:
-        await s.agent.ask("Reserve oak.")
-    # The tool is annotated as harmless: that is no reason to ask less for it than of the model.
-    assert s.called == ["reserve"]
 
 
 async def test_a_tool_that_the_model_is_not_offered_is_not_followed_to() -> None:
@@ -267,7 +185,7 @@ async def stopped_while_hanging(agent: Agent, log: Log) -> AsyncIterator[None]:
 
 
 async def test_a_stopped_chain_is_told_as_far_as_it_came() -> None:
-    first = native("checkout", by="pay")
+    first = native("checkout")
     async with scene([first, "It may have been paid."], tools="native", declare=False) as s:
         async with stopped_while_hanging(s.agent, s.log):
             run = await s.agent.ask("Check out.")
@@ -306,7 +224,7 @@ class AsksAgain(Consent):
 @pytest.mark.parametrize("consent", [Consent(True), AsksAgain(False), AsksAgain(True)])
 async def test_what_may_have_been_done_is_not_done_again_unasked(consent: Consent) -> None:
     """Neither by the model nor by another chain (TC-C-55)."""
-    begin = call("checkout", by="pay")
+    begin = call("checkout")
     script = [begin, call("pay", amount=80), call("price", door="oak"), "?", begin, "I see."]
     async with scene(script, consent=consent) as s:
         async with stopped_while_hanging(s.agent, s.log):
@@ -326,16 +244,6 @@ async def test_what_may_have_been_done_is_not_done_again_unasked(consent: Consen
     assert "whether it took effect is not known, and nobody agreed to make it again" in told[-1]
 
 
-async def test_the_model_may_repeat_what_changes_nothing_a_second_time() -> None:
-    begin = call("checkout", by="pay_once")
-    script = [begin, call("pay_once", amount=80), begin, "Paid."]
-    async with scene(script) as s:
-        async with stopped_while_hanging(s.agent, s.log):
-            await s.agent.ask("Check out.")
-        await s.agent.ask("Once more.")
-    assert s.called == ["checkout", "pay_once", "pay_once", "checkout"]
-
-
 # --- consent --------------------------------------------------------------------------------------
 
 
@@ -345,42 +253,28 @@ async def test_hints_that_are_not_trusted_decide_nothing() -> None:
     async with scene(script, consent=consent, trust=False) as s:
         await s.agent.ask("Reserve oak.")
     assert [tool for tool, _ in consent.calls] == s.called == ["price", "reserve", "order"]
-    async with scene(script, consent=AllowReadOnly(), trust=False) as s:
-        await s.agent.ask("Reserve oak.")
-    assert s.called == []
+    for trust, called in ((False, []), (True, ["price", "reserve"])):
+        async with scene(script, consent=AllowReadOnly(), trust=trust) as s:
+            await s.agent.ask("Reserve oak.")
+        # An order is annotated as harmless, which is no reason to ask less for a directive's.
+        assert s.called == called
 
 
 # --- audiences ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("tool", ["code", "code_only"])
-async def test_what_is_for_the_user_alone_is_kept_from_the_model(tool: str) -> None:
-    async with scene([call(tool), "You have your code.", "Hm."]) as s:
+async def test_what_is_for_the_user_alone_is_kept_from_the_model() -> None:
+    async with scene([call("code"), "You have your code.", "Hm."]) as s:
         run = await s.agent.ask("Give me a code.")
         await s.agent.ask("Which one?")
     assert SECRET in str(run.calls[0].step.result)
     assert SECRET not in s.model.told
     assert "431" not in s.model.told
     assert "[shown to the user, and not to you]" in s.model.told
-    assert ("Ask for it." in s.model.told) is (tool == "code")
-    assert ('\\"made\\": true' in s.model.told) is (tool == "code_only")
+    assert '\\"made\\": true' in s.model.told
 
 
 # --- failures -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("action", "stream"), [(error(500), False), (Silence(), True)])
-async def test_a_model_that_fails_loses_nothing(action: Action, stream: bool) -> None:
-    script = [call("buy", door="oak"), action, "You have an oak door."]
-    async with scene(script, stream=stream, timeout=0.3) as s:
-        run = await s.agent.ask("Buy oak.")
-        assert run.outcome is RunOutcome.MODEL_UNAVAILABLE
-        assert run.detail.startswith("The model endpoint at 127.0.0.1")
-        assert "Done so far: buy (by the model)." in run.report()
-        again = await s.agent.ask("What do I have?")
-    assert again.answer == "You have an oak door."
-    assert "buy (by the model)" in s.model.requests[-1]["messages"][-2]["content"]
-    assert s.called == ["buy"]
 
 
 # --- bounds ---------------------------------------------------------------------------------------
@@ -400,32 +294,6 @@ async def test_turns_are_bounded() -> None:
             + "; ".join(["price (by the model)"] * 4)
             + "."
         )
-        s.model._answer = lambda request: "Enough."
-        again = await s.agent.ask("And now?")
-    assert again.answer == "Enough."
-    assert "turn_limit" in s.model.requests[-1]["messages"][-2]["content"]
-
-
-async def test_tokens_are_bounded() -> None:
-    each = PROMPT_TOKENS + COMPLETION_TOKENS
-    async with scene(endless, bounds={"tokens": 2 * each + 1}) as s:
-        run = await s.agent.ask("Go on for ever.")
-    assert run.outcome is RunOutcome.TOKEN_LIMIT
-    assert len(s.model.requests) == 3
-    assert run.usage.total == 3 * each
-    assert len(run.calls) == 3
-
-
-@pytest.mark.parametrize(("action", "stream"), [(Silence(), False), (Endless("x"), True)])
-async def test_time_is_bounded_while_the_model_replies(action: Action, stream: bool) -> None:
-    async with scene(
-        [call("buy", door="oak"), action], bounds={"seconds": 0.5}, stream=stream
-    ) as s:
-        run = await s.agent.ask("Buy oak.")
-    assert run.outcome is RunOutcome.TIME_LIMIT
-    assert run.report() == (
-        "The 0.5 seconds for this request are over. Done so far: buy (by the model)."
-    )
 
 
 async def test_time_is_bounded_while_a_tool_is_called() -> None:
@@ -484,36 +352,19 @@ async def test_a_repetition_ends_in_an_answer_without_tools(form: str) -> None:
     assert answer_now("Buy oak.") not in str(s.model.requests[-1])
 
 
-async def test_an_answer_is_held_to_be_one() -> None:
-    script = [call("buy", door="oak")] * 2 + [call("reply_to_user", message="Bought.")]
-    async with scene(script, format="json_schema") as s:
-        assert (await s.agent.ask("Buy oak.")).answer == "Bought."
-    assert s.model.requests[-1]["response_format"]["json_schema"]["schema"] == ANSWER
-
-
-async def test_what_was_read_may_be_read_again_when_something_changed() -> None:
-    price, buy = call("price", door="oak"), call("buy", door="oak")
-    async with scene([price, buy, price, price, "80."]) as s:
-        run = await s.agent.ask("Price, buy, price.")
-    assert run.answer == "80."
-    assert s.called == ["price", "buy", "price"]
-
-
-async def test_a_call_that_failed_is_not_made_again() -> None:
-    consent = Consent(True)
-    # The same in other words: with the default written out.
-    script = [call("sell_off"), call("price", door="oak"), call("sell_off", why=""), "I cannot."]
-    async with scene(script, consent=consent) as s:
-        run = await s.agent.ask("Sell.")
-    assert run.answer == "I cannot."
-    assert s.called.count("sell_off") == 1
-    assert [tool for tool, _ in consent.calls] == ["sell_off"]
-    assert sum(isinstance(entry, Corrected) for entry in run.transcript) == 1
-
-
 async def test_what_failed_for_now_is_made_again_without_asking_again() -> None:
     consent = Consent(True)
     async with scene([call("busy"), call("busy"), "Done."], consent=consent) as s:
         assert (await s.agent.ask("Go.")).answer == "Done."
     assert s.called == ["busy", "busy"]
     assert [tool for tool, _ in consent.calls] == ["busy"]
+
+
+async def test_corrections_are_bounded() -> None:
+    script = [call("buy", door="oak"), *[call("sell")] * 9]
+    async with scene(script, bounds={"corrections": 2}) as s:
+        run = await s.agent.ask("Go.")
+    assert run.outcome is RunOutcome.CORRECTION_LIMIT
+    assert run.answer is None
+    assert len(s.model.requests) == 1 + 2 + 1
+    assert "buy (by the model)" in run.report()

@@ -29,9 +29,3 @@ def test_the_bounds_are_those_of_the_code() -> None:
     for module, name, figure in rows:
         code = importlib.import_module(f"banking_server.agent.{module}")
         assert getattr(code, name) == int(figure.replace(",", ""))
-
-
-def test_the_bounds_of_a_request_are_those_of_the_code() -> None:
-    words = PAGE.split("## Bounds")[1].split("| bound")[0]
-    for figure in vars(agent.Bounds()).values():
-        assert re.search(rf"\b{figure:,}\b", words), figure

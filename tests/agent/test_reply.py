@@ -83,19 +83,6 @@ def test_what_looks_like_a_call_is_never_repaired(text: str) -> None:
     assert "not valid" in reading.problem
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"tool": 5},
-        {"tool": "a", "arguments": "{}"},
-        {"mcp": "a"},
-        {"mcp": {"tool": "a", "method": "b", "params": []}},
-    ],
-)
-def test_a_call_of_the_wrong_shape_is_refused(value: object) -> None:
-    assert isinstance(read_reply(json.dumps(value)), Unreadable)
-
-
 def test_the_seeds_shape_is_read() -> None:
     text = json.dumps(
         {
@@ -107,11 +94,6 @@ def test_the_seeds_shape_is_read() -> None:
     names = ("bank__list_accounts", "list_accounts")
     assert read_reply(text) == CallRequest(names, {"x": 1}, said)
     assert read_reply(f"```json\n{text}\n```") == CallRequest(names, {"x": 1}, said)
-
-
-@pytest.mark.parametrize("end", ["", ', "mcp": null'])
-def test_the_seeds_shape_without_a_call_is_an_answer(end: str) -> None:
-    assert read_reply(f'{{"response": "All done."{end}}}') == ForUser("All done.")
 
 
 @settings(deadline=None)
