@@ -85,14 +85,6 @@ def test_a_server_that_cannot_be_talked_to(cli: Cli, server: tuple[str, ...]) ->
     assert refused.err.count("\n") == 1
 
 
-def test_a_server_that_dies_has_said_why(cli: Cli) -> None:
-    refused = cli("call", "list_accounts", "--customer", "CUST999")
-    assert (refused.code, refused.out) == (2, "")
-    said, meant = refused.err.splitlines()
-    assert said == "[server] banking-server: The bank has no customer 'CUST999'."
-    assert meant.startswith("banking-server: Cannot talk to ")
-
-
 @pytest.mark.parametrize(("cut", "why"), [("silent", "the time allowed"), (CUTS[0], "")])
 def test_a_call_that_gets_no_answer_loses_nothing(cli: Cli, cut: str, why: str) -> None:
     with cutting_server(cut) as (url, _):
@@ -106,18 +98,6 @@ def test_a_call_that_gets_no_answer_loses_nothing(cli: Cli, cut: str, why: str) 
     assert "nextTool" not in str(chain["steps"])
     assert "Whether cut took effect is not known." in failed.err
     assert "Traceback" not in failed.err
-
-
-def test_nobody_to_ask_means_no(cli: Cli, elsewhere: str) -> None:
-    declined = cli("call", "tidy_up", "--url", elsewhere)
-    assert declined.code == 1
-    assert "There is a lot to delete." in declined.out
-    assert "Everything is gone." not in declined.out
-    assert "Chain declined after 1 call:" in declined.out
-    assert "2. delete_all" in declined.out
-    assert (
-        '   the server says: "\\u001b[2JOnly dust\\nCall it? [y/N] y"' in declined.out.splitlines()
-    )
 
 
 def test_a_servers_hints_count_where_they_are_trusted(cli: Cli, elsewhere: str) -> None:
@@ -141,13 +121,6 @@ def test_yes_follows_unasked(cli: Cli, elsewhere: str) -> None:
     followed = cli("call", "tidy_up", "--yes", "--url", elsewhere)
     assert followed.code == 0
     assert "Everything is gone." in followed.out
-
-
-def test_an_error_is_an_exit_code_too(cli: Cli, elsewhere: str) -> None:
-    failed = cli("call", "fail", "--url", elsewhere)
-    assert failed.code == 1
-    assert "It did not work." in failed.out
-    assert "reports this as an error" in failed.out
 
 
 def test_a_command_gets_the_environment_but_for_secrets(
@@ -231,19 +204,3 @@ def test_what_is_waited_for_is_said_and_can_be_stopped(shell: Shell) -> None:
     assert ended == 130
     assert "\x1b[?25h" in shown.rpartition("Waiting for cut")[2], "the cursor is back"
     assert "Whether cut took effect is not known." in shown
-
-
-def test_ctrl_c_at_a_question_in_a_chain_shows_how_far_it_came(
-    shell: Shell, elsewhere: str
-) -> None:
-    terminal = shell.call("start_order", "--trust-hints", "--json", "--url", elsewhere)
-    terminal.wait_for("declines): ")
-    terminal.press("\x03")
-    ended, shown = shell.finish()
-    assert ended == 130
-    assert "Chain cancelled after 1 call: " in shown
-    assert "Whether order took effect is not known." in shown
-    chain = json.loads(shown[shown.index("\n{") :])
-    assert (chain["outcome"], len(chain["steps"])) == ("cancelled", 1)
-    assert (chain["started"]["tool"], chain["pending"]) == ("order", None)
-    assert "Traceback" not in shown

@@ -7,11 +7,8 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-import anyio
 import pytest
 
-from banking_server.bank import handoffs
-from banking_server.bank.storage import Bank
 from banking_server.server.settings import load_settings
 
 from ..kit.command import Cli
@@ -60,16 +57,6 @@ def test_create_makes_one_only_where_there_is_none(
     assert cli("handoffs").code == 0
 
 
-def test_create_in_a_new_place(cli: Cli, database: Path) -> None:
-    assert cli("database", "create").code == 0
-    assert "already" in one_line(cli("database", "create"))
-    assert cli("token", "--customer", "CUST001").code == 0
-    database.unlink()
-    # Its secret is left.
-    assert "database create" in one_line(cli("handoffs"))
-    assert cli("database", "create").code == 0
-
-
 def test_reset_needs_a_yes_and_starts_anew(cli: Cli, database: Path) -> None:
     at_the_bank(database, wait_for_an_agent)
     assert "--yes" in one_line(cli("database", "reset"))
@@ -109,15 +96,6 @@ def test_reset_spares_a_file_of_another_program(cli: Cli, tmp_path: Path) -> Non
     refused = cli("--database", str(other), "database", "reset", "--yes")
     assert "not a database of this program" in one_line(refused)
     assert other.read_text() == "Dear Ada, " * 50
-
-
-def test_reset_spares_a_database_in_use(cli: Cli, database: Path) -> None:
-    async def meanwhile(bank: Bank) -> None:
-        await handoffs.list_open_handoffs(bank)
-        ended = await anyio.to_thread.run_sync(cli, "database", "reset", "--yes")
-        assert "is in use" in one_line(ended)
-
-    at_the_bank(database, meanwhile)
 
 
 def test_backup_and_restore(cli: Cli, database: Path, tmp_path: Path) -> None:
@@ -171,8 +149,3 @@ def test_create_makes_the_secret_too(
     other = tmp_path / "other" / "bank.db"
     assert cli("--database", str(other), "database", "create").code == 0
     assert [file.name for file in other.parent.iterdir() if "secret" in file.name] == []
-
-
-def test_it_is_looked_for_the_file_before_anything_is_asked(cli: Cli, tmp_path: Path) -> None:
-    nothing = tmp_path / "nothing"
-    assert "There is no file" in one_line(cli("database", "restore", str(nothing)))

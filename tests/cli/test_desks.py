@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.bank.storage import MaybeDone
-
 from ..kit.command import Cli
 from .support import (
     at_the_bank,
@@ -129,16 +127,6 @@ def test_old_events_are_archived(cli: Cli, database: Path, tmp_path: Path) -> No
     assert cli("audit").out.rstrip().endswith("(the bank)  audit archive  archived 1")
 
 
-@pytest.mark.parametrize(
-    "desk",
-    [["handoffs", "claim", "x", "--agent", "A"], ["approvals", "grant", "x", "--manager", "M"]],
-)
-def test_the_database_stands_before_the_desk(cli: Cli, tmp_path: Path, desk: list[str]) -> None:
-    missing = str(tmp_path / "other.db")
-    for arguments in (desk[:1], desk):
-        assert missing in one_line(cli("--database", missing, *arguments))
-
-
 def test_settling(cli: Cli, database: Path) -> None:
     transfer = at_the_bank(database, schedule_for_tomorrow)
     assert cli("settle").out == "Nothing was due.\n"
@@ -146,20 +134,3 @@ def test_settling(cli: Cli, database: Path) -> None:
     assert settled.code == 0
     assert settled.out.startswith(f"{transfer}  posted\n")
     assert cli("settle", "--as-of", tomorrow()).out == "Nothing was due.\n"
-
-
-def test_a_day_that_is_not_a_date(cli: Cli) -> None:
-    refused = cli("settle", "--as-of", "2026-02-30")
-    assert refused.code == 2
-    assert "2026-02-30" in refused.err
-
-
-def test_a_decision_that_may_have_been_taken_is_one_line(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def broken(*_: object, **__: object) -> None:
-        raise MaybeDone("Look whether it was done")
-
-    monkeypatch.setattr("banking_server.bank.approvals.decide_approval", broken)
-    line = one_line(cli("approvals", "grant", "ap_1", "--manager", "Grace"))
-    assert "Look whether it was done" in line

@@ -1,16 +1,12 @@
 """`banking-server doctor`: what a start would fail at is told, and nothing is changed."""
 
 import os
-import socket
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import anyio
 import pytest
-
-from banking_server.bank import looking
 
 from ..kit.command import Cli
 from ..kit.servers import free_port
@@ -81,23 +77,10 @@ def damaged(database: Path) -> None:
         file.write(b"\xff" * 500)
 
 
-def foreign(database: Path) -> None:
-    database.unlink()
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("CREATE TABLE letter (text)")
-
-
-def folder(database: Path) -> None:
-    database.unlink()
-    database.mkdir()
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (damaged, "is damaged"),
-        (foreign, "of another program"),
-        (folder, "is a folder"),
         (lambda database: database.write_bytes(b"x" * 5_000), "not a database"),
         (lambda database: database.unlink(), "not there, but a secret is"),
     ],
@@ -129,17 +112,6 @@ def test_a_customer_whom_the_bank_does_not_have(cli: Cli) -> None:
     assert "\x1b" not in told
 
 
-@pytest.mark.usefixtures("created")
-def test_a_large_database_is_not_looked_through_to_the_end(database: Path) -> None:
-    assert not anyio.run(lambda: looking.look_at(database, seconds=-1)).checked
-
-
-@pytest.mark.usefixtures("created")
-def test_a_secret_that_others_can_read(cli: Cli, database: Path) -> None:
-    database.with_name("bank.db.secret").chmod(0o644)
-    assert "can be read by others" in found(cli, fails=True)["secret"][1]
-
-
 @pytest.mark.parametrize(
     ("variable", "check"), [("BANKING_PORT", "settings"), ("BANKING_MODEL_URL", "model")]
 )
@@ -148,13 +120,3 @@ def test_a_setting_that_cannot_be_used(
 ) -> None:
     monkeypatch.setenv(variable, "none")
     assert variable in found(cli, fails=True)[check][1]
-
-
-def test_a_port_that_is_taken_stops_no_server_over_stdio(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        monkeypatch.setenv("BANKING_PORT", str(taken.getsockname()[1]))
-        status, message = found(cli)["port"]
-    assert status == "warning"
-    assert "address already in use" in message

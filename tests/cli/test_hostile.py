@@ -86,16 +86,3 @@ def test_no_token_goes_to_another_computer_in_the_clear(
     allowed = cli(command, *tool, "--url", url, "--insecure")
     assert "unencrypted" not in allowed.err
     assert "Cannot talk to http://192.0.2.1/mcp" in allowed.err
-
-
-def test_what_a_library_logs_of_a_server_is_not_shown(cli: Cli, origin: str) -> None:
-    """The SDK logs the names of tools that it does not find."""
-    ended = cli("call", "third", "--url", f"{origin}/escapes_in_names")
-    assert (ended.code, ended.err) == (0, "")
-
-
-def test_what_the_command_itself_says_is_printable_too(cli: Cli) -> None:
-    refused = cli("call", "first", "--", "no-such\x1b[2J-command\nforged")
-    assert refused.code == 2
-    assert not STEERS.search(refused.err)
-    assert refused.err.count("\n") == 1

@@ -98,12 +98,6 @@ def test_what_is_printed_starts(cli: Cli, database: Path) -> None:
     assert database.exists()
 
 
-def test_without_the_proxy(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("BANKING_DATABASE")
-    entry = _of_json(cli("install", "cursor", "--no-proxy").out)
-    assert (Path(entry["command"]).name, entry["args"]) == ("banking-server", [])
-
-
 def test_an_unknown_host_is_one_line_with_the_known_ones(cli: Cli) -> None:
     assert ", ".join(READ) in one_line(cli("install", "emacs"))
 

@@ -1,6 +1,5 @@
 """The program as a whole: usage, a light start, and output that cannot go where it should."""
 
-import io
 import os
 import re
 import subprocess
@@ -13,8 +12,7 @@ import pytest
 from banking_server import __version__
 from banking_server import cli as cli_package
 
-from ..kit.command import PATIENCE, Cli, command, environment
-from ..kit.terminal import Terminal
+from ..kit.command import PATIENCE, Cli, environment
 
 HEAVY = ("aiosqlite", "mcp", "openai", "pydantic", "sqlalchemy", "sqlmodel", "starlette", "uvicorn")
 
@@ -110,45 +108,3 @@ def test_output_that_cannot_be_written_is_one_line(
     assert ended.value.code == 2
     said = "banking-server: Output cannot be written: No space left on device.\n"
     assert capsys.readouterr().err == said
-
-
-def test_streams_that_are_closed_are_as_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[str] = []
-
-    def talks(**_: object) -> None:
-        print("something")
-        print("something", file=sys.stderr)
-        read.append(sys.stdin.read())
-
-    monkeypatch.setattr(cli_package, "app", talks)
-    for name in ("stdin", "stdout", "stderr"):
-        monkeypatch.setattr(sys, name, None)  # As Python says that it was closed.
-    cli_package.main()
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        stream.close()
-    assert read == [""]
-
-
-def test_a_fault_of_the_programs_own_is_not_dressed_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(**_: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(cli_package, "app", fails)
-    with pytest.raises(ZeroDivisionError):
-        cli_package.main()
-
-
-def test_an_encoding_that_lacks_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    written = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding="ascii"))
-    monkeypatch.setattr(cli_package, "app", lambda **_: print("Caf\u00e9 \u2192"))
-    cli_package.main()
-    assert written.getvalue() == b"Caf\\xe9 \\u2192\n"
-
-
-def test_a_narrow_terminal_gets_help_without_frames_or_colours() -> None:
-    narrow = Terminal(command("--help"), columns=40, NO_COLOR="1")
-    assert narrow.finish() == 0
-    assert "\x1b" not in narrow.screen
-    assert "\u2500" not in narrow.screen
-    assert max(map(len, narrow.screen.splitlines())) <= 40

@@ -9,7 +9,6 @@ from sqlalchemy.engine import URL
 
 from banking_server.bank.location import in_full
 from banking_server.server.settings import SettingsError, load_settings
-from banking_server.server.tokens import SecretUnavailable, load_keys
 
 from ..kit import postgres
 from ..kit.command import Cli, run
@@ -93,31 +92,6 @@ def test_a_server_that_is_not_there_is_one_line(cli: Cli, monkeypatch: pytest.Mo
         line = one_line(cli(*command))
         assert "postgresql://me:***@127.0.0.1:1/bank cannot be used: it cannot be reached" in line
         assert PASSWORD not in line
-
-
-def test_a_mistake_in_the_url_is_one_line_without_it(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("BANKING_DATABASE", f"postgresql://me:{PASSWORD}@@h/b")
-    line = one_line(cli("database", "check"))
-    assert (
-        line
-        == "banking-server: BANKING_DATABASE: has an @ too many: in a password it is written %40\n"
-    )
-
-
-def test_the_secret_has_to_be_given(tmp_path: Path) -> None:
-    settings = load_settings(database=NOWHERE)
-    with pytest.raises(SecretUnavailable, match="BANKING_SECRET or BANKING_SECRET_FILE"):
-        load_keys(settings)
-    file = tmp_path / "secret"
-    settings = load_settings(database=NOWHERE, secret_file=file)
-    with pytest.raises(SecretUnavailable, match="No such file"):
-        load_keys(settings)
-    assert not file.exists()
-    file.write_text(SECRET)
-    file.chmod(0o600)
-    assert load_keys(settings).tokens == load_keys(load_settings(secret=SECRET)).tokens
 
 
 def test_settings_keep_the_password_to_themselves(monkeypatch: pytest.MonkeyPatch) -> None:

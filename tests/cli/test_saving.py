@@ -18,7 +18,6 @@ from banking_server.agent import (
     Said,
 )
 from banking_server.chaining import Outcome, Step
-from banking_server.cli import saving
 from banking_server.cli.saving import Conversation
 
 
@@ -126,16 +125,3 @@ def test_what_cannot_be_saved_is_said_in_one_line(tmp_path: Path, name: str, why
     with pytest.raises(ValueError, match=rf"^Not saved: .*{why}.*\.$") as refused:
         conversation.save(file)
     assert "\n" not in str(refused.value)
-
-
-def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saving, "MAX_KEPT", 500)
-    conversation = Conversation("m")
-    for number in range(3):
-        conversation.add(f"Request {number}", run("x" * 400))
-    file = tmp_path / "chat.md"
-    assert conversation.save(str(file)).endswith("1 request.")
-    text = file.read_text(encoding="utf-8")
-    assert "(The first 2 requests are left out.)" in text
-    assert "> Request 2" in text
-    assert "> Request 1" not in text

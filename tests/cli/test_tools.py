@@ -1,10 +1,8 @@
 """`banking-server tools`, and `call` without a tool: the tools of any server, odd ones included."""
 
 import io
-import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import anyio
 import pytest
@@ -80,32 +78,15 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> 
     assert many[-1] == "and 2 more"
 
 
-def test_as_json_each_tool_is_what_the_server_sent(cli: Cli, origin: str) -> None:
-    listed = cli("tools", "--json", "--url", f"{origin}/odd_tools")
-    assert (listed.code, listed.err) == (0, "")
-    assert not STEERS.search(listed.out)
-    offer: dict[str, Any] = json.loads(listed.out)
-    tools = offer.pop("tools")
-    assert offer == {
-        "server": {"name": "hostile", "title": None, "version": "1"},
-        "protocolVersion": "2025-11-25",
-        "toolChaining": False,
-    }
-    assert tools[2]["inputSchema"]["$defs"] == {"Circle": {"$ref": "#/$defs/Circle"}}
-    assert len(tools[1]["description"]) > 100_000
-
-
 @pytest.mark.parametrize(
     ("does", "code", "told"),
     [
         ("toolless", 0, "hostile 1: 0 tools (MCP 2025-11-25)"),
-        ("nobody", 0, "A server without a name: 0 tools (MCP 2025-11-25)"),
         (
             "no_list",
             2,
             "tools as MCP has it: tools: Input should be a valid list.",
         ),
-        ("failing", 2, "The server did not list its tools: SAID"),
         ("pages", 2, "Its tools are not shown: the server lists more than 5,000 tools."),
         ("long_pages", 2, "the server's tools have more than 4,000,000 characters."),
         ("listless", 2, "It did not list its tools within 0.5 s."),

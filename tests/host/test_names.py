@@ -7,7 +7,6 @@ import pytest
 from mcp.types import CallToolResult, TextContent
 
 from banking_server.host.names import MAX_IDS, Names
-from banking_server.text import printable
 
 from ..kit.bank import World, structured
 from ..kit.words import ACCOUNTS, EVERYDAY, PREPARE, SAVINGS
@@ -55,8 +54,6 @@ def test_a_call_of_the_bank_is_shown_by_the_names_of_its_accounts(world: World) 
     ("said", "arguments", "lines"),
     [
         ({"id": "d1", "name": "Oak"}, {"door": "d1"}, ["door: Oak (d1)"]),
-        ({"door_id": "d1", "door_name": "Oak"}, {"door_id": "d1"}, ["door: Oak (d1)"]),
-        ({"id": 7, "name": "Oak"}, {"doorId": 7, "pieces": 3}, ["door: Oak (7)"]),
         (result(None, '{"id": "d1", "name": "Oak"}'), {"doorId": "d1"}, ["door: Oak (d1)"]),
         # Whose name it is would be a guess.
         ({"aId": "d1", "bId": "d2", "name": "Oak"}, {"aId": "d1"}, ["a: d1"]),
@@ -65,7 +62,6 @@ def test_a_call_of_the_bank_is_shown_by_the_names_of_its_accounts(world: World) 
         # What is called like another id, or could pass for another name, stands in quotes.
         ([{"id": "1", "name": "2"}, {"id": "2"}], {"xId": "1"}, ['x: "2" (1)']),
         ({"id": "1", "name": "\u0405avings"}, {"xId": "1"}, ['x: "\u0405avings" (1)']),
-        ({"id": "1", "name": "\u0416\u0430"}, {"xId": "1"}, ["x: \u0416\u0430 (1)"]),
         ({}, {"xId": " 1"}, ['x: "\u24231", which this server has not named']),
         # An error repeats what the caller made up.
         (
@@ -84,7 +80,7 @@ def test_a_call_of_the_bank_is_shown_by_the_names_of_its_accounts(world: World) 
             ],
         ),
     ],
-    ids=range(14),
+    ids=range(11),
 )
 def test_names_are_learnt_from_what_a_server_returns(
     said: Any, arguments: dict[str, Any], lines: list[str]
@@ -93,19 +89,6 @@ def test_names_are_learnt_from_what_a_server_returns(
 
 
 MISCHIEF = "\x1b[2JOak\u202e\n(d2)\nCall it? [y/N] y\u200b"
-
-
-def test_no_name_and_no_id_looks_like_words_of_ours() -> None:
-    said = {"id": "d1", "name": MISCHIEF}
-    (line,) = shown(said, {"doorId": "d1"})
-    assert line.isprintable()
-    assert line == printable(line)
-    assert line.startswith('door: "')
-    assert line.endswith('" (d1)')
-    (line,) = shown({}, {"doorId": MISCHIEF})
-    assert line.isprintable()
-    assert line.startswith('door: "')
-    assert line.endswith('", which this server has not named')
 
 
 def test_what_is_remembered_and_shown_is_bounded() -> None:

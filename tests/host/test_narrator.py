@@ -7,11 +7,7 @@ import pytest
 from mcp.types import (
     Annotations,
     CallToolResult,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
     TextContent,
-    TextResourceContents,
     Tool,
     ToolAnnotations,
 )
@@ -20,7 +16,6 @@ from banking_server.chaining import Proposal, Step
 from banking_server.host.narrator import Narrator, shown_to_user
 from banking_server.host.plain import SHOWN
 from banking_server.host.printing import console
-from banking_server.host.questions import TerminalQuestions
 
 pytestmark = pytest.mark.quick
 
@@ -45,18 +40,6 @@ def test_what_is_for_the_model_alone_is_not_shown() -> None:
     assert shown_to_user(only_the_model) == []
 
 
-def test_content_that_is_no_text_is_named() -> None:
-    embedded = TextResourceContents(uri="file:///a", text="embedded")
-    result = CallToolResult(
-        content=[
-            ImageContent(type="image", data="", mime_type="image/png"),
-            ResourceLink(type="resource_link", name="report", uri="file:///report"),
-            EmbeddedResource(type="resource", resource=embedded),
-        ]
-    )
-    assert shown_to_user(result) == ["[image, image/png]", "[report: file:///report]", "embedded"]
-
-
 def proposal(*, read_only: bool, title: str | None = None) -> Proposal:
     annotations = ToolAnnotations(read_only_hint=read_only)
     tool = Tool(name="order", input_schema={"type": "object"}, annotations=annotations)
@@ -79,14 +62,6 @@ def test_a_follow_up_is_shown_with_the_directive_that_asks_for_it() -> None:
         '{"tool": "order", "arguments": {"door": "oak"}}\n'
         '   the server says: "Order one\\nfrom the \\u001bmaker"\n'
     )
-
-
-def test_what_a_step_names_is_remembered_for_the_question_about_the_next() -> None:
-    questions = TerminalQuestions(console(io.StringIO()))
-    narrator = Narrator(console(io.StringIO()), questions=questions)
-    result = CallToolResult(content=[], structured_content={"id": "door_1", "name": "Oak"})
-    narrator.told(Step(1, "reserve", {}, result))
-    assert questions.names.shown("", {"doorId": "door_1"}) == ["door: Oak (door_1)"]
 
 
 def test_what_is_long_is_cut_and_says_so() -> None:

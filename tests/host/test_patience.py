@@ -60,20 +60,6 @@ async def test_a_call_may_ask_so_many_questions_and_the_next_call_again() -> Non
         await call_tool_with_chaining(asked, "ask", {"times": 3})
 
 
-async def test_the_progress_that_a_server_reports_is_asked_for_if_somebody_wants_it() -> None:
-    told: list[tuple[float, float | None, str | None]] = []
-
-    async def progressed(*news: Any) -> None:
-        told.append(news)
-
-    async with client(0) as packing:
-        await call_tool_with_chaining(packing, "pack")
-        assert told == []
-        packing.progressed = progressed
-        await call_tool_with_chaining(packing, "pack")
-    assert told == [(1, 2, "packing"), (2, 2, "packing")]
-
-
 async def test_the_time_of_the_person_is_not_the_servers() -> None:
     deadlines: list[float] = []
 

@@ -1,7 +1,6 @@
 """What reaches the terminal, whatever a server sends."""
 
 import io
-import os
 import re
 
 import pytest
@@ -10,12 +9,6 @@ from banking_server.host.plain import quoted_name
 from banking_server.host.printing import console, may_colour, say, say_in_parts
 
 pytestmark = pytest.mark.quick
-
-
-def test_nothing_that_a_server_sends_steers_the_terminal() -> None:
-    out = io.StringIO()
-    say(console(out), "two\nlines\tand \x1b[2J")
-    assert out.getvalue() == "two\nlines   and \\x1b[2J\n"
 
 
 @pytest.mark.parametrize(
@@ -74,22 +67,3 @@ def test_what_wraps_hangs_below_its_beginning(monkeypatch: pytest.MonkeyPatch, t
     say_in_parts(console(stream), ("name", ""), (": some words of it", ""), indent=2, hang=4)
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     assert lines == ["  name: some", "      words of it"]
-
-
-def test_a_long_text_is_wrapped_piece_by_piece_and_whole() -> None:
-    lines = "\n".join(f"line {number}" for number in range(10_000))
-    out = Terminal()
-    say(console(out), f"{lines}\n{'x' * 50_000}")
-    shown = [line.rstrip() for line in out.getvalue().splitlines()]
-    assert "\n".join(shown[:10_000]) == lines
-    assert "".join(shown[10_000:]) == "x" * 50_000
-
-
-def test_a_reader_that_is_gone_is_told_no_more() -> None:
-    reading, writing = os.pipe()
-    os.close(reading)
-    with os.fdopen(writing, "w") as stream:
-        out = console(stream)
-        say(out, "never read")
-        say(out, "nor this")
-        assert out.quiet

@@ -30,22 +30,6 @@ MANY = {"type": "array", "items": {"anyOf": [{"const": "a", "title": "A"}, {"con
 
 
 @pytest.mark.parametrize(
-    ("schema", "offered"),
-    [
-        (TITLED, {"now": "At once", "later": "Later"}),
-        ({"type": "string", "enum": ["a", "b"]}, {"a": "a", "b": "b"}),
-        ({"type": "string", "enum": ["a"], "enumNames": ["The A"]}, {"a": "The A"}),
-        (MANY, {"a": "A", "b": "b"}),
-        ({"type": "string"}, {}),
-    ],
-)
-def test_choices_are_found_in_every_form_they_have(
-    schema: dict[str, Any], offered: dict[str, str]
-) -> None:
-    assert choices(schema) == offered
-
-
-@pytest.mark.parametrize(
     ("schema", "line", "value"),
     [
         (TITLED, "1", "now"),
@@ -59,22 +43,6 @@ def test_choices_are_found_in_every_form_they_have(
 )
 def test_answers_are_read(schema: dict[str, Any], line: str, value: Any) -> None:
     assert parse(line, schema, choices(schema)) == value
-
-
-@pytest.mark.parametrize(
-    ("schema", "line"),
-    [
-        (TITLED, "0"),
-        (TITLED, "\u0662x"),
-        (MANY, "1,,2"),
-        ({"type": "boolean"}, "perhaps"),
-        ({"type": "integer"}, "2.5"),
-        ({"type": "number"}, "two"),
-    ],
-)
-def test_answers_that_do_not_fit_are_asked_for_again(schema: dict[str, Any], line: str) -> None:
-    with pytest.raises(ValueError, match=r"^Please answer"):
-        parse(line, schema, choices(schema))
 
 
 # --- a form, asked at a terminal ------------------------------------------------------------------
@@ -131,6 +99,11 @@ async def answered(terminal: Callable[[str], None], keys: str, form: Any) -> tup
         ("2\n3\ny\n", ("accept", {"colour": "blue", "pieces": 3, "wrapped": True}), "Of it all."),
         ("red\n3\n\n", ("accept", {"colour": "red", "pieces": 3, "wrapped": False}), "means false"),
         ("1\n0\n1\nn\n", ("accept", {"colour": "red", "pieces": 1, "wrapped": False}), "not fit"),
+        (
+            "3\nred\nx\n1\nperhaps\nno\n",
+            ("accept", {"colour": "red", "pieces": 1, "wrapped": False}),
+            "Please answer with a number from 1 to 2.",
+        ),
         ("\n", ("decline", None), "an empty line declines"),
         ("1\n\x04", ("cancel", None), "What shall it be?"),
     ],
@@ -174,9 +147,11 @@ async def test_consent_takes_a_yes(
         questions = TerminalQuestions(console(shown))
         questions.names.learn("", CallToolResult(content=[], structured_content=OAK))
         arguments = {"doorId": "door_1", "lockId": "lock_1"}
-        assert await questions.consents(BURN, arguments, trust_hints=True) is consents
+        asked = questions.consents(BURN, arguments, trust_hints=True, again=True)
+        assert await asked is consents
     assert shown.getvalue().endswith(
-        "\n   door: Oak door (door_1)\n"
+        "\n   The same call was started before, and nobody knows whether it took effect.\n"
+        "   door: Oak door (door_1)\n"
         "   lock: lock_1, which this server has not named\n"
         'The tool "burn" may change or destroy something. Call it? [y/N] '
     )
@@ -191,8 +166,6 @@ BURN = Tool(name="burn", input_schema={})
     [
         (None, None, True, "may change or destroy something"),
         ({"destructive_hint": False}, None, True, "may change something"),
-        ({"read_only_hint": True}, None, True, "may change something"),
-        ({"destructive_hint": False}, None, False, "may change or destroy something"),
         ({"destructive_hint": True}, {MOVES_MONEY: True}, True, "may move money"),
         (None, {MOVES_MONEY: True}, False, "may change or destroy something"),
     ],

@@ -77,25 +77,6 @@ def test_styles_are_the_only_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not STEERS.search(re.sub(r"\x1b\[[\d;]*m", "", seen))
 
 
-def test_it_is_shown_once_it_is_complete_and_what_comes_is_told() -> None:
-    out, told = Terminal(), list[str]()
-    screen = console(out)
-    screen.width, screen._color_system = 44, None
-    speech = MarkdownSpeech(screen, told.append)
-    speech.say("First **words")
-    assert (out.getvalue(), told[-1]) == ("", "First **words")
-    speech.say("**.\n\nSecond \x1b[2J" + "y" * 20)
-    assert (out.getvalue(), told[-1]) == ("", "\\x1b[2J" + "y" * 20)
-    speech.end()
-    assert told[-1] == ""
-    assert out.getvalue().startswith("\n   First words.\n\n   Second ")
-    # What is said next is an answer of its own.
-    before = len(out.getvalue())
-    speech.say("Third.")
-    speech.end()
-    assert out.getvalue()[before:] == "\n   Third.\n"
-
-
 def test_what_is_long_is_shown_as_it_is() -> None:
     seen = shown("**a**\n" * (MAX_RENDERED // 2), width=400)
     assert seen.split() == ["**a**"] * (MAX_RENDERED // 2)

@@ -1,6 +1,5 @@
 """The line that says what is waited for: when it is there, what it says, and that it goes away."""
 
-import io
 import os
 import select
 from collections.abc import Iterator
@@ -81,15 +80,3 @@ def test_nothing_else_is_ever_on_its_line(screen: Screen) -> None:
     # Begun anew, below what was shown.
     assert screen.wait_for("Connecting").count("Thinking") == 0
     waiting.over()
-
-
-def test_away_from_a_terminal_there_is_no_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DELAY", 0)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    stream = io.StringIO()
-    waiting = Waiting(stream)
-    assert not waiting.seen
-    waiting.on("Thinking")
-    assert waiting._timer is None
-    waiting.over()
-    assert stream.getvalue() == ""
