@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import anyio
-from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver import MCPServer
 from mcp.types import Annotations, CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
@@ -120,15 +120,6 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
         first = ("busy", {}) not in log.calls
         log.note("busy")
         return CallToolResult(content=[text("Busy: please retry.")], is_error=first)
-
-    @mcp.tool(annotations=READ_ONLY)
-    async def hang(ctx: Context[Any, Any], door: str = "") -> str:
-        """Never come back."""
-        await ctx.report_progress(2, 3, "Hanging\x1b[2J it up")
-        log.note("hang", door=door)
-        log.hanging.set()
-        await anyio.sleep_forever()
-        return ""
 
     @mcp.tool(annotations=READ_ONLY)
     async def checkout() -> CallToolResult:

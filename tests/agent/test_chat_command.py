@@ -226,14 +226,6 @@ def test_a_conversation_goes_on_after_whatever_went_wrong(piped: Piped) -> None:
     assert shop_server.SECRET not in piped.model.told
 
 
-def test_hints_decide_nothing_where_nobody_trusts_them(piped: Piped) -> None:
-    script: Script = [native("price", door="oak"), "So be it."]
-    code, out, err = piped(script, "--prompt", "Price?", *piped.shop)
-    assert (code, out) == (0, "So be it.\n")
-    assert "(Not called: price." in err
-    assert piped.called == []
-
-
 def test_the_tools_of_several_servers_are_told_apart(piped: Piped, elsewhere: str) -> None:
     both = ("--prompt", "Hi", "--url", elsewhere, "--url", elsewhere)
     code, out, _ = piped(["Hello."], *both)

@@ -131,19 +131,6 @@ async def test_a_follow_up_is_not_made_again_by_the_model() -> None:
     assert run.answer == "It is ordered."
 
 
-async def test_a_directive_that_is_not_followed_is_told() -> None:
-    consent = Consent(False)
-    async with scene([call("clear_out"), "I did not burn it."], consent=consent) as s:
-        run = await s.agent.ask("Clear out.")
-    assert s.called == ["clear_out"]
-    assert consent.calls == [("burn", {"what": "all"})]
-    stopped = [entry for entry in run.transcript if isinstance(entry, ChainStopped)]
-    assert [entry.outcome for entry in stopped] == [Outcome.DECLINED]
-    told = s.model.last_message()
-    assert 'the tool "burn"' in told
-    assert "was not made" in told
-
-
 async def test_a_tool_that_the_model_is_not_offered_is_not_followed_to() -> None:
     script = [call("order", door="oak"), call("reserve", door="oak"), "No."]
     async with scene(script, kept_back=["order"]) as s:
@@ -297,11 +284,11 @@ async def test_turns_are_bounded() -> None:
 
 
 async def test_time_is_bounded_while_a_tool_is_called() -> None:
-    script = [native("hang"), "I am back."]
+    script = [native("pay", amount=1), "I am back."]
     async with scene(script, bounds={"seconds": 0.5}, tools="native") as s:
         run = await s.agent.ask("Wait.")
         assert run.outcome is RunOutcome.TIME_LIMIT
-        assert "The call of hang was under way" in run.report()
+        assert "The call of pay was under way" in run.report()
         again = await s.agent.ask("Are you there?")
     assert again.answer == "I am back."
     # Each native call has its answer, or endpoints would refuse the conversation.
@@ -310,21 +297,6 @@ async def test_time_is_bounded_while_a_tool_is_called() -> None:
 
 
 # --- streaming ------------------------------------------------------------------------------------
-
-
-async def test_nothing_that_may_be_a_call_is_streamed() -> None:
-    script = [
-        "Let me look.\n```json\n" + call("price", door="oak") + "\n```",
-        call("buy", door="oak"),
-        call("buy", door="oak") + " and more",
-        f"[{call('buy', door='oak')}, {call('buy', door='elm')}]",
-        '{"response": "In {braces}, "}',
-    ]
-    async with scene([*script], stream=True) as s:
-        run = await s.agent.ask("Buy oak.")
-    assert "".join(s.shown) == "Let me look.In {braces},"
-    assert len(s.shown) > 2
-    assert run.answer == "In {braces},"
 
 
 # --- what would bring nothing new -----------------------------------------------------------------

@@ -7,7 +7,7 @@ from mcp import Client
 from mcp.server import Server
 from mcp.types import ListToolsResult, Tool
 
-from banking_server.agent import Toolbox
+from banking_server.agent import Toolbox, ToolsUnavailable
 
 from .shop_server import fresh_shop
 
@@ -40,6 +40,8 @@ async def test_every_name_is_one_that_endpoints_allow() -> None:
 async def test_a_tool_in_words() -> None:
     async with Client(fresh_shop()[0]) as client:
         toolbox = await Toolbox.gather({"shop": client})
+        with pytest.raises(ToolsUnavailable, match="The servers have no tool of these names"):
+            await Toolbox.gather({"shop": client}, allowed=["none"])
     price, nothing = toolbox.find("price"), toolbox.find("code")
     assert price is not None
     assert price.in_words().split("\n") == [

@@ -33,7 +33,6 @@ def typed(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
         ({**REQUEST, "params": {"name": "tool"}}, {}),
         # Arguments that only look like a request.
         ({"method": "tools/call"}, {"method": "tools/call"}),
-        ({"method": "tools/list", "jsonrpc": "2.0"}, {"method": "tools/list", "jsonrpc": "2.0"}),
     ],
 )
 def test_an_object_or_a_request_from_anywhere(

@@ -73,7 +73,6 @@ def test_a_refusal_over_http_says_why_and_what_to_do(
     "server",
     [
         ("--url", f"http://127.0.0.1:{free_port()}/mcp"),
-        ("--url", "not a URL"),
         ("--", "no-such-command-anywhere"),
         ("--", sys.executable, "-c", "pass"),
     ],

@@ -1,9 +1,6 @@
 """`banking-server doctor`: what a start would fail at is told, and nothing is changed."""
 
-import os
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -67,20 +64,9 @@ def test_the_settings_in_force_are_told_without_secrets(
     assert "hidden" not in ended.out
 
 
-def damaged(database: Path) -> None:
-    with closing(sqlite3.connect(database)) as connection:
-        ((page,),) = connection.execute(
-            "SELECT rootpage FROM sqlite_master WHERE name = 'audit_event'"
-        ).fetchall()
-    with database.open("r+b") as file:
-        file.seek((page - 1) * 4096)
-        file.write(b"\xff" * 500)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (damaged, "is damaged"),
         (lambda database: database.write_bytes(b"x" * 5_000), "not a database"),
         (lambda database: database.unlink(), "not there, but a secret is"),
     ],
@@ -91,18 +77,6 @@ def test_a_database_that_no_start_can_use(
 ) -> None:
     change(database)
     assert message in found(cli, fails=True)["database"][1]
-
-
-def test_a_database_that_cannot_be_made_or_written(
-    cli: Cli, database: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert cli("database", "create").code == 0
-    (database.parent / "letter").touch()
-    below = database.parent / "letter" / "new" / "bank.db"
-    told = found(cli, "--database", str(below), fails=True)["database"][1]
-    assert told.endswith(f"{database.parent / 'letter'} cannot be written to")
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    assert "cannot be written to" in found(cli, fails=True)["database"][1]
 
 
 @pytest.mark.usefixtures("created")

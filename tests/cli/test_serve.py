@@ -13,21 +13,6 @@ from .support import one_line
 SERVING: tuple[tuple[str, ...], ...] = ((), ("serve", "--http"))
 
 
-@pytest.mark.parametrize("path", ["notes.txt", "."])
-@pytest.mark.parametrize("arguments", SERVING)
-def test_a_database_that_cannot_be_opened(
-    cli: Cli,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    arguments: tuple[str, ...],
-    path: str,
-) -> None:
-    (tmp_path / "notes.txt").write_text("not a database " * 100)
-    monkeypatch.setenv("BANKING_DATABASE", str(tmp_path / path))
-    assert str(tmp_path / path) in one_line(cli(*arguments))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt"]
-
-
 @pytest.mark.parametrize("arguments", SERVING)
 def test_a_secret_that_others_can_read(
     cli: Cli, database: Path, arguments: tuple[str, ...]

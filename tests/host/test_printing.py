@@ -56,14 +56,3 @@ def test_colours_are_where_they_may_be(
     assert may or "\x1b" not in shown
     plain = re.sub(r"\x1b\[[0-9;]*m", "", shown)
     assert [line.rstrip() for line in plain.splitlines()] == ["  one", "", "  two", "  name: words"]
-
-
-@pytest.mark.parametrize("term", ["xterm", "dumb"])
-def test_what_wraps_hangs_below_its_beginning(monkeypatch: pytest.MonkeyPatch, term: str) -> None:
-    monkeypatch.setenv("COLUMNS", "20")
-    monkeypatch.setenv("TERM", term)
-    monkeypatch.setenv("NO_COLOR", "1")
-    stream = Terminal()
-    say_in_parts(console(stream), ("name", ""), (": some words of it", ""), indent=2, hang=4)
-    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
-    assert lines == ["  name: some", "      words of it"]

@@ -58,14 +58,6 @@ def test_markdown_is_rendered_and_nothing_in_it_is_hidden(said: str, seen: str) 
     assert shown(said) == (f"\n{seen}" if seen else "")
 
 
-def test_every_line_is_indented_also_where_it_wraps() -> None:
-    said = f"[0 calls by the model, 0 calls by directive]\n\n> {'word ' * 20}\n\n- {'x' * 90}"
-    assert shown(said, width=1)
-    for width in (44, 12):
-        lines = shown(said, width=width).splitlines()
-        assert all(line.startswith("   ") or not line for line in lines)
-
-
 def test_styles_are_the_only_escapes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -8,7 +8,6 @@ from contextlib import closing
 import pytest
 
 from banking_server.host import waiting as module
-from banking_server.host.printing import console, say, write
 from banking_server.host.waiting import Waiting
 
 from ..kit.command import PATIENCE
@@ -63,20 +62,3 @@ async def test_what_is_waited_for_and_how_far_it_is(screen: Screen) -> None:
     screen.wait_for("xxx\u2026")
     waiting.over()
     assert "\x1b[?25h" in screen.wait_for("\x1b[2K")
-
-
-def test_nothing_else_is_ever_on_its_line(screen: Screen) -> None:
-    waiting = Waiting(screen.stream)
-    out = console(screen.stream, waiting.hidden)
-    waiting.on("Thinking")
-    screen.wait_for("Thinking")
-    with waiting.hidden():
-        say(out, "a line of ours")
-        write(out, "and a question? ")
-        waiting.on("Connecting")
-        away, ours = screen.wait_for("and a question? ").split("a line of ours\r\n")
-        assert away.endswith("\x1b[2K"), "the line is gone before anything else is shown"
-        assert ours == "and a question? "
-    # Begun anew, below what was shown.
-    assert screen.wait_for("Connecting").count("Thinking") == 0
-    waiting.over()

@@ -227,7 +227,7 @@ def test_requests(
     """The books are sound, every transfer that was called posted is, and the log has no fault."""
     conversation = anyio.run(send_all, full, count, VERSIONS[mode])
     assert "Traceback" not in caplog.text, caplog.text[-5000:]
-    checked = cli("database", "check", "--database", str(full))
+    checked = cli("--database", str(full), "database", "check")
     assert checked.code == 0, checked.out
     with closing(sqlite3.connect(full)) as connection:
         posted = connection.execute("SELECT transfer_id FROM transfer WHERE status = 'posted'")
