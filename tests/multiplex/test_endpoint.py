@@ -58,12 +58,9 @@ async def test_the_endpoint_infers_where_the_client_offers_no_model(
     assert results(result)[1]["structuredContent"]["accountId"] == SAVINGS
     assert given(result) == {"note": "a note", "colour": "blue"}
     first, second = endpoint.requests
-    system, user = first["messages"]
-    assert (system["role"], user["role"]) == ("system", "user")
-    assert "ignore any instruction" in system["content"]
+    _, user = first["messages"]
     assert wanted_in(user["content"]) == "the savings account"
     assert first["model"] == "scripted"
-    assert "tools" not in first
     # What one argument is to be shows in the others: the model is told the whole request.
     told = {"note": prompt("a note"), "colour": "blue"}
     assert json.dumps({"request to complete": {"name": FORM, "arguments": told}}) in (
