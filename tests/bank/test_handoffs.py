@@ -1,4 +1,4 @@
-"""Handoffs: one open record per reason, a choice, and the agents' desk."""
+"""Handoffs: one open record per matter, a choice, and the agents' desk."""
 
 import asyncio
 

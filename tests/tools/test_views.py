@@ -78,6 +78,7 @@ async def test_a_client_that_shows_views_is_offered_them(world: World, mode: str
             (content,) = (await person.client.read_resource(uri)).contents
             assert content.mime_type == APP_MIME_TYPE
             assert content.meta == offered[uri].meta
+            assert "default-src 'none'; script-src 'sha256-" in content.text
             csp = content.meta["ui"]["csp"]
             assert csp == {f"{kind}Domains": [] for kind in KINDS}
         if mode == "auto":

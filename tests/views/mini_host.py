@@ -34,8 +34,6 @@ class MiniHost:
         """What every call fails with, if the host cannot make any."""
         self.loses: str | None = None
         """What every call fails with after it was made, if the host loses the answers."""
-        self.wrap = False
-        """Whether the host puts a view's document into the body of one of its own."""
         self.page = browser.new_page(**page)
         self.page.set_default_timeout(20_000)
         self.page.route("**/*", self._fetch)
@@ -89,10 +87,7 @@ class MiniHost:
         listed = self.portal.call(self.client.list_tools).tools
         (uri,) = [one.meta["ui"]["resourceUri"] for one in listed if one.name == tool and one.meta]
         (content,) = self.portal.call(self.client.read_resource, uri).contents
-        html = str(content.text)
-        if self.wrap:
-            html = f"<!doctype html><html><head></head><body>{html}</body></html>"
-        return html
+        return str(content.text)
 
     def says(self, words: str | re.Pattern[str]) -> None:
         """Wait until the view says this."""

@@ -268,33 +268,3 @@ def test_nobody_but_the_host_is_listened_to(host: MiniHost) -> None:
     # The host's own notification is heard.
     host.page.evaluate("forged => send(forged)", forged)
     host.says("Forged")
-
-
-TRY_EVERYTHING = """async () => {
-  const refused = new Set();
-  const note = (event) => refused.add(event.effectiveDirective);
-  document.addEventListener("securitypolicyviolation", note);
-  const quietly = (act) => { try { act(); } catch { refused.add("thrown"); } };
-  quietly(() => { document.createElement("script").textContent = "window.ran = true"; });
-  quietly(() => document.body.insertAdjacentHTML("beforeend", "<img src=https://evil.example/x>"));
-  quietly(() => setTimeout("window.ran = true"));
-  const style = document.createElement("style");
-  style.textContent = "* { color: red }";
-  document.head.append(style);
-  new Image().src = "https://evil.example/y";
-  await fetch("https://evil.example/z").catch(() => {});
-  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-  return [window.ran === true, [...refused].sort()];
-}"""
-
-
-@pytest.mark.parametrize("wrapped", [False, True], ids=["as it is", "in a body of the host's"])
-def test_its_own_policy_allows_nothing_else(host: MiniHost, wrapped: bool) -> None:
-    host.wrap = wrapped
-    host.open(ACCOUNTS, {})
-    host.complaints.clear()
-    ran, refused = host.view.locator("main").evaluate(TRY_EVERYTHING)
-    expected = ["connect-src", "img-src", "require-trusted-types-for", "style-src-elem", "thrown"]
-    assert (ran, refused) == (False, expected)
-    assert not [url for url in host.complaints if url.startswith("https://")]
-    host.complaints.clear()
