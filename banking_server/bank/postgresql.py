@@ -133,9 +133,6 @@ class PostgresStore:
             first = await asyncio.to_thread(connect, url)
         except psycopg.Error as error:
             raise DatabaseUnavailable(explain(url, error)) from None
-        if first.info.parameter_status("server_encoding") != "UTF8":
-            first.close()
-            raise DatabaseUnavailable(f"The database {url} has to have the encoding UTF8.")
         return cls(url, first)
 
     async def until_lost(self) -> str:

@@ -1,7 +1,6 @@
 """A bank to test against: its clock, its callers, and a way past it to the file."""
 
 import sqlite3
-from collections.abc import Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -145,15 +144,8 @@ async def use(bank: Bank) -> None:
 
 def sql(path: Location, statement: str, *values: object) -> list[tuple[Any, ...]]:
     """Do to the database what no function of the bank does; return the rows."""
-    return _sql(path, statement, values)
-
-
-def _sql(
-    path: Location, statement: str, values: Sequence[object] | Mapping[str, object]
-) -> list[tuple[Any, ...]]:
     if isinstance(path, URL):
-        text = statement.replace("?", "%s").replace(":now", "%(now)s")
-        return postgres.run(path, text, values or None)
+        return postgres.sql(path, statement, *values)
     with closing(sqlite3.connect(path, timeout=10)) as connection, connection:
         connection.execute("PRAGMA foreign_keys = ON")
         return connection.execute(statement, values).fetchall()
@@ -166,8 +158,7 @@ def set_flag(path: Location, account_id: str, flag: str, value: bool) -> None:
 def check_books(path: Location, now: datetime) -> None:
     """Check everything that must hold of the bank at any moment."""
     assert _faults(path) == []
-    values = {"now": now if isinstance(path, URL) else _stored(now)}
-    assert not _sql(path, _OVERSPENT, values)
+    assert not sql(path, _OVERSPENT, now if isinstance(path, URL) else _stored(now))
     assert not sql(path, _UNREPORTED)
     assert not sql(path, _UNRECORDED)
 
@@ -184,7 +175,7 @@ _OVERSPENT = """
     SELECT account_id FROM account AS a WHERE customer_id IS NOT NULL AND
         (SELECT coalesce(sum(amount_minor), 0) FROM entry WHERE account_id = a.account_id) <
         (SELECT coalesce(sum(amount_minor), 0) FROM transfer
-         WHERE from_account_id = a.account_id AND status = 'pending' AND expires_at > :now)"""
+         WHERE from_account_id = a.account_id AND status = 'pending' AND expires_at > ?)"""
 _UNREPORTED = """
     SELECT transfer_id FROM transfer JOIN account ON account_id = to_account_id
     WHERE status = 'posted' AND account_type = 'external' AND amount_minor >= 300000

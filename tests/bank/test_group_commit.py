@@ -152,31 +152,6 @@ async def test_nobody_waits_for_another_program_for_ever(
     assert added(path) == {"afterwards"}
 
 
-# --- cancelled
-
-
-async def test_cancelled_when_it_has_begun_it_runs_to_its_end_and_is_told(
-    bank: Bank, path: Path
-) -> None:
-    told: list[set[str]] = []
-
-    def begin(wait: Callable[[Any], None]) -> Any:
-        def work(tx: Transaction) -> None:
-            adds("done")(tx)
-            wait(tx)
-
-        return bank.write(work, committed=lambda: told.append(added(path)))
-
-    async with at_work(begin) as task:
-        for _ in range(3):
-            task.cancel()
-            await asyncio.sleep(0)
-        assert not task.done()
-    (outcome,) = await ended(task)
-    assert isinstance(outcome, asyncio.CancelledError)
-    assert told == [{"done"}]
-
-
 # --- troubles
 
 

@@ -99,19 +99,6 @@ async def test_what_is_read_after_the_lock_is_as_the_last_writer_left_it(
     assert isinstance(await confirming, Refused)
 
 
-async def test_a_lock_that_is_not_to_be_had_is_busy(
-    path: URL, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(postgresql._SESSION, "lock_timeout", "50")  # type: ignore[index]
-    bank = await open_bank(path)
-    elsewhere = Elsewhere(path)
-    with pytest.raises(BankBusy):
-        await prepared(bank)
-    elsewhere.commit()
-    await prepared(bank)
-    await bank.close()
-
-
 async def test_more_than_there_are_connections_wait_and_not_for_ever(
     bank: Bank, path: URL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,16 +230,6 @@ async def test_what_another_version_made_is_refused_and_can_be_deleted(empty: UR
     await opening.delete_bank(empty)
     await (await open_bank(empty)).close()
     check_books(empty, NOW)
-
-
-async def test_an_encoding_that_cannot_hold_every_text_is_refused() -> None:
-    server = postgres.server_of_run()
-    postgres.run(
-        server.url(),
-        "CREATE DATABASE latin ENCODING LATIN1 LOCALE 'C' TEMPLATE template0",
-    )
-    assert "UTF8" in await refusal(server.url("latin"))
-    postgres.run(server.url(), "DROP DATABASE latin WITH (FORCE)")
 
 
 async def test_a_bank_is_deleted_when_nobody_uses_it(
