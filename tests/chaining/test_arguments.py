@@ -95,8 +95,8 @@ def test_a_bad_schema_makes_all_arguments_unfit(schema: dict[str, Any]) -> None:
         *("file:///etc/hosts", "other.json", "#/$defs/missing", "#missing", "urn:example:x"),
     ],
 )
-@pytest.mark.parametrize("place", ["top", "property", "nested_id", "dynamic"])
-def test_no_ref_is_fetched(ref: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("keyword", ["$ref", "$dynamicRef"])
+def test_no_ref_is_fetched(ref: str, keyword: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
 
     def refuse(*details: object, **_: object) -> None:
@@ -107,18 +107,10 @@ def test_no_ref_is_fetched(ref: str, place: str, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setattr(urllib.request, "urlopen", refuse)
-    flag = {"flag": True}
-    schema: dict[str, Any] = {
-        "top": {"$ref": ref, "properties": flag},
-        "property": {"properties": {"a": {"$ref": ref}, **flag}},
-        "nested_id": of_a({"$id": "https://schemas.invalid/", "$ref": ref}),
-        "dynamic": {"$dynamicRef": ref, "properties": flag},
-    }[place]
-
-    problem = argument_problem(schema, {"a": {"S3CRET": 1}})
-
-    assert problem is not None
-    assert "S3CRET" not in problem
+    for schema in ({keyword: ref}, of_a({"$id": "https://schemas.invalid/", keyword: ref})):
+        problem = argument_problem(schema, {"a": {"S3CRET": 1}})
+        assert problem is not None
+        assert "S3CRET" not in problem
     assert asked == []
 
 
@@ -311,9 +303,7 @@ def test_what_would_take_too_long_is_not_checked(name: str) -> None:
     [
         matching("^(a+)+$", "a" * 4000),
         matching(r"^\p{L}{1,40}$", "Zoë"),
-        matching(r"^[^<>]{0,1000}$", "text" * 100),
         matching(r"^(?!.*--)[a-z0-9-]+(?<!-)$", "a-slug"),
-        matching(r"^[\w.%+-]+@[\w.-]+\.\w{2,}$", "a@b.org"),
         matching(r"^[^@\s]+@[^@\s]+$", "me@" + "x" * 4096),
         matching(r"^(?=.*\d)(?!.*\s).{8,64}$", "s3cretive"),
         matching(r"^(?<year>\d{4})-\1$", "2026-2026"),

@@ -72,6 +72,14 @@ async def test_a_list_that_may_not_be_kept_is_good_for_one_directive(ttl_ms: int
     assert len(client.lists) == 2
 
 
+async def test_a_name_with_several_tools_names_none() -> None:
+    other = tool("a", annotations={"destructiveHint": True})
+    for twins, known in (([tool("a"), tool("a")], True), ([tool("a"), tool("a"), other], False)):
+        catalog = ToolCatalog(FakeClient(twins, lambda *_: result()))
+        assert (await found(catalog, "a") is not None) is known
+        assert [t.name for t in await catalog.list()] == ["a"]
+
+
 async def test_a_paginator_that_goes_in_circles_is_left() -> None:
     client = FakeClient(pages((["a"], "1"), (["b"], "2"), (["c"], "1")), lambda *_: result())
 

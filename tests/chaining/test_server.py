@@ -26,7 +26,6 @@ from banking_server.chaining import (
     CLIENT_EXTENSION,
     IDENTIFIER,
     META_KEY,
-    SETTINGS,
     ToolChaining,
 )
 
@@ -99,18 +98,12 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 async def test_a_declared_client_gets_the_directive_and_no_words(mode: str) -> None:
     async with connect(checked(), mode, extensions=[CLIENT_EXTENSION]) as client:
-        capabilities = client.server_capabilities
         result = await emit(client, {**GOOD, "note": "not a member"})
 
     assert result.meta is not None
     assert (result.meta[META_KEY], result.meta["kept"]) == (GOOD, 1)
     assert texts(result) == ["one", "one"]
     assert result.structured_content == {"n": 1}
-    assert capabilities.extensions is not None
-    assert capabilities.extensions[IDENTIFIER] == SETTINGS == {"version": 1}
-    if mode == "legacy":
-        assert capabilities.experimental is not None
-        assert capabilities.experimental[IDENTIFIER] == SETTINGS
 
 
 @pytest.mark.parametrize("error", [False, True])
@@ -182,9 +175,7 @@ async def test_a_directive_needs_content_besides_its_words(
     ("answer", "kept"),
     [
         ({"content": [TEXT], "_meta": {META_KEY: GOOD, "by": 1}, "more": {"x": 1}}, True),
-        ({"content": [TEXT], "resultType": "complete", "_meta": {META_KEY: GOOD}}, True),
         ({"content": [], "_meta": {META_KEY: GOOD}}, False),
-        ({"content": [TEXT], "_meta": {META_KEY: {"tool": "nowhere"}, "by": 1}}, False),
         ({"content": [TEXT], "structuredContent": {"n": 1}, "_meta": {META_KEY: 5}}, False),
         ({"content": [TEXT], "resultType": "task", "_meta": {META_KEY: GOOD}}, False),
         ({"content": [TEXT], "task": {"taskId": "t"}, "_meta": {META_KEY: GOOD}}, False),
