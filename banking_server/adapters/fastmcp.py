@@ -41,15 +41,9 @@ class ChainingClient(Client[Transport]):
     ) -> CallToolResult:
         """Call a tool and follow the chain; return one result. `call_tool` goes through here."""
         seconds = timeout.total_seconds() if isinstance(timeout, timedelta) else timeout
-        return await one_result(
-            _Calls(self, progress_handler),
-            name,
-            arguments,
-            self._chaining,
-            call_timeout=seconds or None,
-            meta=meta,
-            in_doubt=self._in_doubt,
-        )
+        caller, in_doubt = _Calls(self, progress_handler), self._in_doubt
+        call = {"call_timeout": seconds or None, "meta": meta, "in_doubt": in_doubt}
+        return await one_result(caller, name, arguments, self._chaining, **call)
 
 
 class _Calls:

@@ -45,18 +45,13 @@ class ChainInterceptor:
         """Return one result of the call and its chain."""
         ended: list[ChainResult] = []
         options: ChainOptions = {**self._chaining, "on_end": partial(self._note, ended)}
+        call = partial(call_tool_with_chaining, in_doubt=self._in_doubt[request.server_name])
         raised: BaseException | None = None
         try:
             async with self._caller(request) as caller:
                 # What is raised through a session becomes a group.
                 try:
-                    await call_tool_with_chaining(
-                        caller,
-                        request.name,
-                        request.args,
-                        **options,
-                        in_doubt=self._in_doubt[request.server_name],
-                    )
+                    await call(caller, request.name, request.args, **options)
                 except ChainFailed as failed:
                     raised = failed.__cause__
         except Exception as error:

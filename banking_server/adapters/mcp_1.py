@@ -12,15 +12,11 @@ class SessionCaller:
     `progress` is told of the progress of every call of the chain.
     """
 
+    protocol_version = "2025-11-25"
+    """The newest revision of `mcp` 1.x; a server advertises alike on all that it speaks."""
+
     def __init__(self, session: Any, *, progress: Any = None) -> None:
         self._session, self._progress = session, progress
-
-    @property
-    def protocol_version(self) -> str:
-        """The newest revision of `mcp` 1.x; all that it speaks name extensions alike."""
-        from mcp.types import LATEST_PROTOCOL_VERSION
-
-        return LATEST_PROTOCOL_VERSION
 
     @property
     def server_capabilities(self) -> Any:
