@@ -535,14 +535,6 @@ class ComparesWithTheFirstAndTheLast(SmallClient):
         return super().obstacle_in_list(tool_name, arguments, [made[0], made[-1]])
 
 
-class NormalizesNumbersAtTheTop(SmallClient):
-    def same(self, arguments):
-        top = {
-            key: float(value) if type(value) is int else value for key, value in arguments.items()
-        }
-        return json.dumps(top, sort_keys=True)
-
-
 class ComparesWithTheLastThree(SmallClient):
     def obstacle_in_list(self, tool_name, arguments, made):
         return super().obstacle_in_list(tool_name, arguments, made[-3:])
@@ -818,12 +810,6 @@ class IsErrorUnlessCompleted(SmallClient):
         return super().is_error(results) or self.pending is not None
 
 
-class ResolvesNamesByNormalForm(SmallClient):
-    def read_directive(self, value):
-        tool, arguments = super().read_directive(value)
-        return unicodedata.normalize("NFC", tool), arguments
-
-
 class LooksAtArgumentsAloneForNumbers(SmallClient):
     def writable(self, value):
         return super().writable({key: value.get(key) for key in ("tool", "arguments")})
@@ -838,6 +824,36 @@ class FollowsALongerName(SmallClient):
 class DeclinesUnknownSettings(SmallClient):
     def trusts_server(self):
         return not set(self.advertised or {}) - {"version"} and super().trusts_server()
+
+
+class FollowsNextStep(SmallClient):
+    def read(self, result):
+        step = (result.get("structuredContent") or {}).get("nextStep")
+        return super().read(result) or (self.read_directive(step) if step else None)
+
+
+class ReadsText(SmallClient):
+    def read(self, result):
+        words = [item["text"] for item in result.get("content", []) if self.is_wording(item)]
+        found = re.search(r"call (\w+) once, with (.*)\.", words[0]) if words else None
+        return super().read(result) or (found and (found[1], json.loads(found[2])))
+
+
+class KeepsWordsOfADeclinedStep(SmallClient):
+    def lines(self, results, outcome):
+        self.outcome = outcome
+        return super().lines(results, outcome)
+
+    def is_settled(self, number, results):
+        return self.outcome != "declined"
+
+
+class AsksOnce(SmallClient):
+    agreed = False
+
+    def user_agrees(self, tool):
+        self.agreed = self.agreed or super().user_agrees(tool)
+        return self.agreed
 
 
 class DeclinesLaterSettings(SmallClient):

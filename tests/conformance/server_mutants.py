@@ -160,12 +160,6 @@ class NextStepDiffers(SmallServer):
         return {"tool": directive["tool"], "arguments": {}}
 
 
-class ProvenanceChangesTitle(SmallServer):
-    def attach(self, result, directive, request):
-        titled = is_follow_up(request)
-        super().attach(result, {**directive, "title": "Next"} if titled else directive, request)
-
-
 class NextStepRequired(SmallServer):
     def listed(self, request):
         return [
@@ -292,14 +286,6 @@ class ProvenanceEndsChain(SmallServer):
         return result, None if is_follow_up(request) else directive
 
 
-class ProvenanceChangesWords(SmallServer):
-    def place_order(self, arguments, request):
-        result, directive = super().place_order(arguments, request)
-        if is_follow_up(request):
-            result = self.says("A manager has agreed already.")
-        return result, directive
-
-
 class ProvenanceChangesFollowUp(SmallServer):
     def notify_team(self, arguments, request):
         if is_follow_up(request):
@@ -418,14 +404,6 @@ class MalformedProvenanceChangesOneArgument(_Numbered):
         arguments["reason"] = "none" if shown == {} else "first"
 
 
-class OtherToolForUndeclared(SmallServer):
-    def place_order(self, arguments, request):
-        result, directive = super().place_order(arguments, request)
-        if directive is not None and not request.declared:
-            directive = {**NOTIFY, "title": directive["title"]}
-        return result, directive
-
-
 class DirectiveOnResourcesList(SmallServer):
     def discover(self):
         shown = super().discover()
@@ -435,12 +413,6 @@ class DirectiveOnResourcesList(SmallServer):
         if request.method == "resources/list":
             return {"resources": [], "_meta": {"nextTool": NOTIFY}, "ttlMs": 0}
         return super().respond(request)
-
-
-class ContentIsABlankText(SmallServer):
-    def attach(self, result, directive, request):
-        result["content"] = [{"type": "text", "text": " "}]
-        super().attach(result, directive, request)
 
 
 SERVER_MUTANTS |= by_name(vars(), SmallServer)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from banking_server.conformance.report.verdict import Verdict, conclude
 from banking_server.conformance.server.scenario import (
     Caller,
     ServerScenario,
@@ -14,6 +15,7 @@ from banking_server.conformance.target import connection
 from banking_server.conformance.target.era import Era
 
 from .server_mutants import SERVER_MUTANTS
+from .small_proxy import SmallProxy
 from .small_server import SESSION, Refusal, SmallServer
 from .support import UNTESTABLE, examine_server, scenario_of, statuses
 
@@ -144,6 +146,21 @@ def test_what_varies_by_itself_is_named_and_blames_nobody() -> None:
         "not compared, as plain calls differ in it: the arguments of the directive at /reason, the "
         "content at /0/text, the structured content at /lines, the structured content at /said"
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdict"),
+    [
+        (SmallProxy, Verdict.CONFORMANT),
+        (SERVER_MUTANTS["followed-directive-stays"], Verdict.NONCONFORMANT),
+    ],
+)
+def test_who_follows_every_directive_need_not_show_one(kind: Any, verdict: Verdict) -> None:
+    scenario = scenario_of(kind)
+    asked = next(step for step in scenario.steps if step.followed)
+    steps = (asked.model_copy(update={"repeatable": True}),)
+    run = examine_server(kind, scenarios=[scenario.model_copy(update={"steps": steps})])
+    assert conclude(run.judgements, silence=None, stale=[]).verdict is verdict
 
 
 # What does not come about

@@ -44,13 +44,6 @@ def before(told):
     (folder / f"{{told['context']['case']}}.{{os.getpid()}}").touch()
 
 """
-ONE_RUN = """
-print(run({
-    "url": sys.argv[-1],
-    "protocolVersion": os.environ["MCP_CONFORMANCE_PROTOCOL_VERSION"],
-    "context": json.loads(os.environ["MCP_CONFORMANCE_CONTEXT"]),
-}))
-"""
 MANY_RUNS = """
 assert os.environ["MCP_CONFORMANCE_RUNS"] == "stdin"
 for line in sys.stdin:
@@ -120,15 +113,6 @@ def test_a_crash_is_an_error_of_that_run_alone(tmp_path: Path) -> None:
 
 
 # Chosen
-
-
-def test_one_case_alone(tmp_path: Path) -> None:
-    arguments = ("client", *MODERN, "--case", "follow/error-result", "--json")
-    run = suite(*arguments, "--", *client(tmp_path, ONE_RUN))
-    assert run.code == 0, run.output
-    assert [case for case, _ in noted(tmp_path)] == ["error-result"]
-    assert run.report["scenarios"] == ["follow"]
-    assert "it was not asked for" in {each["reason"] for each in run.report["not_exercised"]}
 
 
 @pytest.mark.parametrize(

@@ -189,19 +189,7 @@ class Exercise:
             shows = OF_REPEATING if directive_of(call.final) else OF_PROVENANCE
             self._observe(NotCompared(step.id, shows))
         fault = unmet(step.expect, call, self._known(calling))
-        if step.followed:
-            self._pass_on(step, call, as_expected=fault is None)
-        if step.crosses and call.final.kind == "complete":
-            self._observe(
-                Crossing(
-                    step.id,
-                    call.final.messages,
-                    directive_of(call.final),
-                    content_of(call.final),
-                    structured_content_of(call.final),
-                    self._advertised,
-                )
-            )
+        self._pass_on(step, call, as_expected=fault is None)
         if fault is not None:
             self._miss(step, call, fault)
             return
@@ -217,27 +205,23 @@ class Exercise:
 
         One that is not what the scenario expects shows something only if there is something left.
         """
+        kinds = _of_intermediary(step)
         seen, items = directive_of(call.final), content_of(call.final)
         structured = structured_content_of(call.final)
         if call.final.kind != "complete":
-            if as_expected:
-                reason = f"what was followed came to no result: {ending(call)}"
-                self._observe(Missing(step.id, [PassedOn], reason, call.final.messages))
+            if as_expected and kinds:
+                reason = f"the call came to no result: {ending(call)}"
+                self._observe(Missing(step.id, kinds, reason, call.final.messages))
             return
-        if as_expected or seen or words_of(items, seen) or "nextStep" in structured:
-            result = call.final.result or {}
+        if not (as_expected or seen or words_of(items, seen) or "nextStep" in structured):
+            return
+        shown = (step.id, call.final.messages, seen, items, structured)
+        if Crossing in kinds:
+            self._observe(Crossing(*shown, self._advertised))
+        if PassedOn in kinds:
+            is_error = (call.final.result or {}).get("isError") is True
             schema = self._tools.get(call.tool, {}).get("outputSchema")
-            self._observe(
-                PassedOn(
-                    step.id,
-                    call.final.messages,
-                    seen,
-                    items,
-                    structured,
-                    is_error=result.get("isError") is True,
-                    output_schema=schema if isinstance(schema, dict) else None,
-                )
-            )
+            self._observe(PassedOn(*shown, is_error, schema if isinstance(schema, dict) else None))
 
     def _known(self, calling: Calling) -> dict[str, Any]:
         return self._connections.known(calling)
@@ -351,8 +335,7 @@ class Exercise:
         wanted = step.expect.next_tool
         if directive_of(call.final) is None and wanted not in (None, "any", "none"):
             missed.append(ResultWithDirective)
-        if step.followed:
-            missed.append(PassedOn)
+        missed += _of_intermediary(step)
         if step.refused:
             missed.append(Refusal)
         elif step.repeatable:
@@ -371,8 +354,7 @@ class Exercise:
             profile = variant.profile(elicitation=elicitation)
             calling = Calling(profile, step.caller, second)
             call = self._make(step, calling, variant.provenance)
-            if step.followed:
-                self._pass_on(step, call, as_expected=not is_refused(call))
+            self._pass_on(step, call, as_expected=not is_refused(call))
             if variant.settings is None or variant.settings == {}:
                 looked.append((call, calling, variant.declared))
             return call
@@ -509,3 +491,9 @@ class Exercise:
         Repeating(place, self._era, first, make, self._observe).all(
             [PLAIN, in_chain(claimed), *variants_of_malformed_provenance(chained.tool)]
         )
+
+
+def _of_intermediary(step: Step) -> list[type[Evidence]]:
+    """Return what a step shows of an intermediary."""
+    marked: dict[type[Evidence], bool | None] = {PassedOn: step.followed, Crossing: step.crosses}
+    return [kind for kind, is_marked in marked.items() if is_marked]

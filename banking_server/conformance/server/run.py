@@ -12,6 +12,7 @@ from banking_server.conformance.report.run import Run
 from banking_server.conformance.server.checks import CHECKS
 from banking_server.conformance.server.checks.registry import ServerCheck
 from banking_server.conformance.server.evidence import (
+    OF_PROVENANCE,
     Evidence,
     Greeting,
     Missing,
@@ -154,11 +155,17 @@ class _Judging:
     def _why_unseen(self, check: ServerCheck) -> Untestable | NotApplicable:
         if self._scenario is None and check.on[0].calls_tools:
             return Untestable("no scenario file says how this server is exercised")
-        if isinstance(check.unseen, Untestable) and not self._seen.isdisjoint(check.on):
+        if not isinstance(check.unseen, Untestable):
+            return check.on[0].unseen_in.get(self._judge.era, check.unseen)
+        steps = self._scenario.steps if self._scenario is not None else ()
+        follows = all(step.followed or step.refused for step in steps)
+        if follows and check.on[0].calls_tools and set(check.on).isdisjoint(OF_PROVENANCE):
+            return NotApplicable("the server follows each directive by itself, and so shows none")
+        if not self._seen.isdisjoint(check.on):
             return Untestable(
                 "what came holds nothing to compare: no directive, or a malformed one"
             )
-        return check.on[0].unseen_in.get(self._judge.era, check.unseen)
+        return check.unseen
 
     def report_to(self, run: Run) -> None:
         """Add what came of it to the run."""
