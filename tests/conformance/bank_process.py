@@ -1,22 +1,20 @@
 """This project's server over HTTP, as a process of its own."""
 
 import os
-import signal
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 from unittest import mock
+from urllib.parse import urlsplit
 
 from banking_server.server.settings import load_settings
 from banking_server.server.tokens import Tokens, load_keys
 
+from .support import served_by
+
 COMMAND = [sys.executable, "-m", "banking_server"]
-PATIENCE = 60
 
 
 class Bank:
@@ -25,26 +23,13 @@ class Bank:
     `environment` holds settings of the server besides these.
     """
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
-        self._environment = {
-            **os.environ,
-            **(environment or {}),
-            "BANKING_DATABASE": str(folder / "bank.db"),
-            "BANKING_PORT": str(self._port),
-        }
-        self._process = subprocess.Popen(
-            [*COMMAND, "serve", "--http"],
-            env=self._environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+    url = ""
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}/mcp"
+    def __init__(self, folder: Path, environment: Mapping[str, str] | None = None) -> None:
+        database = {"BANKING_DATABASE": str(folder / "bank.db")}
+        self._environment = {**os.environ, **(environment or {}), **database}
+        command = (*COMMAND, "serve", "--http", "--port")
+        self._served = served_by(*command, environment=self._environment)
 
     def token(self, customer: str = "CUST001") -> str:
         """Return a token for a demo customer."""
@@ -58,17 +43,9 @@ class Bank:
         )
 
     def __enter__(self) -> Self:
-        end = time.monotonic() + PATIENCE
-        while True:
-            assert self._process.poll() is None, "the server ended before it was up"
-            assert time.monotonic() < end, "the server did not come up"
-            try:
-                socket.create_connection(("127.0.0.1", self._port)).close()
-            except OSError:
-                time.sleep(0.05)
-            else:
-                return self
+        self.url = self._served.__enter__()
+        self._environment["BANKING_PORT"] = str(urlsplit(self.url).port)
+        return self
 
-    def __exit__(self, *error: object) -> None:
-        self._process.send_signal(signal.SIGINT)
-        self._process.wait(PATIENCE)
+    def __exit__(self, *error: Any) -> None:
+        self._served.__exit__(*error)

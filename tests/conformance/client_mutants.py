@@ -535,11 +535,6 @@ class ComparesWithTheFirstAndTheLast(SmallClient):
         return super().obstacle_in_list(tool_name, arguments, [made[0], made[-1]])
 
 
-class ComparesWithTheLastThree(SmallClient):
-    def obstacle_in_list(self, tool_name, arguments, made):
-        return super().obstacle_in_list(tool_name, arguments, made[-3:])
-
-
 class TakesToolsOfAnotherCaseForMade(SmallClient):
     def obstacle_in_list(self, tool_name, arguments, made):
         obstacle = super().obstacle_in_list(tool_name, arguments, made)
@@ -662,7 +657,7 @@ class KeepsTheLastContentOnly(SmallClient):
         # Where the chain failed or was merged to one result, other checks look.
         if self.context["name"] in ("failures", "waiting", "merged"):
             return super().merged(results)
-        return [item for result in results[-1:] for item in result["content"]]
+        return super().merged(results[-1:])
 
 
 class _DropsItems(SmallClient):
@@ -787,17 +782,6 @@ class ShowsTitlesToTheModel(SmallClient):
 class ProvenanceOnce(SmallClient):
     def meta(self, chain_id, level, previous):
         return super().meta(chain_id, level, previous) if level < 3 else {}
-
-
-class LosesProvenanceAfterAnError(SmallClient):
-    after_error = False
-
-    def read(self, result):
-        self.after_error = bool(result.get("isError"))
-        return super().read(result)
-
-    def meta(self, chain_id, level, previous):
-        return {} if self.after_error else super().meta(chain_id, level, previous)
 
 
 class AChainIdForEachCall(SmallClient):

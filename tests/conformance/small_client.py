@@ -472,7 +472,7 @@ class SmallClient:
 
     def lost(self, results):
         """Whether nobody knows if a follow-up call took effect."""
-        return any(each["fate"] == "unknown" for each in self.follow_ups(results))
+        return len(self.started) >= max(len(results), 1)
 
     def structured(self, results):
         structured = dict(results[0].get("structuredContent") or {}) if results else {}

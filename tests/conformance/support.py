@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -127,12 +127,17 @@ def reply(
 
 
 @contextmanager
-def served_by(*command: str) -> Iterator[str]:
+def served_by(*command: str, environment: Mapping[str, str] | None = None) -> Iterator[str]:
     """Run a program that serves HTTP on the port that is its last argument; gives the URL."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    process = subprocess.Popen([*command, str(port)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [*command, str(port)],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     try:
         end = time.monotonic() + 60
         while time.monotonic() < end:

@@ -82,21 +82,6 @@ def test_an_honest_client_is_conformant(kind: type[SmallClient]) -> None:
     assert verdict(run.judgements) is Verdict.CONFORMANT, seen
 
 
-class DiesInTheMiddle(SmallClient):
-    """Crashes before the third call of any chain."""
-
-    def call(self, name: str, arguments: Any, meta: Any) -> Any:
-        if len(self.started) == 2:
-            raise RuntimeError("out of memory")
-        return super().call(name, arguments, meta)
-
-
-def test_a_client_that_crashes_broke_no_sentence() -> None:
-    run = examine_client(DiesInTheMiddle, [Era.MODERN], waits=False)
-    assert [each for each in run.judgements if each.not_kept] == []
-    assert verdict(run.judgements) is Verdict.ERROR
-
-
 class DeclinesEverything(SmallClient):
     """Says that it has its reasons, every time."""
 

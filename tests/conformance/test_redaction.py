@@ -18,22 +18,13 @@ from banking_server.conformance.target.child_process import last_words
 pytestmark = pytest.mark.quick
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("password", "Authorization", "accessToken", "access_token", "confirmationCode", "code"),
-        *(
-            "api-key",
-            "apiKey",
-            "X-API-Key",
-            "client_secret",
-            "cookies",
-            "tokens",
-            "OTP",
-            "secretKey",
-        ),
-    ],
-)
+SECRETS = """
+password Authorization accessToken access_token confirmationCode code api-key apiKey X-API-Key
+client_secret cookies tokens OTP secretKey
+"""
+
+
+@pytest.mark.parametrize("name", SECRETS.split())
 def test_names_of_secrets(name: str) -> None:
     assert is_secret_name(name)
 

@@ -146,7 +146,8 @@ class CaseRun:
         """Whether the client says that its limit ended the chain, and never made more calls."""
         made = len(self.log.operations)
         return self.end.outcome == "limit_reached" != self.case.expect.outcome and all(
-            len(run.log.operations) <= made for run in self.others.values()
+            len(run.log.operations) <= made * (run.case.context.chains or 1)
+            for run in self.others.values()
         )
 
     def calls_made(self) -> str:
