@@ -112,7 +112,7 @@ def rows_of_clients() -> list[str]:
 
 
 def commands_of_clients() -> list[str]:
-    """Return each command that the section on clients has a host start, once."""
+    """Return each command that the section on clients has a host start, once; the entry's first."""
     rows = "\n".join(rows_of_clients())
     commands = re.findall(r"`[^`]*?((?:tool-chaining-proxy|banking-server)[^`]* CUST001)`", rows)
     bank = json.loads(block(README, "hosts", "json"))["mcpServers"]["bank"]
