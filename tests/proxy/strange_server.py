@@ -161,15 +161,11 @@ async def second(ctx: Any, params: JSON) -> JSON:
     return {**two, "content": [*two["content"], private]}
 
 
-@tool("first_asks")
-async def first_asks(ctx: Any, params: JSON) -> JSON:
-    note("first_asks")
-    return leading("One.", "form")
-
-
-@tool("first_destroys")
-async def first_destroys(ctx: Any, params: JSON) -> JSON:
-    return leading("One.", "destroy", {"what": "all"})
+@tool("lead")
+async def lead(ctx: Any, params: JSON) -> JSON:
+    to = params["arguments"]["to"]
+    note(f"lead {to}")
+    return leading("One.", to, {"what": "all"} if to == "destroy" else {})
 
 
 @tool(
@@ -180,11 +176,6 @@ async def first_destroys(ctx: Any, params: JSON) -> JSON:
 async def destroy(ctx: Any, params: JSON) -> JSON:
     note("destroy")
     return said("All is gone.")
-
-
-@tool("first_fails_later")
-async def first_fails_later(ctx: Any, params: JSON) -> JSON:
-    return leading("One.", "error")
 
 
 @tool("form")

@@ -69,12 +69,12 @@ async def test_a_chain_is_one_result_of_the_first_tool(client: Wire, notes: Note
 
 async def test_a_step_is_taken_if_the_user_agrees(client: Wire, notes: Noted) -> None:
     before = notes.lines.count("destroy")
-    assert texts(await client.call("first_destroys"))[:2] == ["One.", "All is gone."]
+    assert texts(await client.call("lead", {"to": "destroy"}))[:2] == ["One.", "All is gone."]
     (question,) = client.params("elicitation/create")
     assert '"On to destroy"' in question["message"]
     assert 'Call "destroy" with {"what": "all"}?' in question["message"]
     client.answers["elicitation/create"] = {"action": "decline"}
-    declined = await client.call("first_destroys")
+    declined = await client.call("lead", {"to": "destroy"})
     assert notes.lines.count("destroy") == before + 1
     assert "That call was not made" in texts(declined)[1]
     assert followed(declined)["outcome"] == "declined"
@@ -83,7 +83,7 @@ async def test_a_step_is_taken_if_the_user_agrees(client: Wire, notes: Noted) ->
 
 async def test_who_cannot_be_asked_is_not(proxy: str) -> None:
     async with wire(proxy, NEW, capabilities={"elicitation": {"url": {}}}) as client:
-        assert followed(await client.call("first_destroys"))["outcome"] == "declined"
+        assert followed(await client.call("lead", {"to": "destroy"}))["outcome"] == "declined"
         assert not client.heard
     async with wire(proxy, NEW, capabilities={}) as client:
         with pytest.raises(Refused) as refused:
@@ -91,43 +91,38 @@ async def test_who_cannot_be_asked_is_not(proxy: str) -> None:
         assert refused.value.error["message"] == "Elicitation not supported"
 
 
-async def test_a_step_that_brings_no_result_is_not_known_to_have_failed(client: Wire) -> None:
-    failed = await client.call("first_fails_later")
-    assert "whether it took effect is not known" in texts(failed)[1]
-    assert followed(failed)["outcome"] == "failed"
-    assert [one["fate"] for one in followed(failed)["followUps"]] == ["unknown"]
-    assert failed["isError"]
-
-
 async def test_a_call_in_doubt_is_not_made_again_unasked(client: Wire, proxy: str) -> None:
     """Though the operator allows every call; and it is in doubt for this caller alone."""
-    await client.call("first_fails_later")
+    failed = await client.call("lead", {"to": "error"})
+    assert "whether it took effect is not known" in texts(failed)[1]
+    assert [one["fate"] for one in followed(failed)["followUps"]] == ["unknown"]
+    assert failed["isError"]
     assert not client.heard
-    again = await client.call("first_fails_later")
+    again = await client.call("lead", {"to": "error"})
     assert followed(again)["outcome"] == "failed"
     (question,) = client.params("elicitation/create")
     assert "The same call was started before" in question["message"]
     client.answers["elicitation/create"] = {"action": "decline"}
-    declined = await client.call("first_fails_later")
+    declined = await client.call("lead", {"to": "error"})
     assert followed(declined)["outcome"] == "declined"
     async with wire(proxy, client.revision) as other:
-        assert followed(await other.call("first_fails_later"))["outcome"] == "failed"
+        assert followed(await other.call("lead", {"to": "error"}))["outcome"] == "failed"
         assert not other.heard
 
 
 async def test_a_call_stays_in_doubt_for_whoever_declares_something_else(proxy: str) -> None:
     async with wire(proxy, NEW, authorization="Bearer doubt") as client:
-        await client.call("first_fails_later")
+        await client.call("lead", {"to": "error"})
     async with wire(proxy, NEW, authorization="Bearer doubt", capabilities={}) as client:
-        assert followed(await client.call("first_fails_later"))["outcome"] == "declined"
+        assert followed(await client.call("lead", {"to": "error"}))["outcome"] == "declined"
 
 
 async def test_a_question_of_a_later_step_reaches_the_user(client: Wire, notes: Noted) -> None:
     before = len(notes.lines)
-    result = await client.call("first_asks")
+    result = await client.call("lead", {"to": "form"})
     assert json.loads(texts(result)[1])["content"] == {"colour": "red"}
     # No step was made twice on the way.
-    assert notes.lines[before:] == ["first_asks", "form answered"]
+    assert notes.lines[before:] == ["lead form", "form answered"]
     assert len(client.params("elicitation/create")) == 1
 
 
@@ -142,9 +137,8 @@ async def test_the_progress_of_all_steps_is_the_calls(client: Wire) -> None:
 
 @pytest.mark.parametrize("client", [NEW], indirect=True)
 async def test_a_state_is_good_for_one_answer_to_one_call(client: Wire, notes: Noted) -> None:
-    asks: JSON = {"name": "first_asks", "arguments": {}}
+    asks: JSON = {"name": "lead", "arguments": {"to": "form"}}
     interim = await client.ask("tools/call", asks)
-    assert "first_asks" not in interim["requestState"]
     answers = client.answering(interim)
     state = answers["requestState"]
     for wrong in (

@@ -167,8 +167,8 @@ async def test_a_call_that_nobody_waits_for_is_cancelled(
 async def test_an_answer_comes_on_any_connection_once_and_from_who_was_asked(
     proxy: str, notes: Noted
 ) -> None:
-    asks = {"name": "first_asks", "arguments": {}}
-    before = notes.lines.count("first_asks")
+    asks = {"name": "lead", "arguments": {"to": "form"}}
+    before = notes.lines.count("lead form")
     async with wire(proxy, NEW, authorization="Bearer asked") as client:
         interim = await client.ask("tools/call", asks)
         answered = {**asks, **client.answering(interim)}
@@ -182,7 +182,7 @@ async def test_an_answer_comes_on_any_connection_once_and_from_who_was_asked(
         assert "red" in result["content"][1]["text"]
         with pytest.raises(Refused):
             await again.ask("tools/call", answered)
-    assert notes.lines.count("first_asks") == before + 1
+    assert notes.lines.count("lead form") == before + 1
 
 
 @pytest.fixture(scope="module")
