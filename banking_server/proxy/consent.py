@@ -39,24 +39,25 @@ class _Rule:
     pattern: str
 
 
-class _User:
-    """The client's user, who is asked about each call at most once."""
+class _Asking:
+    """Asks the client's user, about each call at most once."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
         self._agreed: Proposal | None = None
 
-    async def agrees(self, proposal: Proposal, *, again: bool = False) -> bool:
+    async def allows_again(self, proposal: Proposal) -> bool:
+        return await self._agrees(
+            proposal,
+            " The same call was started before, and whether it took effect is not known: it may "
+            "take effect a second time.",
+        )
+
+    async def _agrees(self, proposal: Proposal, doubt: str = "") -> bool:
         """Ask. Whatever is not a yes is a no, and so is nobody who could be asked."""
         if self._agreed is proposal:
             return True
         reason = f" It says why: {quoted(proposal.title)}." if proposal.title is not None else ""
-        doubt = (
-            " The same call was started before, and whether it took effect is not known: it may "
-            "have this effect a second time."
-            if again
-            else ""
-        )
         question = {
             "mode": "form",
             "message": f"After {quoted(proposal.previous_tool)} the server asks for a further call."
@@ -67,43 +68,35 @@ class _User:
             answer = await self._ask("elicitation/create", question)
         except MCPError:
             return False
-        if answer.get("action") != "accept":
-            return False
-        self._agreed = proposal
-        return True
+        self._agreed = proposal if answer.get("action") == "accept" else None
+        return self._agreed is proposal
 
 
-class _ByRules:
+class _ByRules(_Asking):
     """The first rule decides whose pattern matches the tool's name; without one, it is a no."""
 
     def __init__(self, rules: Sequence[_Rule], ask: Ask) -> None:
+        super().__init__(ask)
         self._rules = rules
-        self._user = _User(ask)
 
-    def _verdict(self, proposal: Proposal) -> str:
-        name = proposal.tool.name
+    def _verdict(self, name: str) -> str:
         fitting = (rule.verdict for rule in self._rules if fnmatchcase(name, rule.pattern))
         return next(fitting, "deny")
 
     async def allows(self, proposal: Proposal) -> bool:
-        verdict = self._verdict(proposal)
-        return verdict == "allow" or (verdict == "ask" and await self._user.agrees(proposal))
+        verdict = self._verdict(proposal.tool.name)
+        return verdict == "allow" or (verdict == "ask" and await self._agrees(proposal))
 
     async def allows_again(self, proposal: Proposal) -> bool:
-        return self._verdict(proposal) != "deny" and await self._user.agrees(proposal, again=True)
+        denied = self._verdict(proposal.tool.name) == "deny"
+        return not denied and await super().allows_again(proposal)
 
 
-class _ByHints(FollowNonDestructive):
+class _ByHints(_Asking, FollowNonDestructive):
     """The server's hints allow a call that they call harmless; the user decides on any other."""
 
-    def __init__(self, ask: Ask) -> None:
-        self._user = _User(ask)
-
     async def allows(self, proposal: Proposal) -> bool:
-        return await super().allows(proposal) or await self._user.agrees(proposal)
-
-    async def allows_again(self, proposal: Proposal) -> bool:
-        return await self._user.agrees(proposal, again=True)
+        return await super().allows(proposal) or await self._agrees(proposal)
 
 
 def consent_of(choice: str | None, *, trust_hints: bool = False) -> MakePolicy:
@@ -118,8 +111,7 @@ def consent_of(choice: str | None, *, trust_hints: bool = False) -> MakePolicy:
         if choice is not None:
             raise ConsentUnreadable("Give either --trust-hints or --consent, not both.")
         return _ByHints
-    if choice is None:
-        choice = "ask"
+    choice = "ask" if choice is None else choice
     if not choice:
         raise ConsentUnreadable("--consent takes none, all, ask, or a file with rules, not ''.")
     everything = {"none": "deny", "all": "allow", "ask": "ask"}.get(choice)
