@@ -393,15 +393,16 @@ class _View:
         self._tell("")
         self._terminal.record.add(request, run)
 
-    async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+    async def allows(
+        self, tool: OfferedTool, arguments: dict[str, Any], again: bool = False
+    ) -> bool:
         """Return whether the user consents to a call that may change something, whoever asks."""
         consents = self._terminal.consents
-        return consents is not None and await consents(tool, arguments, False)
+        return consents is not None and await consents(tool, arguments, again)
 
     async def allows_again(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-        """The same for a call that was started before, and whose effect is unknown."""
-        consents = self._terminal.consents
-        return consents is not None and await consents(tool, arguments, True)
+        """Return the same of a call that was started before, and whose effect is unknown."""
+        return await self.allows(tool, arguments, again=True)
 
     def announce(self, tool: OfferedTool, arguments: dict[str, Any]) -> None:
         """Show a call that the model asks for, before consent is asked for."""

@@ -12,7 +12,7 @@ model. The transcript says who decided on each call.
 import asyncio
 import inspect
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -34,7 +34,6 @@ from banking_server.agent.policy import (
     CallPolicy,
     call_key,
     consents,
-    consents_again,
     exact_key,
     may_have_been_made,
 )
@@ -103,7 +102,6 @@ class Bounds:
 
 OnCall = Callable[[OfferedTool, dict[str, Any]], None]
 OnProposal = Callable[[Proposal], None]
-_Asked = Callable[[CallPolicy, OfferedTool, dict[str, Any]], Awaitable[bool]]
 
 
 class Agent:
@@ -429,12 +427,9 @@ class Agent:
                 f"the user has refused this call of {tool.name}, and is not asked again; do not "
                 "ask for it again in this request",
             )
-        if may_have_been_made(tool, arguments):
-            agreed = await consents_again(self._consent, tool, arguments)
-        else:
-            agreed = exact_key(tool, arguments) in work.agreed
-            agreed = agreed or await consents(self._consent, tool, arguments)
-        if not agreed:
+        again = may_have_been_made(tool, arguments)
+        agreed = not again and exact_key(tool, arguments) in work.agreed
+        if not (agreed or await consents(self._consent, tool, arguments, again=again)):
             work.refused.add(key)
             await self._note(work, Declined(tool, arguments))
             return f"The user declined the call of {tool.name}: do not make it again.", True
@@ -585,7 +580,7 @@ class _Following:
 
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call is made."""
-        if proposal is not self.asked and not await self._agreed(proposal, consents):
+        if proposal is not self.asked and not await self._agreed(proposal, again=False):
             return False
         tool = self.offered[proposal.tool.name]
         await self.agent._note(self.work, Calling(tool, proposal.arguments, by="directive"))
@@ -593,22 +588,23 @@ class _Following:
 
     async def allows_again(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call is made once more, though its effect is unknown."""
-        if await self._agreed(proposal, consents_again):
+        if await self._agreed(proposal, again=True):
             self.asked = proposal
         return proposal is self.asked
 
-    async def _agreed(self, proposal: Proposal, asked: _Asked) -> bool:
+    async def _agreed(self, proposal: Proposal, *, again: bool) -> bool:
         offered = self.offered.get(proposal.tool.name)
         if offered is None:
             return False  # What the model may not call, a directive may not either (TC-C-42).
         # As the server lists it now: what it says of the tool may have changed.
         tool = replace(offered, tool=proposal.tool)
         call = call_key(tool, proposal.arguments)
-        refused = call in self.work.refused
-        if refused or not await asked(self.agent._consent, tool, proposal.arguments):
-            self.work.refused.add(call)
-            return False
-        return True
+        if call not in self.work.refused and await consents(
+            self.agent._consent, tool, proposal.arguments, again=again
+        ):
+            return True
+        self.work.refused.add(call)
+        return False
 
     async def told(self, step: Step) -> None:
         """Take note of a result."""

@@ -30,19 +30,18 @@ class AllowReadOnly:
         return tool.read_only
 
 
-async def consents(policy: CallPolicy, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
+async def consents(
+    policy: CallPolicy, tool: OfferedTool, arguments: dict[str, Any], *, again: bool
+) -> bool:
     """Return what the host says to a call, whoever asks for it.
 
     One policy holds for the model's calls and for the same calls by a directive (TC-C-20). Of a
-    tool that is read-only it is not asked.
+    tool that is read-only it is asked only `again`: about a call whose effect is unknown.
     """
+    if again:
+        asked = getattr(policy, "allows_again", None)
+        return asked is not None and bool(await asked(tool, arguments))
     return tool.read_only or await policy.allows(tool, arguments)
-
-
-async def consents_again(policy: CallPolicy, tool: OfferedTool, arguments: dict[str, Any]) -> bool:
-    """Return what the host says to a call that was started before, with an unknown effect."""
-    again = getattr(policy, "allows_again", None)
-    return again is not None and bool(await again(tool, arguments))
 
 
 def may_have_been_made(tool: OfferedTool, arguments: dict[str, Any]) -> bool:

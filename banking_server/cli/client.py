@@ -46,8 +46,7 @@ UrlOption = Annotated[
 UnadvertisedOption = Annotated[
     bool,
     typer.Option(
-        "--follow-unadvertised",
-        help="Follow directives of a server that does not advertise the extension, too.",
+        "--follow-unadvertised", help="Follow servers that do not advertise the extension, too."
     ),
 ]
 TrustOption = Annotated[
@@ -137,8 +136,7 @@ def call(
 
     A tool is followed to only with your consent, unless its server is believed to destroy nothing
     by it. Questions are answered in the terminal; without one nobody consents, and servers are told
-    that they cannot ask. Ctrl-C stops the chain and shows what was done by then; the exit code is
-    130.
+    that they cannot ask. Ctrl-C shows what was done by then; the exit code is 130.
     """
     import anyio
 
@@ -437,8 +435,7 @@ def chosen_server(
 def started_by(command: list[str], *, secrets: Collection[str] = ()) -> "StdioServerParameters":
     """Return how to start a server: in this environment, as the shell would start it.
 
-    Only this program's own server is told its secrets: no server gets the bearer token, and of
-    the secret settings each gets the ones that are named.
+    No server gets the bearer token, nor a secret setting that is not among `secrets`.
     """
     from mcp.client.stdio import StdioServerParameters
 

@@ -49,6 +49,24 @@ async def test_auto_goes_by_what_comes_back_and_remembers(probed: list[Action], 
     assert first.model_calls == 1 + sum(isinstance(one, str) for one in probed)
 
 
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<think>Is it {80}?</think>It is 80.", "It is 80."),
+        ("so it is</think>\n\nIt is 80.", "It is 80."),
+        ('<think about="it">a<think>b</think>c</think>It is 80.', "It is 80."),
+    ],
+)
+async def test_thoughts_are_neither_shown_nor_kept(text: str, answer: str) -> None:
+    async with scene([text, "Yes."], stream=True) as s:
+        run = await s.agent.ask("What is oak?")
+        await s.agent.ask("Sure?")
+    assert run.answer == answer
+    assert s.model.requests[1]["messages"][2]["content"] == answer
+    taken_back = "so it is\n" if text.startswith("so") else ""
+    assert "".join(s.shown) == f"{taken_back}{answer}Yes."
+
+
 def test_a_call_is_not_made_of_a_thought() -> None:
     assert isinstance(read_reply(f"<think>{call('buy', door='oak')}"), Unreadable)
     made = read_reply(f"<think>I buy it.</think>{call('buy', door='oak')}")

@@ -231,6 +231,17 @@ async def test_what_may_have_been_done_is_not_done_again_unasked(consent: Consen
     assert "whether it took effect is not known, and nobody agreed to make it again" in told[-1]
 
 
+async def test_the_models_own_call_whose_answer_was_lost_is_not_made_again_unasked() -> None:
+    consent = AsksAgain(True)
+    script = [call("pay", amount=80), call("pay", amount=80), "?", call("pay", amount=80), "Paid."]
+    async with scene(script, consent=consent) as s:
+        s.agent._call_timeout = 0.3
+        assert (await s.agent.ask("Pay.")).answer == "?"
+        assert (s.called, consent.again) == (["pay"], [])
+        assert (await s.agent.ask("Pay all the same.")).answer == "Paid."
+    assert (s.called, consent.again) == (["pay", "pay"], ["pay"])
+
+
 # --- consent --------------------------------------------------------------------------------------
 
 

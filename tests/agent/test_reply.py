@@ -83,6 +83,19 @@ def test_what_looks_like_a_call_is_never_repaired(text: str) -> None:
     assert "not valid" in reading.problem
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"tool": 5},
+        {"tool": "a", "arguments": "{}"},
+        {"mcp": "a"},
+        {"mcp": {"tool": "a", "method": "b", "params": []}},
+    ],
+)
+def test_a_call_of_the_wrong_shape_is_refused(value: object) -> None:
+    assert isinstance(read_reply(json.dumps(value)), Unreadable)
+
+
 def test_the_seeds_shape_is_read() -> None:
     text = json.dumps(
         {
