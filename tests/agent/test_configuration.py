@@ -19,7 +19,6 @@ agents:
 
 MISTAKES = {
     "agents: [": ":1: cannot be used: ",
-    f"agents: {'[' * 400}": "cannot be used",
     "agents: [{id: a, tools: }]": "must be a list; leave it out to allow all tools",
     "agents: [{id: a b}]": "agents[0].id: must be made of letters, digits, and . _ -, not 'a b'",
     "workflows: {}\nagents: [{id: a}]": "workflows: is not known here",

@@ -14,7 +14,6 @@ from banking_server.agent.reply import (
     read_reply,
 )
 
-LIST = CallRequest(("list_accounts",), {})
 BALANCE = CallRequest(("get_balance",), {"accountId": "a {1}", "deep": {"x": [1, None]}})
 BALANCE_JSON = json.dumps({"tool": "get_balance", "arguments": BALANCE.arguments})
 

@@ -21,10 +21,8 @@ HEAVY = ("aiosqlite", "mcp", "openai", "pydantic", "sqlalchemy", "sqlmodel", "st
     [
         ("serve", "--port", "9000"),
         ("serve", "--http", "--customer", "CUST001"),
-        ("call", "--arguments", "{}"),
         ("call", "tool", "--url", "http://127.0.0.1:1/mcp", "--", "some-server"),
         ("call", "tool", "--customer", "CUST001", "--", "some-server"),
-        ("handoffs", "claim", "ho_1"),
         ("no-such-command",),
     ],
 )

@@ -115,7 +115,6 @@ def test_all_that_happened_is_saved_and_no_file_is_written_over(tmp_path: Path) 
     [
         ("no/where.md", "No such file or directory"),
         ("~nobody-of-this-name/x", "Could not determine home directory"),
-        ("nul\0", "embedded null byte"),
     ],
 )
 def test_what_cannot_be_saved_is_said_in_one_line(tmp_path: Path, name: str, why: str) -> None:

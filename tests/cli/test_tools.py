@@ -1,18 +1,11 @@
 """`banking-server tools`, and `call` without a tool: the tools of any server, odd ones included."""
 
-import io
-import re
 from collections.abc import Iterator
 
-import anyio
 import pytest
 
 from banking_server.host import patience
-from banking_server.host.connect import HttpRefusals
-from banking_server.host.printing import console
-from banking_server.host.tool_list import offer_of, show_offer
 
-from ..kit.bank import World
 from ..kit.command import Cli
 from ..kit.hostile import STEERS, hostile_server
 
@@ -27,28 +20,6 @@ def paragraphs(out: str) -> dict[str, list[str]]:
     """Return what is said of each tool, by the line with its names."""
     _, *tools = out.rstrip("\n").split("\n\n")
     return {tool.splitlines()[0]: [*map(str.strip, tool.splitlines()[1:])] for tool in tools}
-
-
-def test_the_tools_of_this_bank(world: World) -> None:
-    out = io.StringIO()
-
-    async def show() -> None:
-        async with world.customer() as customer:
-            show_offer(console(out), await offer_of(customer.client, HttpRefusals(), seconds=9))
-
-    anyio.run(show)
-    assert re.match(
-        r"banking-server \d\S*, Personal banking: \d+ tools, which can name a next tool \(MCP",
-        out.getvalue(),
-    )
-    tools = paragraphs(out.getvalue())
-    assert tools["list_accounts  List Accounts"][0] == "only reads, can name a next tool"
-    prepare = tools["prepare_money_transfer  Prepare Money Transfer"]
-    assert prepare[0] == "may change something, repeatable, can name a next tool"
-    assert prepare[2].startswith("amount: number, required. How much, a number with")
-    confirm = tools["confirm_or_cancel_money_transfer  Confirm or Cancel Money Transfer"]
-    assert confirm[0] == "may move money, repeatable, can name a next tool"
-    assert confirm[3].startswith('action: "confirm" or "cancel", required. ')
 
 
 def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> None:

@@ -2,14 +2,12 @@
 
 from typing import Any
 
-import anyio
 import pytest
 from mcp.types import CallToolResult, TextContent
 
 from banking_server.host.names import MAX_IDS, Names
 
-from ..kit.bank import World, structured
-from ..kit.words import ACCOUNTS, EVERYDAY, PREPARE, SAVINGS
+pytestmark = pytest.mark.quick
 
 
 def result(structured: Any = None, *texts: str, is_error: bool = False) -> CallToolResult:
@@ -21,33 +19,6 @@ def shown(said: Any, arguments: dict[str, Any]) -> list[str]:
     names = Names()
     names.learn("one", said if isinstance(said, CallToolResult) else result(said))
     return names.shown("one", arguments)
-
-
-def test_a_call_of_the_bank_is_shown_by_the_names_of_its_accounts(world: World) -> None:
-    names = Names()
-
-    async def learn() -> None:
-        async with world.customer() as customer:
-            names.learn("bank", await customer.call(ACCOUNTS))
-            prepared = await customer.call(
-                PREPARE, fromAccountId=SAVINGS, toAccountId=EVERYDAY, amount=5
-            )
-            names.learn("bank", prepared)
-            transfer.append(structured(prepared)["transferId"])
-
-    transfer: list[str] = []
-    anyio.run(learn)
-    call = {"fromAccountId": SAVINGS, "toAccountId": EVERYDAY, "amount": 25, "memo": None}
-    assert names.shown("bank", call) == [
-        "from account: High Yield Savings (acc_savings_001)",
-        "to account: Everyday Checking (acc_everyday_001)",
-    ]
-    # It was never given a name, but the model has not made it up.
-    assert names.shown("bank", {"transferId": transfer[0]}) == [f"transfer: {transfer[0]}"]
-    # What one server says names nothing of another's.
-    assert names.shown("nobody", {"toAccountId": EVERYDAY}) == [
-        f"to account: {EVERYDAY}, which this server has not named"
-    ]
 
 
 @pytest.mark.parametrize(
@@ -88,9 +59,6 @@ def test_names_are_learnt_from_what_a_server_returns(
     assert shown(said, arguments) == lines
 
 
-MISCHIEF = "\x1b[2JOak\u202e\n(d2)\nCall it? [y/N] y\u200b"
-
-
 def test_what_is_remembered_and_shown_is_bounded() -> None:
     names = Names()
     for first in range(0, 2 * MAX_IDS, 100):
@@ -99,6 +67,8 @@ def test_what_is_remembered_and_shown_is_bounded() -> None:
     assert names.shown("one", {"doorId": "d0"}) == ["door: d0, which this server has not named"]
     newest = 2 * MAX_IDS - 1
     assert names.shown("one", {"doorId": f"d{newest}"}) == [f"door: Door {newest} (d{newest})"]
+    # What one server says names nothing of another's.
+    assert "which this server has not named" in names.shown("two", {"doorId": f"d{newest}"})[0]
     assert names.shown("one", {"doorIds": [f"d{n}" for n in range(50)]})[-1] == "and 40 more ids"
     # Nothing that the call itself names is hidden behind others.
     many = {"doorIds": [f"d{n}" for n in range(50)]} | {f"a{n}Id": "x" for n in range(11)}

@@ -14,7 +14,6 @@ from mcp.types import (
 
 from banking_server.chaining import Proposal, Step
 from banking_server.host.narrator import Narrator, shown_to_user
-from banking_server.host.plain import SHOWN
 from banking_server.host.printing import console
 
 pytestmark = pytest.mark.quick
@@ -62,21 +61,6 @@ def test_a_follow_up_is_shown_with_the_directive_that_asks_for_it() -> None:
         '{"tool": "order", "arguments": {"door": "oak"}}\n'
         '   the server says: "Order one\\nfrom the \\u001bmaker"\n'
     )
-
-
-def test_what_is_long_is_cut_and_says_so() -> None:
-    out = io.StringIO()
-    narrator = Narrator(console(out), questions=None)
-    arguments = {"door": "oak " * 10_000}
-    result = CallToolResult(content=[], _meta={"nextTool": {"tool": "a", "arguments": arguments}})
-    narrator.told(Step(1, "reserve", {}, result))
-    tool = Tool(name="order" * 1_000, input_schema={})
-    narrator.proposed(Proposal(tool, arguments, 2, "reserve" * 1_000, "Order." * 1_000))
-
-    shown = out.getvalue()
-    assert len(shown) < 2 * SHOWN + 1_000
-    assert "\u2026 (40,012 characters)\n" in shown
-    assert "because  reserve" in shown
 
 
 @pytest.mark.anyio

@@ -29,12 +29,6 @@ def curious() -> MCPServer[Any]:
             await ctx.elicit("Again?", Form)
         return "asked"
 
-    @mcp.tool()
-    async def pack(ctx: Context[Any, Any]) -> str:
-        for number in (1, 2):
-            await ctx.report_progress(number, 2, "packing")
-        return "packed"
-
     return mcp
 
 

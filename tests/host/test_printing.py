@@ -35,10 +35,8 @@ class Terminal(io.StringIO):
     [
         (True, {}, True),
         (False, {}, False),
-        (True, {"TERM": "dumb"}, False),
         (True, {"NO_COLOR": "1"}, False),
         (False, {"FORCE_COLOR": "1"}, True),
-        (True, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
     ],
 )
 def test_colours_are_where_they_may_be(
