@@ -114,22 +114,13 @@ def test_no_ref_is_fetched(ref: str, keyword: str, monkeypatch: pytest.MonkeyPat
     assert asked == []
 
 
-RULES: list[tuple[str, Any]] = [
-    ("type", "integer"),
-    ("enum", ["x"]),
-    ("pattern", "^x$"),
-    ("maxLength", 2),
-    ("anyOf", [{"type": "integer"}, {"const": "x"}]),
-    ("oneOf", [{"type": "string"}, {"minLength": 1}]),
-]
-
-
 @pytest.mark.parametrize(
     "schema",
     [
-        *(of_a({rule: value}) for rule, value in RULES),
-        {"properties": {"b": {"items": {"enum": [1]}}}},
-        {"properties": {"c": {"additionalProperties": {"type": "integer"}}}},
+        of_a({"enum": ["x"]}),
+        of_a({"pattern": "^x$"}),
+        of_a({"anyOf": [{"type": "integer"}, {"const": "x"}]}),
+        {"properties": {"b": {"items": {"type": "integer"}}}},
         {"properties": {"c": {"additionalProperties": False}}},
         {"dependentRequired": {"a": ["missing"]}},
     ],

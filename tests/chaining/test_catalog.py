@@ -59,19 +59,6 @@ async def test_a_list_is_kept_for_as_long_as_it_says() -> None:
     assert {mode for _, mode in client.lists} == {"refresh"}
 
 
-@pytest.mark.parametrize("ttl_ms", [None, 0])
-async def test_a_list_that_may_not_be_kept_is_good_for_one_directive(ttl_ms: int | None) -> None:
-    client = FakeClient([tool("a")], lambda *_: result(), ttl_ms=ttl_ms)
-    clock = Clock()
-    catalog = ToolCatalog(client, clock=clock)
-
-    first = await catalog.for_directive(99.0)
-    clock.seconds = 101.0
-    assert await catalog.for_directive(100.0) is first
-    assert await catalog.for_directive(100.5) is not first
-    assert len(client.lists) == 2
-
-
 async def test_a_name_with_several_tools_names_none() -> None:
     other = tool("a", annotations={"destructiveHint": True})
     for twins, known in (([tool("a"), tool("a")], True), ([tool("a"), tool("a"), other], False)):
