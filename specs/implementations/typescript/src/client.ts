@@ -89,8 +89,8 @@ class End extends Error {
   }
 }
 
-/** The newest calls whose effect is unknown, by the client that started them: kept as long as the client is. */
-const IN_DOUBT = new WeakMap<ChainClient, Set<string>>();
+/** The newest calls whose effect is unknown, and how many of each, by the client that started them. */
+const IN_DOUBT = new WeakMap<ChainClient, Map<string, number>>();
 const MOST_IN_DOUBT = 1000;
 
 /** Makes a call and follows its chain to the end. Whatever happens, what came back is in the answer (TC-C-25). */
@@ -107,18 +107,21 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
   const inTime = <T>(work: T | Promise<T>) => Promise.race([aborted, work]);
   const chain: Chain = { chainId: randomUUID(), outcome: 'completed', results: [], followUps: [] };
   const made = new Set<string>();
-  const inDoubt = IN_DOUBT.get(client) ?? new Set<string>();
+  const inDoubt = IN_DOUBT.get(client) ?? new Map<string, number>();
   IN_DOUBT.set(client, inDoubt);
 
   async function call(params: Params): Promise<CallToolResult> {
     signal.throwIfAborted();
     const key = callKey(params.name, params.arguments);
-    const doubtful = inDoubt.delete(key);
     made.add(key);
-    inDoubt.add(key);
-    for (const oldest of inDoubt) if (inDoubt.size > MOST_IN_DOUBT) inDoubt.delete(oldest);
+    const before = inDoubt.get(key) ?? 0;
+    inDoubt.delete(key); // so that the newest stand last
+    inDoubt.set(key, before + 1);
+    for (const oldest of inDoubt.keys()) if (inDoubt.size > MOST_IN_DOUBT) inDoubt.delete(oldest);
     const result = await client.callTool(params, request);
-    if (!doubtful) inDoubt.delete(key);
+    const left = (inDoubt.get(key) ?? 1) - 1;
+    if (left > 0) inDoubt.set(key, left);
+    else inDoubt.delete(key);
     if (!['complete', 'input_required'].includes(resultType(result)))
       throw new End('failed', 'the type of the result is not known');
     chain.results.push(result);
