@@ -3,6 +3,7 @@
 import pytest
 
 from banking_server.bank.approvals import (
+    ApprovalGranted,
     ApprovalRequested,
     decide_approval,
     list_open_approvals,
@@ -11,10 +12,10 @@ from banking_server.bank.approvals import (
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import cancel_transfer
+from banking_server.bank.transfers import ApprovalRefused, cancel_transfer
 
 from ..kit.words import EVERYDAY, SAVINGS
-from .support import BAD_IDS, DAY, HOUR, NOW, call, outcomes, prepared, sql
+from .support import BAD_IDS, DAY, HOUR, NOW, call, confirm, outcomes, prepared, sql
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -40,6 +41,8 @@ async def test_a_decision_is_taken_once(bank: Bank, path: Location) -> None:
     approval_id = (await requested(bank, transfer_id)).approval.approval_id
     view = await decide(bank, approval_id, True)
     assert await decide(bank, approval_id, True, "Somebody else", NOW + HOUR) == view
+    again = await request_approval(bank, call(), transfer_id, reason="again")
+    assert isinstance(again, ApprovalGranted)
     other_way = await decide(bank, approval_id, False)
     assert isinstance(other_way, Refused)
     assert "was granted by Mo" in other_way.message
@@ -48,6 +51,16 @@ async def test_a_decision_is_taken_once(bank: Bank, path: Location) -> None:
         ("approvals grant", "granted", approval_id),
         ("approvals refuse", "not_decided", approval_id),
     ]
+
+
+async def test_a_refusal_stands(bank: Bank) -> None:
+    transfer_id = await over(bank)
+    approval_id = (await requested(bank, transfer_id)).approval.approval_id
+    await decide(bank, approval_id, False)
+    assert isinstance(await confirm(bank, transfer_id), ApprovalRefused)
+    again = await request_approval(bank, call(), transfer_id, reason="please")
+    assert isinstance(again, Refused)
+    assert "refused by a manager" in again.message
 
 
 async def test_the_desk_lists_what_can_still_be_decided(bank: Bank) -> None:

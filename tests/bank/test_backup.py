@@ -187,7 +187,10 @@ async def test_only_a_sound_copy_of_ours_is_put_back(
 
 def test_what_is_no_copy_at_all_is_refused(path: Path, tmp_path: Path) -> None:
     assert "is the database itself" in refusal(restore, path, path, now=NOW)
-    assert "There is no file" in refusal(restore, path, tmp_path / "nothing", now=NOW)
+    other = tmp_path / "other"
+    assert "There is no file" in refusal(restore, path, other, now=NOW)
+    other.write_text("Dear bank, " * 500)
+    assert "is not a database" in refusal(restore, path, other, now=NOW)
 
 
 async def test_cut_short_at_any_step_there_is_a_whole_database(

@@ -99,6 +99,18 @@ async def test_what_is_read_after_the_lock_is_as_the_last_writer_left_it(
     assert isinstance(await confirming, Refused)
 
 
+async def test_a_lock_that_is_not_to_be_had_is_busy(
+    path: URL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(postgresql._SESSION, "lock_timeout", "50")  # type: ignore[index]
+    bank = await open_bank(path)
+    elsewhere = Elsewhere(path)
+    with pytest.raises(BankBusy):
+        await prepared(bank)
+    elsewhere.commit()
+    await prepared(bank)
+
+
 async def test_more_than_there_are_connections_wait_and_not_for_ever(
     bank: Bank, path: URL, monkeypatch: pytest.MonkeyPatch
 ) -> None:

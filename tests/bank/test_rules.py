@@ -15,14 +15,18 @@ from banking_server.bank.rules import (
     ConfirmationDecision,
     CountWrongCode,
     CustomerMustAgree,
+    DebitBlocked,
     DeclinedSince,
     GivenCode,
+    ManagerMustDecide,
+    ManagerRefused,
     NotPending,
     Post,
     Refused,
     Rules,
     Schedule,
     TransferDetails,
+    VoidForWrongCodes,
     check_details,
     check_required_text,
     compliance_rule,
@@ -181,6 +185,7 @@ def decide(**given_: object) -> ConfirmationDecision:
 
 
 LATE = NOW + timedelta(minutes=10)
+LOCKED = account("acc_a", is_locked=True)
 CANNOT_PAY = account("acc_a", can_transfer_from=False)
 CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
 
@@ -188,6 +193,20 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
 @pytest.mark.parametrize(
     ("given_", "decision"),
     [
+        # The customer's own act: a yes, or the code. The fifth wrong code is the last.
+        ({"code": GivenCode.RIGHT, "customer_agreed": False}, Post()),
+        ({"code": GivenCode.WRONG, "transfer": transfer(wrong_codes=3)}, CountWrongCode(1)),
+        ({"code": GivenCode.WRONG, "transfer": transfer(wrong_codes=4)}, VoidForWrongCodes()),
+        # Which comes first: status, lock, manager, code.
+        ({"transfer": transfer(status="posted")}, NotPending("posted")),
+        ({"transfer": transfer(status="voided", approval="refused")}, ManagerRefused()),
+        ({"from_account": LOCKED, "now": LATE}, NotPending("expired")),
+        ({"from_account": LOCKED, "transfer": transfer(approval="required")}, DebitBlocked()),
+        ({"transfer": transfer(approval="requested")}, ManagerMustDecide(requested=True)),
+        (
+            {"transfer": transfer(approval="required"), "code": GivenCode.WRONG},
+            ManagerMustDecide(requested=False),
+        ),
         # After too many wrong codes a yes is still taken; `test_limits` has what is not.
         ({"recent_wrong_codes": 15}, Post()),
         ({"recent_wrong_codes": 15, "customer_agreed": False}, CustomerMustAgree()),

@@ -62,6 +62,7 @@ def add_somebody(tx: Transaction) -> None:
     tx.add(Customer(customer_id="CUST009", name="Nobody"))
 
 
+@pytest.mark.on_each
 async def test_a_reader_cannot_write(bank: Bank) -> None:
     with pytest.raises(DatabaseFailed, match=r"cannot be written|ReadOnly"):
         await bank.read(add_somebody)
@@ -136,6 +137,12 @@ async def test_what_is_not_ours_is_refused_and_left_alone(
     with pytest.raises(DatabaseUnavailable, match=deleted):
         delete_database(path)
     assert state(path) == before
+
+
+async def test_a_path_where_no_file_can_be_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file" / "bank.db", tmp_path / ("x" * 300) / "bank.db"):
+        assert "cannot be used" in await refusal(path)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2**31 - 1])
