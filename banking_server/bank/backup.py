@@ -40,7 +40,8 @@ def back_up(path: Path, copy: Path) -> None:
             _check(draft, path)
             publish(draft, copy)
     except FileExistsError:
-        raise _already_there(copy) from None
+        message = f"There is a file {copy} already, and it stays as it is."
+        raise DatabaseUnavailable(message) from None
     except OSError as error:
         raise _unwritable(copy, error) from error
     except sqlite3.Error as error:
@@ -115,10 +116,6 @@ def _keep(path: Path, kept: Path) -> bool:
         beside(path, suffix).unlink(missing_ok=True)
     sync(path.parent)
     return was_there
-
-
-def _already_there(copy: Path) -> DatabaseUnavailable:
-    return DatabaseUnavailable(f"There is a file {copy} already, and it stays as it is.")
 
 
 def _unwritable(path: Path, error: OSError) -> DatabaseUnavailable:
