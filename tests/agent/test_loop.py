@@ -171,30 +171,6 @@ async def stopped_while_hanging(agent: Agent, log: Log) -> AsyncIterator[None]:
         yield
 
 
-async def test_a_stopped_chain_is_told_as_far_as_it_came() -> None:
-    first = native("checkout")
-    async with scene([first, "It may have been paid."], tools="native", declare=False) as s:
-        async with stopped_while_hanging(s.agent, s.log):
-            run = await s.agent.ask("Check out.")
-        assert run.outcome is RunOutcome.STOPPED
-        assert [c.outcome for c in run.transcript if isinstance(c, ChainStopped)] == [
-            Outcome.CANCELLED
-        ]
-        assert run.report() == (
-            "This was stopped. Done so far: checkout (by the model). The call of pay was under "
-            "way: whether it took effect is not known."
-        )
-        await s.agent.ask("And now?")
-    *_, asked, told, closed, _ = s.model.requests[-1]["messages"]
-    assert told["tool_call_id"] == asked["tool_calls"][0]["id"]
-    assert "Result of checkout:\n80 EUR" in told["content"]
-    assert 'the tool "pay"' in told["content"]
-    assert "whether it took effect is not known" in told["content"]
-    assert "Next step" not in s.model.told
-    assert "This was stopped" not in told["content"]
-    assert "[No answer: stopped." in closed["content"]
-
-
 class AsksAgain(Consent):
     """A host that can also be asked about a call whose effect is unknown."""
 
@@ -215,7 +191,11 @@ async def test_what_may_have_been_done_is_not_done_again_unasked(consent: Consen
     script = [begin, call("pay", amount=80), call("price", door="oak"), "?", begin, "I see."]
     async with scene(script, consent=consent) as s:
         async with stopped_while_hanging(s.agent, s.log):
-            await s.agent.ask("Check out.")
+            run = await s.agent.ask("Check out.")
+        assert run.report() == (
+            "This was stopped. Done so far: checkout (by the model). The call of pay was under "
+            "way: whether it took effect is not known."
+        )
         await s.agent.ask("Pay.")
         await s.agent.ask("Check out again.")
     again = consent.again if isinstance(consent, AsksAgain) else None
@@ -227,6 +207,9 @@ async def test_what_may_have_been_done_is_not_done_again_unasked(consent: Consen
         return
     assert s.called == ["checkout", "pay", "price", "checkout"]
     told = [request["messages"][-1]["content"] for request in s.model.requests]
+    history = str(s.model.requests[1]["messages"])
+    assert "whether it took effect is not known" in history
+    assert "[No answer: stopped." in history
     assert "declined the call of pay" in told[2]
     assert "whether it took effect is not known, and nobody agreed to make it again" in told[-1]
 
