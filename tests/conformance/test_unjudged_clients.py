@@ -93,21 +93,3 @@ def test_a_client_that_cannot_be_cancelled_is_not_failed_for_it(
     found = examined(CannotBeCancelled, "waiting/cancelled")
     for check in ("no-call-after-cancel", "reports-outcome"):
         assert judged(found, check)[0] == "SKIPPED"
-
-
-class DiesWhereItIsDenied(SmallClient):
-    """Does not even connect in the case that shows what its model may do."""
-
-    def connect(self) -> Any:
-        if self.context["case"] == "model-is-denied":
-            raise RuntimeError("denied")
-        return super().connect()
-
-
-def test_a_run_that_did_not_come_about_is_no_evidence() -> None:
-    found = examined(DiesWhereItIsDenied, "chain/chain-of-three", "consent/denied-tool")
-    assert judged(found, "denied-tool-not-called") == (
-        "SKIPPED",
-        "the client was not run in the case consent/model-is-denied",
-    )
-    assert found.crashes
