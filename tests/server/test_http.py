@@ -99,13 +99,13 @@ def test_files_are_their_owners_only(bank: HttpServer) -> None:
 # --- two processes --------------------------------------------------------------------------------
 
 
-@pytest.mark.ci
 @pytest.mark.anyio
-async def test_where_no_question_can_be_put_a_text_takes_its_place(tmp_path: Path) -> None:
-    """2025-11-25, two processes: the client says it can be asked, but there is no way to."""
+async def test_where_no_question_can_be_put_a_text_takes_its_place(full: Path) -> None:
+    """2025-11-25 without sessions: the client says it can be asked, but there is no way to."""
     customer = Customer("legacy")
-    with http_server(tmp_path, "--workers", "2") as server:
-        connected = http_client(server.url, server.token(), "legacy", customer.on_question)
+    async with bank_in_memory(full, max_sessions=0) as bank:
+        transport = httpx2.ASGITransport(bank.app)
+        connected = http_client(URL, bank.token(), "legacy", customer.on_question, transport)
         async with connected as customer.client:
             opened = structured(await customer.call(HANDOFF, reason="A question"))
             assert opened["choices"] == ["realtime", "callback"]
@@ -114,17 +114,16 @@ async def test_where_no_question_can_be_put_a_text_takes_its_place(tmp_path: Pat
             missing = await customer.confirm(transfer)
             assert structured(missing)["status"] == "confirmation_needed"
             posted = await customer.confirm(transfer, confirmationCode=code_of(prepared))
-        assert structured(posted)["status"] == "posted"
-        assert server.interrupt() == 0
-        assert server.logged().splitlines() == [
-            f"Serving MCP at {server.url} (bound to 127.0.0.1). Ctrl-C ends it."
-        ]
+            assert structured(posted)["status"] == "posted"
     assert customer.asked == []
 
 
 @pytest.mark.ci
 def test_workers_end_with_their_supervisor_however_it_ends(tmp_path: Path) -> None:
     with http_server(tmp_path, "--workers", "2") as server:
+        assert server.logged().splitlines() == [
+            f"Serving MCP at {server.url} (bound to 127.0.0.1). Ctrl-C ends it."
+        ]
         server.process.kill()
         server.process.wait(PATIENCE)
         # Nobody is left who has the port.
