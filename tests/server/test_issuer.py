@@ -242,7 +242,6 @@ OUTAGES: dict[str, tuple[Callable[[BaseHTTPRequestHandler], None], str]] = {
         lambda handler: send(handler, 200, {"keys": [{}, {"kty": "RSA", "n": 5}]}),
         "no key that could",
     ),
-    "depth": (lambda handler: send(handler, 200, "[" * 60_000), "no JWK Set"),
     "no end": (lambda handler: send(handler, 200, "x" * 600_000), "more than 131072 bytes"),
 }
 
