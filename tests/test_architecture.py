@@ -85,18 +85,18 @@ ONLY_IN: dict[str, set[str]] = {
 
 ROOMS: dict[str, tuple[int, str]] = {
     "chaining": (4_126, "the extension, both halves: what somebody reads, copies or ports"),
-    "conformance": (11_571, "the suite that judges others' servers, clients and intermediaries"),
-    "bank": (6_962, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
+    "conformance": (11_567, "the suite that judges others' servers, clients and intermediaries"),
+    "bank": (6_956, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
     "tools": (4_604, "the bank as MCP shows it: one module a capability, multiplex, views"),
     "server": (2_214, "the server put together: settings, tokens, scopes, stdio, HTTP"),
     "messages": (471, "what a client sent, read before the SDK reads it"),
-    "proxy": (3_597, "any server, with its chains followed for any client"),
-    "adapters": (440, "chains in other people's frameworks"),
-    "agent": (3_233, "a language model in the loop, on any server"),
+    "proxy": (3_589, "any server, with its chains followed for any client"),
+    "adapters": (425, "chains in other people's frameworks"),
+    "agent": (3_229, "a language model in the loop, on any server"),
     "host": (1_519, "being a client, with a person at a terminal"),
-    "cli": (2_415, "the command `banking-server`"),
+    "cli": (2_412, "the command `banking-server`"),
     "top-level modules": (710, "what several rooms share, and no room of its own"),
-    "tests": (33_832, "the proof of all that, with the scripts that measure"),
+    "tests": (33_412, "the proof of all that, with the scripts that measure"),
 }
 """For each room: the lines of Python that it may have, stubs included, and what it is for.
 
