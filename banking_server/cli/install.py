@@ -101,7 +101,8 @@ HOSTS: Final = {
     ),
     "codex": Host(
         _codex,
-        "This belongs in ~/.codex/config.toml; the next session of Codex has the server.",
+        "This belongs in ~/.codex/config.toml; the next session of Codex has the server. "
+        "`codex mcp add` writes the same without `required`, and Codex then begins without it.",
     ),
     "vscode": Host(_vscode, 'Run this; "MCP: List Servers" in VS Code then starts the server.'),
     "cursor": Host(
