@@ -1,13 +1,13 @@
 """The server half: attach a directive to a result, and check it on its way out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import MCPServer
-from mcp_types import CallToolRequestParams, CallToolResult
+from mcp_types import CallToolRequestParams, CallToolResult, ContentBlock, TextContent
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY, SETTINGS, Directive
 from banking_server.chaining.negotiation import has_declared
@@ -15,7 +15,7 @@ from banking_server.chaining.outgoing import ListedTool, advertised_in, let_out
 
 
 def with_next_tool(
-    result: CallToolResult,
+    result: CallToolResult | str | Sequence[ContentBlock],
     tool: str,
     arguments: Mapping[str, Any] | None = None,
     *,
@@ -23,12 +23,16 @@ def with_next_tool(
 ) -> CallToolResult:
     """Return `result` with the directive to call `tool` next, with exactly `arguments`::
 
-        return with_next_tool(result, "request_agent_handoff", {"reason": reason})
+        return with_next_tool("It is locked.", "request_agent_handoff", {"reason": reason})
 
-    `title` tells the user why, in plain text of at most 200 characters on one line.
+    `result` is a text, content, or a whole result. `title` tells the user why, in plain text of at most 200 characters on one line.
 
     Raises ValueError if `tool` is empty, or `title` is empty or too long.
     """
+    if isinstance(result, str):
+        result = [TextContent(type="text", text=result)]
+    if not isinstance(result, CallToolResult):
+        result = CallToolResult(content=[*result])
     directive = Directive(tool=tool, arguments=dict(arguments or {}), title=title)
     return result.model_copy(
         update={"meta": {**(result.meta or {}), META_KEY: directive.to_wire()}}

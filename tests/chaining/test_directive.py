@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from mcp.types import CallToolResult
+from mcp.types import CallToolResult, TextContent
 from pydantic import ValidationError
 
 from banking_server.chaining import (
@@ -58,6 +58,13 @@ def test_nesting_without_end_is_read_without_an_exception() -> None:
     assert isinstance(read_directive({META_KEY: deep}), Malformed)
     assert isinstance(read_directive({META_KEY: {"tool": deep, "name": deeper}}), Malformed)
     assert isinstance(read_directive({META_KEY: {"tool": "t", "arguments": {"a": deep}}}), Found)
+
+
+def test_a_directive_goes_on_a_text_on_content_or_on_a_whole_result() -> None:
+    text = TextContent(type="text", text="Hello.")
+    whole = CallToolResult(content=[text], _meta={META_KEY: {"tool": "next", "arguments": {}}})
+    for said in ("Hello.", [text], CallToolResult(content=[text])):
+        assert with_next_tool(said, "next") == whole
 
 
 @pytest.mark.parametrize(
