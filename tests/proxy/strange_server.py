@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -189,14 +188,6 @@ async def ask_form(ctx: Any, params: JSON) -> JSON:
     return said(json.dumps(answers["colour"], sort_keys=True))
 
 
-@tool("form_beside")
-async def ask_form_beside_a_slow_call(ctx: Any, params: JSON) -> JSON:
-    while "slow beside" not in Path(os.environ["STRANGE_NOTES"]).read_text().splitlines():
-        await anyio.sleep(0.02)
-    answers = await ask(ctx, params, colour=form("Which colour beside?"))
-    return said(json.dumps(answers["colour"], sort_keys=True))
-
-
 @tool("form_twice")
 async def ask_form_twice(ctx: Any, params: JSON) -> JSON:
     await ask(ctx, params, 1, one=form("One?"))
@@ -282,19 +273,6 @@ async def who(ctx: Any, params: JSON) -> JSON:
     return said(json.dumps(told), structuredContent=told)
 
 
-@tool("expire_first")
-async def expire_first(ctx: Any, params: JSON) -> JSON:
-    """From now on the caller's token is not good any more."""
-    EXPIRED.add(ctx.request.headers["authorization"])
-    return leading("Expired.", "second")
-
-
-@tool("die")
-async def die(ctx: Any, params: JSON) -> JSON:
-    note("die")
-    os._exit(3)
-
-
 @tool("change")
 async def change(ctx: Any, params: JSON) -> JSON:
     """Everything changes, and whoever wants to know is told."""
@@ -343,11 +321,6 @@ async def subscribe(ctx: Any, params: JSON) -> JSON:
     return {}
 
 
-async def unsubscribe(ctx: Any, params: JSON) -> JSON:
-    ctx.session._connection.state["subscribed"].discard(params["uri"])
-    return {}
-
-
 async def set_level(ctx: Any, params: JSON) -> JSON:
     ctx.session._connection.state["level"] = params["level"]
     return {}
@@ -370,7 +343,6 @@ METHODS: dict[str, Callable[[Any, JSON], Awaitable[JSON]]] = {
 }
 OLD_ONLY = {
     "resources/subscribe": subscribe,
-    "resources/unsubscribe": unsubscribe,
     "logging/setLevel": set_level,
 }
 CACHED = (*(name for name in METHODS if name.endswith("/list")), "resources/read")
@@ -416,7 +388,6 @@ def made() -> Server[Any]:
 
 
 METADATA = 'resource_metadata="https://strange.example/.well-known/oauth-protected-resource"'
-EXPIRED = {"Bearer expired"}
 
 
 async def serve_stdio(only_old: bool) -> None:
@@ -443,7 +414,7 @@ def over_http() -> ASGIApp:
         only = scope.get("path", "").removesuffix("/mcp").strip("/")
         status, words = 200, ""
         error: JSON = {"code": -32001, "message": f"{token} is not good enough"}
-        if token in EXPIRED:
+        if token == "Bearer expired":
             status, words = 401, 'Bearer error="invalid_token", '
         elif token.startswith("Bearer narrow"):
             status, words = 403, 'Bearer error="insufficient_scope", scope="pay", '

@@ -151,19 +151,7 @@ async def test_a_state_is_good_for_one_answer_to_one_call(client: Wire, notes: N
     assert len(texts(await client.ask("tools/call", {**asks, **answers}))) == 3
     done = len(notes.lines)
     await refused_anew(client, {**asks, **answers})
-    # A state of an earlier round is as good as one of an earlier call.
-    asks = {"name": "form_twice"}
-    interim = await client.ask("tools/call", asks)
-    second = await client.ask("tools/call", {**asks, **client.answering(interim)})
-    await refused_anew(client, {**asks, **client.answering(interim)})
-    assert texts(await client.ask("tools/call", {**asks, **client.answering(second)}))
-    # An answer that is missing is asked for again.
-    interim = await client.ask("tools/call", {"name": "form"})
-    none = {"requestState": interim["requestState"], "inputResponses": {}}
-    again = await client.ask("tools/call", {"name": "form", **none})
-    assert again["inputRequests"] == interim["inputRequests"]
-    await client.ask("tools/call", {"name": "form", **client.answering(again)})
-    assert notes.lines[done:] == ["form answered"]
+    assert notes.lines[done:] == []
 
 
 async def refused_anew(client: Wire, params: JSON) -> None:
@@ -171,23 +159,3 @@ async def refused_anew(client: Wire, params: JSON) -> None:
         await client.ask("tools/call", params)
     assert refused.value.error["code"] == -32602
     assert "Call again to be asked anew" in refused.value.error["message"]
-
-
-async def test_a_call_waits_for_its_user_so_long_and_not_longer(
-    strange_url: str, notes: Noted
-) -> None:
-    behind = Address(strange_url.replace("/mcp", f"/{OLD}/mcp"))
-    options = ProxyOptions(server=behind, parked_for=0.001, call_timeout=0.3)
-    before = notes.lines.count("form answered")
-    with proxy_in_a_thread(options) as url:
-        async with wire(url, NEW) as client:
-            interim = await client.ask("tools/call", {"name": "form"})
-            await notes.until("form given up")
-            with pytest.raises(Refused) as refused:
-                await client.ask("tools/call", {"name": "form", **client.answering(interim)})
-            assert "asked anew" in refused.value.error["message"]
-            with pytest.raises(Refused) as refused:
-                await client.call("slow", {"text": "s"})
-            assert "did not answer within 0.3 s" in refused.value.error["message"]
-            await notes.until("cancelled s")
-    assert notes.lines.count("form answered") == before

@@ -3,12 +3,10 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -23,7 +21,6 @@ from banking_server.proxy.consent import consent_of
 from banking_server.proxy.options import Address, Command, ProxyOptions, Server
 
 from ..kit.command import ANY_SERVER, PATIENCE, environment, heeds_hangups
-from ..kit.servers import free_port
 from .proxied_client import proxy
 from .wire import (
     CHAINING,
@@ -34,9 +31,6 @@ from .wire import (
     OLD,
     PROXY,
     STRANGE,
-    Wire,
-    proxy_in_a_thread,
-    strange_over_http,
 )
 
 pytestmark = pytest.mark.anyio
@@ -67,12 +61,6 @@ def refused(*arguments: str) -> str:
 )
 def test_what_cannot_be_is_one_line(arguments: tuple[str, ...], says: str) -> None:
     assert says in refused(*arguments)
-
-
-def test_a_port_in_use_is_one_line() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        assert "in use" in refused("--http", "--port", port, "--", "true")
 
 
 @pytest.mark.parametrize("token", ["sec ret\nX: y", "secret\x01", "s\u00e9cret"])
@@ -205,36 +193,6 @@ def test_the_process_over_stdio(started: Callable[..., subprocess.Popen[str]]) -
     assert "Traceback" not in errors
     with pytest.raises(ProcessLookupError):
         os.kill(behind["pid"], 0)
-
-
-async def test_a_server_that_never_answers_ends_with_the_client(
-    tmp_path: Path, started: Callable[..., subprocess.Popen[str]]
-) -> None:
-    pid = tmp_path / "pid"
-    process = started("--", "sh", "-c", f"echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 300")
-    say(process, MESSAGE % (1, "initialize", HELLO))
-    await Wire.until(pid.exists)
-    process.communicate(timeout=PATIENCE)
-    assert process.returncode == 0
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(pid.read_text()), 0)
-
-
-@pytest.mark.parametrize("revision", [OLD, NEW])
-async def test_a_server_over_http_that_was_started_anew_is_used_again(revision: str) -> None:
-    port = free_port()
-    options = ProxyOptions(server=Address(f"http://127.0.0.1:{port}/{OLD}/mcp"))
-    with proxy_in_a_thread(options) as url:
-        with strange_over_http(port):
-            client = Wire(url, revision)
-            await client.open()
-            before = (await client.call("who"))["structuredContent"]["session"]
-        with strange_over_http(port):
-            # The session is gone with the server, and nobody notices; nor within a chain.
-            told = (await client.call("first"))["_meta"][CHAINING]
-            assert told["outcome"] == "completed"
-            assert (await client.call("who"))["structuredContent"]["session"] != before
-            await client.close()
 
 
 async def test_a_server_that_does_not_advertise_is_followed_if_told_so() -> None:

@@ -116,18 +116,6 @@ async def test_the_user_is_asked_once_about_a_call_in_doubt(
     assert not await policy.allows_again(proposal("look", readOnlyHint=True))
 
 
-@pytest.mark.parametrize("name", ["a#b", "x y", "x  y", "deny", "look\u2028er", "look\x85"])
-async def test_no_name_loses_its_rule(name: str, tmp_path: Path) -> None:
-    async def ask(_: str, __: JSON) -> JSON:
-        raise AssertionError("nobody is asked")
-
-    rules = tmp_path / "rules"
-    rules.write_bytes(f"deny  {name}\r\nallow *\r\n".encode())
-    policy = consent_of(str(rules))(ask)
-    assert not await policy.allows(proposal(name))
-    assert await policy.allows(proposal("another"))
-
-
 @pytest.mark.parametrize(
     ("rules", "says"),
     [

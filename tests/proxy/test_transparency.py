@@ -11,7 +11,6 @@ from banking_server.proxy.options import Address, ProxyOptions
 
 from .conftest import Noted
 from .wire import (
-    ANSWERS,
     CHAINING,
     JSON,
     META,
@@ -180,49 +179,9 @@ def old(notes: Noted) -> Iterator[str]:
         yield url
 
 
-async def test_a_question_comes_with_the_call_that_it_belongs_to(old: str, notes: Noted) -> None:
-    """Though another one began later: a server of 2025-11-25 does not say which it is."""
-    notes.path.touch()
-    asks: JSON = {"name": "form_beside", "arguments": {}}
-    interims: list[JSON] = []
-    async with wire(old, NEW) as client, anyio.create_task_group() as calls:
-
-        async def ask() -> None:
-            interims.append(await client.ask("tools/call", asks))
-
-        calls.start_soon(ask)
-        await client.until(lambda: client.last == 2)
-        calls.start_soon(client.call, "slow", {"text": "beside"})
-        await client.until(lambda: interims)
-        (question,) = interims[0]["inputRequests"].values()
-        assert question["params"]["message"] == "Which colour beside?"
-        result = await client.ask("tools/call", {**asks, **client.answering(interims[0])})
-        assert json.loads(result["content"][0]["text"]) == ANSWERS["elicitation/create"]
-        calls.cancel_scope.cancel()
-    await notes.until("cancelled beside")
-
-
 async def test_what_the_client_tells_reaches_the_server(old: str, notes: Noted) -> None:
     async with wire(old, OLD) as client:
         await client.tell("notifications/roots/list_changed")
         await client.tell("notifications/weather/wish", {"kelvin": 300, "_meta": {"x": 1}})
         await notes.until('notifications/weather/wish {"_meta": {"x": 1}, "kelvin": 300}')
         await notes.until("notifications/roots/list_changed {}")
-
-
-async def test_a_server_that_dies_is_one_error_and_is_started_again(old: str) -> None:
-    async with wire(old, OLD) as client, client.listening("strange://1"):
-        before = (await client.call("who"))["structuredContent"]["pid"]
-        with pytest.raises(Refused) as died:
-            await client.call("die")
-        assert "ended while this request was under way" in died.value.error["message"]
-        assert "\n" not in died.value.error["message"]
-        assert (await client.call("who"))["structuredContent"]["pid"] != before
-        # What was subscribed to before holds for the new process too, until it is taken back.
-        await client.call("change")
-        await client.until(lambda: client.params("notifications/resources/updated"))
-        await client.ask("resources/unsubscribe", {"uri": "strange://1"})
-        client.heard.clear()
-        await client.call("change")
-        await client.until(lambda: "notifications/weather/changed" in client.methods)
-        assert "notifications/resources/updated" not in client.methods

@@ -59,9 +59,6 @@ ANSWERS: dict[str, JSON] = {
     "roots/list": {"roots": [{"uri": "file:///r", "name": "r", "x-root": 1}]},
 }
 
-UNDECIDED: JSON = {"action": "undecided"}
-"""The answer of a user who gives none."""
-
 CLIENT = {"name": "wire", "version": "1", "x-client": True}
 
 
@@ -203,8 +200,6 @@ class Wire:
         self.heard.append(message)
         if "id" in message:
             answer = self.answers.get(message["method"])
-            if answer is UNDECIDED:
-                return
             problem = {"error": {"code": -32601, "message": "Not by me", "data": {"x": 1}}}
             reply = {"jsonrpc": "2.0", "id": message["id"]}
             reply |= problem if answer is None else {"result": answer}

@@ -2,29 +2,13 @@
 
 import json
 import sys
-import zlib
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 JSON = dict[str, Any]
 
 OLD, NEW = "2025-11-25", "2026-07-28"
-REGION = {"type": "string", "x-mcp-header": "Region"}
-BY_HEADER = {
-    "name": "by header",
-    "inputSchema": {"type": "object", "properties": {"region": REGION}},
-}
 LARGE = "x" * 17 * 1024 * 1024
-
-FLOOD = 500
-UNASKED: dict[str, JSON] = {
-    "notifications": {"method": "notifications/message"},
-    "questions": {"method": "ping", "id": "ping"},
-}
-"""What comes so many times before an answer."""
-
-CAME: list[str] = []
-"""What came for the tool whose argument is repeated in a header, over HTTP."""
 
 MALFORMED: dict[str, JSON] = {
     "a text": {"result": "done"},
@@ -58,7 +42,7 @@ def said(text: str) -> JSON:
 def greeting(method: str, revision: str) -> JSON:
     cached = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     if method == "tools/list":
-        return {"result": {"tools": [BY_HEADER, *FOLLOWED], **(cached if revision == NEW else {})}}
+        return {"result": {"tools": FOLLOWED, **(cached if revision == NEW else {})}}
     described: JSON = {"capabilities": {"tools": {}}}
     if method == "initialize" and revision == OLD:
         info = {"name": "wrong", "version": "1"}
@@ -80,8 +64,6 @@ def answer(message: JSON, revision: str) -> str:
         return json.dumps({**own, **said(LARGE)})
     if kind == "large, of nobody":
         return json.dumps({"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": LARGE}})
-    if kind == "not UTF-8":
-        return json.dumps({**own, **said("Caf\udce9.")}, ensure_ascii=False)
     if kind == "half a character":
         return json.dumps({**own, **said("\ud800")})
     if kind == "a batch":
@@ -96,18 +78,15 @@ def answer(message: JSON, revision: str) -> str:
     if kind in ASKS and (kind == "asks for ever" or "requestState" not in message["params"]):
         interim = {"resultType": "input_required", "requestState": "1", "inputRequests": ASKS[kind]}
         return json.dumps({**own, "result": interim})
-    if kind in UNASKED:
-        one = json.dumps({"jsonrpc": "2.0", **UNASKED[kind]})
-        return "\n".join([*[one] * FLOOD, json.dumps({**own, **said("Good.")})])
-    result: JSON = {"resultType": kind} if kind.startswith("type") else {"resultType": "complete"}
-    line = json.dumps({**own, "result": {**said("Good.")["result"], **result}})
+    good = {**said("Good.")["result"], "resultType": "complete"}
+    line = json.dumps({**own, "result": good})
     # A request of its own that nobody can read is no answer, whatever its number.
     request = json.dumps({"jsonrpc": "2.0", "method": "x", "params": "\ud800", "id": own["id"]})
     return "\n".join(["Starting ...", "[]", request, line] if kind == "noise" else [line])
 
 
 class Wrong(BaseHTTPRequestHandler):
-    """The same over HTTP: as JSON, compressed, or in a stream. The path says which revision."""
+    """The same over HTTP: as JSON, or in a stream. The path says which revision."""
 
     protocol_version = "HTTP/1.1"
 
@@ -119,16 +98,9 @@ class Wrong(BaseHTTPRequestHandler):
             self.end_headers()
             return
         body = answer(message, self.path.strip("/")).encode()
-        if b"by header" in body or self.headers.get("Mcp-Name") == "by header":
-            CAME.append(f"{message['method']} {self.headers.get('Mcp-Param-Region')}")
-            if message["method"] == "tools/call" and not self.headers.get("Mcp-Param-Region"):
-                error = {"code": -32020, "message": "Header mismatch"}
-                body = json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode()
         headers = {"Content-Type": "application/json"}
         name = message.get("params", {}).get("name", "")
-        if name == "compressed":
-            body, headers["Content-Encoding"] = zlib.compress(body), "deflate"
-        elif name.startswith("stream "):
+        if name.startswith("stream "):
             body, headers["Content-Type"] = b"data: " + body + b"\n\n", "text/event-stream"
         self.send_response(REFUSALS.get(name, 200))
         if REFUSALS.get(name, 200) > 400:
@@ -149,7 +121,6 @@ class Wrong(BaseHTTPRequestHandler):
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(errors="surrogateescape")
     for line in sys.stdin:
         if {"id", "method"} <= (request := json.loads(line)).keys():
             print(answer(request, sys.argv[1]), flush=True)

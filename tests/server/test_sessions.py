@@ -1,8 +1,6 @@
 """Sessions of 2025-11-25 over HTTP: who is asked, whose they are, and how many there may be."""
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +12,6 @@ from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 from banking_server.chaining import IDENTIFIER, SETTINGS
 from banking_server.server import sessions
 
-from ..conformance.node_project import MODULES, missing, node
 from ..kit.bank import Customer, code_of, structured
 from ..kit.servers import Chooser, HttpServer, http_client, tool_call
 from ..kit.words import HANDOFF, PREPARE
@@ -113,25 +110,6 @@ async def test_two_customers_are_asked_at_once_each_their_own(bank: HttpServer) 
             customers.start_soon(ask, "CUST003", "callback")
 
 
-@pytest.mark.needs_program(missing("@modelcontextprotocol/sdk"))
-def test_the_typescript_sdk_is_asked(bank: HttpServer, tmp_path: Path) -> None:
-    """A client that nobody here wrote."""
-    script = Path(__file__).with_name("asked_client.mjs")
-    # Node looks for packages beside the script.
-    (tmp_path / script.name).write_text(script.read_text())
-    (tmp_path / "node_modules").symlink_to(MODULES.resolve())
-    ran = subprocess.run(
-        [str(node()), script.name, bank.url, "decline", "cancel", "accept"],
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "BANK_TOKEN": bank.token()},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert json.loads(ran.stdout) == {"statuses": ["declined", "declined", "posted"], "asked": 3}
-
-
 # --- who gets one ---------------------------------------------------------------------------------
 
 
@@ -200,21 +178,6 @@ async def test_a_session_ends_when_its_client_says_so(full: Path) -> None:
                 at_once.start_soon(talk.send, {**LOOK, "id": number})
             at_once.start_soon(talk.send, {}, "DELETE")
         assert not await talk.works()
-
-
-async def test_of_two_requests_with_one_id_the_second_is_refused(full: Path) -> None:
-    statuses: list[int] = []
-    async with bank_in_memory(full) as bank:
-        talk = Talk(bank)
-        await talk.open()
-
-        async def call(request_id: Any) -> None:
-            statuses.append((await talk.send({**LOOK, "id": request_id})).status_code)
-
-        async with anyio.create_task_group() as at_once:
-            for request_id in (70, "70"):
-                at_once.start_soon(call, request_id)
-    assert sorted(statuses) == [200, 400]
 
 
 # --- how many, and how long -----------------------------------------------------------------------
