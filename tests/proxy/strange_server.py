@@ -228,12 +228,6 @@ async def work(ctx: Any, params: JSON) -> JSON:
     return said("Worked.")
 
 
-@tool("work_on")
-async def work_on(ctx: Any, params: JSON) -> JSON:
-    await work(ctx, params)
-    return leading("Worked.", "work")
-
-
 def level_of(ctx: Any) -> str:
     return str(ctx.session._connection.state.get("level", "warning"))
 

@@ -126,15 +126,6 @@ async def test_a_question_of_a_later_step_reaches_the_user(client: Wire, notes: 
     assert len(client.params("elicitation/create")) == 1
 
 
-async def test_the_progress_of_all_steps_is_the_calls(client: Wire) -> None:
-    result = await client.call("work_on", progressToken="chain")
-    assert texts(result)[:2] == ["Worked."] * 2
-    told = client.params("notifications/progress")
-    assert [one["progress"] for one in told] == [1, 2, 3, 4, 5, 6]
-    assert [one["total"] for one in told] == [3, 3, 3, 6, 6, 6]
-    assert {one["progressToken"] for one in told} == {"chain"}
-
-
 @pytest.mark.parametrize("client", [NEW], indirect=True)
 async def test_a_state_is_good_for_one_answer_to_one_call(client: Wire, notes: Noted) -> None:
     asks: JSON = {"name": "lead", "arguments": {"to": "form"}}

@@ -212,7 +212,7 @@ async def test_a_page_from_an_allowed_origin_may_read_the_answers(bounded: str) 
         assert client.session
 
 
-async def test_callers_are_bounded_in_number(bounded: str, notes: Noted) -> None:
+async def test_callers_are_bounded_in_number(bounded: str) -> None:
     async def refused(revision: str, authorization: str | None) -> None:
         late = Wire(bounded, revision, authorization)
         with pytest.raises(Refused) as refusal:

@@ -169,19 +169,10 @@ def without_what_only(upstream: str, seen: JSON) -> JSON:
     return kept
 
 
-# --- a server of 2025-11-25 over stdio ------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def old(notes: Noted) -> Iterator[str]:
-    """The URL of a proxy in front of a server that speaks 2025-11-25 over stdio."""
+async def test_what_the_client_tells_reaches_the_server(notes: Noted) -> None:
     with proxy_in_a_thread(ProxyOptions(server=strange(OLD))) as url:
-        yield url
-
-
-async def test_what_the_client_tells_reaches_the_server(old: str, notes: Noted) -> None:
-    async with wire(old, OLD) as client:
-        await client.tell("notifications/roots/list_changed")
-        await client.tell("notifications/weather/wish", {"kelvin": 300, "_meta": {"x": 1}})
-        await notes.until('notifications/weather/wish {"_meta": {"x": 1}, "kelvin": 300}')
-        await notes.until("notifications/roots/list_changed {}")
+        async with wire(url, OLD) as client:
+            await client.tell("notifications/roots/list_changed")
+            await client.tell("notifications/weather/wish", {"kelvin": 300, "_meta": {"x": 1}})
+            await notes.until('notifications/weather/wish {"_meta": {"x": 1}, "kelvin": 300}')
+            await notes.until("notifications/roots/list_changed {}")

@@ -28,9 +28,7 @@ FOLLOWED = [
 FORM = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
 QUESTION = {"sure": {"method": "elicitation/create", "params": FORM}}
 ASKS: dict[str, JSON] = {
-    "asks": QUESTION,
     "asks for ever": QUESTION,
-    "asks nonsense": {"sure": 5},
     "asks of the weather": {"sure": {"method": "weather/ask"}},
 }
 

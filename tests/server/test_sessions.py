@@ -7,7 +7,6 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
-from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 
 from banking_server.chaining import IDENTIFIER, SETTINGS
 from banking_server.server import sessions
@@ -126,22 +125,6 @@ async def test_who_follows_directives_gets_no_words(full: Path) -> None:
     assert result["_meta"]["nextTool"]["tool"] == HANDOFF
     assert len(result["content"]) == 1
     assert "nextStep" not in result["structuredContent"]
-
-
-async def test_who_declares_nothing_to_be_asked_needs_no_session(full: Path) -> None:
-    async with bank_in_memory(full) as bank:
-        talk = Talk(bank)
-        shows_views = {"extensions": {EXTENSION_ID: {"mimeTypes": [APP_MIME_TYPE]}}}
-        assert "Mcp-Session-Id" in (await talk.send(initialize(shows_views))).headers
-        for capabilities in ({}, {"elicitation": {"url": {}}}, {"experimental": {"other": {}}}):
-            opened = await talk.send(initialize(capabilities))
-            assert (opened.status_code, "Mcp-Session-Id" in opened.headers) == (200, False)
-        # Nor does who reads no event streams, in which questions come.
-        opened = await talk.send(ASK_ME, Accept="application/json")
-        assert (opened.status_code, "Mcp-Session-Id" in opened.headers) == (200, False)
-    async with bank_in_memory(full, max_sessions=0) as bank:
-        assert "Mcp-Session-Id" not in (await Talk(bank).send(ASK_ME)).headers
-        assert (await Talk(bank).send({}, "DELETE")).status_code == 405
 
 
 # --- whose it is ----------------------------------------------------------------------------------
