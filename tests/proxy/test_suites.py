@@ -11,10 +11,12 @@ from banking_server.conformance.target.era import Era
 
 from ..conformance.bank_process import Bank
 from ..conformance.node_project import missing
-from ..conformance.support import all_checks, scripts
+from ..conformance.support import Ended, all_checks, scripts, suite
 from ..conformance.test_official_suite import PACKAGE, SCENARIOS, official
 from . import proxied_client
 from .wire import proxy_over_http
+
+SCENARIO = Path(__file__).with_name("followed.yaml")
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +39,50 @@ def signed_in(bank: Bank, folder: Path) -> Iterator[str]:
 def test_the_official_suite(signed_in: str, version: str, scenario: str, tmp_path: Path) -> None:
     """The same fails that the bank itself does not have, and no more."""
     official(signed_in, version, scenario, tmp_path)
+
+
+NOTHING_TO_FOLLOW = {
+    # The proxy follows by itself, so it sends no directives, and says so.
+    "tool-chaining-server-advertises-in-discover",
+    "tool-chaining-server-advertises-in-initialize",
+}
+BOTH = {
+    "tool-chaining-server-chained-call-authorized",
+    "tool-chaining-server-ignores-malformed-provenance",
+    "tool-chaining-server-intermediary-removes-directive",
+    "tool-chaining-server-no-directive-on-other-methods",
+    "tool-chaining-server-provenance-changes-nothing",
+}
+INTERIM = "tool-chaining-server-no-directive-on-interim-result"
+"""On 2025-11-25 only tasks are interim, and the bank has none."""
+
+
+@pytest.mark.ci
+def test_the_server_scenario(bank: Bank, folder: Path) -> None:
+    """All that can be said of a server whose chains are followed, for two of its customers."""
+    at = ("--trust-hints", "--url", bank.url, "--forward-authorization")
+    with proxy_over_http(folder, *at) as proxy:
+        run = suite(
+            *("server", "--url", proxy.url, "--scenario", SCENARIO, "--json"),
+            *("--header", "Authorization=BANK_TOKEN"),
+            environment={
+                "BANK_TOKEN": f"Bearer {bank.token()}",
+                "BANKING_STRANGER": f"Bearer {bank.token('CUST002')}",
+            },
+        )
+    assert with_status(run, "SUCCESS") == {
+        *((Era.MODERN, check) for check in {*BOTH, INTERIM}),
+        *((Era.LEGACY, check) for check in BOTH),
+    }
+    # Each step came to what it was meant to show.
+    assert "problems" not in run.report
+    assert with_status(run, "FAILURE") == set()
+    assert {check for _, check in with_status(run, "WARNING")} == NOTHING_TO_FOLLOW
+
+
+def with_status(run: Ended, status: str) -> set[tuple[str, str]]:
+    checks = run.report["checks"]
+    return {(one["spec_version"], one["id"]) for one in checks if one["status"] == status}
 
 
 @pytest.mark.nightly
