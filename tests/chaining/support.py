@@ -5,8 +5,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
-from hypothesis import settings
-from hypothesis import strategies as st
 from mcp import Client
 from mcp.types import CallToolResult, ListToolsResult, TextContent, Tool
 
@@ -17,15 +15,6 @@ from banking_server.chaining import (
     FollowNonDestructive,
     call_tool_with_chaining,
 )
-
-ANY_TEXT = st.text(st.characters())  # lone surrogates too: JSON can spell them
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | ANY_TEXT,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ANY_TEXT, inner, max_size=4),
-    max_leaves=12,
-)
-PROPERTY = settings(max_examples=50, deadline=None)
-"""For Hypothesis: no example is judged by how long it takes."""
 
 VERSIONS = {"auto": "2026-07-28", "legacy": "2025-11-25"}
 
@@ -84,8 +73,6 @@ class FakeClient:
         self.answer = answer
         self.lists: list[tuple[str | None, str]] = []
         self.calls: list[tuple[str, dict[str, Any]]] = []
-        self.metas: list[Any] = []
-        self.timeouts: list[float | None] = []
         self.protocol_version: str | None = "2026-07-28"
         self.server_capabilities: Any = {"extensions": {IDENTIFIER: {}}}
 
@@ -104,8 +91,6 @@ class FakeClient:
         meta: Any = None,
     ) -> CallToolResult:
         self.calls.append((name, arguments or {}))
-        self.metas.append(meta)
-        self.timeouts.append(read_timeout_seconds)
         answer = self.answer(name, arguments or {})
         return answer if isinstance(answer, CallToolResult) else await answer
 

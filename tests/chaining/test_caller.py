@@ -4,7 +4,6 @@ from typing import Any, ClassVar
 
 import pytest
 from mcp.types import CallToolResult, InputRequiredResult
-from pydantic import BaseModel, Field
 
 from banking_server.chaining import (
     IDENTIFIER,
@@ -88,30 +87,6 @@ async def test_a_chain_over_a_plain_object() -> None:
     assert shop.metas[1][IDENTIFIER]["previousTool"] == "reserve"
     assert shop.cursors == [None, "1"]
     assert [(p.tool.name, p.level, p.previous_tool) for p in proposals] == [("order", 2, "reserve")]
-
-
-class OldResult(BaseModel):
-    """A result as an SDK of the first generation has it: camelCase, and no `resultType`."""
-
-    meta: dict[str, Any] | None = Field(alias="_meta", default=None)
-    content: list[Any] = []
-    structuredContent: dict[str, Any] | None = None
-    isError: bool = False
-
-
-async def test_models_of_another_sdk_are_read() -> None:
-    directive = {"tool": "order", "arguments": {"door": None}}
-    content = [{"type": "text", "text": "no"}]
-    shop = Shop(
-        reserve=OldResult(_meta={"nextTool": directive}, content=content, isError=True),
-        order=OldResult(structuredContent={"number": 77}),
-    )
-    chain = await follow(shop, "reserve")
-
-    assert chain.outcome is Outcome.COMPLETED
-    assert shop.calls[1] == ("order", {"door": None})
-    assert [step.result.is_error for step in chain.steps] == [True, False]
-    assert texts(chain) == ["no"]
 
 
 @pytest.mark.parametrize(

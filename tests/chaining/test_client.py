@@ -3,7 +3,7 @@
 The rules of following are in `test_follower`; on the wire, the client suite has them.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -29,13 +29,11 @@ TOOLS = [
 ]
 
 
-def following(*directives: Any, then: Callable[[], Awaitable[Any]] | None = None) -> FakeClient:
+def following(*directives: Any) -> FakeClient:
     """A client whose calls bring these directives, one after another, and then none."""
 
-    def answer(name: str, _: Any) -> CallToolResult | Awaitable[CallToolResult]:
+    def answer(name: str, _: Any) -> CallToolResult:
         made = len(client.calls) - 1
-        if then is not None and made == len(directives):
-            return then()
         meta = {META_KEY: directives[made]} if made < len(directives) else {}
         return result(name, **meta)
 
@@ -132,23 +130,6 @@ async def test_a_host_that_raises_fails_the_chain_and_hides_nothing(asked: Any) 
     assert "no policy today" in chain.detail
     assert chain.pending is not None
     assert len(client.calls) == 1
-
-
-async def lost() -> Any:
-    raise ConnectionError("the line is cut")
-
-
-async def test_a_first_call_that_fails() -> None:
-    with pytest.raises(ChainFailed) as failure:
-        await follow(following(then=lost), "a")
-
-    chain = failure.value.result
-    assert isinstance(failure.value.__cause__, ConnectionError)
-    assert (chain.outcome, chain.steps, chain.content) == (Outcome.FAILED, (), [])
-    assert 'the call of "a" (call 1)' in chain.detail
-    assert str(failure.value) == chain.detail
-    with pytest.raises(ValueError, match="no call"):
-        chain.merged()
 
 
 async def test_cancelled_between_two_calls_it_makes_no_other() -> None:

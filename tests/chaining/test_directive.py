@@ -3,50 +3,18 @@
 from typing import Any
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 from mcp.types import CallToolResult, TextContent
 from pydantic import ValidationError
 
 from banking_server.chaining import (
     META_KEY,
-    Absent,
     Found,
     Malformed,
     read_directive,
     with_next_tool,
 )
 
-from .support import JSON, PROPERTY
-
 pytestmark = pytest.mark.quick
-
-NEAR_DIRECTIVES = st.fixed_dictionaries(
-    {}, optional={"tool": JSON, "name": JSON, "arguments": JSON, "other": JSON}
-)
-
-
-@PROPERTY
-@given(meta=JSON | st.builds(lambda v: {META_KEY: v}, JSON | NEAR_DIRECTIVES))
-@example(meta={META_KEY: {"tool": "\ud800"}})
-@example(meta={META_KEY: {"tool": "t", "\ud800": {}, "arguments": {"\ud800": "\ud800"}}})
-def test_any_json_is_read_without_an_exception(meta: Any) -> None:
-    reading = read_directive(meta)
-
-    if not isinstance(meta, dict) or META_KEY not in meta:
-        assert reading == Absent()
-        return
-    value = meta[META_KEY]
-    if isinstance(reading, Found):
-        # What was read is what was there: nothing is converted, nothing invented.
-        read = reading.directive
-        assert read.tool
-        assert read.tool == value.get("tool", value.get("name"))
-        assert "arguments" not in value or repr(read.arguments) == repr(value["arguments"])
-        assert reading.deprecated_alias == ("name" in value)
-    else:
-        assert isinstance(reading, Malformed)
-        assert reading.reason
 
 
 def test_nesting_without_end_is_read_without_an_exception() -> None:

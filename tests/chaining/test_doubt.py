@@ -1,6 +1,5 @@
 """Calls whose effect is unknown: how many are kept, for how long, and who may make one again."""
 
-import gc
 from typing import Any
 
 import anyio
@@ -8,7 +7,7 @@ import pytest
 from mcp.types import CallToolResult
 
 from banking_server.chaining import CallsInDoubt, ChainFailed, ChainResult, Outcome, Proposal
-from banking_server.chaining.doubt import KEPT, calls_in_doubt
+from banking_server.chaining.doubt import KEPT
 
 from .support import FakeClient, a_names_b, follow, result, tool
 
@@ -24,18 +23,6 @@ def test_the_newest_thousand_are_kept() -> None:
 
     kept = [("t0", "{}") in calls, ("t1", "{}") in calls, ("t2", "{}") in calls]
     assert (kept, KEPT) == ([True, False, True], 1_000)
-
-
-def test_they_are_forgotten_with_the_client() -> None:
-    client, other = FakeClient([], a_names_b), FakeClient([], a_names_b)
-    calls_in_doubt(client).add(("b", "{}"))
-    assert ("b", "{}") in calls_in_doubt(client)
-    assert ("b", "{}") not in calls_in_doubt(other)
-
-    kept = id(client)
-    del client
-    gc.collect()
-    assert kept not in calls_in_doubt.__globals__["_OF_CLIENT"]
 
 
 @pytest.mark.parametrize("first", ["lost", "answered"])

@@ -26,7 +26,7 @@ from banking_server.chaining import (
     call_tool_with_chaining,
 )
 
-from .support import FakeClient, a_names_b, follow, never, result, texts, tool
+from .support import FakeClient, follow, never, result, texts, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -359,15 +359,6 @@ def check_the_one_result(chain: ChainResult, is_error: bool) -> None:
         assert ("whether it took effect is not known" in said and "again could" in said) is (
             follow_up.fate is Fate.UNKNOWN
         )
-
-
-async def test_every_call_gets_the_time_for_a_call() -> None:
-    client = FakeClient([tool("b")], a_names_b)
-    await follow(client, "a", call_timeout=60.0)
-    await follow(client, "a")
-    await follow(client, "a", call_timeout=None)
-
-    assert client.timeouts == [60.0, 60.0, 300.0, 300.0, None, None]
 
 
 async def test_total_time_that_runs_out_later_keeps_the_steps() -> None:

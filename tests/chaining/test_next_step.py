@@ -13,7 +13,6 @@ from banking_server.chaining import (
     ToolChaining,
     with_next_tool,
 )
-from banking_server.chaining.content import has_next_step
 
 from .support import connect
 
@@ -107,31 +106,3 @@ async def test_where_it_stands_and_what_it_says(
 @pytest.mark.parametrize("own", [{}, {"nextStep": STEP}], ids=str)
 async def test_a_directive_that_is_dropped_takes_it_with_it(own: dict[str, Any]) -> None:
     assert await structured(bank({"n": 1, **own}, tool="nowhere"), "with_step") == {"n": 1}
-
-
-def having(place: Any) -> dict[str, Any]:
-    return {"properties": {"nextStep": place}}
-
-
-PLACE = having({"type": "object"})
-
-
-@pytest.mark.parametrize(
-    ("schema", "has_one"),
-    [
-        (PLACE, True),
-        ({"anyOf": [{"type": "null"}, PLACE]}, True),
-        ({"allOf": [{"$ref": "#/$defs/A"}], "$defs": {"A": PLACE}}, True),
-        (having({"type": ["object", "null"]}), True),
-        (having({"type": "object", "properties": {"tool": {}, "arguments": {}}}), True),
-        (having({"enum": ["pay", "wait"]}), False),
-        (having({"type": "object", "properties": {"day": {}}}), False),
-        (having({"$ref": "https://schemas.invalid/a"}), False),
-        (having({"properties": 5}), False),
-        ({"oneOf": [{"$ref": "#"}]}, False),
-        ({"properties": {"a": PLACE}}, False),
-        ({"properties": ["nextStep"], "anyOf": 5, "$ref": 5}, False),
-    ],
-)
-def test_where_a_schema_has_a_place_for_it(schema: dict[str, Any], has_one: bool) -> None:
-    assert has_next_step(schema) is has_one

@@ -84,19 +84,6 @@ async def test_a_chain_is_one_result() -> None:
     assert merged.structured_content == {"by": "a", "followUps": told}
 
 
-@pytest.mark.parametrize("other", ["sign the form", {"to": "b"}, None, {"tool": 5}])
-async def test_a_next_step_that_is_no_directive_is_the_tools_own(other: Any) -> None:
-    own = {"nextStep": other}
-    first = CallToolResult(content=[], structured_content=own, _meta={META_KEY: {"tool": "b"}})
-    client = FakeClient([tool("b")], lambda name, _: first if name == "a" else answer("b"))
-    chain = await follow(client, "a")
-
-    assert chain.handed_on(chain.steps[0]).structured_content == own
-    merged = chain.merged().structured_content
-    assert merged is not None
-    assert {**merged, "followUps": []} == {**own, "followUps": []}
-
-
 async def test_a_later_step_leaves_no_next_step_and_no_words() -> None:
     told = {"number": 77, "nextStep": {"tool": "burn", "arguments": {}}}
     later = CallToolResult(content=[WORDS], structured_content=told)
@@ -133,28 +120,6 @@ async def test_a_name_is_a_json_string_of_at_most_128_characters() -> None:
     )
     assert f'the tool {json.dumps(name[:127])[:-1]}\u2026" with' in listed
     assert "Do it again" not in unlisted
-
-
-class Slow:
-    """A user who takes longer than the chain may."""
-
-    async def allows(self, proposal: Proposal) -> bool:
-        with anyio.CancelScope(shield=True):
-            await anyio.sleep(0.1)
-        return True
-
-
-async def test_time_that_runs_out_between_two_calls_leaves_one_that_was_not_made() -> None:
-    with pytest.raises(ChainFailed) as failure, anyio.fail_after(60):
-        await follow(a_then_b(), "a", consent=Slow(), total_timeout=0.01)
-
-    chain = failure.value.result
-    assert chain.outcome is Outcome.FAILED
-    assert fates(chain) == [("b", "not_made")]
-    assert texts(chain) == ["a", "call the next one"]
-    why = 'the check before the call of "b" failed: the time allowed for it ran out'
-    assert chain.detail == why
-    assert f"was not made: {why}" in texts(chain.merged())[-1]
 
 
 @pytest.mark.parametrize(

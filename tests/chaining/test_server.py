@@ -219,24 +219,6 @@ async def test_an_interim_result_loses_its_directive(caplog: pytest.LogCaptureFi
     assert "interim" in message
 
 
-async def test_the_list_is_the_live_one(caplog: pytest.LogCaptureFixture) -> None:
-    mcp = checked()
-
-    async def later(n: int) -> str:
-        return str(n)
-
-    late = {"tool": "later", "arguments": {"n": 1}}
-    async with connect(mcp, "auto") as client:
-        before = await emit(client, late)
-        mcp.add_tool(later)
-        during = await emit(client, late)
-        mcp.remove_tool("later")
-        after = await emit(client, late)
-
-    assert [(r.meta or {}).get(META_KEY) for r in (before, during, after)] == [None, late, None]
-    assert len(errors(caplog)) == 2
-
-
 async def test_an_extension_that_was_never_bound_is_not_silent(
     mode: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -5,24 +5,10 @@ import struct
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from banking_server.chaining.values import canonical, keeps_its_value, same
 
-from .support import PROPERTY
-
 pytestmark = pytest.mark.quick
-
-WRITABLE = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=12,
-)
 
 
 @pytest.mark.parametrize(
@@ -90,23 +76,3 @@ def test_members_are_sorted_by_utf_16_code_units() -> None:
 )
 def test_which_numbers_all_readers_read_alike(value: Any, keeps: bool) -> None:
     assert keeps_its_value(value) is keeps
-
-
-def test_nesting_without_end_is_left_to_the_caller() -> None:
-    deep: Any = {}
-    for _ in range(50_000):
-        deep = {"a": deep}
-
-    with pytest.raises(RecursionError):
-        canonical(deep)
-
-
-@PROPERTY
-@given(arguments=st.dictionaries(st.text(), WRITABLE, max_size=5), data=st.data())
-def test_order_and_a_trip_through_json_change_nothing(arguments: Any, data: st.DataObject) -> None:
-    items = data.draw(st.permutations(list(arguments.items())))
-    text = canonical(arguments)
-
-    assert canonical(dict(items)) == text
-    assert canonical(json.loads(json.dumps(arguments))) == text
-    assert canonical(json.loads(text)) == text
