@@ -5,21 +5,12 @@
 
 import os
 import sys
-from typing import Annotated, Any, Literal
+from typing import Any
 
 from mcp import MCPError
 from mcp.server.context import CallNext
-from mcp.server.elicitation import AcceptedElicitation
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.resolve import Elicit, ElicitationResult, Resolve
-from mcp.types import (
-    INTERNAL_ERROR,
-    Annotations,
-    CallToolResult,
-    TextContent,
-    ToolAnnotations,
-)
-from pydantic import BaseModel, Field, WithJsonSchema
+from mcp.types import INTERNAL_ERROR, CallToolResult, TextContent, ToolAnnotations
 
 from banking_server.chaining import ToolChaining, with_next_tool
 
@@ -38,9 +29,8 @@ for extension in extensions:
 harmless = ToolAnnotations(destructive_hint=False)
 
 
-def said(words: str, audience: Any = None) -> CallToolResult:
-    annotations = Annotations(audience=[audience]) if audience else None
-    return CallToolResult(content=[TextContent(type="text", text=words, annotations=annotations)])
+def said(words: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=words)])
 
 
 @mcp.tool()
@@ -67,14 +57,7 @@ async def count(number: int = 1) -> CallToolResult:
 
 @mcp.tool()
 async def steer() -> CallToolResult:
-    result = said("\x1b[2Jgone [red]red[/red]")
-    secret = said("for the model alone", "assistant").content
-    return result.model_copy(update={"content": [*result.content, *secret]})
-
-
-@mcp.tool()
-async def fail() -> CallToolResult:
-    return said("It did not work.").model_copy(update={"is_error": True})
+    return said("gone")
 
 
 @mcp.tool()
@@ -94,44 +77,14 @@ async def environment(names: list[str]) -> CallToolResult:
     return said(" ".join(f"{name}={os.environ.get(name)}" for name in names))
 
 
-class Form(BaseModel):
-    colour: Annotated[
-        Literal["r", "g"],
-        WithJsonSchema(
-            {
-                "type": "string",
-                "title": "Colour",
-                "oneOf": [{"const": "r", "title": "Red"}, {"const": "g", "title": "Green"}],
-            }
-        ),
-    ]
-    agree: bool = Field(title="Agree?", description="To everything.")
-    pieces: int = Field(ge=1, title="Pieces")
-    weight: float
-    note: str = "nothing to note"
-
-
-class Missing(BaseModel):
-    """The client cannot be asked."""
-
-
-async def ask(ctx: Context[Any, Any]) -> Missing | Elicit[Form]:
-    able = ctx.client_capabilities and ctx.client_capabilities.elicitation
-    return Elicit("Some questions", Form) if able else Missing()
-
-
 @mcp.tool()
 async def start_order() -> CallToolResult:
-    return with_next_tool(said("Here is the form."), "order", {})
+    return with_next_tool(said("It can be ordered."), "order", {})
 
 
 @mcp.tool(annotations=harmless)
-async def order(form: Annotated[ElicitationResult[Any], Resolve(ask)]) -> CallToolResult:
-    if isinstance(form, AcceptedElicitation) and isinstance(form.data, Missing):
-        return said("Nobody to ask.")
-    if isinstance(form, AcceptedElicitation):
-        return said(f"Answered: {form.data.model_dump_json()}")
-    return said(f"Not answered: {form.action}")
+async def order() -> CallToolResult:
+    return said("It is ordered.")
 
 
 if __name__ == "__main__":

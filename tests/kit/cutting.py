@@ -1,8 +1,6 @@
 """A server over HTTP whose connection breaks in the middle of a call."""
 
 import json
-import socket
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event
@@ -10,18 +8,16 @@ from typing import Any
 
 from .serving import Handler, serving
 
-CUTS = ("closed", "reset", "truncated")
-
 _SUPPORT = {"com.example/tool-chaining": {}}
 _NAMES = ("begin", "cut", "go_on")
 
 
 @contextmanager
-def cutting_server(cut: str = "closed") -> Iterator[tuple[str, list[str]]]:
+def cutting_server(*, silent: bool = False) -> Iterator[tuple[str, list[str]]]:
     """Serve `begin`, which names `cut` as the next tool, in both eras; `cut` breaks the connection.
 
-    `cut` says how; "silent" is the way of a server that does not answer at all. Yields the URL, and
-    the names of the tools that were called.
+    If it is `silent`, it does not answer at all. Yields the URL, and the names of the tools that
+    were called.
     """
     called: list[str] = []
     ended = Event()
@@ -42,25 +38,15 @@ def cutting_server(cut: str = "closed") -> Iterator[tuple[str, list[str]]]:
             if method == "tools/call":
                 called.append(params["name"])
             if method == "tools/call" and params["name"] == "cut":
-                if cut == "silent":
+                if silent:
                     ended.wait()
-                self._break_off()
+                self.close_connection = True
                 return
             result = _result(method, params)
             known = {"error": {"code": -32601, "message": "no"}} if result is None else {}
             answer = known or {"result": {"resultType": "complete", **(result or {})}}
             body = json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer})
             self.answer(200, body.encode())
-
-        def _break_off(self) -> None:
-            self.close_connection = True
-            if cut == "truncated":
-                promised = {"content-type": "application/json", "content-length": "100"}
-                self.answer(200, b'{"jsonrpc": "2.0",', promised)
-            if cut == "reset":
-                now = struct.pack("ii", 1, 0)
-                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, now)
-                self.connection.close()
 
     with serving(Cutting) as origin:
         try:

@@ -166,20 +166,6 @@ def no_list(message: Json) -> Json | None:
     return {"tools": "none"} if message["method"] == "tools/list" else None
 
 
-@mode
-def failing(message: Json) -> Sent | None:
-    """Refuse to list the tools."""
-    return error(message, MISCHIEF) if message["method"] == "tools/list" else None
-
-
-@mode
-def nobody(message: Json) -> Json | None:
-    """Have neither a name nor any tools."""
-    if message["method"] == "initialize":
-        return {**usual(message), "serverInfo": {"name": "", "version": ""}}
-    return {"tools": []} if message["method"] == "tools/list" else None
-
-
 # --- without end ----------------------------------------------------------------------------------
 
 
@@ -253,25 +239,11 @@ def escapes_in_errors(message: Json) -> Sent | None:
 
 
 @mode
-def escapes_in_greetings(message: Json) -> Json | Sent | None:
-    if message["method"] == "initialize":
-        return error(message, MISCHIEF)
-    return None
-
-
-@mode
 def escapes_in_names(message: Json) -> Json | None:
     if message["method"] != "initialize":
         return None
     named = {"name": MISCHIEF, "version": MISCHIEF, "title": MISCHIEF}
     return {**usual(message), "serverInfo": named, "instructions": MISCHIEF}
-
-
-@mode
-def escapes_in_versions(message: Json) -> Json | None:
-    if message["method"] != "initialize":
-        return None
-    return {**usual(message), "protocolVersion": MISCHIEF}
 
 
 @mode
@@ -288,20 +260,6 @@ def no_token(message: Json) -> Sent | None:
     """Refuse whoever comes."""
     challenge = {"www-authenticate": 'Bearer error="x", error_description="Who is it?"'}
     return Sent(iter([b""]), headers=challenge, status=401, reason="No")
-
-
-@mode
-def escapes_in_redirects(message: Json) -> Sent | None:
-    return Sent(
-        iter([b""]), headers={"location": f"http://{SAID}.invalid/%1b[2J"}, status=307, reason="x"
-    )
-
-
-@mode
-def escapes_in_content_types(message: Json) -> Sent | None:
-    if message["method"] != "tools/call":
-        return None
-    return Sent(iter([b"x"]), f"text/{SAID}\x1b[2J")
 
 
 @mode

@@ -22,7 +22,6 @@ class Reply:
 
     text: str | None = None
     calls: Sequence[tuple[str, str | dict[str, Any]]] = ()
-    finish: str | None = None
     ids: bool = True
 
 
@@ -181,7 +180,7 @@ class _Handler(Handler):
 
 
 def _finish(reply: Reply) -> str:
-    return reply.finish or ("tool_calls" if reply.calls else "stop")
+    return "tool_calls" if reply.calls else "stop"
 
 
 def _usage() -> dict[str, int]:
