@@ -52,12 +52,10 @@ async def agent(job: dict[str, Any]) -> Any:
     async with AsyncExitStack() as stack:
         if job["way"] == "session":
             session = await stack.enter_async_context(client.session("server"))
-            follow = [ChainInterceptor(session, chaining=chaining)] if job["follow"] else []
+            follow = [ChainInterceptor(session, chaining=chaining)]
             tools = await load_mcp_tools(session, tool_interceptors=follow)
         else:
-            client.tool_interceptors += (
-                [ChainInterceptor(client, chaining=chaining)] if job["follow"] else []
-            )
+            client.tool_interceptors += [ChainInterceptor(client, chaining=chaining)]
             tools = await client.get_tools()
         ended = await create_agent(model, tools).ainvoke({"messages": [("user", "Go on.")]})
     *_, told, last = ended["messages"]
@@ -65,7 +63,6 @@ async def agent(job: dict[str, Any]) -> Any:
     texts = [block if isinstance(block, str) else block.get("text") for block in told.content]
     return {
         "told": "\n".join(texts),
-        "status": told.status,
         "artifact": told.artifact,
         "progress": job["progress"],
     }

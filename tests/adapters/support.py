@@ -54,21 +54,17 @@ async def be_called_back(*question: Any) -> Any:
     return ElicitResult(action="accept", content={name: "callback"})
 
 
-def fastmcp_target(server: Server) -> Any:
-    from fastmcp.client.transports import StdioTransport
-
-    return server if isinstance(server, str) else StdioTransport(**stdio(server))
-
-
 def fastmcp_client(server: Server, follow: bool = True, **options: Any) -> Any:
     from fastmcp import Client
+    from fastmcp.client.transports import StdioTransport
 
     from banking_server.adapters.fastmcp import ChainingClient
 
     if follow:
         options.setdefault("chaining", TRUSTED)
     made: Any = ChainingClient if follow else Client
-    return made(fastmcp_target(server), elicitation_handler=be_called_back, **options)
+    target = server if isinstance(server, str) else StdioTransport(**stdio(server))
+    return made(target, elicitation_handler=be_called_back, **options)
 
 
 async def with_fastmcp(server: Server, call: Call, follow: bool = True, **options: Any) -> str:

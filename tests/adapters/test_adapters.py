@@ -1,8 +1,5 @@
 """Each adapter with its framework, over sockets and processes, and a model from a script."""
 
-import importlib
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -74,15 +71,6 @@ async def test_a_call_that_was_lost_is_not_made_again(anything: str) -> None:
             assert "was started before" in second
 
 
-async def test_structured_content_does_not_hide_a_chain(world: World) -> None:
-    """OpenAI's framework shows nothing else if it is told to; Pydantic AI always."""
-    said = await FRAMEWORKS["OpenAI Agents"](
-        world.location, (PREPARE, FROM_LOCKED), use_structured_content=True
-    )
-    assert LOCKED_TEXT in said
-    assert "Your reference is ho_" in said
-
-
 @pytest.mark.parametrize(
     "policy",
     [
@@ -121,33 +109,3 @@ async def test_no_follow_up_call_is_sent_twice(anything: str) -> None:
     with pytest.raises(ValueError, match="max_retry_attempts must be 0"):
         async with agents_server(anything, max_retry_attempts=2):
             pass
-
-
-@pytest.mark.parametrize(
-    ("adapter", "module", "package"),
-    [
-        ("fastmcp", "fastmcp", "fastmcp"),
-        ("fastmcp_server", "fastmcp", "fastmcp"),
-        ("openai_agents", "agents.mcp", "openai-agents"),
-        ("langchain", "langchain_mcp_adapters.client", "langchain-mcp-adapters"),
-    ],
-)
-def test_what_to_install_is_said_in_one_line(
-    adapter: str, module: str, package: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for loaded in [name for name in sys.modules if name.startswith("banking_server.adapters")]:
-        monkeypatch.delitem(sys.modules, loaded)
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError) as failed:
-        importlib.import_module(f"banking_server.adapters.{adapter}")
-    said = str(failed.value)
-    assert "\n" not in said
-    assert "pip install" in said
-    assert package in said
-
-
-def test_the_package_loads_no_framework() -> None:
-    script = "import sys, banking_server.adapters; print(*sys.modules)"
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    frameworks = {"fastmcp", "pydantic_ai", "agents", "langchain_mcp_adapters", "mcp"}
-    assert {name.split(".")[0] for name in ended.stdout.split()} & frameworks == set()

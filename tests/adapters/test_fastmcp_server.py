@@ -46,9 +46,7 @@ def client() -> Any:
     async def ask(ctx: Context) -> Any:
         return InputRequiredResult(request_state="s", _meta={"nextTool": GOOD})
 
-    for name in ("hidden", "disabled"):
-        mcp.tool(lambda: "Not listed.", name=name)
-    mcp.disable(names={"disabled"})
+    mcp.tool(lambda: "Not listed.", name="hidden")
     return Client(mcp)
 
 
@@ -63,7 +61,6 @@ def errors(caplog: pytest.LogCaptureFixture) -> list[str]:
 @pytest.mark.parametrize(
     ("directive", "problem"),
     [
-        ({"tool": "disabled"}, "lists no tool 'disabled'"),
         ({"tool": "hidden"}, "lists no tool 'hidden'"),
         ({"tool": "target"}, "'order' is a required property"),
     ],

@@ -20,12 +20,10 @@ import pytest
 
 from ..kit.bank import SECRET, World
 from ..kit.command import ANY_SERVER, PATIENCE
-from ..kit.command import command as bank_command
 from ..kit.cutting import cutting_server
 from ..kit.model import Reply, ScriptedModel, scripted_model
 from ..kit.servers import http_server
 from ..kit.words import FROM_LOCKED, HANDOFF, LOCKED_TEXT, PREPARE
-from ..proxy.wire import PROXY
 from .support import Call, Server, lines_of, stdio
 
 PYTHON = os.environ.get("LANGCHAIN_PYTHON")
@@ -67,13 +65,12 @@ class Other:
         server: Server | Connection,
         call: Call,
         way: str = "session",
-        follow: bool = True,
         times: int = 1,
         **job: Any,
     ) -> tuple[dict[str, Any], ScriptedModel]:
         """Let a LangChain agent's model make a call; return what it is told of the last one."""
         with scripted_model([*[Reply(calls=[call])] * times, Reply("Done.")]) as model:
-            options = {"model": model.url, "way": way, "follow": follow, **job}
+            options = {"model": model.url, "way": way, **job}
             return self("agent", server, **options), model
 
 
@@ -167,44 +164,3 @@ def test_the_lines_of_the_page_run(world: World, other: Other) -> None:
             told = other("usage", world.location, lines=lines, call=call, **more)
             assert told[0] == LOCKED_TEXT
             assert "Your reference is ho_" in told[1]
-
-
-def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [str(PYTHON), "-m", *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        env=environment(),
-    )
-
-
-@pytest.mark.parametrize(
-    ("module", "arguments"),
-    [
-        ("banking_server", ("call", "anything")),
-        ("banking_server.proxy", ("--", "some-server")),
-    ],
-)
-def test_what_needs_mcp_2_says_so(module: str, arguments: tuple[str, ...]) -> None:
-    ended = command(module, *arguments)
-    assert ended.returncode == 2
-    [line] = ended.stderr.splitlines()
-    name = "tool-chaining-proxy" if module.endswith("proxy") else "banking-server"
-    assert line.startswith(f"{name}: this needs mcp 2.3, and mcp 1.")
-    assert "pip install 'mcp>=2.3,<2.4'" in line
-
-
-def test_the_suite_does_not_need_it() -> None:
-    ended = command("banking_server.conformance", "list")
-    assert (ended.returncode, ended.stderr) == (0, "")
-
-
-def test_without_the_adapter_the_proxy_follows(world: World, other: Other) -> None:
-    proxy = (*PROXY, "--trust-hints", "--", *bank_command("--database", str(world.location)))
-    answer, model = other.agent(proxy, (PREPARE, FROM_LOCKED), follow=False)
-    assert [event["tool"] for event in world.events()] == [PREPARE, HANDOFF]
-    assert world.sql("SELECT choice FROM handoff") == [("callback",)]
-    assert answer["told"].index(LOCKED_TEXT) < answer["told"].index("Your reference is ho_")
-    assert len(model.requests) == 2
