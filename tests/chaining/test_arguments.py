@@ -130,6 +130,16 @@ def test_no_value_is_repeated(schema: dict[str, Any]) -> None:
     assert "S3CRET" not in problem
 
 
+def test_nesting_without_end_is_a_problem_like_any_other() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(50_000):
+        deep = {"a": deep}
+    endless: dict[str, Any] = of_a({"$ref": "#"})
+
+    assert argument_problem(endless, deep) is not None
+    assert argument_problem({"$ref": "#"}, {}) is not None
+
+
 TWICE = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n - 1}"}] * 2} for n in range(1, 40)}
 
 HEX = "[0-9a-f]"
