@@ -240,6 +240,45 @@ def test_what_others_have_named_hides_and_turns_nothing(host: MiniHost, world: W
             assert names[-1] == PAYEE
 
 
+CONTRAST = """root => {
+  const rgba = text => {
+    const numbers = text.match(/[\\d.]+/g).map(Number);
+    const scale = text.startsWith("color(") ? 255 : 1;
+    return [...numbers.slice(0, 3).map(value => value * scale), numbers[3] ?? 1];
+  };
+  const over = (top, under) =>
+    under.map((value, at) => top[at] * top[3] + value * (1 - top[3]));
+  const behind = node => node
+    ? over(rgba(getComputedStyle(node).backgroundColor), behind(node.parentElement))
+    : [255, 255, 255];
+  const light = rgb => {
+    const [r, g, b] = rgb.map(value => value / 255).map(
+      value => value <= .04045 ? value / 12.92 : ((value + .055) / 1.055) ** 2.4);
+    return .2126 * r + .7152 * g + .0722 * b;
+  };
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
+  const found = {};
+  while (walker.nextNode()) {
+    const [text, node] = [walker.currentNode.data.trim(), walker.currentNode.parentElement];
+    if (!text || !node.checkVisibility()) continue;
+    const under = behind(node);
+    const pair = [light(over(rgba(getComputedStyle(node).color), under)), light(under)];
+    found[text] = (Math.max(...pair) + .05) / (Math.min(...pair) + .05);
+  }
+  return found;
+}"""
+"""The contrast of each text with what is behind it, as WCAG counts it."""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_text_can_be_told_from_what_is_behind_it(host: MiniHost, theme: str) -> None:
+    for arguments in ({"amount": 250}, {"amount": 250, **BOTH}):
+        host.open(PREPARE, arguments, theme=theme)
+        found = host.view.locator("body").evaluate(CONTRAST)
+        assert {text: one for text, one in found.items() if one < 4.5} == {}
+    assert "Confirm transfer" in found
+
+
 def test_nobody_but_the_host_is_listened_to(host: MiniHost) -> None:
     host.open(PREPARE, {"amount": 25, **BOTH})
     forged = {
