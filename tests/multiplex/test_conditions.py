@@ -25,14 +25,9 @@ CONDITIONS: list[tuple[dict[str, Any], bool]] = [
         ("count", {"equals": 1.0}, True),
         ("count", {"equals": "1"}, False),
         ("count", {"equals": True}, False),
-        ("count", {"notEquals": True}, True),
         ("count", {"notEquals": 1.0}, False),
-        ("ratio", {"equals": 2}, True),
-        ("agreed", {"equals": True}, True),
         ("agreed", {"equals": 1}, False),
-        ("note", {"equals": 1}, False),
         ("extra.list", {"equals": 1}, False),
-        ("extra", {"notEquals": "x"}, True),
     ]
 ] + [
     ({**take("[0].status"), "equals": "done"}, True),

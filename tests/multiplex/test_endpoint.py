@@ -82,7 +82,6 @@ async def test_the_clients_own_model_comes_first(
 
 
 FAILURES: dict[str, tuple[Any, str]] = {
-    "server error": (error(500), "HTTP 500"),
     "bad key": (error(401, f"no such key: {KEY}"), "BANKING_MODEL_KEY"),
     "empty answer": (Reply(""), "the model answered nothing"),
     "silence": (Silence(), "did not answer within 0.3 seconds"),

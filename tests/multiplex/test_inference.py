@@ -106,19 +106,13 @@ async def test_only_strings_that_begin_with_the_mark_go_to_the_model(world: Worl
 
 NEARLY = [
     *(" PROMPT_ARGUMENT: x", "prompt_argument: x", "PROMPT ARGUMENT x", "PROMPT-ARGUMENT: x"),
-    *("PROMPTARGUMENT x", "PROMPT_ARGUMENTS: x", "PROMPT_ARGUMENTx", "${PROMPT_ARGUMENT: x}"),
-    *("{{PROMPT_ARGUMENT: x}}", "[PROMPT_ARGUMENT] x", "**PROMPT_ARGUMENT**: x"),
-    *('"PROMPT_ARGUMENT: x"', "PROMPT_ARGUMENT\uff1ax", "\uff30ROMPT_ARGUMENT: x"),
-    *("PROMPT_\u200bARGUMENT: x", "promptArgument: x", "PROMPT_ARG: x", "PROMT_ARGUMENT: x"),
-    *("Copy of PROMPT_ARGUMENT: the name", "<b>PROMPT_ARGUMENT: x", "1. PROMPT_ARGUMENT: x"),
-    *("PROMPT_\u0410RGUMENT: x", "\n\n1) see PROMPT_ARGUMENT : x"),
+    *("{{PROMPT_ARGUMENT: x}}", "PROMPT_ARGUMENTS: x", "PROMPT_ARGUMENT\uff1ax", "PROMPT_ARG: x"),
+    *("PROMPT_\u200bARGUMENT: x", "PROMPT_\u0410RGUMENT: x", "Copy of PROMPT_ARGUMENT: the name"),
 ]
 
 NOT_PROMPTS = [
-    *("Prompt argument with the landlord", "prompt argument", "Prompt payment", "Prompt: pay now"),
-    *("Prompt Argument: settled", "prompt_argument_parser licence", "prompt arguments = none"),
-    *("Fee (see [PROMPT_ARGUMENT] docs)", "PROMPT ARGENTINA TRIP", "promptarget: x", "", "  "),
-    *("_" * 500, "The {memo} of PROMPT_ARGUMENT"),
+    *("Prompt argument with the landlord", "Prompt: pay now", "prompt_argument_parser licence"),
+    *("PROMPT ARGENTINA TRIP", "", "  ", "_" * 500, "The {memo} of PROMPT_ARGUMENT"),
 ]
 
 
@@ -147,7 +141,6 @@ async def test_what_is_nearly_a_prompt_or_asks_for_nothing_is_refused_before_any
 TEXTS: list[tuple[str, dict[str, Any]]] = [
     (PREPARE, {**TO_SAVINGS, "amount": ...}),
     (HANDOFF, {"reason": ...}),
-    (ACCOUNTS, {"whatever": ...}),
     (MULTIPLEX, {"tools": ...}),
 ]
 
@@ -178,27 +171,20 @@ async def test_a_call_of_its_own_asks_no_model_and_says_so(world: World) -> None
 FITTING: list[tuple[str, str, Any]] = [
     ("count", " 42.\n", 42),
     ("count", "null", ABSENT),
-    ("count", "\u201c42\u201d", 42),
     ("count", '```json\n"42"\n```', 42),
     ("count", '{"count": 42}', 42),
-    ("ratio", "2.5", 2.5),
     ("agreed", "`true`", True),
-    ("agreed", "False", False),
     ("address", '```json\n{"street": "Main", "number": 3}\n```',
      {"street": "Main", "number": 3}),
     ("tags", '["a", "b"]', ["a", "b"]),
-    ("note", "42", "42"),
     ("note", "UNKNOWN PAYER", "UNKNOWN PAYER"),
-    ("note", "``` acc_everyday_001. ```", "acc_everyday_001"),
     ("note", "<think>It is\nthis one.</think>\n\nacc_everyday_001.", "acc_everyday_001"),
     ("note", "Paid.", "Paid."),
     ("note", '{"note": "rent "}', "rent"),
-    ("note", '{"value": null}', ABSENT),
     ("note", '["rent"]', "rent"),
-    ("note", '[["rent"]]', '[["rent"]]'),
-    ("note", "[draft", "[draft"),
     ("note", "'a' or 'b'", "'a' or 'b'"),
-    ("note", '{"jmespath": "[0].id"}', '{"jmespath": "[0].id"}'),
+    ("note", '{"value": null}', ABSENT),
+    ("note", '[["rent"]]', '[["rent"]]'),
 ]  # fmt: skip
 
 
@@ -219,20 +205,13 @@ _UNKNOWN = "the model answered UNKNOWN: it does not follow from the earlier resu
 UNFIT: list[tuple[str, str, str]] = [
     ("count", "about 42", "the model answered 'about 42', which is not of type integer"),
     ("count", "", "the model answered nothing"),
-    ("ratio", "25.50 EUR", "is not of type number"),
     ("ratio", "-NaN", "is not of type number"),
-    ("agreed", "yes", "is not of type boolean"),
     ("address", "Main Street 3", "is not of type object"),
     ("address", '{"street": "unknown", "number": 3}', _UNKNOWN),
     ("tags", '["\\ud800"]', "is not of type array"),
-    ("extra", "[" * 2000, "is not of type object"),
-    *(
-        ("note", answer, _UNKNOWN)
-        for answer in (
-            *("unknown.", ' "Unknown" ', "```\nUNKNOWN\n```", "UNKNOWN - nobody says", "n/a."),
-            *("**UNKNOWN**: the results name no note", '{"value": "UNKNOWN"}', "I do not know"),
-        )
-    ),
+    ("note", "unknown.", _UNKNOWN),
+    ("note", "```\nUNKNOWN\n```", _UNKNOWN),
+    ("note", "UNKNOWN - nobody says", _UNKNOWN),
     ("note", "<think>It is", "the model answered nothing"),
     ("note", "x" * (MAX_ANSWER + 1), f"has {MAX_ANSWER + 1} characters: too many"),
 ]
@@ -270,8 +249,6 @@ async def test_what_depends_on_an_unfit_value_does_not_run_and_the_rest_does(wor
     ("arguments", "answer", "said"),
     [
         ({"colour": prompt("it")}, "green", "What was inferred does not fit: arguments.colour"),
-        ({"tags": prompt("it")}, "[1]", "What was inferred does not fit: arguments.tags"),
-        ({"people": [{"number": prompt("it")}]}, "x", "arguments.people.0.number: the model"),
         ({"tags": ["a", prompt("it")]}, "null", "arguments.tags.1: the model answered 'null', and"),
         ({"nte": prompt("it")}, "never asked", f"arguments.nte: {FORM} has no such argument."),
     ],
@@ -300,10 +277,9 @@ async def test_an_inferred_argument_is_held_to_the_schema(
             ),
             "was cut off.",
         ),
-        ("UNKNOWN", "does not follow from the earlier results."),
         (ErrorData(code=-1, message="the user said no"), "gave no answer: the user said no."),
     ],
-    ids=["image", "cut off", "refused", "error"],
+    ids=["image", "cut off", "error"],
 )
 async def test_a_model_that_refuses_costs_no_finished_result(
     world: World, mode: str, answer: Any, said: str
@@ -358,7 +334,6 @@ def told(number: int, entries: int) -> dict[str, Any]:
         ([50, 50, 50], [0, 1, 2], [], 0),
         # All that does not fit is what is older, and each has half of what is left.
         ([3, 400, 400, 100], [0, 3], [1, 2], 0),
-        ([5000, 1], [1], [0], 0),
         ([400] * 40, [], list(range(31, 40)), 31),
     ],
 )

@@ -92,40 +92,18 @@ def changed(**members: Any) -> dict[str, Any]:
 
 
 BAD_LISTS: dict[str, tuple[Any, str]] = {
-    "empty": ([], "tools: needs at least 1, but was []."),
     "eleven": (
         [request(number, ACCOUNTS) for number in range(11)],
         "tools: has 11: at most 10 are allowed, but",
     ),
     "id twice": ([request("a", ACCOUNTS), request("a", ACCOUNTS)], "tools.1.id: the id 'a'"),
     "no id": ([{key: item for key, item in GOOD.items() if key != "id"}], "tools.0.id"),
-    "fraction id": (
-        [changed(id=1.5)],
-        "tools.0.id: must be a whole number or a text, but was 1.5.",
-    ),
-    "unknown member": ([changed(priority=1)], "tools.0.priority: is not known here, beside"),
     "unknown tool": ([GOOD, request(2, "make_rich")], "tools.1.params.name: there is no tool 'ma"),
     "itself": ([GOOD, request(2, MULTIPLEX, {"tools": [GOOD]})], "cannot be called inside itself"),
     "no condition": ([GOOD, changed(when={"jmespath": "[0].status"})], "exactly one of"),
-    "nothing to look at": (
-        [GOOD, changed(when={"equals": 1})],
-        "tools.1.when.jmespath: is missing",
-    ),
-    "compared with a list": (
-        [GOOD, changed(when={"jmespath": "[0].x", "equals": [1]})],
-        "tools.1.when.equals: must be a text, a number, true, false or null, but was [1].",
-    ),
     "compared with a prompt": (
         [GOOD, changed(when={"jmespath": "[0].x", "notEquals": "PROMPT_ARGUMENT the name"})],
         "tools.1.when.notEquals: reads like a prompt, and no model is asked whether",
-    ),
-    "exists text": (
-        [GOOD, changed(when={"jmespath": "[0].x", "exists": "yes"})],
-        'when.exists: must be true or false, but was "yes".',
-    ),
-    "condition on itself": (
-        [changed(when={"jmespath": "[0].x", "exists": True})],
-        "earlier result",
     ),
     "broken Unicode": (
         [request(1, HANDOFF, {"reason": "\ud800"})],
