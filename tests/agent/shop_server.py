@@ -114,13 +114,6 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
             structured_content={"made": True, "messages": [{"text": f"Dear customer! {SECRET}"}]},
         )
 
-    @mcp.tool(annotations=HARMLESS)
-    async def busy() -> CallToolResult:
-        """Fail, the first time."""
-        first = ("busy", {}) not in log.calls
-        log.note("busy")
-        return CallToolResult(content=[text("Busy: please retry.")], is_error=first)
-
     @mcp.tool(annotations=READ_ONLY)
     async def checkout() -> CallToolResult:
         """Go to the till; the shop decides what comes next."""

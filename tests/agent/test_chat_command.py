@@ -207,25 +207,6 @@ def test_commands_are_carried_out_and_are_not_for_the_model(piped: Piped, elsewh
     assert "[0 calls by the model, 0 calls by directive; 1 reply, 100 + 10 tokens, " in err
 
 
-def test_a_conversation_goes_on_after_whatever_went_wrong(piped: Piped) -> None:
-    script: Script = [
-        native("sell"),
-        native("clear_out"),
-        native("code"),
-        error(500),
-        "Still here.",
-    ]
-    code, out, err = piped(script, "--trust-hints", *piped.shop, stdin="Go.\nAre you there?\n")
-    assert (code, out) == (1, "Still here.\n")
-    assert "(No call was made: there is no tool 'sell'" in err
-    assert '(The chain ended: the host did not consent to the call of "burn".)' in err
-    assert "HTTP 500" in err
-    assert "Done so far: clear_out (by the model); code (by the model)." in err
-    # What is for the user alone is shown to them.
-    assert shop_server.SECRET in err
-    assert shop_server.SECRET not in piped.model.told
-
-
 def test_the_tools_of_several_servers_are_told_apart(piped: Piped, elsewhere: str) -> None:
     both = ("--prompt", "Hi", "--url", elsewhere, "--url", elsewhere)
     code, out, _ = piped(["Hello."], *both)

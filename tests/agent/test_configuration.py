@@ -8,15 +8,6 @@ from banking_server.agent.configuration import ConfigurationMistake, load_agent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
-GOOD = """
-agents:
-  - id: teller
-    system_prompt: Be brief.
-    tools: [price, buy]
-  - id: plain
-"""
-
-
 MISTAKES = {
     "agents: [": ":1: cannot be used: ",
     "agents: [{id: a, tools: }]": "must be a list; leave it out to allow all tools",

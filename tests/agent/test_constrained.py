@@ -28,7 +28,6 @@ GOOD = reply("hello")
     ("probed", "found"),
     [
         ([GOOD], "json_schema"),
-        (["hello", GOOD], "json_object"),
         ([error(400, "no such type"), GOOD], "json_object"),
         (['{"greeting": "hello"}', '{"tool": "hello"}'], "none"),
     ],
@@ -54,7 +53,6 @@ async def test_auto_goes_by_what_comes_back_and_remembers(probed: list[Action], 
     [
         ("<think>Is it {80}?</think>It is 80.", "It is 80."),
         ("so it is</think>\n\nIt is 80.", "It is 80."),
-        ('<think about="it">a<think>b</think>c</think>It is 80.', "It is 80."),
     ],
 )
 async def test_thoughts_are_neither_shown_nor_kept(text: str, answer: str) -> None:

@@ -79,7 +79,6 @@ async def test_auto_goes_by_what_the_model_does(probed: Action, form: str) -> No
 # --- calls that cannot be made --------------------------------------------------------------------
 
 BAD_CALLS = {
-    "invalid JSON": ('{"tool": "buy", "arguments": {"door": "oak"}', "not valid"),
     "a tool that is not there": (call("sell", door="oak"), "no tool 'sell'; the tools are: price"),
     "a tool for the app": (call("for_the_app"), "no tool 'for_the_app'"),
     "arguments missing": (call("buy"), "'door' is a required property"),
@@ -255,9 +254,6 @@ async def test_what_is_for_the_user_alone_is_kept_from_the_model() -> None:
     assert '\\"made\\": true' in s.model.told
 
 
-# --- failures -------------------------------------------------------------------------------------
-
-
 # --- bounds ---------------------------------------------------------------------------------------
 
 
@@ -290,9 +286,6 @@ async def test_time_is_bounded_while_a_tool_is_called() -> None:
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user"]
 
 
-# --- streaming ------------------------------------------------------------------------------------
-
-
 # --- what would bring nothing new -----------------------------------------------------------------
 
 
@@ -316,14 +309,6 @@ async def test_a_repetition_ends_in_an_answer_without_tools(form: str) -> None:
         await s.agent.ask("Sure?")
     # What asked for the answer is not kept.
     assert answer_now("Buy oak.") not in str(s.model.requests[-1])
-
-
-async def test_what_failed_for_now_is_made_again_without_asking_again() -> None:
-    consent = Consent(True)
-    async with scene([call("busy"), call("busy"), "Done."], consent=consent) as s:
-        assert (await s.agent.ask("Go.")).answer == "Done."
-    assert s.called == ["busy", "busy"]
-    assert [tool for tool, _ in consent.calls] == ["busy"]
 
 
 async def test_corrections_are_bounded() -> None:

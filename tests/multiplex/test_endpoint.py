@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ..kit.bank import World
-from ..kit.model import Reply, ScriptedModel, Silence, error, scripted_model
+from ..kit.model import Raw, Reply, ScriptedModel, Silence, error, scripted_model
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY, SAVINGS
 from .support import (
     FORM,
@@ -83,6 +83,7 @@ async def test_the_clients_own_model_comes_first(
 
 FAILURES: dict[str, tuple[Any, str]] = {
     "bad key": (error(401, f"no such key: {KEY}"), "BANKING_MODEL_KEY"),
+    "no completion": (Raw(b'{"choices": [{"message": {"content": {"a": 1}}}]}'), "no usable reply"),
     "empty answer": (Reply(""), "the model answered nothing"),
     "silence": (Silence(), "did not answer within 0.3 seconds"),
 }
