@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ..kit.bank import World, facts, refused, structured, words
+from ..kit.bank import World, facts, structured, words
 from ..kit.words import ACCOUNTS, EVERYDAY, LOCKED, PAYEE, STATEMENT
 
 pytestmark = pytest.mark.anyio
@@ -62,17 +62,6 @@ async def test_the_resource_is_listed_and_is_the_callers(world: World) -> None:
     assert {event["customer_id"] for event in world.events()} == {"CUST002"}
 
 
-async def test_an_empty_statement_says_so(world: World) -> None:
-    async with world.customer() as customer:
-        world.clock.move(days=200)
-        result = await customer.call(STATEMENT, accountId=EVERYDAY, days=1)
-    assert structured(result)["entries"] == []
-    assert words(result) == (
-        "Everyday Checking (acc_everyday_001), 2026-09-17 to 2026-09-18 (today is 2026-09-18): "
-        "no entries."
-    )
-
-
 async def test_what_was_spent_last_month_needs_no_arithmetic(world: World) -> None:
     async with world.customer() as customer:
         result = await customer.call(STATEMENT, accountId=EVERYDAY, month="last")
@@ -81,8 +70,6 @@ async def test_what_was_spent_last_month_needs_no_arithmetic(world: World) -> No
             STATEMENT, accountId=EVERYDAY, month="last", cursor=content["nextCursor"]
         )
         this = await customer.call(STATEMENT, accountId=EVERYDAY, month="this")
-        refused(await customer.call(STATEMENT, accountId=EVERYDAY, month="soon"), "month")
-        refused(await customer.call(STATEMENT, accountId=EVERYDAY, month=10), "month")
     assert words(result).splitlines()[0] == (
         "Everyday Checking (acc_everyday_001), February 2026: 1,750.50 USD spent and 250.00 USD "
         "moved to your own accounts, 2,000.50 USD went out in all; 1,900.00 USD came in."

@@ -122,20 +122,6 @@ async def test_it_cannot_be_confirmed_before_it_is_granted(world: World) -> None
     assert world.sql("SELECT reason FROM approval") == [("New kitchen",)]
 
 
-async def test_a_refused_one_is_void(world: World) -> None:
-    async with world.customer() as customer:
-        prepared = await customer.prepare(**LARGE)
-        transfer_id, code = structured(prepared)["transferId"], code_of(prepared)
-        await customer.call(APPROVAL, transferId=transfer_id, reason="New kitchen")
-        await world.decide(granted=False)
-        result = await customer.confirm(transfer_id, confirmationCode=code)
-        assert result.is_error
-        assert structured(result)["status"] == "voided"
-        assert structured(result)["approval"] == "refused"
-        assert "refused by a manager" in words(result)
-        assert "Morgan" not in words(result)
-
-
 # --- 3: recovery from an expired transfer ---------------------------------------------------------
 
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from ..kit.bank import Customer, World, code_of, everything, structured
+from ..kit.bank import World, code_of, everything, structured
 from ..kit.words import (
-    ACCOUNTS,
     APPROVAL,
     BALANCE,
     CHOICE,
@@ -104,16 +103,3 @@ async def test_anothers_id_is_answered_word_for_word_like_no_id(
         for event in world.events()[events:]
     }
     assert left == {("CUST002", "not_found", None)}
-
-
-async def test_lists_and_pickers_hold_ones_own_only(world: World) -> None:
-    async def look(customer: Customer) -> str:
-        return everything(await customer.call(ACCOUNTS)) + everything(
-            await customer.call(PREPARE, amount=5)
-        )
-
-    async with world.customer("CUST002") as second, world.customer("CUST003") as third:
-        assert "_001" not in await look(second)
-        assert "_003" not in await look(second)
-        assert "_001" not in await look(third)
-        assert "_002" not in await look(third)

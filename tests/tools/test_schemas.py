@@ -63,18 +63,3 @@ def is_read(name: str, title: str) -> None:
     else:
         assert re.fullmatch("[A-Z][a-z]*( [a-z]+)*", title), title
         assert title.replace(" ", "").lower() == re.sub("(?<=[a-z])Id$", "", name).lower()
-
-
-def test_a_form_does_not_fill_in_a_condition_by_itself() -> None:
-    (multiplex,) = (tool for tool in TOOLS if tool.name == "multiplex_tools")
-    condition = multiplex.parameters["$defs"]["Condition"]
-    assert condition["required"] == ["jmespath"]
-    assert not any("default" in rule for rule in condition["properties"].values())
-
-
-def test_the_message_is_what_every_tool_promises() -> None:
-    for tool in TOOLS:
-        for shape in (tool.output_schema or {})["anyOf"]:
-            assert "message" in shape["required"], tool.name
-            assert "nextStep" in shape["properties"], tool.name
-            assert "nextStep" not in shape["required"], tool.name

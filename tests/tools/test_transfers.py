@@ -237,7 +237,6 @@ async def test_an_elicited_yes_posts(world: World, mode: str) -> None:
 
 NO_ANSWERS: list[dict[str, Any]] = [
     {},
-    {"yes": True},
     {"agreed": None},
     *[{"agreed": like} for like in ("yes", "true", 1, ["true"])],
     {"agreed": True, "amount": 1},
