@@ -3,7 +3,8 @@
 `python -m tests.comparison run runs.jsonl` makes the runs, and goes on where the file ends; the
 model is that of BANKING_MODEL_URL and BANKING_MODEL_NAME, and without one only the ways that need
 none are run. `python -m tests.comparison report runs.jsonl` prints the table that the file comes
-to, and draws the chart. Read `tasks`, `person`, `ways`, `runs` and `report`, in this order.
+to, and draws the chart beside it, runs.svg. Read `tasks`, `person`, `ways`, `runs` and `report`,
+in this order.
 """
 
 import argparse
@@ -27,24 +28,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="make the runs that the file lacks")
     run.add_argument("file", type=Path)
-    ways = [str(way) for way in Way]
-    run.add_argument("--way", action="append", choices=ways, help="may be repeated; else all")
     run.add_argument("--wordings", type=int, default=12, help="of each task, from the first")
-    report = commands.add_parser("report", help="print the table of the file's runs")
+    report = commands.add_parser(
+        "report", help="print the table of the file's runs, draw the chart"
+    )
     report.add_argument("file", type=Path)
-    report.add_argument("--chart", type=Path, help="write the chart to this file, as SVG")
     chosen = parser.parse_args(arguments)
     logging.disable(logging.INFO)  # Of the servers, which are in this process.
     if chosen.command == "run":
         settings = load_model_settings() if is_configured() else None
-        wanted = [Way(way) for way in chosen.way or ways]
-        possible = [way for way in wanted if settings or way not in WITH_MODEL]
+        possible = [way for way in Way if settings or way not in WITH_MODEL]
         anyio.run(make_all, chosen.file, plan(possible, chosen.wordings), settings)
-        return
-    runs = read(chosen.file)
-    print(table(runs))
-    if chosen.chart:
-        chosen.chart.write_text(chart(runs), encoding="utf-8")
+    else:
+        runs = read(chosen.file)
+        print(table(runs))
+        chosen.file.with_suffix(".svg").write_text(chart(runs), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -32,10 +32,10 @@ class Person:
         self, asked: OfferedTool | Proposal, arguments: dict[str, Any] | None = None
     ) -> bool:
         """Say whether a call is what was asked for, the model's or a directive's."""
-        tool, given = asked.tool.name, asked.arguments if arguments is None else arguments
-        agrees = self._agrees(tool, given)
+        given = asked.arguments if isinstance(asked, Proposal) else arguments or {}
+        agrees = self._agrees(asked.tool.name, given)
         if not agrees:
-            self.refused.append(f"{tool}: {given}")
+            self.refused.append(f"{asked.tool.name}: {given}")
         return agrees
 
     async def on_question(self, context: Any, params: Any) -> ElicitResult:
@@ -50,15 +50,12 @@ class Person:
     def _answer(self, question: str, schema: Mapping[str, Any]) -> str | bool | None:
         offered = [option["const"] for option in schema.get("oneOf", ())]
         if not offered:
-            return True if self._is_asked_for(question) else None
-        wanted = ""
-        if "callback" in offered:
-            wanted = self.case.connection if self._expects_agent else ""
-        elif FROM_QUESTION in question:
-            wanted = self.case.source
-        elif TO_QUESTION in question:
-            wanted = self.case.target
-        return wanted if wanted in offered else None
+            return self._is_asked_for(question) or None
+        accounts = {FROM_QUESTION: self.case.source, TO_QUESTION: self.case.target}
+        wanted = [account for asked, account in accounts.items() if asked in question]
+        if self._expects_agent:
+            wanted.append(self.case.connection)
+        return next((answer for answer in wanted if answer in offered), None)
 
     def _is_asked_for(self, question: str) -> bool:
         """Say whether a transfer that is to be confirmed is the one: its amount and accounts."""
@@ -70,7 +67,13 @@ class Person:
     def _agrees(self, tool: str, arguments: Mapping[str, Any]) -> bool:
         match tool:
             case words.PREPARE:
-                return self._is_the_transfer(arguments)
+                # For what is missing the bank asks.
+                return (
+                    arguments.get("fromAccountId") in (None, self.case.source)
+                    and arguments.get("toAccountId") in (None, self.case.target)
+                    and arguments.get("amount") == self.case.dollars
+                    and arguments.get("scheduledDate") is None
+                )
             case words.CONFIRM:
                 # Which transfer it is, and whether it is the one, the bank asks in its own form.
                 return arguments.get("action") == "confirm"
@@ -85,14 +88,3 @@ class Person:
                 steps = [step["params"] for step in arguments["tools"]]
                 return all(self._agrees(one["name"], one.get("arguments", {})) for one in steps)
         return tool in (words.ACCOUNTS, words.BALANCE, words.STATEMENT)
-
-    def _is_the_transfer(self, arguments: Mapping[str, Any]) -> bool:
-        """Say whether what is named is as it was asked for; for what is missing the bank asks."""
-        amount = arguments.get("amount")
-        return (
-            arguments.get("fromAccountId") in (None, self.case.source)
-            and arguments.get("toAccountId") in (None, self.case.target)
-            and isinstance(amount, int | float)
-            and amount == self.case.dollars
-            and arguments.get("scheduledDate") is None
-        )

@@ -9,7 +9,7 @@ import os
 import platform
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from pathlib import Path
@@ -20,12 +20,12 @@ from mcp.types import CreateMessageResult, TextContent
 
 from banking_server import __version__
 from banking_server.agent import Completion, Endpoint, Message, ModelSettings, ModelUnavailable
-from banking_server.chaining import CLIENT_EXTENSION, Step
+from banking_server.chaining import CLIENT_EXTENSION
 
 from ..kit.bank import World, fill
 from .person import Person
 from .tasks import Case, Task, cases
-from .ways import CLIENTS, WITH_AGENT, WITH_MODEL, Way, makes_sense, through_agent, without_agent
+from .ways import CLIENTS, WITH_AGENT, WITH_MODEL, Way, through_agent, without_agent
 
 Run = dict[str, Any]
 """One run, as its line holds it."""
@@ -57,9 +57,7 @@ class CountingEndpoint(Endpoint):
         except ModelUnavailable as error:
             self.unavailable = str(error)
             raise
-        seconds = round(completion.seconds, 1)
-        reply = {**asdict(completion.usage), "seconds": seconds, "text": completion.text}
-        self.replies.append(reply)
+        self.replies.append({**asdict(completion.usage), "text": completion.text})
         return completion
 
     async def sample(self, context: Any, params: Any) -> CreateMessageResult:
@@ -77,10 +75,11 @@ class CountingEndpoint(Endpoint):
 async def make(case: Case, way: Way, settings: ModelSettings | None) -> Run:
     """Make one run. `settings` are the model's, for the ways that need one.
 
-    It is a Sunday: the branch is closed, so that no result depends on the hour of the run.
+    It is a Sunday: the branch is closed, so that no result depends on the hour of the run. Raises
+    SystemExit if the model's endpoint fails: that says nothing about the way.
     """
     person = Person(case)
-    run: Run = {"way": way, **asdict(case), "conditions": conditions(way, settings), "answer": None}
+    run: Run = {"way": way, **asdict(case), "conditions": conditions(settings), "answer": None}
     async with AsyncExitStack() as stack:
         endpoint = None
         if settings is not None and way in WITH_MODEL:
@@ -102,10 +101,11 @@ async def make(case: Case, way: Way, settings: ModelSettings | None) -> Run:
         except Exception as error:
             # A run that breaks off is a result like any other: the database judges it.
             run["ended"] = f"failed: {' '.join(str(error).split())[:200]}"
+        if endpoint and endpoint.unavailable:
+            raise SystemExit(f"The endpoint failed: {endpoint.unavailable}")
         run["seconds"] = round(time.monotonic() - began, 1)
         run["refused"] = person.refused
         run["replies"] = endpoint.replies if endpoint else []
-        run["unavailable"] = endpoint.unavailable if endpoint else None
         run["stored"] = {name: world.sql(query) for name, query in STORED.items()}
     return run
 
@@ -114,54 +114,35 @@ async def _tell(client: Client, person: Person, way: Way, endpoint: CountingEndp
     if way in WITH_AGENT:
         assert endpoint is not None, "an agent needs a model"
         told = await through_agent(client, person, endpoint)
-        steps = [called.step for called in told.calls]
-        return {"ended": told.detail, "answer": told.answer, "steps": _steps(steps)}
-    chain = await without_agent(client, person, way)
-    return {"ended": chain.detail or chain.outcome, "steps": _steps(chain.steps)}
+        ended, answer, steps = told.detail, told.answer, [called.step for called in told.calls]
+    else:
+        chain = await without_agent(client, person, way)
+        ended, answer, steps = chain.detail or chain.outcome, None, [*chain.steps]
+    made = [{"tool": step.tool, "arguments": step.arguments} for step in steps]
+    return {"ended": ended, "answer": answer, "steps": made}
 
 
-def _steps(steps: Iterable[Step]) -> list[Run]:
-    return [
-        {
-            "tool": step.tool,
-            "arguments": step.arguments,
-            "said": [block.text for block in step.result.content if block.type == "text"],
-        }
-        for step in steps
-    ]
-
-
-def conditions(way: Way, settings: ModelSettings | None) -> Run:
+def conditions(settings: ModelSettings | None) -> Run:
     """Return what a run is made under here, besides its task, way and wording."""
-    model = None
-    if settings is not None and way in WITH_MODEL:
-        model = settings.model_dump(mode="json", exclude={"url", "key", "insecure"})
+    model = settings and settings.model_dump(mode="json", exclude={"url", "key", "insecure"})
     machine = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
     python = platform.python_version()
     return {"version": __version__, "python": python, "machine": machine, "model": model}
 
 
-def key(run: Run) -> tuple[str, str, str]:
-    """Return what a run is one of: it is made once."""
-    return run["task"], run["way"], run["words"]
-
-
 def read(path: Path) -> list[Run]:
-    """Return the runs of a file that say something about their way, the last of each key.
-
-    A last line that was not written to its end is none, and is cut off.
-    """
+    """Return the runs of a file. A last line that was not written to its end is cut off."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     if lines and not lines[-1].endswith("\n"):
         path.write_text("".join(lines[:-1]), encoding="utf-8")
         del lines[-1]
-    runs = {key(run): run for run in map(json.loads, lines)}
-    return [run for run in runs.values() if run["unavailable"] is None]
+    return [json.loads(line) for line in lines]
 
 
 def plan(ways: Sequence[Way], wordings: int) -> list[tuple[Case, Way]]:
-    """Return the runs of the first wordings of each task, in each way that makes sense for it.
+    """Return the runs of the first wordings of each task, in each way.
 
+    The bank directs nothing in a plain transfer, so that there is nothing to measure of `nextTool`.
     One wording of each task is taken in each round, so that whatever else the machine does falls
     on all ways alike; each round begins with another way, as the endpoint's cache helps the others.
     """
@@ -170,15 +151,12 @@ def plan(ways: Sequence[Way], wordings: int) -> list[tuple[Case, Way]]:
         for number in range(wordings)
         for case in (cases(task)[number] for task in Task if number < len(cases(task)))
         for way in [*ways[number % len(ways) :], *ways[: number % len(ways)]]
-        if makes_sense(way, case.task)
+        if (way, case.task) != (Way.NEXT_TOOL, Task.TRANSFER)
     ]
 
 
 async def make_all(
-    path: Path,
-    runs: Sequence[tuple[Case, Way]],
-    settings: ModelSettings | None,
-    tell: Callable[[str], None] = print,
+    path: Path, runs: Sequence[tuple[Case, Way]], settings: ModelSettings | None
 ) -> None:
     """Make the runs that the file lacks, one after the other, and append each to it at once.
 
@@ -187,16 +165,14 @@ async def make_all(
     """
     path.touch()  # If it cannot be written, before the first run.
     kept = read(path)
+    here = conditions(settings)
     for run in kept:
-        here = conditions(run["way"], settings)
         if run["conditions"] != here:
             raise SystemExit(f"{path} was made under {run['conditions']}, and here it is {here}.")
-    done = {key(run) for run in kept}
+    done = {(run["task"], run["way"], run["words"]) for run in kept}
     left = [(case, way) for case, way in runs if (case.task, way, case.words) not in done]
     for number, (case, way) in enumerate(left, 1):
         run = await make(case, way, settings)
         with path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(run, ensure_ascii=False) + "\n")
-        tell(f"{number} of {len(left)}: {case.task} {case.number}, {way}: {run['ended']}")
-        if run["unavailable"] is not None:
-            raise SystemExit(f"The endpoint failed: {run['unavailable']} The same command goes on.")
+        print(f"{number} of {len(left)}: {case.task} {case.number}, {way}: {run['ended']}")

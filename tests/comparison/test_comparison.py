@@ -27,7 +27,7 @@ def script(request: dict[str, Any]) -> str:
     if "What is wanted:" in words:
         wanted = words.rsplit("What is wanted:", 1)[1]
         if "transferId" in wanted:
-            return re.findall(r"tr_[0-9a-f]{16}", words)[-1]
+            return str(re.findall(r"tr_[0-9a-f]{16}", words)[-1])
         case = LOCKED if LOCKED.words in words else TRANSFER
         if "the amount" in wanted:
             return str(case.dollars if case is LOCKED else case.dollars + 1)
@@ -48,35 +48,33 @@ def settings(url: str) -> ModelSettings:
 async def test_runs_of_each_way_come_to_a_table_and_a_chart(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file, picture = tmp_path / "runs.jsonl", tmp_path / "chart.svg"
+    file = tmp_path / "runs.jsonl"
     runs = [*((LOCKED, way) for way in Way), (TRANSFER, Way.INFERRED)]
-    told: list[str] = []
     with scripted_model(script) as model:
-        await make_all(file, runs, settings(model.url), told.append)
-        assert len(told) == len(runs)
-        await make_all(file, runs, settings(model.url), told.append)
-    assert len(told) == len(runs), "what the file holds is not made again"
+        await make_all(file, runs[:2], settings(model.url))
+        await make_all(file, runs, settings(model.url))
+    made = read(file)
+    assert len(made) == len(runs), "what the file holds is not made again"
 
-    found = {(line.task, line.way): line for line in lines(read(file))}
+    found = {(line.task, line.way): line for line in lines(made)}
     for way in Way:
         line = found[Task.LOCKED, way]
         # What the user is told names no tool, so this model stops, and says that it is done.
         right = way is not Way.USER_TEXT_ONLY
         assert (line.runs, line.right, line.wrong, line.refused) == (1, right, 0, 0), line
         assert line.answered == (way in WITH_AGENT and right)
-    assert found[Task.LOCKED, Way.AGENT].model_calls == 2
-    assert found[Task.LOCKED, Way.TEXT_ONLY].model_calls == 3
-    assert found[Task.LOCKED, Way.AGENT].tokens_in == 200
+    assert found[Task.LOCKED, Way.TEXT_ONLY].costs["model calls"] == 3
     line = found[Task.TRANSFER, Way.INFERRED]
     assert (line.right, line.wrong, line.refused) == (0, 1, 1)
 
-    main(["report", str(file), "--chart", str(picture)])
+    main(["report", str(file)])
     said = capsys.readouterr().out
     row = f"| {Task.LOCKED} | {Way.AGENT} | 1 of 1 (21\u2013100 %) | 0 | 0 | 1 | 2 | 2 | 200 | 20 |"
     assert row in said
     wrong = "prepared 26.50 from acc_savings_001 to acc_everyday_001"
     assert f"- {Task.TRANSFER} 1, {Way.INFERRED}: {wrong}\n" in said
-    assert "multiplex, inferred" in "".join(ElementTree.parse(picture).getroot().itertext())
+    picture = ElementTree.parse(tmp_path / "runs.svg").getroot()
+    assert "multiplex, inferred" in "".join(picture.itertext())
 
 
 @pytest.mark.anyio
@@ -84,15 +82,14 @@ async def test_an_endpoint_that_fails_ends_the_runs_and_counts_for_nothing(tmp_p
     file = tmp_path / "runs.jsonl"
     with scripted_model([error(400)]) as model, pytest.raises(SystemExit, match="HTTP 400"):
         await make_all(file, [(LOCKED, Way.AGENT)] * 2, settings(model.url))
-    assert len(file.read_text(encoding="utf-8").splitlines()) == 1
     assert read(file) == []
     with file.open("a", encoding="utf-8") as torn:
         torn.write('{"task": "list')
     assert read(file) == []
 
 
-def asked(case: Case, status: str, amount: int = 0) -> list[Any]:
-    return [case.source, case.target, amount or case.amount, None, status]
+def asked(case: Case, status: str) -> list[Any]:
+    return [case.source, case.target, case.amount, None, status]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +98,6 @@ def asked(case: Case, status: str, amount: int = 0) -> list[Any]:
         (TRANSFER, {"transfers": [asked(TRANSFER, "posted")]}, True, 0),
         (TRANSFER, {"transfers": [asked(TRANSFER, "pending")]}, False, 0),
         (TRANSFER, {"transfers": [asked(TRANSFER, "posted")] * 2}, False, 1),
-        (TRANSFER, {"transfers": [asked(TRANSFER, "posted", 1)]}, False, 1),
         (LOCKED, {"handoffs": [["Primary Checking is locked", "callback"]]}, True, 0),
         (LOCKED, {"handoffs": [["it is locked", "callback"]]}, False, 0),
         (LOCKED, {"handoffs": [["Primary Checking is locked", "callback"]] * 2}, False, 1),
@@ -114,8 +110,8 @@ def test_the_database_is_the_judge(
     case: Case, stored: dict[str, Any], right: bool, wrong: int
 ) -> None:
     run = {**vars(case), "stored": {**{name: [] for name in STORED}, **stored}}
-    verdict = judge(run)
-    assert (verdict.right, len(verdict.wrong)) == (right, wrong), verdict
+    as_asked, actions = judge(run)
+    assert (as_asked, len(actions)) == (right, wrong), actions
 
 
 def test_wilsons_interval() -> None:

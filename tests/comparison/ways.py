@@ -39,11 +39,6 @@ WITH_AGENT = (Way.AGENT, Way.TEXT_ONLY, Way.USER_TEXT_ONLY)
 WITH_MODEL = (*WITH_AGENT, Way.INFERRED)
 
 
-def makes_sense(way: Way, task: Task) -> bool:
-    """Say whether there is anything to measure: the bank directs nothing in a plain transfer."""
-    return way is not Way.NEXT_TOOL or task is not Task.TRANSFER
-
-
 class TextOnly(Client):
     """A client as if it had never heard of the extension, nor of audiences: the model sees all."""
 
@@ -84,29 +79,22 @@ async def through_agent(client: Client, person: Person, endpoint: Endpoint) -> R
 async def without_agent(client: Client, person: Person, way: Way) -> ChainResult:
     """Make the call that is given by hand, and follow the directives that come."""
     case = person.case
-    tool = PREPARE
-    arguments: dict[str, Any] = {
-        "fromAccountId": case.source,
-        "toAccountId": case.target,
-        "amount": case.dollars,
-    }
+    tool, accounts = PREPARE, {"fromAccountId": case.source, "toAccountId": case.target}
+    arguments: dict[str, Any] = {**accounts, "amount": case.dollars}
     if way is not Way.NEXT_TOOL:
-        plan = _referenced(case) if way is Way.REFERENCED else _inferred(case)
-        tool, arguments = "multiplex_tools", {"tools": _requests(case, *plan)}
+        tool, arguments = "multiplex_tools", {"tools": _requests(case, way)}
     return await call_tool_with_chaining(client, tool, arguments, consent=person)
 
 
 def _referenced(case: Case) -> tuple[dict[str, Any], object]:
     """Return the arguments of a plan whose author knows the accounts' names and the amount."""
-
-    def account(account_id: str) -> dict[str, str]:
-        name = NAMES[account_id]
-        found = f"[0].structuredContent.accounts[?accountName=='{name}'].accountId | [0]"
-        return {"jmespath": found}
-
-    transfer = {"jmespath": "[1].structuredContent.transferId"}
-    accounts = {"fromAccountId": account(case.source), "toAccountId": account(case.target)}
-    return {**accounts, "amount": case.dollars}, transfer
+    named = "[0].structuredContent.accounts[?accountName=='{}'].accountId | [0]"
+    prepare = {
+        "fromAccountId": {"jmespath": named.format(NAMES[case.source])},
+        "toAccountId": {"jmespath": named.format(NAMES[case.target])},
+        "amount": case.dollars,
+    }
+    return prepare, {"jmespath": "[1].structuredContent.transferId"}
 
 
 def _inferred(case: Case) -> tuple[dict[str, Any], object]:
@@ -116,12 +104,15 @@ def _inferred(case: Case) -> tuple[dict[str, Any], object]:
         "toAccountId": "the accountId of the account to send the money to",
         "amount": "the amount to transfer, as a number",
     }
-    said = f"The customer says: {case.words}"
-    prepare = {name: f"PROMPT_ARGUMENT: {each}. {said}" for name, each in what.items()}
+    prepare = {
+        name: f"PROMPT_ARGUMENT: {each}. The customer says: {case.words}"
+        for name, each in what.items()
+    }
     return prepare, "PROMPT_ARGUMENT: the transferId of the transfer that was prepared"
 
 
-def _requests(case: Case, prepare: dict[str, Any], transfer: object) -> list[dict[str, Any]]:
+def _requests(case: Case, way: Way) -> list[dict[str, Any]]:
+    prepare, transfer = _referenced(case) if way is Way.REFERENCED else _inferred(case)
     confirm = {"transferId": transfer, "action": "confirm"}
     steps = [(ACCOUNTS, {}), (PREPARE, prepare), (CONFIRM, confirm)]
     if case.task is not Task.TRANSFER:
