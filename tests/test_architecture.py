@@ -84,7 +84,7 @@ ONLY_IN: dict[str, set[str]] = {
 
 
 ROOMS: dict[str, tuple[int, str]] = {
-    "chaining": (4_126, "the extension, both halves: what somebody reads, copies or ports"),
+    "chaining": (4_131, "the extension, both halves: what somebody reads, copies or ports"),
     "conformance": (11_567, "the suite that judges others' servers, clients and intermediaries"),
     "bank": (6_956, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
     "tools": (4_604, "the bank as MCP shows it: one module a capability, multiplex, views"),
@@ -94,9 +94,9 @@ ROOMS: dict[str, tuple[int, str]] = {
     "adapters": (425, "chains in other people's frameworks"),
     "agent": (3_229, "a language model in the loop, on any server"),
     "host": (1_519, "being a client, with a person at a terminal"),
-    "cli": (2_412, "the command `banking-server`"),
+    "cli": (2_413, "the command `banking-server`"),
     "top-level modules": (710, "what several rooms share, and no room of its own"),
-    "tests": (33_412, "the proof of all that, with the scripts that measure"),
+    "tests": (31_721, "the proof of all that, with the scripts that measure"),
 }
 """For each room: the lines of Python that it may have, stubs included, and what it is for.
 
