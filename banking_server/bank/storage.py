@@ -60,8 +60,8 @@ class OtherVersion(DatabaseUnavailable):
 
     def __init__(self, where: object) -> None:
         super().__init__(
-            f"{where} was made by another version of this program: use that version, or begin anew "
-            "with the demo data by `banking-server database reset`."
+            f"{where} was made by another version of this program: use that version, or another "
+            "database."
         )
 
 

@@ -149,8 +149,8 @@ async def test_a_path_where_no_file_can_be_is_refused(tmp_path: Path) -> None:
 async def test_what_another_version_made_is_refused(path: Path, version: int) -> None:
     sql(path, f"PRAGMA user_version = {version}")
     assert await refusal(path) == (
-        f"{path} was made by another version of this program: use that version, or begin anew "
-        "with the demo data by `banking-server database reset`."
+        f"{path} was made by another version of this program: use that version, or another "
+        "database."
     )
 
 
