@@ -126,10 +126,12 @@ async def test_killed_in_the_middle(path: Location) -> None:
     let_go(workers)
     for worker in workers:
         assert worker.stdout is not None
+        assert worker.stderr is not None
         lines = [worker.stdout.readline() for _ in range(random.randint(3, 25))]
         worker.kill()
-        rest, errors = worker.communicate(timeout=30)
-        assert (worker.returncode, errors) == (-9, "")
+        # `communicate` would pass over what was read ahead of these lines.
+        rest, errors = worker.stdout.read(), worker.stderr.read()
+        assert (worker.wait(30), errors) == (-9, "")
         # A last line may have been cut off by the kill.
         said = ("".join(lines) + rest).rpartition("\n")[0].splitlines()
         acknowledged += [line.split() for line in said]
