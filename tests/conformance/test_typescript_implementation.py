@@ -1,5 +1,6 @@
 """The implementation in TypeScript, from the text alone: its own tests, and the suite's verdict."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -14,33 +15,59 @@ from .support import Ended, served_by, suite
 SPECS = Path(__file__).parents[2] / "specs"
 SOURCE = SPECS / "implementations" / "typescript"
 
-pytestmark = pytest.mark.needs_program(missing("typescript", TYPESCRIPT))
+needs_node = pytest.mark.needs_program(missing("typescript", TYPESCRIPT))
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a copy of its folder, beside the vectors, where its packages are to be found."""
-    specs = tmp_path_factory.mktemp("specs")
-    (specs / "conformance").mkdir()
-    shutil.copy(SPECS / "conformance" / "directives.json", specs / "conformance")
-    folder = specs / "implementations" / "typescript"
+    """Return a copy of its folder and of nothing else, where its packages are to be found."""
+    folder = tmp_path_factory.mktemp("copied") / "typescript"
     shutil.copytree(SOURCE, folder, ignore=shutil.ignore_patterns("node_modules"))
     (folder / "node_modules").symlink_to((TYPESCRIPT / "node_modules").resolve())
     return folder
 
 
-def in_node(project: Path, *arguments: str) -> None:
-    command = [str(node()), *arguments]
-    ran = subprocess.run(command, cwd=project, capture_output=True, text=True, timeout=120)
+def script(project: Path, name: str) -> subprocess.CompletedProcess[str]:
+    """Run a script of its `package.json`, as npm does."""
+    program = str(node())
+    path = os.pathsep.join((str(Path(program).parent), os.environ["PATH"]))
+    return subprocess.run(
+        [program, "--run", name],
+        cwd=project,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_its_vectors_are_those_of_the_suite() -> None:
+    """It has a copy, so that its tests need nothing but its folder."""
+    copied = SOURCE / "tests" / "directives.json"
+    assert copied.read_text("utf-8") == (SPECS / "conformance" / copied.name).read_text("utf-8")
+
+
+@needs_node
+def test_its_types_and_the_snippets_of_its_readme(project: Path) -> None:
+    ran = script(project, "check")
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_its_types(project: Path) -> None:
-    in_node(project, "node_modules/typescript/bin/tsc")
+@needs_node
+def test_a_snippet_that_does_not_compile_is_found(project: Path) -> None:
+    readme = project / "README.md"
+    written = readme.read_text("utf-8")
+    readme.write_text(written.replace("const result: CallToolResult =", "const result ="), "utf-8")
+    ran = script(project, "check")
+    readme.write_text(written, "utf-8")
+    assert ran.returncode != 0
+    assert "TS2345" in ran.stdout
 
 
+@needs_node
 def test_its_own_tests(project: Path) -> None:
-    in_node(project, "--test", "tests/*.test.ts")
+    ran = script(project, "test")
+    assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 def conformant(run: Ended, eras: list[Era]) -> None:
@@ -55,16 +82,19 @@ def judged_client(project: Path, *options: str, sdk: str = "2") -> Ended:
     return suite("client", "--one-process", *options, "--json", "--", *command)
 
 
+@needs_node
 def test_its_client(project: Path) -> None:
     conformant(judged_client(project), list(Era))
 
 
+@needs_node
 def test_its_client_on_version_1_of_the_sdk(project: Path) -> None:
     """In the era that this version speaks; the cases are about what it does differently."""
     options = ("--scenario", "follow", "--scenario", "lists", "--spec-version", Era.LEGACY)
     conformant(judged_client(project, *options, sdk="1"), [Era.LEGACY])
 
 
+@needs_node
 def test_its_server_over_stdio(project: Path) -> None:
     """In one era: in the other it takes a process for each declaration."""
     scenario = project / "examples" / "shop.yaml"
@@ -75,6 +105,7 @@ def test_its_server_over_stdio(project: Path) -> None:
     conformant(run, [Era.MODERN])
 
 
+@needs_node
 def test_its_server_over_http(project: Path) -> None:
     scenario = project / "examples" / "shop.yaml"
     with served_by(str(node()), str(project / "examples" / "server.ts"), "--http") as url:

@@ -64,8 +64,9 @@ async function connect({ protocolVersion, context }: Run, url: string) {
 async function chainOf(client: ChainClient, context: Context): Promise<Chain> {
   /** The one policy of this host, for the calls of its model and for follow-up calls. */
   const agrees = ({ tool }: { tool: Tool }) => (context.consentByTool?.[tool.name] ?? context.consent) === 'grant';
+  const denied = ({ tool }: { tool: Tool }) => context.deniedTools?.includes(tool.name) === true;
   function allow({ tool }: { tool: Tool }): boolean {
-    if (context.deniedTools?.includes(tool.name)) return false;
+    if (denied({ tool })) return false;
     const { readOnlyHint, destructiveHint } = tool.annotations ?? {};
     const harmless = readOnlyHint === true || destructiveHint === false;
     return (harmless && context.trustHints !== false) || agrees({ tool });
@@ -74,18 +75,20 @@ async function chainOf(client: ChainClient, context: Context): Promise<Chain> {
   if (context.firstCallBy === 'model') {
     const { tools } = await client.listTools();
     const tool = tools.find(({ name }) => name === context.tool);
-    if (!tool || !allow({ tool })) return { chainId: '', outcome: 'declined', results: [], followUps: [] };
+    if (!tool || !allow({ tool })) {
+      return { chainId: '', tool: context.tool, outcome: 'declined', results: [], followUps: [] };
+    }
   }
   const user = new AbortController();
+  const time = context.timeoutSeconds === undefined ? [] : [AbortSignal.timeout(context.timeoutSeconds * 1000)];
   const over = new AbortController();
   if (context.cancelUrl) void fetch(context.cancelUrl, over).then(() => user.abort(), () => undefined);
   const chain = await callWithChaining(client, { name: context.tool, arguments: context.arguments ?? {} }, {
     allow,
-    allowAgain: agrees,
-    signal: user.signal,
+    allowAgain: (call) => !denied(call) && agrees(call),
+    signal: AbortSignal.any([user.signal, ...time]),
     // The SDK does not notice that a stream has ended without an answer: it waits until its time is up.
     request: { timeout: 5_000, ...(context.progress && { onprogress: () => undefined }) },
-    ...(context.timeoutSeconds !== undefined && { totalTime: context.timeoutSeconds * 1000 }),
   });
   over.abort();
   return chain;

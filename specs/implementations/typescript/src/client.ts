@@ -1,8 +1,11 @@
 /** The client half: makes a call, follows the directives of its results, and gives one result for all. */
 import { randomUUID } from 'node:crypto';
-import type { CallToolResult, RequestOptions, ServerCapabilities, Tool } from '@modelcontextprotocol/client';
-import { invalidWithin } from './arguments.ts';
-import { canonical, declares, EXTENSION, isWords, member, readDirective, visible, type Json } from './directive.ts';
+import {
+  InsufficientScopeError, ProtocolError, SdkHttpError, UnauthorizedError,
+  type CallToolResult, type RequestOptions, type ServerCapabilities, type Tool,
+} from '@modelcontextprotocol/client';
+import { invalid } from './arguments.ts';
+import { canonical, declares, EXTENSION, isObject, isWords, member, readDirective, visible, type Json } from './directive.ts';
 
 export { CAPABILITIES } from './directive.ts';
 
@@ -23,7 +26,7 @@ export interface ChainClient {
 export interface Proposal {
   tool: Tool;
   arguments: Json;
-  /** The server's words for people; never for a model (TC-C-40, TC-C-41). */
+  /** The server's words for people; never for a model (TC-C-40). */
   title?: string;
 }
 
@@ -34,24 +37,20 @@ export interface ChainOptions {
    */
   allow?: (proposal: Proposal) => boolean | Promise<boolean>;
   /**
-   * Asks the user for a call that equals one whose effect is unknown, and says so (TC-C-55). Absent: such a
-   * call is not made.
+   * Decides in place of `allow` on a call that equals one whose effect is unknown: it asks the user, and says
+   * so (TC-C-55). Absent: such a call is not made.
    */
   allowAgain?: (proposal: Proposal) => boolean | Promise<boolean>;
   /** Whether this server is trusted to tell what its tools do. */
   trustHints?: boolean;
   /** Whether a server is followed that is not known to advertise the extension (TC-C-03). */
   followUnadvertised?: boolean;
-  /** The most calls of one chain, the first included. */
+  /** The most calls of one chain, the first included (TC-C-09). */
   limit?: number;
-  /** Ends the chain when aborted: outcome `cancelled`. */
+  /** Ends the chain when aborted: outcome `cancelled`, or `failed` if an `AbortSignal.timeout` did it. */
   signal?: AbortSignal;
-  /** Milliseconds for the whole chain. */
-  totalTime?: number;
   /** For each request of the chain, such as `timeout`. */
   request?: RequestOptions;
-  /** `_meta` of each call of the chain, such as who calls. */
-  meta?: Json;
 }
 
 export type Outcome =
@@ -70,6 +69,8 @@ export interface FollowUp {
 
 export interface Chain {
   chainId: string;
+  /** The tool that was called first. */
+  tool: string;
   outcome: Outcome;
   /** Why it ended so, for people; `merged` has what a model is told. */
   detail?: string;
@@ -89,46 +90,45 @@ class End extends Error {
   }
 }
 
-/** The newest calls whose effect is unknown, and how many of each, by the client that started them. */
-const IN_DOUBT = new WeakMap<ChainClient, Map<string, number>>();
+/** The calls that were started and brought no result, yet or at all: the newest, by their client (TC-C-55). */
+const IN_DOUBT = new WeakMap<ChainClient, Set<{ key: string }>>();
 const MOST_IN_DOUBT = 1000;
 
-/** Makes a call and follows its chain to the end. Whatever happens, what came back is in the answer (TC-C-25). */
+/** Makes a call and follows its chain to the end. Whatever happens, what came back is in the answer (TC-C-24). */
 export async function callWithChaining(client: ChainClient, first: Params, options: ChainOptions = {}): Promise<Chain> {
-  const { limit = 5, totalTime = 300_000 } = options;
+  const { limit = 5, signal = new AbortController().signal } = options;
   const modern = client.getProtocolEra() === 'modern';
-  const late = AbortSignal.timeout(totalTime);
-  const signal = options.signal ? AbortSignal.any([options.signal, late]) : late;
   const request = { ...options.request, signal };
+  const over = new AbortController();
   const aborted = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+    signal.addEventListener('abort', () => reject(signal.reason), { once: true, signal: over.signal });
   });
   aborted.catch(() => undefined);
-  const inTime = <T>(work: T | Promise<T>) => Promise.race([aborted, work]);
-  const chain: Chain = { chainId: randomUUID(), outcome: 'completed', results: [], followUps: [] };
+  const chain: Chain = { chainId: randomUUID(), tool: first.name, outcome: 'completed', results: [], followUps: [] };
   const made = new Set<string>();
-  const inDoubt = IN_DOUBT.get(client) ?? new Map<string, number>();
+  const inDoubt = IN_DOUBT.get(client) ?? new Set();
   IN_DOUBT.set(client, inDoubt);
 
   async function call(params: Params): Promise<CallToolResult> {
-    signal.throwIfAborted();
-    const key = callKey(params.name, params.arguments);
-    made.add(key);
-    const before = inDoubt.get(key) ?? 0;
-    inDoubt.delete(key); // so that the newest stand last
-    inDoubt.set(key, before + 1);
-    for (const oldest of inDoubt.keys()) if (inDoubt.size > MOST_IN_DOUBT) inDoubt.delete(oldest);
-    const result = await client.callTool(params, request);
-    const left = (inDoubt.get(key) ?? 1) - 1;
-    if (left > 0) inDoubt.set(key, left);
-    else inDoubt.delete(key);
-    if (!['complete', 'input_required'].includes(resultType(result)))
-      throw new End('failed', 'the type of the result is not known');
-    chain.results.push(result);
-    return result;
+    const started = { key: callKey(params.name, params.arguments) };
+    made.add(started.key);
+    inDoubt.add(started);
+    for (const oldest of inDoubt) if (inDoubt.size > MOST_IN_DOUBT) inDoubt.delete(oldest);
+    try {
+      const result = await client.callTool(params, request);
+      // SDK version 2 itself refuses a `resultType` that it does not know, on revision 2026-07-28.
+      if ((member(result, 'resultType') ?? 'complete') !== 'complete' || (!modern && 'task' in result))
+        throw new End('failed', 'the call was answered, and not with a complete result');
+      inDoubt.delete(started);
+      chain.results.push(result);
+      return result;
+    } catch (error) {
+      if (wasRefused(error)) inDoubt.delete(started);
+      throw error;
+    }
   }
 
-  /** Reads the list anew, so that no check is made against one from before the directive (TC-C-13, TC-C-43). */
+  /** Reads the list anew, so that no check is made against one from before the directive (TC-C-12, TC-C-13). */
   async function find(name: string): Promise<Tool> {
     const found = new Map<string, Tool>();
     const seen = new Set<string | undefined>();
@@ -148,7 +148,7 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
 
   async function agreed(policy: ChainOptions['allow'], proposal: Proposal): Promise<boolean> {
     try {
-      return policy !== undefined && (await inTime(policy(proposal)));
+      return policy !== undefined && (await Promise.race([aborted, policy(proposal)]));
     } catch {
       signal.throwIfAborted(); // otherwise the policy failed, and has not agreed
       return false;
@@ -161,48 +161,53 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
     return options.trustHints === true && (readOnlyHint === true || destructiveHint === false);
   }
 
-  /** Goes down the table of outcomes; returns if the follow-up call is to be made. */
-  async function check(next: FollowUp): Promise<void> {
+  /** Goes down the table of outcomes, until only consent is missing. */
+  async function check(next: FollowUp): Promise<Proposal> {
     if (chain.results.length >= limit) throw new End('limit_reached', `a chain has at most ${limit} calls`);
     const tool = await find(next.tool);
     next.listed = true;
-    const why = await inTime(invalidWithin(tool.inputSchema, next.arguments));
+    const why = invalid(tool.inputSchema, next.arguments);
     if (why !== undefined) throw new End('invalid_arguments', why);
     if (made.has(callKey(next.tool, next.arguments))) throw new End('cycle', 'the chain has made this call');
     if (!visible(tool)) throw new End('declined', 'the tool is hidden from the model');
     if (!options.followUnadvertised && !declares(client.getServerCapabilities(), modern))
       throw new End('declined', 'the server did not advertise the extension');
-    const proposal = { tool, arguments: next.arguments, ...(next.title && { title: next.title }) };
-    if (inDoubt.has(callKey(next.tool, next.arguments)) && !(await agreed(options.allowAgain, proposal)))
-      throw new End('declined', 'the same call was started before, and whether it took effect is not known');
-    if (!(await allowed(proposal)))
-      throw new End('declined', 'the policy or the user did not agree');
+    return { tool, arguments: next.arguments, ...(next.title && { title: next.title }) };
   }
 
   try {
+    signal.throwIfAborted();
     let previousTool = first.name;
-    let result = await call({ ...first, ...(options.meta && { _meta: { ...options.meta, ...first._meta } }) });
+    let result = await call(first);
     for (;;) {
-      signal.throwIfAborted();
-      const complete = resultType(result) === 'complete' && (modern || !('task' in result));
-      const next = readDirective(complete ? result._meta : undefined);
+      const next = readDirective(result._meta);
       if (next.status === 'absent') return chain;
+      signal.throwIfAborted();
       if (next.status === 'malformed') throw new End('malformed_directive', next.why);
-      const { tool, title } = next;
-      const followUp: FollowUp = { tool, arguments: next.arguments, ...(title && { title }), fate: 'not_made', listed: false };
+      const { tool, arguments: args, title } = next;
+      const followUp: FollowUp = { tool, arguments: args, ...(title && { title }), fate: 'not_made', listed: false };
       chain.followUps.push(followUp);
-      await check(followUp);
-      signal.throwIfAborted(); // here, since from here on the call may have been sent
-      followUp.fate = 'unknown';
-      const { progressToken: _, ...meta } = options.meta ?? {};
+      const proposal = await check(followUp);
+      const startedBefore = () => [...inDoubt].some(({ key }) => key === callKey(tool, args));
+      if (!startedBefore() && !(await allowed(proposal))) throw new End('declined', 'the policy or the user did not agree');
+      // A chain beside this one may have started it meanwhile. Nothing is awaited between this look and the call.
+      if (startedBefore() && !(await agreed(options.allowAgain, proposal)))
+        throw new End('declined', 'the same call was started before, and whether it took effect is not known');
+      signal.throwIfAborted();
+      followUp.fate = 'unknown'; // from here on it may have been sent
       const provenance = { chainId: chain.chainId, level: chain.results.length + 1, previousTool };
-      result = await call({ name: tool, arguments: next.arguments, _meta: { ...meta, [EXTENSION]: provenance } });
+      result = await call({ name: tool, arguments: args, _meta: { [EXTENSION]: provenance } });
       followUp.fate = 'made';
       previousTool = tool;
     }
   } catch (error) {
-    chain.outcome = options.signal?.aborted ? 'cancelled' : error instanceof End ? error.outcome : 'failed';
+    const last = chain.followUps.at(-1);
+    if (last?.fate === 'unknown' && wasRefused(error)) last.fate = 'not_made';
+    const cancelled = signal.aborted && signal.reason?.name !== 'TimeoutError';
+    chain.outcome = cancelled ? 'cancelled' : error instanceof End ? error.outcome : 'failed';
     return { ...chain, detail: error instanceof Error ? error.message : String(error), error };
+  } finally {
+    over.abort();
   }
 }
 
@@ -215,80 +220,94 @@ function callKey(tool: string, args: Json = {}): string {
   }
 }
 
-/** Absent means complete. On revision 2026-07-28, SDK version 2 itself refuses what it does not know. */
-const resultType = (result: CallToolResult) => String(member(result, 'resultType') ?? 'complete');
-
-/** The content of every step in order, without the words about calls that were started (TC-C-24, TC-C-26). */
-export function contentOf(chain: Chain): CallToolResult['content'] {
-  return chain.results.flatMap(({ content }, index) => {
-    const started = (chain.followUps[index]?.fate ?? 'not_made') !== 'not_made';
-    return started ? content.filter((item) => !isWords(item)) : content;
-  });
-}
+/**
+ * Whether the server refused a call before it acted: for want of authorization, or for version or headers. No
+ * other error proves that: a server may answer -32602 when it has paid and then fails on its own data.
+ */
+const wasRefused = (error: unknown): boolean =>
+  error instanceof UnauthorizedError ||
+  error instanceof InsufficientScopeError ||
+  (error instanceof SdkHttpError && [401, 403].includes(error.status)) ||
+  (error instanceof ProtocolError && [-32020, -32022].includes(error.code));
 
 /** Why the last follow-up call was not made: for a model, so without any words of the server's. */
 const REASONS: Partial<Record<Outcome, string>> = {
   limit_reached: 'as many calls were made as are allowed',
-  unknown_tool: 'the server does not list this tool',
+  unknown_tool: 'the server does not list its tool',
   invalid_arguments: 'its arguments are not valid',
   cycle: 'the same call was made before',
   declined: 'the policy or the user did not agree',
   cancelled: 'the user cancelled',
-  failed: 'the tools could not be listed, or the time was up',
+  failed: 'the server refused it, its tools could not be listed, or the time was up',
 };
 
-/**
- * The chain as the one result of the one call that a model, or a host upstream, made (TC-C-32 to TC-C-36).
- *
- * Its last item says what became of each follow-up call. Throws what the first call threw, if that brought
- * no result.
- */
-export function merged(chain: Chain): CallToolResult {
-  const first = chain.results[0];
-  if (!first) throw chain.error;
-  const told = chain.followUps.map(({ tool, arguments: args, fate, listed }) => {
-    const several = listed && chain.followUps.filter((other) => other.tool === tool).length > 1;
-    const name = (listed ? JSON.stringify(tool.slice(0, 128)) : 'A tool that was not found in the list') + (several ? ` with ${JSON.stringify(args)}` : '');
-    if (fate === 'made') return `${name} was made; what it returned stands above. Do not repeat it.`;
-    if (fate === 'not_made') return `${name} was not made: ${REASONS[chain.outcome]}.`;
+/** Says what became of each follow-up call, in the client's own words (TC-C-33, TC-C-52, TC-C-53). */
+function report({ tool: first, outcome, followUps }: Chain): string[] {
+  const tools = [first, ...followUps.map(({ tool }) => tool)];
+  const said = followUps.map(({ tool, arguments: args, fate, listed }) => {
+    const several = tools.filter((other) => other === tool).length > 1;
+    const call = listed ? quoted(tool) + (several ? ` with ${JSON.stringify(args)}` : '') : 'A further call';
+    if (fate === 'made') return `${call} was made; what it returned stands above. Do not repeat it.`;
+    if (fate === 'not_made') return `${call} was not made: ${REASONS[outcome]}.`;
     return (
-      `${name} was started, and whether it took effect is not known. Do not repeat it without asking the user. ` +
-      'Calling the first tool again could make this call again.'
+      `${call} was started, and whether it took effect is not known. Do not repeat it without asking the user. ` +
+      `Calling ${quoted(first)} again could make this call again.`
     );
   });
-  if (chain.outcome === 'malformed_directive') told.push('The server named one more that could not be read; it was not made.');
-  const content = contentOf(chain).filter((item) => !isWords(item));
-  if (told.length > 0) {
-    const text = `Follow-up calls by the client, as the server directed: ${told.join(' ')}`;
+  if (outcome === 'malformed_directive') said.push('The server named one more that could not be read; it was not made.');
+  return said;
+}
+
+/** A name as a JSON string, which nobody takes for the client's own words. */
+const quoted = (name: string) => JSON.stringify([...name].slice(0, 128).join(''));
+
+/**
+ * The chain as the one result of the one call that a model, a View or a host upstream made (TC-C-32 to TC-C-36).
+ *
+ * It has the content of every step, and at the end what became of each follow-up call. Throws what the first
+ * call threw, if that brought no result.
+ */
+export function merged(chain: Chain): CallToolResult {
+  const [first, ...later] = chain.results.map(withoutWords);
+  if (!first) throw chain.error;
+  const said = report(chain);
+  const content = [first, ...later].flatMap((result) => result.content);
+  if (said.length > 0) {
+    const text = `Follow-up calls by the client, as the server directed: ${said.join(' ')}`;
     content.push({ type: 'text', text, annotations: { audience: ['assistant'] } });
   }
-  const { nextTool, ...meta } = first._meta ?? {};
-  const structuredContent = nextTool === undefined ? first.structuredContent : withoutNextStep(first.structuredContent);
-  const returned = chain.results.slice(1).map(forModel);
-  const followUps = told.map((said, index) => (returned[index] ? `${said} It returned: ${returned[index]}` : said));
+  const { nextTool: _, ...meta } = first._meta ?? {};
+  const followUps = said.map((one, index) => (later[index] ? `${one} It returned: ${forModel(later[index])}` : one));
+  const structuredContent = followUps.length === 0 ? first.structuredContent
+    : isObject(first.structuredContent) ? { ...first.structuredContent, followUps } : undefined;
   return {
     content,
     isError: chain.results.some(({ isError }) => isError) || chain.followUps.some(({ fate }) => fate === 'unknown'),
-    ...(structuredContent !== undefined && {
-      structuredContent: followUps.length > 0 ? { ...(structuredContent as Json), followUps } : structuredContent,
-    }),
+    ...(structuredContent !== undefined && { structuredContent }),
     ...(Object.keys(meta).length > 0 && { _meta: meta }),
   };
+}
+
+/** A result without the words about its directive (TC-C-35): a marked item, and `nextStep` beside a directive. */
+function withoutWords(result: CallToolResult, index: number): CallToolResult {
+  let content = result.content.filter((item) => !isWords(item));
+  let structuredContent = result.structuredContent;
+  if (result._meta?.nextTool !== undefined && typeof member(member(structuredContent, 'nextStep'), 'tool') === 'string') {
+    const { nextStep: _, ...rest } = structuredContent as Json;
+    structuredContent = rest;
+  }
+  // The merged result has the structured content of the first call alone.
+  if (index > 0 && content.length === 0 && structuredContent !== undefined)
+    content = [{ type: 'text', text: JSON.stringify(structuredContent) }];
+  return { ...result, content, structuredContent };
 }
 
 /** What a result says to a model, as one text: for hosts that show structured content alone (TC-C-36). */
 const forModel = ({ content }: CallToolResult) =>
   content
-    .filter((item) => !isWords(item) && !(item.annotations?.audience?.join() === 'user'))
+    .filter((item) => item.annotations?.audience?.join() !== 'user')
     .map((item) => (item.type === 'text' ? item.text : `[${item.type}]`))
     .join('\n');
-
-/** `nextStep` beside a directive is words, if it names a tool (TC-S-28). */
-function withoutNextStep(content: unknown): unknown {
-  if (typeof member(member(content, 'nextStep'), 'tool') !== 'string') return content;
-  const { nextStep: _, ...rest } = content as Json;
-  return rest;
-}
 
 /** What SDK version 1 has of a `ChainClient`; it speaks revision 2025-11-25 and none later. */
 interface Version1Client {
@@ -297,10 +316,16 @@ interface Version1Client {
   getServerCapabilities(): unknown;
 }
 
-/** Makes a `ChainClient` of the `Client` of `@modelcontextprotocol/sdk` (version 1). */
-export const version1 = (client: Version1Client): ChainClient => ({
-  callTool: async (params, options) => (await client.callTool(params, undefined, options)) as CallToolResult,
-  listTools: async (params, options) => (await client.listTools(params, options)) as { tools: Tool[] },
-  getProtocolEra: () => 'legacy',
-  getServerCapabilities: () => client.getServerCapabilities() as ServerCapabilities | undefined,
-});
+const VERSION_1 = new WeakMap<Version1Client, ChainClient>();
+
+/** Returns the `ChainClient` of a `Client` of `@modelcontextprotocol/sdk` (version 1), always the same one. */
+export function version1(client: Version1Client): ChainClient {
+  const known = VERSION_1.get(client) ?? {
+    callTool: async (params, options) => (await client.callTool(params, undefined, options)) as CallToolResult,
+    listTools: async (params, options) => (await client.listTools(params, options)) as { tools: Tool[] },
+    getProtocolEra: () => 'legacy',
+    getServerCapabilities: () => client.getServerCapabilities() as ServerCapabilities | undefined,
+  };
+  VERSION_1.set(client, known);
+  return known;
+}

@@ -1,4 +1,4 @@
-/** The objects of the extension, and how they are read: TC-D-01 to TC-D-22. */
+/** The objects of the extension, and how they are read: TC-D-01 to TC-D-19. */
 import canonicalize from 'canonicalize';
 
 /** The identifier of the extension; provisional, so it stands here and nowhere else. */
@@ -55,7 +55,7 @@ export function canonical(value: unknown): string {
   return text;
 }
 
-/** Reads the `_meta` of a complete `tools/call` result, strictly and without converting anything. */
+/** Reads the `_meta` of a complete `tools/call` result, strictly and without converting anything (TC-D-01). */
 export function readDirective(meta: unknown): Reading {
   const directive = member(meta, 'nextTool');
   if (directive === undefined) return { status: 'absent' };
@@ -69,9 +69,8 @@ export function readDirective(meta: unknown): Reading {
   if (!isObject(args)) return malformed('its arguments are not an object');
   try {
     canonical(directive);
-  } catch (error) {
-    // What is merely nested deeper than the stack is well formed; the check of arguments has a bound.
-    if (!(error instanceof RangeError)) return malformed('RFC 8785 cannot write it');
+  } catch {
+    return malformed('RFC 8785 cannot write it'); // TC-D-19
   }
   const title = member(directive, 'title');
   return {
@@ -83,7 +82,7 @@ export function readDirective(meta: unknown): Reading {
   };
 }
 
-/** Says whether one side's capabilities have well-formed settings of the extension (TC-D-12 to TC-D-14). */
+/** Says whether one side's capabilities have well-formed settings of the extension (TC-D-12, TC-D-14). */
 export function declares(capabilities: unknown, modern: boolean): boolean {
   const places = modern ? ['extensions'] : ['extensions', 'experimental'];
   return places.some((place) => {
@@ -95,7 +94,7 @@ export function declares(capabilities: unknown, modern: boolean): boolean {
 
 const isCount = (value: unknown): value is number => Number.isInteger(value) && (value as number) >= 1;
 
-/** Reads provenance from a request's `_meta`, for the audit trail; malformed counts as none (TC-S-24). */
+/** Reads provenance from a request's `_meta`, for the audit trail alone (TC-D-15, TC-S-23). */
 export function readProvenance(meta: unknown): Provenance | undefined {
   const value = member(meta, EXTENSION);
   const chainId = member(value, 'chainId');
@@ -113,7 +112,7 @@ export function isWords(item: unknown): boolean {
   return member(member(member(item, '_meta'), EXTENSION), 'describes') === 'nextTool';
 }
 
-/** Says whether the model may see a tool, by its `_meta.ui.visibility` (TC-C-19, TC-S-13). */
+/** Says whether the model may see a tool, by its `_meta.ui.visibility` (TC-C-42, TC-S-12). */
 export function visible(tool: { _meta?: unknown }): boolean {
   const visibility = member(member(tool._meta, 'ui'), 'visibility');
   if (visibility === undefined || visibility === 'model') return true;

@@ -12,7 +12,7 @@ export interface ListedTool {
   _meta?: Json;
 }
 
-/** Whether the client of a request is known to follow directives, on either revision (TC-S-07). */
+/** Whether the client of a request is known to follow directives, on either revision (TC-C-01). */
 export function follows(server: Server, ctx: ServerContext): boolean {
   const capabilities = member(ctx.mcpReq.envelope, CLIENT_CAPABILITIES_META_KEY);
   return capabilities !== undefined ? declares(capabilities, true) : declares(server.getClientCapabilities(), false);
@@ -52,15 +52,18 @@ export function withNextTool(
   };
 }
 
+/** Text without controls, line ends and what changes its direction. */
+const ONE_LINE = /^[^\p{Cc}\u2028\u2029\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]*$/u;
+
 /** Returns the rule that a directive would break, or undefined. */
 function fault(result: CallToolResult, next: NextTool, tools: ListedTool[]): string | undefined {
   const target = tools.find(({ name }) => name === next.tool);
   if (!target) return 'the caller is not shown this tool (TC-S-12)';
-  if (!visible(target)) return 'the tool is hidden from the model (TC-S-13)';
+  if (!visible(target)) return 'the tool is hidden from the model (TC-S-12)';
   if (result.content.every((item) => item.type === 'text' && item.text.trim() === ''))
     return 'the result says nothing to the user (TC-S-17)';
-  if (next.title !== undefined && !(isTitle(next.title) && /^[^\p{Cc}\u2028-\u202e\u2066-\u2069]*$/u.test(next.title)))
-    return 'its title is not one line of at most 200 characters (TC-S-27)';
+  if (next.title !== undefined && !(isTitle(next.title) && ONE_LINE.test(next.title)))
+    return 'its title is not one line of 1 to 200 characters, without controls (TC-S-27)';
   try {
     canonical(next);
   } catch (error) {

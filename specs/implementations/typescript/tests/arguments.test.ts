@@ -1,9 +1,11 @@
 /** What a hostile or unusual schema does to the check of arguments. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { invalidWithin } from '../src/arguments.ts';
+import { invalid } from '../src/arguments.ts';
 
-const own = (text: string) => JSON.parse(text) as object;
+const own = (text: string) => JSON.parse(text);
+const deep = own(`{"a": ${'['.repeat(5_000)}${']'.repeat(5_000)}}`);
+const nested = { $ref: '#/$defs/list', $defs: { list: { additionalProperties: { items: { $ref: '#/$defs/list/additionalProperties' } } } } };
 const doubled = Object.fromEntries(
   Array.from({ length: 30 }, (_, i) => [`d${i}`, i < 29 ? { allOf: [{ $ref: `#/$defs/d${i + 1}` }, { $ref: `#/$defs/d${i + 1}` }] } : {}]),
 );
@@ -22,7 +24,7 @@ for (const [what, schema, args] of [
   ['an absent member that every object inherits', { properties: { constructor: { type: 'string' } } }, {}],
   ['a recursive schema', { properties: { a: { $ref: '#' } } }, { a: { a: {} } }],
 ] as const) {
-  test(`valid: ${what}`, async () => assert.equal(await invalidWithin(schema, args, 60_000), undefined));
+  test(`valid: ${what}`, () => assert.equal(invalid(schema, args, 60_000), undefined));
 }
 
 for (const [what, schema, args, why] of [
@@ -36,23 +38,12 @@ for (const [what, schema, args, why] of [
   ['__proto__', own('{"properties": {"__proto__": {"type": "string"}}}'), own('{"__proto__": 5}'), /__proto__/],
   ['a dynamic reference', { properties: { a: { $dynamicRef: '#a' } }, $defs: { a: { $dynamicAnchor: 'a' } } }, {}, /dynamicRef/],
   ['a reference to itself', { $ref: '#' }, {}, /stack/],
-  ['too deep', {}, own(`{"a": ${'['.repeat(20_000)}${']'.repeat(20_000)}}`), /deeply/],
+  ['too deep', nested, deep, /stack/],
   ['what Ajv would check later, and call valid now', { $async: true, required: ['a'] }, {}, /asynchronous/],
-  ['too large', {}, { a: 'x'.repeat(1_000_001) }, /large/],
-  ['a hostile pattern', { properties: { a: { pattern: '^(a+)+$' } } }, { a: `${'a'.repeat(50)}!` }, /too long/],
-  ['references doubled thirty times', { $ref: '#/$defs/d0', $defs: doubled }, {}, /too long/],
+  ['a hostile pattern', { properties: { a: { pattern: '^(a+)+$' } } }, { a: `${'a'.repeat(50)}!` }, /timed out/],
+  ['references doubled thirty times', { $ref: '#/$defs/d0', $defs: doubled }, {}, /timed out/],
 ] as const) {
-  test(`not valid: ${what}`, async () => {
-    // Only what would take for ever is given a short time.
-    const bound = why.test('too long') ? 200 : 60_000;
-    assert.match((await invalidWithin(schema, args, bound)) ?? 'valid', why);
-  });
+  // Only what would take for ever is given a short time.
+  const bound = why.test('timed out') ? 200 : 60_000;
+  test(`not valid: ${what}`, () => assert.match(invalid(schema, args, bound) ?? 'valid', why));
 }
-
-test('the event loop runs meanwhile', async () => {
-  let ticks = 0;
-  const timer = setInterval(() => ticks++, 10);
-  await invalidWithin({ properties: { a: { pattern: '^(a+)+$' } } }, { a: `${'a'.repeat(50)}!` }, 200);
-  clearInterval(timer);
-  assert.ok(ticks > 1);
-});
