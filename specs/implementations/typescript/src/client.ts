@@ -90,7 +90,7 @@ class End extends Error {
   }
 }
 
-/** The calls that were started and brought no result, yet or at all: the newest, by their client (TC-C-55). */
+/** The calls that were started and brought no result, yet or at all (TC-C-55): the newest of each client. */
 const IN_DOUBT = new WeakMap<ChainClient, Set<{ key: string }>>();
 const MOST_IN_DOUBT = 1000;
 
@@ -130,20 +130,17 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
 
   /** Reads the list anew, so that no check is made against one from before the directive (TC-C-12, TC-C-13). */
   async function find(name: string): Promise<Tool> {
-    const found = new Map<string, Tool>();
     const seen = new Set<string | undefined>();
     let cursor: string | undefined;
     do {
       if (seen.has(cursor)) throw new End('failed', 'the tools cannot be listed: their pages do not end');
       seen.add(cursor);
       const page = await client.listTools(cursor === undefined ? undefined : { cursor }, { ...request, cacheMode: 'refresh' });
-      for (const tool of page.tools) if (tool.name === name) found.set(canonical(tool), tool);
+      const tool = page.tools.find((tool) => tool.name === name);
+      if (tool) return tool;
       cursor = page.nextCursor;
     } while (cursor !== undefined);
-    const [tool, other] = found.values();
-    if (!tool) throw new End('unknown_tool', 'the server does not list it');
-    if (other) throw new End('unknown_tool', 'the server lists several tools of this name');
-    return tool;
+    throw new End('unknown_tool', 'the server does not list it');
   }
 
   async function agreed(policy: ChainOptions['allow'], proposal: Proposal): Promise<boolean> {
@@ -188,7 +185,8 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
       const followUp: FollowUp = { tool, arguments: args, ...(title && { title }), fate: 'not_made', listed: false };
       chain.followUps.push(followUp);
       const proposal = await check(followUp);
-      const startedBefore = () => [...inDoubt].some(({ key }) => key === callKey(tool, args));
+      const key = callKey(tool, args);
+      const startedBefore = () => [...inDoubt].some((call) => call.key === key);
       if (!startedBefore() && !(await allowed(proposal))) throw new End('declined', 'the policy or the user did not agree');
       // A chain beside this one may have started it meanwhile. Nothing is awaited between this look and the call.
       if (startedBefore() && !(await agreed(options.allowAgain, proposal)))
