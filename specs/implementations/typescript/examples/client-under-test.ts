@@ -26,9 +26,7 @@ interface Context {
   deniedTools?: string[];
   trustHints?: boolean;
   bearerToken?: string;
-  progress?: boolean;
   chains?: number;
-  timeoutSeconds?: number;
   cancelUrl?: string;
 }
 
@@ -80,15 +78,14 @@ async function chainOf(client: ChainClient, context: Context): Promise<Chain> {
     }
   }
   const user = new AbortController();
-  const time = context.timeoutSeconds === undefined ? [] : [AbortSignal.timeout(context.timeoutSeconds * 1000)];
   const over = new AbortController();
   if (context.cancelUrl) void fetch(context.cancelUrl, over).then(() => user.abort(), () => undefined);
   const chain = await callWithChaining(client, { name: context.tool, arguments: context.arguments ?? {} }, {
     allow,
     allowAgain: (call) => !denied(call) && agrees(call),
-    signal: AbortSignal.any([user.signal, ...time]),
+    signal: user.signal,
     // The SDK does not notice that a stream has ended without an answer: it waits until its time is up.
-    request: { timeout: 5_000, ...(context.progress && { onprogress: () => undefined }) },
+    request: { timeout: 5_000 },
   });
   over.abort();
   return chain;
