@@ -37,8 +37,8 @@ export interface ChainOptions {
    */
   allow?: (proposal: Proposal) => boolean | Promise<boolean>;
   /**
-   * Decides in place of `allow` on a call that equals one whose effect is unknown: it asks the user, and says
-   * so (TC-C-55). Absent: such a call is not made.
+   * Decides in place of `allow` on a call that equals one whose effect is unknown: it applies the same policy,
+   * and asks the user in every case (TC-C-55). Absent: such a call is not made.
    */
   allowAgain?: (proposal: Proposal) => boolean | Promise<boolean>;
   /** Whether this server is trusted to tell what its tools do. */
@@ -179,11 +179,11 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
     for (;;) {
       const next = readDirective(result._meta);
       if (next.status === 'absent') return chain;
-      signal.throwIfAborted();
       if (next.status === 'malformed') throw new End('malformed_directive', next.why);
       const { tool, arguments: args, title } = next;
       const followUp: FollowUp = { tool, arguments: args, ...(title && { title }), fate: 'not_made', listed: false };
       chain.followUps.push(followUp);
+      signal.throwIfAborted();
       const proposal = await check(followUp);
       const key = callKey(tool, args);
       const startedBefore = () => [...inDoubt].some((call) => call.key === key);
@@ -201,8 +201,8 @@ export async function callWithChaining(client: ChainClient, first: Params, optio
   } catch (error) {
     const last = chain.followUps.at(-1);
     if (last?.fate === 'unknown' && wasRefused(error)) last.fate = 'not_made';
-    const cancelled = signal.aborted && signal.reason?.name !== 'TimeoutError';
-    chain.outcome = cancelled ? 'cancelled' : error instanceof End ? error.outcome : 'failed';
+    chain.outcome = error instanceof End ? error.outcome : 'failed';
+    if (signal.aborted) chain.outcome = signal.reason?.name === 'TimeoutError' ? 'failed' : 'cancelled';
     return { ...chain, detail: error instanceof Error ? error.message : String(error), error };
   } finally {
     over.abort();

@@ -185,12 +185,15 @@ test('the user can cancel while being asked, and a time limit is no cancelling',
   assert.deepEqual([late.outcome, late.followUps[0]?.fate], ['failed', 'not_made']);
 });
 
-test('cancelling what is complete changes nothing', async () => {
-  const user = new AbortController();
-  const { begin, client } = await chained({ prepare: () => says('Done.') });
-  const { callTool } = client;
-  client.callTool = async (params, options) => callTool.call(client, params, options).finally(() => user.abort());
-  assert.equal((await begin({ signal: user.signal })).outcome, 'completed');
+test('cancelling after a result ends a chain that has a next step, and no other', async () => {
+  for (const [result, outcome, fate] of [[says('Done.'), 'completed', undefined], [leadsTo('pay'), 'cancelled', 'not_made']] as const) {
+    const user = new AbortController();
+    const { begin, client, log } = await chained({ prepare: () => result, pay: () => says('Paid.') });
+    const { callTool } = client;
+    client.callTool = (params, options) => callTool.call(client, params, options).finally(() => user.abort());
+    const chain = await begin({ signal: user.signal });
+    assert.deepEqual([chain.outcome, chain.followUps[0]?.fate, log], [outcome, fate, ['prepare']]);
+  }
 });
 
 test('a policy that throws has not agreed', async () => {
