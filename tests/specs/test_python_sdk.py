@@ -1,0 +1,108 @@
+"""The branch of the official Python SDK: the patch applies, its tests pass, the suite agrees."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from banking_server.conformance.target.era import Era
+
+from ..conformance.support import Ended, suite
+from .files import SPECS
+
+pytestmark = pytest.mark.nightly
+
+SOURCE = SPECS / "upstream" / "python-sdk"
+PINS = SPECS.parent / ".ci" / "requirements.txt"
+NEEDED = ("pytest", "pytest-examples", "inline-snapshot", "blockbuster", "logfire", "trio")
+"""What the SDK's own tests import."""
+
+MOST_LINES = 450
+
+
+def run(*command: object, cwd: Path | None = None) -> str:
+    names = ("AUTHOR_NAME", "AUTHOR_EMAIL", "COMMITTER_NAME", "COMMITTER_EMAIL")
+    env = {**os.environ, **{f"GIT_{name}": "test@example.com" for name in names}}
+    words = [str(word) for word in command]
+    ran = subprocess.run(words, cwd=cwd, env=env, capture_output=True, text=True, timeout=500)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the Python of a new environment."""
+    environment = tmp_path_factory.mktemp("environment")
+    run(sys.executable, "-m", "venv", environment)
+    return environment / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def branch(python: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the release that we pin, with the patch, installed in that environment."""
+    folder = tmp_path_factory.mktemp("sdk")
+    found = re.search(r"^mcp==(\S+)", PINS.read_text(encoding="utf-8"), re.MULTILINE)
+    assert found is not None
+    release, pip = f"mcp=={found[1]}", python.with_name("pip")
+    try:
+        run(pip, *f"download --no-deps --no-binary=mcp {release} --dest".split(), folder)
+    except AssertionError:
+        pytest.skip(f"need a package index that has the source of {release}")
+    with tarfile.open(next(folder.glob("*.tar.gz"))) as archive:
+        archive.extractall(folder, filter="data")
+    sdk = folder / f"mcp-{found[1]}"
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", release]):
+        run("git", *words, cwd=sdk)
+    run("git", "am", *sorted(SOURCE.glob("*.patch")), cwd=sdk)
+    run(pip, "install", "--quiet", sdk, *NEEDED)
+    return sdk
+
+
+def code_lines(path: Path) -> set[int]:
+    """Return the numbers of the lines that are not blank, a comment or a docstring."""
+    text = path.read_text(encoding="utf-8")
+    lines = {n for n, line in enumerate(text.splitlines(), 1) if line.strip(" ")[:1] not in "#"}
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            lines -= {*range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    return lines
+
+
+def test_it_is_as_small_as_it_says(branch: Path) -> None:
+    count = 0
+    for name in run("git", "diff", "--name-only", "HEAD~1", "--", "src", cwd=branch).split():
+        changes = run("git", "diff", "-U0", "HEAD~1", "--", name, cwd=branch)
+        for start, length in re.findall(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@", changes, re.MULTILINE):
+            added = range(int(start), int(start) + int(length or 1))
+            count += len(code_lines(branch / name).intersection(added))
+    assert 0 < count <= MOST_LINES
+    assert f"{count} lines" in (SOURCE / "README.md").read_text(encoding="utf-8")
+
+
+def test_its_own_tests(branch: Path, python: Path) -> None:
+    changed = run("git", "diff", "--name-only", "HEAD~1", "--", "tests", cwd=branch).split()
+    run(python, "-m", "pytest", "-q", "-o", "log_cli=false", *changed, cwd=branch)
+
+
+def conformant(ran: Ended) -> None:
+    assert ran.code == 0, ran.output + ran.errors
+    assert ran.report["verdict"] == "conformant"
+    assert ran.report["spec_versions"] == list(Era)
+
+
+@pytest.mark.usefixtures("branch")
+def test_its_server(python: Path) -> None:
+    scenario = SOURCE / "shop.yaml"
+    command = (python, SOURCE / "shop.py")
+    conformant(suite("server", "--scenario", scenario, "--json", "--", *command))
+
+
+@pytest.mark.usefixtures("branch")
+def test_its_client(python: Path) -> None:
+    command = (python, SOURCE / "client_under_test.py")
+    conformant(suite("client", "--one-process", "--json", "--", *command))
