@@ -140,6 +140,43 @@ def test_an_expectation_that_is_not_met_is_no_finding_about_the_server(tmp_path:
     assert "FAILURE" not in run.statuses
 
 
+LOCKED = f"""
+import sys
+sys.path.insert(0, {str(HERE)!r})
+import small_server
+
+class Locked(small_server.SmallServer):
+    def call(self, request):
+        if request.params["name"] == "place_order":
+            print("working on it", file=sys.stderr)
+            print("the database is locked, password=hunter2", file=sys.stderr, flush=True)
+            text = {{"type": "text", "text": "We could not place the order."}}
+            return {{"content": [text], "isError": True, "resultType": "complete"}}
+        return super().call(request)
+
+small_server.serve_stdio(Locked())
+"""
+
+
+def test_a_step_that_brings_no_directive_says_why(tmp_path: Path) -> None:
+    program = tmp_path / "locked.py"
+    program.write_text(LOCKED)
+    steps = ONE_STEP + "    expect: {nextTool: ask_manager}\n  - {id: slip, call: plac_order}\n"
+    arguments = ("--scenario", scenario(tmp_path, steps), "--spec-version", "2026-07-28")
+    run = suite("server", *arguments, "--", sys.executable, program)
+    assert run.code == 4
+    note = """\
+note: one, 2026-07-28, step order: expected nextTool ask_manager, saw isError true with no directive
+  it said: We could not place the order.
+  the server wrote to standard error:
+  | working on it
+  | the database is locked, password=[redacted]
+note: one, 2026-07-28, step slip: no directive came, but error -32602 "Unknown tool: plac_order"
+  the list of tools has no 'plac_order'; did you mean place_order?
+"""
+    assert run.output.startswith(f"{note}UNTESTABLE ")
+
+
 def test_a_server_that_speaks_one_era_can_be_conformant() -> None:
     class ModernOnly(SmallServer):
         def initialize(self) -> Any:

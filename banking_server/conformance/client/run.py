@@ -25,6 +25,7 @@ from banking_server.conformance.report.run import Run
 from banking_server.conformance.requirements import checks_of, load_checks
 from banking_server.conformance.target.channel import Room
 from banking_server.conformance.target.era import Era
+from banking_server.conformance.values import shown
 
 PATIENCE: Final = 2
 """Runs in a row that may exceed their time before the rest is left out."""
@@ -279,8 +280,9 @@ def _silence(case_run: CaseRun) -> str:
 def _judge(case_run: CaseRun, check: ScriptCheck, judge: Judge) -> None:
     """Make one check of a case, and record what it found."""
     judged = judge_check(case_run, check)
-    if isinstance(judged, Finding) and not judged.holds and judged.place is None:
-        judged = replace(judged, place=place_at_fault(case_run, check))
+    if isinstance(judged, Finding) and not judged.holds:
+        place = judged.place or place_at_fault(case_run, check)
+        judged = replace(judged, place=place, seen=judged.seen + _outcome(case_run, judged.seen))
     judge.record(
         check.id,
         judged,
@@ -288,6 +290,15 @@ def _judge(case_run: CaseRun, check: ScriptCheck, judge: Judge) -> None:
         refused=not case_run.end.went_on,
         messages=case_run.log.messages,
     )
+
+
+def _outcome(case_run: CaseRun, said: str) -> str:
+    """Say which outcome the client printed, unless that is said already."""
+    printed, expected = case_run.end.outcome, case_run.case.expect.outcome
+    if printed is None or printed in said:
+        return ""
+    ends = "" if expected is None else f"; the case ends as {expected}"
+    return f"; the client printed the outcome {shown(printed)}{ends}"
 
 
 def _leave(judge: Judge, case: Case, checks: Sequence[ScriptCheck], reason: str) -> None:

@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from banking_server.conformance import SUITE
 from banking_server.conformance.report.judgement import Judgement, Status
-from banking_server.conformance.report.not_exercised import in_one_line
+from banking_server.conformance.report.not_exercised import by_reason
 from banking_server.conformance.report.plain import message_line
 from banking_server.conformance.report.report import Report
 from banking_server.conformance.target.era import Era
@@ -53,7 +53,8 @@ def _add_properties(report: Report, suite: ElementTree.Element) -> None:
     properties = ElementTree.SubElement(suite, "properties")
     values = {"verdict": report.conclusion.verdict, "reason": report.conclusion.reason}
     if report.not_exercised:
-        values["not exercised"] = in_one_line(report.not_exercised, said_above=False)
+        gaps = by_reason(report.not_exercised)
+        values["not exercised"] = "\n".join(f"{why}: {what}" for why, what in gaps.items())
     for name, value in values.items():
         ElementTree.SubElement(properties, "property", name=name, value=_clean(report, value))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from banking_server.conformance.report.judgement import Judgement, Status
+from banking_server.conformance.report.not_exercised import by_reason
 from banking_server.conformance.report.report import Report
 from banking_server.conformance.report.summary import counts
 from banking_server.conformance.report.verdict import Verdict
@@ -63,14 +64,9 @@ def _markdown(report: Report) -> str:
 def _not_exercised(report: Report, words: "_Words") -> list[str]:
     if not report.not_exercised:
         return ["Everything was exercised."]
-    lines = ["### Not exercised", "", "| sentences | revisions | why |", "| --- | --- | --- |"]
-    for gap in report.gaps:
-        sentences = "everything" if gap.everything_on else ", ".join(gap.sentences)
-        if gap.places:
-            sentences += f" at {words.say(', '.join(gap.places))}"
-        where = ", ".join(gap.eras) or "all"
-        lines.append(f"| {sentences} | {where} | {words.say(gap.reason)} |")
-    return ["\n".join(lines)]
+    gaps = by_reason(report.not_exercised)
+    lines = [f"- {words.say(reason)}: {words.say(what)}" for reason, what in gaps.items()]
+    return ["\n".join(["### Not exercised", "", *lines])]
 
 
 def _failure(failures: Sequence[Judgement], words: "_Words") -> str:

@@ -12,12 +12,7 @@ from banking_server.conformance.report.expected_failures import (
     stale_entries,
 )
 from banking_server.conformance.report.judgement import Judgement, collapse, together
-from banking_server.conformance.report.not_exercised import (
-    Gap,
-    NotExercised,
-    find_not_exercised,
-    gaps,
-)
+from banking_server.conformance.report.not_exercised import NotExercised, find_not_exercised
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.report.verdict import Conclusion, conclude
@@ -93,11 +88,6 @@ class Report:
             each for result in self.results for each in self.on_check(result) if each.not_kept
         ]
         return together(failed, lambda each: each.check.id)
-
-    @cached_property
-    def gaps(self) -> list[Gap]:
-        """The same for people: what has one reason is put together."""
-        return gaps(self.not_exercised)
 
     def on_check(self, result: Judgement) -> list[Judgement]:
         """Return every judgement on the check of a result, in its era."""

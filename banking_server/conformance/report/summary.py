@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from banking_server.conformance.report.judgement import Judgement, Status, eras_of, together
-from banking_server.conformance.report.not_exercised import in_one_line
+from banking_server.conformance.report.not_exercised import by_reason
 from banking_server.conformance.report.plain import message_line, message_lines
 from banking_server.conformance.report.report import Report
 from banking_server.text import printable
@@ -29,6 +29,9 @@ _MARGIN: Final = " " * 11
 def print_summary(report: Report, console: Console, *, verbose: bool) -> None:
     """Print what came of a run; with `verbose` every check, and all messages of failures."""
     page = _Page(report, console)
+    # What kept the suite from judging comes first: it explains the lists of checks below.
+    for problem in report.run.problems:
+        page.line(f"note: {problem}", "yellow")
     if verbose:
         for result in report.results:
             if not (result.not_kept or result.untestable):
@@ -40,14 +43,16 @@ def print_summary(report: Report, console: Console, *, verbose: bool) -> None:
             page.unseen(results)
     for failures in report.not_kept:
         page.not_kept(failures, verbose=verbose)
-    for problem in report.run.problems:
-        page.line(f"note: {problem}", "yellow")
     reasons = {str(entry): entry.reason for entry in report.expected if entry.reason}
     for name, reason in reasons.items():
         page.line(f"expected failure {name}: {reason}", "dim")
     page.line(counts(report.results))
-    if report.not_exercised and report.run.spoken:
-        page.line(f"not exercised: {in_one_line(report.not_exercised, said_above=True)}")
+    # What is untestable is listed above, or the verdict says why.
+    gaps = by_reason(each for each in report.not_exercised if not each.untestable)
+    if gaps:
+        page.line("not exercised:")
+        for reason, sentences in gaps.items():
+            page.line(f"  {reason}: {sentences}")
     page.line(f"{report.conclusion.verdict}: {report.conclusion.reason}", "bold")
 
 

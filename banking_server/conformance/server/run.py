@@ -109,7 +109,7 @@ class _Judging:
         """Judge a piece of evidence, or note what is missing."""
         match observation:
             case Problem(sentence):
-                note = self._judge.keeper.text(sentence, NOTE)
+                note = self._judge.keeper.text(sentence)
                 self._problems.append(f"{self._judge.scenario}, {self._judge.era}, {note}")
             case NotCompared():
                 # Told in the end: what other steps showed, or that none showed it, comes first.
