@@ -167,6 +167,9 @@ Headers = Annotated[
         help="HTTP header to send; the environment variable holds its value. Repeatable.",
     ),
 ]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")
+]
 
 
 def _version(wanted: bool) -> None:
@@ -244,9 +247,7 @@ def first_scenario(
     command: Command = None,
     url: Url = None,
     header: Headers = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")
-    ] = None,
+    output: Output = None,
 ) -> None:
     """Write a first scenario file for a server, from its list of tools. Calls none of them."""
     from banking_server.conformance.report.keeping import Keeper
@@ -254,14 +255,31 @@ def first_scenario(
     from banking_server.conformance.server.draft import draft
     from banking_server.conformance.target.channel import TargetFailure
 
-    if output is not None and output.exists():
-        raise UsageError(f"--output {output}: the file is there already; name another")
+    _check_new(output)
     redaction = Redaction()
     target = _server_target(url, command, header, 30.0, redaction)
     try:
         text = draft(target)
     except TargetFailure as failure:
         _fail(Keeper(redaction).text(str(failure), 600), EXIT_CODES[Verdict.ERROR])
+    _write(text, output)
+
+
+@app.command()
+def program(output: Output = None) -> None:
+    """Write a small Python program around a client under test. Put your client into it."""
+    from banking_server.conformance.client.programs import program_to_write
+
+    _check_new(output)
+    _write(program_to_write(), output)
+
+
+def _check_new(output: Path | None) -> None:
+    if output is not None and output.exists():
+        raise UsageError(f"--output {output}: the file is there already; name another")
+
+
+def _write(text: str, output: Path | None) -> None:
     if output is None:
         typer.echo(text, nl=False)
     else:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from banking_server.conformance.client.evidence import ClientEnd
+from banking_server.conformance.specification import read_text
 from banking_server.conformance.target.child_process import (
     FLOOD_BYTES,
     OUTPUT_BYTES,
@@ -30,8 +31,13 @@ RUNS: Final = "MCP_CONFORMANCE_RUNS"
 QUEUED_LINES: Final = 8
 """Lines that wait to be read; a client that floods its output is slowed down, not followed."""
 
-
 FURTHER: Final = "a run more than once: it printed a further JSON object after its answer"
+
+
+def program_to_write() -> str:
+    """Return the small program around a client that `specs/conformance/README.md` shows."""
+    _, _, rest = read_text("conformance/README.md").partition("<!-- client_under_test.py -->")
+    return rest.partition("```python\n")[2].partition("```\n")[0]
 
 
 class RunClient(Protocol):

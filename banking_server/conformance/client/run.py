@@ -298,7 +298,7 @@ def _outcome(case_run: CaseRun, said: str) -> str:
     if printed is None or printed in said:
         return ""
     ends = "" if expected is None else f"; the case ends as {expected}"
-    return f"; the client printed the outcome {shown(printed)}{ends}"
+    return f"; it printed the outcome {shown(printed)}{ends}"
 
 
 def _leave(judge: Judge, case: Case, checks: Sequence[ScriptCheck], reason: str) -> None:

@@ -99,8 +99,8 @@ class _Plan:
             yield f"  the call of the directive, and on: at most {FOLLOW_UPS} calls"
             if step.repeatable:
                 yield (
-                    "  (each is made once, so none is compared; with `follow: [{repeatable: true}]` "
-                    "the first is made again, too)"
+                    "  (each is made once, so none is compared; "
+                    "with `follow: [{repeatable: true}]` the first is made again, too)"
                 )
             return
         for number, entry in enumerate(step.follow or (), start=2):
