@@ -212,16 +212,13 @@ def server(
     from banking_server.conformance.report.report import Report
     from banking_server.conformance.server.run import PASSIVE, run_server
 
-    scenarios = _scenarios(scenario or ())
+    scenarios = read_scenarios(scenario or (), over_http=url is not None)
     names = [each.name for each in scenarios] or [PASSIVE]
-    if len(set(names)) < len(names):
-        raise UsageError("two scenario files have the same name")
-    _check_environment(scenarios, over_http=url is not None)
     if dry_run:
         _show_plan(scenarios, options.eras)
         return
     redaction = Redaction()
-    target = _server_target(url, command, header, options.timeout, redaction)
+    target = server_target(url, command, header, options.timeout, redaction)
     expected = options.expected("server", names)
     chosen = options.chosen("server")
     options.make_room()
@@ -257,7 +254,7 @@ def first_scenario(
 
     _check_new(output)
     redaction = Redaction()
-    target = _server_target(url, command, header, 30.0, redaction)
+    target = server_target(url, command, header, 30.0, redaction)
     try:
         text = draft(target)
     except TargetFailure as failure:
@@ -414,7 +411,7 @@ def _make_writable(option: str, given: Path, folder: Path) -> None:
         ) from error
 
 
-def _server_target(
+def server_target(
     url: str | None,
     command: list[str] | None,
     header: list[str] | None,
@@ -452,25 +449,22 @@ def _show_plan(scenarios: "Sequence[ServerScenario]", eras: Sequence[Era]) -> No
                 typer.echo(line)
 
 
-def _check_environment(scenarios: "Sequence[ServerScenario]", *, over_http: bool) -> None:
-    """Raise UsageError if a variable that a scenario names is not set."""
+def read_scenarios(paths: Sequence[Path], *, over_http: bool) -> "list[ServerScenario]":
+    """Read scenario files. Raises UsageError for a mistake in one, or a variable that is not set.
+
+    `over_http`: the server is reached at a URL, where callers have headers.
+    """
     from banking_server.conformance.scenario_file import ScenarioError
+    from banking_server.conformance.server.scenario import load_server_scenario
     from banking_server.conformance.server.values import check_environment
 
     try:
+        scenarios = [load_server_scenario(path) for path in paths]
+        if len({each.name for each in scenarios}) < len(scenarios):
+            raise UsageError("two scenario files have the same name")
         for scenario in scenarios:
             check_environment(scenario, os.environ, over_http=over_http)
-    except ScenarioError as error:
-        raise UsageError(str(error)) from error
-
-
-def _scenarios(paths: Sequence[Path]) -> "list[ServerScenario]":
-    """Read scenario files. Raises UsageError for a mistake in one."""
-    from banking_server.conformance.scenario_file import ScenarioError
-    from banking_server.conformance.server.scenario import load_server_scenario
-
-    try:
-        return [load_server_scenario(path) for path in paths]
+        return scenarios
     except ScenarioError as error:
         raise UsageError(str(error)) from error
 

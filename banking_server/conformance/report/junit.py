@@ -83,6 +83,13 @@ def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> 
         failure.text = text
 
 
+def told(report: Report, result: Judgement) -> str:
+    """Return what a report says of a check in one revision: in a sentence, then every place."""
+    failed = [each for each in report.on_check(result) if each.not_kept]
+    text = f"{_sentence(result, len(failed))}\n{_in_full(failed)}" if failed else result.seen
+    return _clean(report, text)
+
+
 def _sentence(result: Judgement, places: int) -> str:
     if result.status is Status.SKIPPED:
         return result.seen

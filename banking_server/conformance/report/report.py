@@ -41,9 +41,9 @@ class Report:
     def on(
         cls,
         run: Run,
-        *,
         target: Json,
         scenarios: Sequence[str],
+        *,
         expected: Sequence[ExpectedFailure],
         started: datetime,
         redaction: Redaction,
