@@ -70,9 +70,7 @@ class RunOptions:
     ] = None
     output_dir: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output-dir", metavar="DIR", help="Write report.json and checks.json there."
-        ),
+        typer.Option("-o", "--output-dir", metavar="DIR", help="Write report.json there."),
     ] = None
     as_json: Annotated[
         bool, typer.Option("--json", help="Print report.json instead of a summary.")
@@ -108,16 +106,14 @@ class RunOptions:
 
     def expected(self, side: Side, scenarios: Sequence[str]) -> "Sequence[ExpectedFailure]":
         """Return the failures that are expected. Raises UsageError."""
-        from banking_server.conformance.report.expected_failures import (
-            ExpectedFailuresError,
-            load_expected_failures,
-        )
-
         if self.expected_failures is None:
             return ()
+        from banking_server.conformance.report.expected_failures import load_expected_failures
+        from banking_server.conformance.scenario_file import ScenarioError
+
         try:
             return load_expected_failures(self.expected_failures, side, scenarios)
-        except ExpectedFailuresError as error:
+        except ScenarioError as error:
             raise UsageError(str(error)) from error
 
     def make_room(self) -> None:
@@ -364,33 +360,38 @@ def list_checks(
         Side | None, typer.Argument(help="Only the checks of servers, or of clients.")
     ] = None,
 ) -> None:
-    """List every check with the sentences it tests."""
+    """List every check: the sentences it tests, and wrong implementations that it fails."""
+    from banking_server.conformance.specification import read_yaml
+
+    mutants = read_yaml("conformance/mutants.yaml")["mutants"]
     sides: tuple[Side, ...] = ("server", "client") if side is None else (side,)
     for check in [check for each in sides for check in checks_of(each)]:
         only = "" if len(check.eras) == len(Era) else f"  {', '.join(check.eras)} only"
         typer.echo(f"{check.id}  {check.level}{only}")
         for requirement in check.requirements:
             typer.echo(f"    {requirement.id}  {requirement.text}")
+        for mutant in mutants:
+            if mutant["check"] == check.id:
+                typer.echo(f"    fails {mutant['name']}: {mutant['wrong']}")
 
 
 def _tell(report: "Report", options: RunOptions) -> NoReturn:
     """Write and print what the user asked for, and exit with the verdict's code."""
     from rich.console import Console
 
-    from banking_server.conformance.report.json import report_json, write_files
+    from banking_server.conformance.report.json import report_json, write_json
     from banking_server.conformance.report.junit import write_junit
     from banking_server.conformance.report.markdown import write_markdown
-    from banking_server.conformance.report.plain import as_json
     from banking_server.conformance.report.summary import print_summary
 
     if options.output_dir is not None:
-        write_files(report, options.output_dir)
+        write_json(report, options.output_dir)
     if options.junit is not None:
         write_junit(report, options.junit)
     if options.markdown is not None:
         write_markdown(report, options.markdown)
     if options.as_json:
-        typer.echo(as_json(report_json(report), indent=2))
+        typer.echo(report_json(report), nl=False)
     else:
         print_summary(report, Console(), verbose=options.verbose)
     raise typer.Exit(EXIT_CODES[report.conclusion.verdict])

@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from banking_server.conformance.requirements import load_checks, load_requirements
 from banking_server.packaged import packaged
 
+from .mutants import load_mutants
 from .server_mutants import SERVER_MUTANTS
 from .small_server import Refusal, SmallServer
 from .support import (
@@ -77,13 +78,6 @@ def test_a_failure_says_what_to_change(tmp_path: Path) -> None:
     failed = [check for check in report["checks"] if check["status"] == "FAILURE"]
     assert {check["id"] for check in failed} == {UNLISTED}
     assert all("notifyTeam" in json.dumps(check["messages"]) for check in failed)
-
-    folders = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
-    assert [name[:22] for name in folders] == ["server-shop-2025-11-25", "server-shop-2026-07-28"]
-    rows = json.loads((tmp_path / folders[1] / "checks.json").read_text())
-    row = next(row for row in rows if row["id"] == UNLISTED and row["status"] == "FAILURE")
-    assert row["name"] == "ToolChainingServerNamesListedTool"
-    assert {"description", "timestamp", "specReferences", "errorMessage"} <= set(row)
 
 
 def test_without_a_scenario_nothing_is_called() -> None:
@@ -219,8 +213,7 @@ def test_an_expected_failure_does_not_count(tmp_path: Path) -> None:
     [
         (["shop:tool-chaining-server-names-listed-tol"], "no server check"),
         (["shopp"], "no scenario 'shopp'"),
-        (["shop", f"shop:{UNLISTED}"], "listed already"),
-        ([7], "an entry is"),
+        ([7], "server.0.str: must be a valid string"),
     ],
 )
 def test_a_mistake_in_the_list_is_named(
@@ -323,6 +316,7 @@ def test_a_mistake_in_a_scenario_file_is_named(tmp_path: Path, text: str, compla
 
 def test_list_names_every_check_and_its_sentences() -> None:
     every, only = suite("list").output, suite("list", "client").output
+    assert all(f"    fails {each.name}: {each.wrong}\n" in every for each in load_mutants())
     for check in load_checks().values():
         assert check.id in every
         assert all(requirement.text in every for requirement in check.requirements)
