@@ -94,7 +94,7 @@ def _sentence(result: Judgement, places: int) -> str:
     if result.status is Status.SKIPPED:
         return result.seen
     more = f" (and at {places - 1} more places)" if places > 1 else ""
-    return f"{_place(result)}: expected {result.expected}; saw {result.seen}{more}"
+    return f"{result.at or 'the run'}: expected {result.expected}; saw {result.seen}{more}"
 
 
 def _in_full(failed: list[Judgement]) -> str:
@@ -104,19 +104,12 @@ def _in_full(failed: list[Judgement]) -> str:
     for each in failed:
         mark = " (expected to fail)" if each.expected_failure else ""
         lines += [
-            f"at {_place(each)}{mark}",
+            f"at {each.at or 'the run'}{mark}",
             f"  expected {each.expected}",
             f"  saw {each.seen}",
-            *(
-                f"  {'->' if message.sender == 'client' else '<-'} {message_line(message, 2000)}"
-                for message in each.messages
-            ),
+            *(f"  {message_line(message, 2000)}" for message in each.messages),
         ]
     return "\n".join(lines)
-
-
-def _place(judgement: Judgement) -> str:
-    return "/".join(part for part in (judgement.scenario, judgement.step) if part) or "the run"
 
 
 def _clean(report: Report, text: str) -> str:

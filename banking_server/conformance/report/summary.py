@@ -9,8 +9,9 @@ from rich.text import Text
 
 from banking_server.conformance.report.judgement import Judgement, Status, eras_of, together
 from banking_server.conformance.report.not_exercised import by_reason
-from banking_server.conformance.report.plain import message_line, message_lines
+from banking_server.conformance.report.plain import message_line, on_one_line
 from banking_server.conformance.report.report import Report
+from banking_server.conformance.values import at_pointer
 from banking_server.text import printable
 
 SHOWN_MESSAGES: Final = 6
@@ -125,26 +126,24 @@ class _Page:
     def _messages(self, judgement: Judgement) -> None:
         at, messages = judgement.place, judgement.messages
         if at is not None and at.message is not None:
+            said = at.message.body
             for message in messages:
-                is_request = "method" in message.body and message is not at.message
-                if is_request and message.body.get("id") == at.message.body.get("id"):
-                    line = message_line(message, 160)
-                    self.line(f"{_MARGIN}{_arrow(message.sender)} {line}", "dim")
-            self.line(
-                f"{_MARGIN}{_arrow(at.message.sender)} the part at fault marked with >", "dim"
-            )
-            for text, marked in message_lines(at.message, at):
-                self.line(f"{_MARGIN}{'> ' if marked else '  '}{text}", "" if marked else "dim")
+                if message.body.get("id") == said.get("id") and message is not at.message:
+                    self.line(f"{_MARGIN}{message_line(message, 160)}", "dim")
+            self.line(f"{_MARGIN}{message_line(at.message, 500)}", "dim")
+            at_fault = at_pointer(at.pointer, said)
+            shown = "is not there" if at_fault is None else f"is {on_one_line(at_fault, 1000)}"
+            self.line(f"{_MARGIN}at fault  {at.pointer} {shown}")
             return
         if len(messages) > SHOWN_MESSAGES:
             left_out = len(messages) - SHOWN_MESSAGES
             self.line(f"{_MARGIN}({left_out} earlier messages are in report.json)", "dim")
         for message in messages[-SHOWN_MESSAGES:]:
-            self.line(f"{_MARGIN}{_arrow(message.sender)} {message_line(message, 500)}", "dim")
+            self.line(f"{_MARGIN}{message_line(message, 500)}", "dim")
 
     def _all_messages(self, judgement: Judgement) -> None:
         for message in judgement.messages:
-            self.line(f"{_MARGIN}{_arrow(message.sender)} {message_line(message, 100_000)}", "dim")
+            self.line(f"{_MARGIN}{message_line(message, 100_000)}", "dim")
 
     def _head(self, status: Status, check_id: str, rest: str) -> None:
         head = Text(f"{status!s:<10} ", style=_COLOURS[status])
@@ -154,7 +153,3 @@ class _Page:
 
     def _print(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True, highlight=False)
-
-
-def _arrow(sender: str) -> str:
-    return "->" if sender == "client" else "<-"
