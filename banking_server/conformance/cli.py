@@ -243,7 +243,7 @@ def first_scenario(
     output: Output = None,
 ) -> None:
     """Write a first scenario file for a server, from its list of tools. Calls none of them."""
-    from banking_server.conformance.report.keeping import Keeper
+    from banking_server.conformance.report.keeping import Shortening
     from banking_server.conformance.report.redaction import Redaction
     from banking_server.conformance.server.draft import draft
     from banking_server.conformance.target.channel import TargetFailure
@@ -254,7 +254,7 @@ def first_scenario(
     try:
         text = draft(target)
     except TargetFailure as failure:
-        _fail(Keeper(redaction).text(str(failure), 600), EXIT_CODES[Verdict.ERROR])
+        _fail(Shortening(redaction).text(str(failure)), EXIT_CODES[Verdict.ERROR])
     _write(text, output)
 
 

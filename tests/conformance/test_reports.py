@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from .server_mutants import SERVER_MUTANTS
-from .small_server import SmallServer
+from .small_server import Refusal, SmallServer
 from .support import SHOP, Ended, serving, suite
 
 UNKNOWN = "tool-chaining-server-no-unknown-members"
@@ -141,3 +141,15 @@ def test_a_failure_is_a_failure_in_junit(tmp_path: Path) -> None:
     failures = reports.junit.findall("testsuite/testcase/failure")
     assert len(failures) == 2
     assert all("notifyTeam" in (failure.get("message") or "") for failure in failures)
+
+
+def test_a_long_error_holds_no_beginning_of_a_secret(tmp_path: Path) -> None:
+    class Tells(SmallServer):
+        def list_tools(self, request: Any) -> Any:
+            raise Refusal(-32000, "." * 3990 + 'open "sesame" \\ now' + "." * 2000)
+
+    reports = Reports(tmp_path, Tells(), "--scenario", SHOP)
+    assert reports.run.code == 3
+    for form, text in reports.forms().items():
+        assert "open" not in text, form
+        assert len(max(text.splitlines(), key=len)) < 5000, form

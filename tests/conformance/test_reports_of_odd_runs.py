@@ -13,7 +13,7 @@ from banking_server.conformance.message import WireMessage
 from banking_server.conformance.report.json import write_json
 from banking_server.conformance.report.judgement import Finding, Judge, NotApplicable
 from banking_server.conformance.report.junit import write_junit
-from banking_server.conformance.report.keeping import Keeper, Place
+from banking_server.conformance.report.keeping import Place
 from banking_server.conformance.report.markdown import write_markdown
 from banking_server.conformance.report.redaction import REDACTED, Redaction
 from banking_server.conformance.report.report import Report
@@ -28,9 +28,9 @@ pytestmark = pytest.mark.quick
 UNLISTED = "tool-chaining-server-names-listed-tool"
 
 
-def judge(keeper: Keeper | None = None, era: Era = Era.MODERN) -> Judge:
+def judge(era: Era = Era.MODERN) -> Judge:
     every = frozenset(check.id for check in checks_of("server"))
-    return Judge("shop", era, every, keeper or Keeper(Redaction()))
+    return Judge("shop", era, every)
 
 
 def report_on(*judges: Judge, redaction: Redaction | None = None) -> Report:
@@ -66,7 +66,7 @@ def test_a_run_that_exercised_everything_lacks_nothing(tmp_path: Path) -> None:
     report = report_on(*judges)
     assert report.conclusion.verdict is Verdict.CONFORMANT
     write_markdown(report, tmp_path / "summary.md")
-    assert "\nEverything was exercised.\n" in (tmp_path / "summary.md").read_text()
+    assert "not exercised" not in (tmp_path / "summary.md").read_text()
     assert "not exercised" not in summary(report)
     write_junit(report, tmp_path / "junit.xml")
     names = {
@@ -85,7 +85,7 @@ def test_a_run_in_which_nothing_applies_is_no_pass() -> None:
 
 def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path: Path) -> None:
     redaction = Redaction()
-    one = judge(Keeper(redaction))
+    one = judge()
     said = message(1, {"content": [{"type": "text", "text": "The word is friend-of-ann."}]})
     place = Place("/result/content/0/text", said)
     found = Finding(False, "not friend-of-ann", "friend-of-ann", messages=[said], place=place)

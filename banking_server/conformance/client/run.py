@@ -19,8 +19,6 @@ from banking_server.conformance.client.programs import (
 from banking_server.conformance.client.script import Case, ClientScript, ScriptCheck
 from banking_server.conformance.message import CLIENT_INFO_KEY, Json
 from banking_server.conformance.report.judgement import Finding, Judge, Untestable
-from banking_server.conformance.report.keeping import Keeper
-from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.requirements import checks_of, load_checks
 from banking_server.conformance.target.channel import Room
@@ -108,7 +106,6 @@ class _Examination:
         self._run_once = run_once
         self._timeout = timeout
         self._progress = progress
-        self._keeper = Keeper(Redaction())
         self._room = Room(RUNS_BYTES)
         self._chain_ids: dict[str, str] = {}
         """Every chain id that was seen, with the run it was first seen in."""
@@ -175,7 +172,7 @@ class _Examination:
         checks: Sequence[ScriptCheck],
     ) -> None:
         """Judge one case, once all cases of the era were run."""
-        judge = Judge(script.scenario, era, chosen, self._keeper)
+        judge = Judge(script.scenario, era, chosen)
         name = name_of(script, case)
         case_run = self._runs.get(name)
         if case_run is None:
@@ -186,7 +183,6 @@ class _Examination:
                 _judge(case_run, check, judge)
             for chain_id in chain_ids(case_run):
                 self._chain_ids.setdefault(chain_id, name)
-        self._keeper.forget()
         self.run.judgements += judge.judgements
 
     def forget(self) -> None:
@@ -311,7 +307,7 @@ def _mark_unreached(run: Run, eras: Sequence[Era], chosen: frozenset[str]) -> No
     """Give a reason for each check that got no judgement."""
     judged = {(judgement.check.id, judgement.era) for judgement in run.judgements}
     for era in eras:
-        judge = Judge("", era, chosen, Keeper(Redaction()))
+        judge = Judge("", era, chosen)
         for check in checks_of("client"):
             if (check.id, era) not in judged:
                 judge.record(check.id, Untestable("no case of the scripts reaches it"))
