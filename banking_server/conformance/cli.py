@@ -8,7 +8,7 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
@@ -117,14 +117,19 @@ class RunOptions:
             raise UsageError(str(error)) from error
 
     def make_room(self) -> None:
-        """Make the folders of the reports. Raises UsageError if a report cannot be written."""
-        if self.output_dir is not None:
-            _make_writable("--output-dir", self.output_dir, self.output_dir)
-        for option, file in (("--junit", self.junit), ("--markdown", self.markdown)):
-            if file is not None:
-                _make_writable(option, file, file.parent)
-                if file.is_dir():
-                    raise UsageError(f"{option} {file}: this is a folder; name a file")
+        """Begin each report, so that no run ends without. Raises UsageError if one cannot be."""
+        report = self.output_dir and self.output_dir / "report.json"
+        for option, file in (
+            ("--output-dir", report),
+            ("--junit", self.junit),
+            ("--markdown", self.markdown),
+        ):
+            try:
+                if file is not None:
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.open("a").close()
+            except OSError as error:
+                raise UsageError(f"{option}: cannot write {file}: {error.strerror}") from error
 
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -333,9 +338,6 @@ def client(
             _progress(options),
             only=only,
         )
-    if isinstance(run_once, OneProcess):
-        run.crashes += run_once.ended_badly
-        run.problems += run_once.ended_badly
     names = [
         script.scenario
         for script in scripts
@@ -395,21 +397,6 @@ def _tell(report: "Report", options: RunOptions) -> NoReturn:
     else:
         print_summary(report, Console(), verbose=options.verbose)
     raise typer.Exit(EXIT_CODES[report.conclusion.verdict])
-
-
-def _make_writable(option: str, given: Path, folder: Path) -> None:
-    """Make `folder` if it is not there, and try to write in it. Raises UsageError."""
-    from tempfile import TemporaryFile
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise UsageError(
-            f"{option} {given}: nothing can be written in the folder {folder} ({error.strerror}); "
-            "name another"
-        ) from error
 
 
 def server_target(
@@ -479,31 +466,36 @@ def _cases(
     """
     if not scenarios and not cases:
         return None
-    known = {script.scenario: [case.name for case in script.cases] for script in scripts}
-    for name in scenarios:
-        if name not in known:
-            raise UsageError(_unknown("scenario", name, known))
-    chosen = {f"{name}/{case}" for name in scenarios for case in known[name]}
-    narrowed: set[str] = set()
-    every = {f"{name}/{case}" for name in known for case in known[name]}
-    for name in cases:
-        meant = {each for each in every if name in (each, each.partition("/")[2])}
-        if not meant:
-            names = every if "/" in name else {each.partition("/")[2] for each in every}
-            raise UsageError(_unknown("case", name, names))
-        if scenarios and not (meant := {each for each in meant if each in chosen}):
-            raise UsageError(f"no case {name!r} in {', '.join(scenarios)}")
-        narrowed |= meant
-    return frozenset(narrowed if cases else chosen)
+    every = [f"{script.scenario}/{case.name}" for script in scripts for case in script.cases]
+    in_scenarios = {
+        each for name in scenarios for each in _named("scenario", name, every, _scenario_of)
+    }
+    if not cases:
+        return frozenset(in_scenarios)
+    left = [each for each in every if not scenarios or each in in_scenarios]
+    return frozenset(each for name in cases for each in _named("case", name, left, _case_of))
 
 
-def _unknown(what: str, name: str, known: Iterable[str]) -> str:
+def _scenario_of(name: str) -> str:
+    return name.partition("/")[0]
+
+
+def _case_of(name: str) -> str:
+    return name.partition("/")[2]
+
+
+def _named(
+    what: str, name: str, among: Sequence[str], short: Callable[[str], str]
+) -> Sequence[str]:
+    """Return the cases that a name means, as it is or by its short form. Raises UsageError."""
     from difflib import get_close_matches
 
-    near = get_close_matches(name, sorted(known), n=3, cutoff=0.5)
-    return f"no {what} {name!r}; " + (
-        f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
-    )
+    if found := [each for each in among if name in (each, short(each))]:
+        return found
+    known = sorted(set(among if "/" in name else map(short, among)))
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    raise UsageError(f"no {what} {name!r}; {hint}")
 
 
 def _header(text: str) -> tuple[str, str]:

@@ -264,8 +264,11 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
         (["server", "--check", "tool-chaining-client-limits-chain", "--", "x"], "other side"),
         (["server", "--scenario", "/no/such.yaml", "--", "x"], "cannot be read"),
         (["client"], "give the client as -- COMMAND"),
-        (["server", "-o", "/dev/null", "--", "x"], "--output-dir /dev/null: nothing can be"),
-        (["server", "--junit", "/tmp", "--", "x"], "--junit /tmp: this is a folder"),
+        (
+            ["server", "-o", "/dev/null", "--", "x"],
+            "--output-dir: cannot write /dev/null/",
+        ),
+        (["server", "--junit", "/tmp", "--", "x"], "--junit: cannot write /tmp: Is a directory"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], complaint: str) -> None:

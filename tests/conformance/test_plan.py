@@ -94,8 +94,7 @@ def test_a_first_scenario_calls_nothing_and_can_be_loaded(tmp_path: Path) -> Non
     [
         ({"type": "object", "required": ["a"], "properties": {"a": {"type": "integer"}}}, {"a": 1}),
         ({"const": 7}, 7),
-        ({"type": "number", "minimum": 2.5}, 2.5),
-        ({"type": "array", "items": {"type": "boolean"}, "minItems": 1}, [False]),
+        ({"type": "array", "items": {"type": "boolean"}}, []),
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, "TEXT"),
         ({"$ref": "#/$defs/x", "$defs": {"x": {"type": "integer"}}}, 1),
         ({"type": "null"}, None),

@@ -121,7 +121,7 @@ def test_a_crash_is_an_error_of_that_run_alone(tmp_path: Path) -> None:
         (["--scenario", "folow"], "no scenario 'folow'; did you mean follow"),
         (["--case", "eror-result"], "no case 'eror-result'; did you mean error-result"),
         (["--case", "follow/eror-result"], "did you mean follow/error-result"),
-        (["--case", "error-result", "--scenario", "lists"], "no case 'error-result' in lists"),
+        (["--case", "error-result", "--scenario", "lists"], "no case 'error-result'; "),
     ],
 )
 def test_a_choice_that_cannot_be_made(arguments: list[str], complaint: str) -> None:

@@ -70,14 +70,13 @@ class OneProcess:
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
         self._idle: _Worker | None = None
-        self.ended_badly: list[str] = []
-        """What was wrong with how processes ended once all runs were made; filled by `close`."""
 
     def __call__(self, url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
         """Have the run made by the process that is idle, or by a new one. Raises CannotStart."""
         worker, self._idle = self._idle, None
         if worker is None or worker.ended:
-            self._end(worker)
+            if worker is not None:
+                worker.close()
             worker = _Worker(self._command)
         told = {
             "scenario": environment[SCENARIO],
@@ -98,11 +97,8 @@ class OneProcess:
 
     def close(self) -> None:
         """Stop the process."""
-        self._end(self._idle)
-
-    def _end(self, worker: "_Worker | None") -> None:
-        if worker is not None and (wrong := worker.close()) is not None:
-            self.ended_badly.append(wrong)
+        if self._idle is not None:
+            self._idle.close()
 
 
 class _Worker:
@@ -168,23 +164,17 @@ class _Worker:
             self._lines.put(None)
         return False
 
-    def close(self) -> str | None:
-        """End it by ending its input; return what was wrong with its end, if anything was."""
-        further = False
+    def close(self) -> None:
+        """End it by ending its input."""
         with self._process:
             with contextlib.suppress(OSError):
                 self._process.input.close()
-            code = self._process.wait(STOP_SECONDS)
-            if code is None:
+            if self._process.wait(STOP_SECONDS) is None:
                 self._process.kill()
             while self._reader.is_alive():
                 # It may wait for room in the queue.
-                further = self._said_more() or further
+                self._said_more()
                 self._reader.join(0.05)
-            further = self._said_more() or further
-        if further:
-            return f"the client answered {FURTHER}"
-        return f"at the end of its input the client exited with code {code}" if code else None
 
 
 def _is_object(text: str) -> bool:
