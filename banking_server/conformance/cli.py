@@ -1,7 +1,4 @@
-"""The command `tool-chaining-conformance`.
-
-What a command needs is imported inside it, so that each starts quickly.
-"""
+"""The command `tool-chaining-conformance`."""
 
 import functools
 import inspect
@@ -12,25 +9,42 @@ from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
+from typing import Annotated, Any, NoReturn, get_type_hints
 from urllib.parse import urlsplit, urlunsplit
 
 import typer
+from rich.console import Console
 
 from banking_server import __version__
 from banking_server.conformance import SUITE
+from banking_server.conformance.client.programs import OneProcess, command_runner, program_to_write
+from banking_server.conformance.client.run import run_client
+from banking_server.conformance.client.script import ClientScript, load_client_scripts
+from banking_server.conformance.report.expected_failures import (
+    ExpectedFailure,
+    load_expected_failures,
+)
+from banking_server.conformance.report.json import report_json, write_json
+from banking_server.conformance.report.junit import write_junit
+from banking_server.conformance.report.keeping import Shortening
+from banking_server.conformance.report.markdown import write_markdown
+from banking_server.conformance.report.redaction import Redaction, shown_command
+from banking_server.conformance.report.report import Report
+from banking_server.conformance.report.summary import print_summary
 from banking_server.conformance.report.verdict import EXIT_CODES, Verdict
 from banking_server.conformance.requirements import Side, checks_of, load_checks
+from banking_server.conformance.scenario_file import ScenarioError
+from banking_server.conformance.server.draft import draft
+from banking_server.conformance.server.plan import plan
+from banking_server.conformance.server.run import PASSIVE, run_server
+from banking_server.conformance.server.scenario import ServerScenario, load_server_scenario
+from banking_server.conformance.server.values import check_environment
+from banking_server.conformance.specification import read_yaml
+from banking_server.conformance.target.channel import Target, TargetFailure
+from banking_server.conformance.target.child_process import CannotStart
 from banking_server.conformance.target.era import Era
-
-if TYPE_CHECKING:
-    from banking_server.conformance.client.script import ClientScript
-    from banking_server.conformance.report.expected_failures import ExpectedFailure
-    from banking_server.conformance.report.redaction import Redaction
-    from banking_server.conformance.report.report import Report
-    from banking_server.conformance.server.scenario import ServerScenario
-    from banking_server.conformance.target.channel import Target
 
 USAGE_ERROR = 2
 TERMINATED = 143
@@ -44,7 +58,7 @@ app = typer.Typer(
 )
 
 
-class UsageError(Exception):
+class UsageError(ScenarioError):
     """The command line cannot be carried out; the message says why."""
 
 
@@ -104,17 +118,10 @@ class RunOptions:
                 raise UsageError(f"no {side} check {check_id!r}{other}; see `{SUITE} list {side}`")
         return frozenset(self.check or known)
 
-    def expected(self, side: Side, scenarios: Sequence[str]) -> "Sequence[ExpectedFailure]":
-        """Return the failures that are expected. Raises UsageError."""
-        if self.expected_failures is None:
-            return ()
-        from banking_server.conformance.report.expected_failures import load_expected_failures
-        from banking_server.conformance.scenario_file import ScenarioError
-
-        try:
-            return load_expected_failures(self.expected_failures, side, scenarios)
-        except ScenarioError as error:
-            raise UsageError(str(error)) from error
+    def expected(self, side: Side, scenarios: Sequence[str]) -> Sequence[ExpectedFailure]:
+        """Return the failures that are expected. Raises ScenarioError."""
+        path = self.expected_failures
+        return () if path is None else load_expected_failures(path, side, scenarios)
 
     def make_room(self) -> None:
         """Begin each report, so that no run ends without. Raises UsageError if one cannot be."""
@@ -209,10 +216,6 @@ def server(
     It calls only the tools that a scenario file names and, if the file allows it, those that their
     directives name. Without a file it calls no tool, and the verdict is inconclusive.
     """
-    from banking_server.conformance.report.redaction import Redaction, shown_command
-    from banking_server.conformance.report.report import Report
-    from banking_server.conformance.server.run import PASSIVE, run_server
-
     scenarios = read_scenarios(scenario or (), over_http=url is not None)
     names = [each.name for each in scenarios] or [PASSIVE]
     if dry_run:
@@ -248,11 +251,6 @@ def first_scenario(
     output: Output = None,
 ) -> None:
     """Write a first scenario file for a server, from its list of tools. Calls none of them."""
-    from banking_server.conformance.report.keeping import Shortening
-    from banking_server.conformance.report.redaction import Redaction
-    from banking_server.conformance.server.draft import draft
-    from banking_server.conformance.target.channel import TargetFailure
-
     _check_new(output)
     redaction = Redaction()
     target = server_target(url, command, header, 30.0, redaction)
@@ -266,8 +264,6 @@ def first_scenario(
 @app.command()
 def program(output: Output = None) -> None:
     """Write a small Python program around a client under test. Put your client into it."""
-    from banking_server.conformance.client.programs import program_to_write
-
     _check_new(output)
     _write(program_to_write(), output)
 
@@ -312,12 +308,6 @@ def client(
     --one-process it is started as -- COMMAND, MCP_CONFORMANCE_RUNS is `stdin`, and each line that
     it reads is one case, which it answers with a line.
     """
-    from banking_server.conformance.client.programs import OneProcess, command_runner
-    from banking_server.conformance.client.run import run_client
-    from banking_server.conformance.client.script import load_client_scripts
-    from banking_server.conformance.report.redaction import Redaction, shown_command
-    from banking_server.conformance.report.report import Report
-
     if not command:
         raise UsageError("give the client as -- COMMAND; the mock server's URL is appended to it")
     scripts = load_client_scripts()
@@ -363,8 +353,6 @@ def list_checks(
     ] = None,
 ) -> None:
     """List every check: the sentences it tests, and wrong implementations that it fails."""
-    from banking_server.conformance.specification import read_yaml
-
     mutants = read_yaml("conformance/mutants.yaml")["mutants"]
     sides: tuple[Side, ...] = ("server", "client") if side is None else (side,)
     for check in [check for each in sides for check in checks_of(each)]:
@@ -377,15 +365,8 @@ def list_checks(
                 typer.echo(f"    fails {mutant['name']}: {mutant['wrong']}")
 
 
-def _tell(report: "Report", options: RunOptions) -> NoReturn:
+def _tell(report: Report, options: RunOptions) -> NoReturn:
     """Write and print what the user asked for, and exit with the verdict's code."""
-    from rich.console import Console
-
-    from banking_server.conformance.report.json import report_json, write_json
-    from banking_server.conformance.report.junit import write_junit
-    from banking_server.conformance.report.markdown import write_markdown
-    from banking_server.conformance.report.summary import print_summary
-
     if options.output_dir is not None:
         write_json(report, options.output_dir)
     if options.junit is not None:
@@ -404,11 +385,9 @@ def server_target(
     command: list[str] | None,
     header: list[str] | None,
     timeout: float,
-    redaction: "Redaction",
-) -> "Target":
+    redaction: Redaction,
+) -> Target:
     """Return how a server is reached; its credentials are redacted. Raises UsageError."""
-    from banking_server.conformance.target.channel import Target
-
     if (url is None) == (not command):
         raise UsageError("give either --url URL or -- COMMAND")
     if header and url is None:
@@ -425,10 +404,8 @@ def server_target(
     return Target(url=url, command=command or (), headers=headers, timeout=timeout)
 
 
-def _show_plan(scenarios: "Sequence[ServerScenario]", eras: Sequence[Era]) -> None:
+def _show_plan(scenarios: Sequence[ServerScenario], eras: Sequence[Era]) -> None:
     """Print what a run would call."""
-    from banking_server.conformance.server.plan import plan
-
     if not scenarios:
         raise UsageError("--dry-run shows what a scenario file calls; give one with --scenario")
     for scenario in scenarios:
@@ -437,28 +414,21 @@ def _show_plan(scenarios: "Sequence[ServerScenario]", eras: Sequence[Era]) -> No
                 typer.echo(line)
 
 
-def read_scenarios(paths: Sequence[Path], *, over_http: bool) -> "list[ServerScenario]":
-    """Read scenario files. Raises UsageError for a mistake in one, or a variable that is not set.
+def read_scenarios(paths: Sequence[Path], *, over_http: bool) -> list[ServerScenario]:
+    """Read scenario files. Raises ScenarioError for a mistake, or a variable that is not set.
 
     `over_http`: the server is reached at a URL, where callers have headers.
     """
-    from banking_server.conformance.scenario_file import ScenarioError
-    from banking_server.conformance.server.scenario import load_server_scenario
-    from banking_server.conformance.server.values import check_environment
-
-    try:
-        scenarios = [load_server_scenario(path) for path in paths]
-        if len({each.name for each in scenarios}) < len(scenarios):
-            raise UsageError("two scenario files have the same name")
-        for scenario in scenarios:
-            check_environment(scenario, os.environ, over_http=over_http)
-        return scenarios
-    except ScenarioError as error:
-        raise UsageError(str(error)) from error
+    scenarios = [load_server_scenario(path) for path in paths]
+    if len({each.name for each in scenarios}) < len(scenarios):
+        raise UsageError("two scenario files have the same name")
+    for scenario in scenarios:
+        check_environment(scenario, os.environ, over_http=over_http)
+    return scenarios
 
 
 def _cases(
-    scripts: "Sequence[ClientScript]", scenarios: Sequence[str], cases: Sequence[str]
+    scripts: Sequence[ClientScript], scenarios: Sequence[str], cases: Sequence[str]
 ) -> frozenset[str] | None:
     """Return the cases that are asked for, as `scenario/case`; None if no choice is made.
 
@@ -488,8 +458,6 @@ def _named(
     what: str, name: str, among: Sequence[str], short: Callable[[str], str]
 ) -> Sequence[str]:
     """Return the cases that a name means, as it is or by its short form. Raises UsageError."""
-    from difflib import get_close_matches
-
     if found := [each for each in among if name in (each, short(each))]:
         return found
     known = sorted(set(among if "/" in name else map(short, among)))
@@ -528,8 +496,6 @@ def _without_credentials(url: str) -> str:
 
 def _progress(options: RunOptions) -> Callable[[str], None]:
     """Return what says on a terminal which scenario is under way."""
-    from rich.console import Console
-
     console = Console(stderr=True)
 
     def tell(what: str) -> None:
@@ -545,17 +511,13 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     try:
         app()
-    except UsageError as error:
+    except ScenarioError as error:
         _fail(str(error), USAGE_ERROR)
+    except CannotStart as error:
+        _fail(str(error), EXIT_CODES[Verdict.ERROR])
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}", EXIT_CODES[Verdict.ERROR])
-    except Exception as error:
-        from banking_server.conformance.target.child_process import CannotStart
-
-        if not isinstance(error, CannotStart):
-            raise
-        _fail(str(error), EXIT_CODES[Verdict.ERROR])
 
 
 def _stop(number: int, frame: object) -> NoReturn:

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from banking_server.conformance.cli import UsageError, read_scenarios, server_target
+from banking_server.conformance.cli import read_scenarios, server_target
 from banking_server.conformance.report.judgement import Status
 from banking_server.conformance.report.junit import told
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.report import Report
 from banking_server.conformance.requirements import checks_of
+from banking_server.conformance.scenario_file import ScenarioError
 from banking_server.conformance.server.run import run_server
 from banking_server.conformance.target.era import Era
 
@@ -38,15 +39,14 @@ def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.It
     if server := session.config.getoption("--chaining-server"):
         try:
             judge = _judge_of(server, session.config.getoption("--chaining-scenario"))
-        except UsageError as error:
+        except ScenarioError as error:
             raise pytest.UsageError(str(error)) from error
-        for check in checks_of("server"):
-            items.append(CheckTest.from_parent(session, name=check.id))
-            items[-1].stash[JUDGE] = judge
+        session.stash[JUDGE] = judge
+        items += [CheckTest.from_parent(session, name=each.id) for each in checks_of("server")]
 
 
 def _judge_of(server: str, files: list[str]) -> Callable[[], Report]:
-    """Return what judges a server when the first test needs it, and once. Raises UsageError."""
+    """Return what judges a server when the first test needs it, and once. Raises ScenarioError."""
     url = server if server.startswith(("http://", "https://")) else None
     scenarios = read_scenarios([Path(file) for file in files], over_http=url is not None)
     redaction, checks = Redaction(), frozenset(check.id for check in checks_of("server"))
@@ -65,7 +65,7 @@ class CheckTest(pytest.Item):
 
     def runtest(self) -> None:
         """Fail, warn or skip, as the report says of the check."""
-        report = self.stash[JUDGE]()
+        report = self.session.stash[JUDGE]()
         results = [result for result in report.results if result.check.id == self.name]
         worst = max(results, key=lambda result: result.severity)
         if worst.status is Status.FAILURE or worst.refused:

@@ -4,7 +4,6 @@ import io
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
@@ -56,23 +55,6 @@ def summary(report: Report, *, verbose: bool = False) -> str:
     written = io.StringIO()
     print_summary(report, Console(file=written, width=200), verbose=verbose)
     return written.getvalue()
-
-
-def test_a_run_that_exercised_everything_lacks_nothing(tmp_path: Path) -> None:
-    judges = [judge(era=era) for era in Era]
-    for each in judges:
-        for check in checks_of("server"):
-            each.record(check.id, Finding(True, "x", "x"), step="all")
-    report = report_on(*judges)
-    assert report.conclusion.verdict is Verdict.CONFORMANT
-    write_markdown(report, tmp_path / "summary.md")
-    assert "not exercised" not in (tmp_path / "summary.md").read_text()
-    assert "not exercised" not in summary(report)
-    write_junit(report, tmp_path / "junit.xml")
-    names = {
-        each.get("name") for each in ElementTree.parse(tmp_path / "junit.xml").iter("property")
-    }
-    assert names == {"verdict", "reason"}
 
 
 def test_a_run_in_which_nothing_applies_is_no_pass() -> None:

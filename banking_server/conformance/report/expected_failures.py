@@ -16,6 +16,21 @@ from pathlib import Path
 
 from banking_server.conformance.report.judgement import Judgement, Status
 from banking_server.conformance.requirements import Side, checks_of
+from banking_server.conformance.scenario_file import ScenarioError, Strict, load
+
+
+class Row(Strict):
+    """An entry with its reason."""
+
+    id: str
+    reason: str | None = None
+
+
+class File(Strict):
+    """The file as it is written."""
+
+    server: tuple[str | Row, ...] = ()
+    client: tuple[str | Row, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,17 +57,6 @@ def load_expected_failures(
     Raises ScenarioError, also for a name or an id that does not exist: a misspelt entry would
     otherwise excuse nothing, and nobody would notice.
     """
-    # Here, so that a command that reads no such file starts without Pydantic.
-    from banking_server.conformance.scenario_file import ScenarioError, Strict, load
-
-    class Row(Strict):
-        id: str
-        reason: str | None = None
-
-    class File(Strict):
-        server: tuple[str | Row, ...] = ()
-        client: tuple[str | Row, ...] = ()
-
     file = load(path, File)
     entries: list[ExpectedFailure] = []
     known = {check.id for check in checks_of(side)}
