@@ -96,10 +96,6 @@ class RunOptions:
         Path | None,
         typer.Option(metavar="FILE", help="Write a short report for the summary of a CI step."),
     ] = None
-    verbose: Annotated[
-        bool,
-        typer.Option("--verbose", help="Show every check, and all wire messages of failures."),
-    ] = False
 
     @property
     def eras(self) -> list[Era]:
@@ -376,7 +372,7 @@ def _tell(report: Report, options: RunOptions) -> NoReturn:
     if options.as_json:
         typer.echo(report_json(report), nl=False)
     else:
-        print_summary(report, Console(), verbose=options.verbose)
+        print_summary(report, Console())
     raise typer.Exit(EXIT_CODES[report.conclusion.verdict])
 
 

@@ -232,7 +232,7 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
     token = "Bearer xyz-very-secret"
     mutant = SERVER_MUTANTS["names-unlisted-tool"]()
     with serving(mutant, ("authorization", token)) as url:
-        arguments = ["server", "--url", url, "--scenario", SHOP, "--verbose", "-o", tmp_path]
+        arguments = ["server", "--url", url, "--scenario", SHOP, "-o", tmp_path]
         refused = suite(*arguments)
         run = suite(
             *arguments,

@@ -26,7 +26,7 @@ _SIGNS: Final = {
 def write_markdown(report: Report, path: Path) -> None:
     """Write the file, and the folders above it. Raises OSError."""
     page = io.StringIO()
-    print_summary(report, Console(file=page, color_system=None), verbose=False)
+    print_summary(report, Console(file=page, color_system=None))
     verdict = report.conclusion.verdict
     # Within `pre`, nothing that a target said is Markdown, and escaped it is no HTML.
     shown = escape(cut(page.getvalue(), LENGTH), quote=False)

@@ -27,23 +27,19 @@ _MARGIN: Final = " " * 11
 """What stands under a result is set off by the width of its status."""
 
 
-def print_summary(report: Report, console: Console, *, verbose: bool) -> None:
-    """Print what came of a run; with `verbose` every check, and all messages of failures."""
+def print_summary(report: Report, console: Console) -> None:
+    """Print what came of a run."""
     page = _Page(report, console)
     # What kept the suite from judging comes first: it explains the lists of checks below.
     for problem in report.run.problems:
         page.line(f"note: {problem}", "yellow")
-    if verbose:
-        for result in report.results:
-            if not (result.not_kept or result.untestable):
-                page.other(result)
     # If nothing could be examined at all, the verdict says why for all checks.
-    if report.run.spoken or verbose:
+    if report.run.spoken:
         unseen = [result for result in report.results if result.untestable]
         for results in together(unseen, lambda result: result.seen):
             page.unseen(results)
     for failures in report.not_kept:
-        page.not_kept(failures, verbose=verbose)
+        page.not_kept(failures)
     reasons = {str(entry): entry.reason for entry in report.expected if entry.reason}
     for name, reason in reasons.items():
         page.line(f"expected failure {name}: {reason}", "dim")
@@ -91,15 +87,7 @@ class _Page:
             mark = " (expected)" if all(each.expected_failure for each in on_check) else ""
             self.line(f"{_MARGIN}{on_check[0].check.id}{mark}  {eras_of(on_check)}", "dim")
 
-    def other(self, result: Judgement) -> None:
-        """Print a check that was kept, or does not apply."""
-        made = sum(each.status is result.status for each in self._report.on_check(result))
-        often = f"  {made} times" if made > 1 else ""
-        self._head(result.status, result.check.id, result.era + often)
-        if result.status is Status.SKIPPED:
-            self.line(f"{_MARGIN}{result.seen}", "dim")
-
-    def not_kept(self, failures: Sequence[Judgement], *, verbose: bool) -> None:
+    def not_kept(self, failures: Sequence[Judgement]) -> None:
         """Print a check that failed, and every place where it did."""
         check = failures[0].check
         self._head(failures[0].status, check.id, eras_of(failures))
@@ -118,9 +106,7 @@ class _Page:
             self.line(f"{_MARGIN}expected  {first.expected}")
             self.line(f"{_MARGIN}seen      {first.seen}")
             # The messages behind the others are often the same; report.json has them all.
-            if verbose:
-                self._all_messages(first)
-            elif number == 1:
+            if number == 1:
                 self._messages(first)
 
     def _messages(self, judgement: Judgement) -> None:
@@ -140,10 +126,6 @@ class _Page:
             self.line(f"{_MARGIN}({left_out} earlier messages are in report.json)", "dim")
         for message in messages[-SHOWN_MESSAGES:]:
             self.line(f"{_MARGIN}{message_line(message, 500)}", "dim")
-
-    def _all_messages(self, judgement: Judgement) -> None:
-        for message in judgement.messages:
-            self.line(f"{_MARGIN}{message_line(message, 100_000)}", "dim")
 
     def _head(self, status: Status, check_id: str, rest: str) -> None:
         head = Text(f"{status!s:<10} ", style=_COLOURS[status])
