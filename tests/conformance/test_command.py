@@ -124,16 +124,6 @@ def test_nothing_is_repeated_or_followed_without_leave(tmp_path: Path) -> None:
     assert "`follow: true`" in seen["tool-chaining-server-no-cycle"]
 
 
-def test_an_expectation_that_is_not_met_is_no_finding_about_the_server(tmp_path: Path) -> None:
-    more = "    repeatable: true\n    follow: true\n    expect: {nextTool: notify_team}\n"
-    path = scenario(tmp_path, ONE_STEP + more)
-    with serving(SmallServer()) as url:
-        run = suite("server", "--url", url, "--scenario", path, "--json")
-    assert run.code == 4
-    assert "expected nextTool notify_team" in run.report["problems"][0]
-    assert "FAILURE" not in run.statuses
-
-
 LOCKED = f"""
 import sys
 sys.path.insert(0, {str(HERE)!r})
@@ -158,7 +148,7 @@ def test_a_step_that_brings_no_directive_says_why(tmp_path: Path) -> None:
     steps = ONE_STEP + "    expect: {nextTool: ask_manager}\n  - {id: slip, call: plac_order}\n"
     arguments = ("--scenario", scenario(tmp_path, steps), "--spec-version", "2026-07-28")
     run = suite("server", *arguments, "--", sys.executable, program)
-    assert run.code == 4
+    assert run.code == 4  # It is no finding about the server.
     note = """\
 note: one, 2026-07-28, step order: expected nextTool ask_manager, saw isError true with no directive
   it said: We could not place the order.

@@ -53,6 +53,7 @@ def test_the_dry_run_connects_to_nothing_and_shows_no_secret() -> None:
     run = suite("server", "--dry-run", "--scenario", SHOP)
     assert run.code == 0
     assert "sesame" not in run.output
+    assert "with `follow: [{repeatable: true}]` the first is made again, too" in run.output
     assert '"phrase": "[redacted]"' in run.output
 
 
