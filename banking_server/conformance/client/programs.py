@@ -8,8 +8,8 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from banking_server.conformance.client.evidence import ClientEnd
 from banking_server.conformance.specification import read_text
@@ -40,12 +40,9 @@ def program_to_write() -> str:
     return rest.partition("```python\n")[2].partition("```\n")[0]
 
 
-class RunClient(Protocol):
-    """Runs the client under test once."""
-
-    def __call__(self, url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
-        """Run it against the mock server at `url`. Raises CannotStart."""
-        ...
+RunClient = Callable[[str, Mapping[str, str], float], ClientEnd]
+"""Runs the client under test once, against the mock server at a URL, with variables and at most so
+many seconds. Raises CannotStart."""
 
 
 def command_runner(command: Sequence[str]) -> RunClient:

@@ -2,7 +2,6 @@
 
 import base64
 import json
-import math
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -146,18 +145,10 @@ class Redaction:
         if isinstance(value, str):
             return cut(self.text(value), length)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            # A number can be a secret, too; and what no double holds is no JSON.
+            # A number can be a secret, too.
             text = self.text(str(value))
-            return value if text == str(value) and _is_double(value) else text
+            return value if text == str(value) else text
         return value
-
-
-def _is_double(number: int | float) -> bool:
-    """Whether a double holds a number, so that other readers of the report can read it."""
-    try:
-        return math.isfinite(number)
-    except OverflowError:
-        return False
 
 
 def _may_be_secret(value: Any) -> bool:
