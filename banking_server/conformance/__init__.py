@@ -11,9 +11,9 @@ Read in this order:
 - `target`: talking to what is judged;
 - `server`: exercising a server, and the checks of servers;
 - `client`: a mock server that plays scripts, and the checks of clients;
-- `yaml_file` and `scenario_file`: files that users write, and what scenarios and scripts share;
+- `scenario_file`: files in YAML, and what scenarios and scripts share;
 - `report`: judgements, what makes a run conformant (`report.verdict`), and how it is told;
-- `cli`: the command.
+- `cli`: the command; `pytest_plugin`: the same for a server as tests.
 """
 
 from typing import Final

@@ -1,36 +1,50 @@
-"""The command `tool-chaining-conformance`.
-
-What a command needs is imported inside it, so that each starts quickly.
-"""
+"""The command `tool-chaining-conformance`."""
 
 import functools
 import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, get_type_hints
+from typing import Annotated, Any, NoReturn, get_type_hints
 from urllib.parse import urlsplit, urlunsplit
 
 import typer
+from rich.console import Console
 
 from banking_server import __version__
 from banking_server.conformance import SUITE
+from banking_server.conformance.client.programs import OneProcess, command_runner, program_to_write
+from banking_server.conformance.client.run import run_client
+from banking_server.conformance.client.script import ClientScript, load_client_scripts
+from banking_server.conformance.report.expected_failures import (
+    ExpectedFailure,
+    load_expected_failures,
+)
+from banking_server.conformance.report.json import report_json, write_json
+from banking_server.conformance.report.junit import write_junit
+from banking_server.conformance.report.keeping import Shortening
+from banking_server.conformance.report.markdown import write_markdown
+from banking_server.conformance.report.redaction import Redaction, shown_command
+from banking_server.conformance.report.report import Report
+from banking_server.conformance.report.summary import print_summary
 from banking_server.conformance.report.verdict import EXIT_CODES, Verdict
 from banking_server.conformance.requirements import Side, checks_of, load_checks
+from banking_server.conformance.scenario_file import ScenarioError
+from banking_server.conformance.server.draft import draft
+from banking_server.conformance.server.plan import plan
+from banking_server.conformance.server.run import PASSIVE, run_server
+from banking_server.conformance.server.scenario import ServerScenario, load_server_scenario
+from banking_server.conformance.server.values import check_environment
+from banking_server.conformance.specification import read_yaml
+from banking_server.conformance.target.channel import Target, TargetFailure
+from banking_server.conformance.target.child_process import CannotStart
 from banking_server.conformance.target.era import Era
-
-if TYPE_CHECKING:
-    from banking_server.conformance.client.script import ClientScript
-    from banking_server.conformance.report.expected_failures import ExpectedFailure
-    from banking_server.conformance.report.redaction import Redaction
-    from banking_server.conformance.report.report import Report
-    from banking_server.conformance.server.scenario import ServerScenario
-    from banking_server.conformance.target.channel import Target
 
 USAGE_ERROR = 2
 TERMINATED = 143
@@ -44,7 +58,7 @@ app = typer.Typer(
 )
 
 
-class UsageError(Exception):
+class UsageError(ScenarioError):
     """The command line cannot be carried out; the message says why."""
 
 
@@ -70,9 +84,7 @@ class RunOptions:
     ] = None
     output_dir: Annotated[
         Path | None,
-        typer.Option(
-            "-o", "--output-dir", metavar="DIR", help="Write report.json and checks.json there."
-        ),
+        typer.Option("-o", "--output-dir", metavar="DIR", help="Write report.json there."),
     ] = None
     as_json: Annotated[
         bool, typer.Option("--json", help="Print report.json instead of a summary.")
@@ -84,10 +96,6 @@ class RunOptions:
         Path | None,
         typer.Option(metavar="FILE", help="Write a short report for the summary of a CI step."),
     ] = None
-    verbose: Annotated[
-        bool,
-        typer.Option("--verbose", help="Show every check, and all wire messages of failures."),
-    ] = False
 
     @property
     def eras(self) -> list[Era]:
@@ -106,29 +114,28 @@ class RunOptions:
                 raise UsageError(f"no {side} check {check_id!r}{other}; see `{SUITE} list {side}`")
         return frozenset(self.check or known)
 
-    def expected(self, side: Side, scenarios: Sequence[str]) -> "Sequence[ExpectedFailure]":
-        """Return the failures that are expected. Raises UsageError."""
-        from banking_server.conformance.report.expected_failures import (
-            ExpectedFailuresError,
-            load_expected_failures,
-        )
-
-        if self.expected_failures is None:
-            return ()
-        try:
-            return load_expected_failures(self.expected_failures, side, scenarios)
-        except ExpectedFailuresError as error:
-            raise UsageError(str(error)) from error
+    def expected(self, side: Side, scenarios: Sequence[str]) -> Sequence[ExpectedFailure]:
+        """Return the failures that are expected. Raises ScenarioError."""
+        path = self.expected_failures
+        return () if path is None else load_expected_failures(path, side, scenarios)
 
     def make_room(self) -> None:
         """Make the folders of the reports. Raises UsageError if a report cannot be written."""
-        if self.output_dir is not None:
-            _make_writable("--output-dir", self.output_dir, self.output_dir)
-        for option, file in (("--junit", self.junit), ("--markdown", self.markdown)):
-            if file is not None:
-                _make_writable(option, file, file.parent)
-                if file.is_dir():
-                    raise UsageError(f"{option} {file}: this is a folder; name a file")
+        report = self.output_dir and self.output_dir / "report.json"
+        for option, file in (
+            ("--output-dir", report),
+            ("--junit", self.junit),
+            ("--markdown", self.markdown),
+        ):
+            try:
+                if file is not None:
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    there = file.exists()
+                    file.open("a").close()
+                    if not there:
+                        file.unlink()
+            except OSError as error:
+                raise UsageError(f"{option}: cannot write {file}: {error.strerror}") from error
 
 
 def with_run_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -166,6 +173,9 @@ Headers = Annotated[
         metavar="NAME=ENVVAR",
         help="HTTP header to send; the environment variable holds its value. Repeatable.",
     ),
+]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")
 ]
 
 
@@ -205,20 +215,13 @@ def server(
     It calls only the tools that a scenario file names and, if the file allows it, those that their
     directives name. Without a file it calls no tool, and the verdict is inconclusive.
     """
-    from banking_server.conformance.report.redaction import Redaction, shown_command
-    from banking_server.conformance.report.report import Report
-    from banking_server.conformance.server.run import PASSIVE, run_server
-
-    scenarios = _scenarios(scenario or ())
+    scenarios = read_scenarios(scenario or (), over_http=url is not None)
     names = [each.name for each in scenarios] or [PASSIVE]
-    if len(set(names)) < len(names):
-        raise UsageError("two scenario files have the same name")
-    _check_environment(scenarios, over_http=url is not None)
     if dry_run:
         _show_plan(scenarios, options.eras)
         return
     redaction = Redaction()
-    target = _server_target(url, command, header, options.timeout, redaction)
+    target = server_target(url, command, header, options.timeout, redaction)
     expected = options.expected("server", names)
     chosen = options.chosen("server")
     options.make_room()
@@ -244,24 +247,32 @@ def first_scenario(
     command: Command = None,
     url: Url = None,
     header: Headers = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")
-    ] = None,
+    output: Output = None,
 ) -> None:
     """Write a first scenario file for a server, from its list of tools. Calls none of them."""
-    from banking_server.conformance.report.keeping import Keeper
-    from banking_server.conformance.report.redaction import Redaction
-    from banking_server.conformance.server.draft import draft
-    from banking_server.conformance.target.channel import TargetFailure
-
-    if output is not None and output.exists():
-        raise UsageError(f"--output {output}: the file is there already; name another")
+    _check_new(output)
     redaction = Redaction()
-    target = _server_target(url, command, header, 30.0, redaction)
+    target = server_target(url, command, header, 30.0, redaction)
     try:
         text = draft(target)
     except TargetFailure as failure:
-        _fail(Keeper(redaction).text(str(failure), 600), EXIT_CODES[Verdict.ERROR])
+        _fail(Shortening(redaction).text(str(failure)), EXIT_CODES[Verdict.ERROR])
+    _write(text, output)
+
+
+@app.command()
+def program(output: Output = None) -> None:
+    """Write a small Python program around a client under test. Put your client into it."""
+    _check_new(output)
+    _write(program_to_write(), output)
+
+
+def _check_new(output: Path | None) -> None:
+    if output is not None and output.exists():
+        raise UsageError(f"--output {output}: the file is there already; name another")
+
+
+def _write(text: str, output: Path | None) -> None:
     if output is None:
         typer.echo(text, nl=False)
     else:
@@ -296,12 +307,6 @@ def client(
     --one-process it is started as -- COMMAND, MCP_CONFORMANCE_RUNS is `stdin`, and each line that
     it reads is one case, which it answers with a line.
     """
-    from banking_server.conformance.client.programs import OneProcess, command_runner
-    from banking_server.conformance.client.run import run_client
-    from banking_server.conformance.client.script import load_client_scripts
-    from banking_server.conformance.report.redaction import Redaction, shown_command
-    from banking_server.conformance.report.report import Report
-
     if not command:
         raise UsageError("give the client as -- COMMAND; the mock server's URL is appended to it")
     scripts = load_client_scripts()
@@ -322,9 +327,6 @@ def client(
             _progress(options),
             only=only,
         )
-    if isinstance(run_once, OneProcess):
-        run.crashes += run_once.ended_badly
-        run.problems += run_once.ended_badly
     names = [
         script.scenario
         for script in scripts
@@ -349,63 +351,42 @@ def list_checks(
         Side | None, typer.Argument(help="Only the checks of servers, or of clients.")
     ] = None,
 ) -> None:
-    """List every check with the sentences it tests."""
+    """List every check: the sentences it tests, and wrong implementations that it fails."""
+    mutants = read_yaml("conformance/mutants.yaml")["mutants"]
     sides: tuple[Side, ...] = ("server", "client") if side is None else (side,)
     for check in [check for each in sides for check in checks_of(each)]:
         only = "" if len(check.eras) == len(Era) else f"  {', '.join(check.eras)} only"
         typer.echo(f"{check.id}  {check.level}{only}")
         for requirement in check.requirements:
             typer.echo(f"    {requirement.id}  {requirement.text}")
+        for mutant in mutants:
+            if mutant["check"] == check.id:
+                typer.echo(f"    fails {mutant['name']}: {mutant['wrong']}")
 
 
-def _tell(report: "Report", options: RunOptions) -> NoReturn:
+def _tell(report: Report, options: RunOptions) -> NoReturn:
     """Write and print what the user asked for, and exit with the verdict's code."""
-    from rich.console import Console
-
-    from banking_server.conformance.report.json import report_json, write_files
-    from banking_server.conformance.report.junit import write_junit
-    from banking_server.conformance.report.markdown import write_markdown
-    from banking_server.conformance.report.plain import as_json
-    from banking_server.conformance.report.summary import print_summary
-
     if options.output_dir is not None:
-        write_files(report, options.output_dir)
+        write_json(report, options.output_dir)
     if options.junit is not None:
         write_junit(report, options.junit)
     if options.markdown is not None:
         write_markdown(report, options.markdown)
     if options.as_json:
-        typer.echo(as_json(report_json(report), indent=2))
+        typer.echo(report_json(report), nl=False)
     else:
-        print_summary(report, Console(), verbose=options.verbose)
+        print_summary(report, Console())
     raise typer.Exit(EXIT_CODES[report.conclusion.verdict])
 
 
-def _make_writable(option: str, given: Path, folder: Path) -> None:
-    """Make `folder` if it is not there, and try to write in it. Raises UsageError."""
-    from tempfile import TemporaryFile
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise UsageError(
-            f"{option} {given}: nothing can be written in the folder {folder} ({error.strerror}); "
-            "name another"
-        ) from error
-
-
-def _server_target(
+def server_target(
     url: str | None,
     command: list[str] | None,
     header: list[str] | None,
     timeout: float,
-    redaction: "Redaction",
-) -> "Target":
+    redaction: Redaction,
+) -> Target:
     """Return how a server is reached; its credentials are redacted. Raises UsageError."""
-    from banking_server.conformance.target.channel import Target
-
     if (url is None) == (not command):
         raise UsageError("give either --url URL or -- COMMAND")
     if header and url is None:
@@ -422,10 +403,8 @@ def _server_target(
     return Target(url=url, command=command or (), headers=headers, timeout=timeout)
 
 
-def _show_plan(scenarios: "Sequence[ServerScenario]", eras: Sequence[Era]) -> None:
+def _show_plan(scenarios: Sequence[ServerScenario], eras: Sequence[Era]) -> None:
     """Print what a run would call."""
-    from banking_server.conformance.server.plan import plan
-
     if not scenarios:
         raise UsageError("--dry-run shows what a scenario file calls; give one with --scenario")
     for scenario in scenarios:
@@ -434,31 +413,21 @@ def _show_plan(scenarios: "Sequence[ServerScenario]", eras: Sequence[Era]) -> No
                 typer.echo(line)
 
 
-def _check_environment(scenarios: "Sequence[ServerScenario]", *, over_http: bool) -> None:
-    """Raise UsageError if a variable that a scenario names is not set."""
-    from banking_server.conformance.scenario_file import ScenarioError
-    from banking_server.conformance.server.values import check_environment
+def read_scenarios(paths: Sequence[Path], *, over_http: bool) -> list[ServerScenario]:
+    """Read scenario files. Raises ScenarioError for a mistake, or a variable that is not set.
 
-    try:
-        for scenario in scenarios:
-            check_environment(scenario, os.environ, over_http=over_http)
-    except ScenarioError as error:
-        raise UsageError(str(error)) from error
-
-
-def _scenarios(paths: Sequence[Path]) -> "list[ServerScenario]":
-    """Read scenario files. Raises UsageError for a mistake in one."""
-    from banking_server.conformance.scenario_file import ScenarioError
-    from banking_server.conformance.server.scenario import load_server_scenario
-
-    try:
-        return [load_server_scenario(path) for path in paths]
-    except ScenarioError as error:
-        raise UsageError(str(error)) from error
+    `over_http`: the server is reached at a URL, where callers have headers.
+    """
+    scenarios = [load_server_scenario(path) for path in paths]
+    if len({each.name for each in scenarios}) < len(scenarios):
+        raise UsageError("two scenario files have the same name")
+    for scenario in scenarios:
+        check_environment(scenario, os.environ, over_http=over_http)
+    return scenarios
 
 
 def _cases(
-    scripts: "Sequence[ClientScript]", scenarios: Sequence[str], cases: Sequence[str]
+    scripts: Sequence[ClientScript], scenarios: Sequence[str], cases: Sequence[str]
 ) -> frozenset[str] | None:
     """Return the cases that are asked for, as `scenario/case`; None if no choice is made.
 
@@ -466,31 +435,34 @@ def _cases(
     """
     if not scenarios and not cases:
         return None
-    known = {script.scenario: [case.name for case in script.cases] for script in scripts}
-    for name in scenarios:
-        if name not in known:
-            raise UsageError(_unknown("scenario", name, known))
-    chosen = {f"{name}/{case}" for name in scenarios for case in known[name]}
-    narrowed: set[str] = set()
-    every = {f"{name}/{case}" for name in known for case in known[name]}
-    for name in cases:
-        meant = {each for each in every if name in (each, each.partition("/")[2])}
-        if not meant:
-            names = every if "/" in name else {each.partition("/")[2] for each in every}
-            raise UsageError(_unknown("case", name, names))
-        if scenarios and not (meant := {each for each in meant if each in chosen}):
-            raise UsageError(f"no case {name!r} in {', '.join(scenarios)}")
-        narrowed |= meant
-    return frozenset(narrowed if cases else chosen)
+    every = [f"{script.scenario}/{case.name}" for script in scripts for case in script.cases]
+    in_scenarios = {
+        each for name in scenarios for each in _named("scenario", name, every, _scenario_of)
+    }
+    if not cases:
+        return frozenset(in_scenarios)
+    left = [each for each in every if not scenarios or each in in_scenarios]
+    return frozenset(each for name in cases for each in _named("case", name, left, _case_of))
 
 
-def _unknown(what: str, name: str, known: Iterable[str]) -> str:
-    from difflib import get_close_matches
+def _scenario_of(name: str) -> str:
+    return name.partition("/")[0]
 
-    near = get_close_matches(name, sorted(known), n=3, cutoff=0.5)
-    return f"no {what} {name!r}; " + (
-        f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
-    )
+
+def _case_of(name: str) -> str:
+    return name.partition("/")[2]
+
+
+def _named(
+    what: str, name: str, among: Sequence[str], short: Callable[[str], str]
+) -> Sequence[str]:
+    """Return the cases that a name means, as it is or by its short form. Raises UsageError."""
+    if found := [each for each in among if name in (each, short(each))]:
+        return found
+    known = sorted(set(among if "/" in name else map(short, among)))
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    raise UsageError(f"no {what} {name!r}; {hint}")
 
 
 def _header(text: str) -> tuple[str, str]:
@@ -523,8 +495,6 @@ def _without_credentials(url: str) -> str:
 
 def _progress(options: RunOptions) -> Callable[[str], None]:
     """Return what says on a terminal which scenario is under way."""
-    from rich.console import Console
-
     console = Console(stderr=True)
 
     def tell(what: str) -> None:
@@ -540,17 +510,13 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     try:
         app()
-    except UsageError as error:
+    except ScenarioError as error:
         _fail(str(error), USAGE_ERROR)
+    except CannotStart as error:
+        _fail(str(error), EXIT_CODES[Verdict.ERROR])
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         _fail(f"{where}{error.strerror or error}", EXIT_CODES[Verdict.ERROR])
-    except Exception as error:
-        from banking_server.conformance.target.child_process import CannotStart
-
-        if not isinstance(error, CannotStart):
-            raise
-        _fail(str(error), EXIT_CODES[Verdict.ERROR])
 
 
 def _stop(number: int, frame: object) -> NoReturn:

@@ -1,7 +1,8 @@
 """The numbered sentences of the specification, and the checks that test them.
 
 All of it is data: the sentences are those of `specs/tool-chaining.md`, and the registry of checks
-is `specs/conformance/checks.yaml`. `specs/requirements.yaml` is made from both (`publish`).
+is `specs/conformance/checks.yaml`, whose form is its JSON Schema. `specs/requirements.yaml` is made
+from both (`publish`).
 """
 
 import re
@@ -9,13 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Any, Final, Literal
 
 from banking_server.conformance.specification import read_text, read_yaml
 from banking_server.conformance.target.era import Era
-
-if TYPE_CHECKING:
-    from banking_server.conformance.formats import Registry
 
 _SENTENCE: Final = re.compile(r"^- \*\*(TC-[DSC]-[0-9]{2})\*\* (.+)$", re.MULTILINE)
 _FAMILIES: Final = "DSC"
@@ -65,6 +63,8 @@ class Check:
     """What an implementer changes when it fails."""
     needs: str | None
     """What a run has to bring for it, as a key of the registry's `needs`; None: nothing."""
+    reads: Literal["wire", "printed"]
+    """Whether it reads the messages alone, or what the client prints too."""
     eras: tuple[Era, ...]
     """The eras in which it can be made."""
 
@@ -81,18 +81,17 @@ class Check:
 
 
 @cache
-def load_registry() -> "Registry":
-    """Return the registry of checks."""
-    from banking_server.conformance.formats import Registry
-
-    return Registry.model_validate(read_yaml("conformance/checks.yaml"))
+def load_needs() -> Mapping[str, str]:
+    """Return what a run may have to bring for a check, in words, by its key."""
+    needs: Mapping[str, str] = read_yaml("conformance/checks.yaml")["needs"]
+    return needs
 
 
 @cache
 def load_requirements() -> tuple[Requirement, ...]:
     """Return every numbered sentence, in the order of the numbers; those not tested come last."""
-    registry = load_registry()
-    not_tested = {row.id: row for row in registry.not_tested}
+    registry = read_yaml("conformance/checks.yaml")
+    not_tested = {row["id"]: row for row in registry["not_tested"]}
     sentences = sorted(
         _SENTENCE.findall(read_text("tool-chaining.md")),
         key=lambda found: (found[0] in not_tested, _FAMILIES.index(found[0][3]), found[0]),
@@ -101,9 +100,9 @@ def load_requirements() -> tuple[Requirement, ...]:
         Requirement(
             id=sentence,
             text=text,
-            checks=tuple(check.id for check in registry.checks if sentence in check.tests),
-            excluded=not_tested[sentence].excluded if sentence in not_tested else None,
-            testable_if=not_tested[sentence].testable_if if sentence in not_tested else None,
+            checks=tuple(row["id"] for row in registry["checks"] if sentence in row["tests"]),
+            excluded=not_tested.get(sentence, {}).get("excluded"),
+            testable_if=not_tested.get(sentence, {}).get("testable_if"),
         )
         for sentence, text in sentences
     )
@@ -112,23 +111,25 @@ def load_requirements() -> tuple[Requirement, ...]:
 @cache
 def load_checks() -> Mapping[str, Check]:
     """Return every check by its id, in the order in which the sentences name them."""
-    described = {row.id: row for row in load_registry().checks}
-    checks: dict[str, Check] = {}
-    for requirement in load_requirements():
-        for check_id in requirement.checks:
-            row = described[check_id]
-            checks[check_id] = Check(
-                id=check_id,
-                requirements=tuple(
-                    other for other in load_requirements() if check_id in other.checks
-                ),
-                at=row.at,
-                judges=row.judges,
-                remedy=row.remedy,
-                needs=row.needs,
-                eras=row.spec_versions,
-            )
-    return checks
+    rows = {row["id"]: row for row in read_yaml("conformance/checks.yaml")["checks"]}
+    return {
+        check_id: _check(rows[check_id])
+        for requirement in load_requirements()
+        for check_id in requirement.checks
+    }
+
+
+def _check(row: Mapping[str, Any]) -> Check:
+    return Check(
+        id=row["id"],
+        requirements=tuple(each for each in load_requirements() if row["id"] in each.checks),
+        at=row.get("at"),
+        judges=row["judges"],
+        remedy=row["remedy"],
+        needs=row.get("needs"),
+        reads=row.get("reads", "wire"),
+        eras=tuple(Era(each) for each in row.get("spec_versions", Era)),
+    )
 
 
 def checks_of(side: Side) -> tuple[Check, ...]:

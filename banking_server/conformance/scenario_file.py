@@ -1,13 +1,13 @@
-"""What server scenarios and client scripts have in common: strict models, read from YAML."""
+"""Files in YAML: scenarios, client scripts and expected failures, read into strict models."""
 
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
+import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from banking_server.conformance.target.era import Era
-from banking_server.conformance.yaml_file import YamlFileError, read_yaml_file
 
 Json = dict[str, Any]
 Kebab = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
@@ -34,24 +34,77 @@ Distinct = Annotated[tuple[T, ...], AfterValidator(_distinct), _UNIQUE]
 SeveralDistinct = Annotated[tuple[T, ...], Field(min_length=1), AfterValidator(_distinct), _UNIQUE]
 """At least one, and none of them twice."""
 Eras = SeveralDistinct[Era]
+SentenceId = Annotated[str, Field(pattern=r"^TC-[DSC]-[0-9]{2}$")]
 
 
 class ScenarioError(Exception):
-    """A scenario file cannot be used; the message names the file, the place and the mistake."""
+    """A file cannot be used; the message names the file, the place and the mistake."""
+
+
+class _Twice(Exception):
+    """A key stands twice in one mapping."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as JSON: a key stands once, and a plain date stays text, as JSON has no dates."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        # Before `<<` is filled in: what a mapping says itself may differ from what it takes over.
+        node: yaml.MappingNode = super().compose_mapping_node(anchor)
+        lines: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
+            mark = key.start_mark
+            if key.value in lines:
+                raise _Twice(
+                    f"line {mark.line + 1}, column {mark.column + 1}: the key {key.value!r} stands "
+                    f"twice, first in line {lines[key.value]}; remove or rename one"
+                )
+            lines[key.value] = mark.line + 1
+        return node
+
+
+class _OwnLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """The same in C, if PyYAML has it, for what comes with the package and is tested there.
+
+    It takes an eighth of the time, but it overlooks a key that stands twice, and what is nested
+    very deeply would end the process.
+    """
+
+
+_Loader.yaml_implicit_resolvers = _OwnLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _read(path: Path, own: bool) -> Any:
+    try:
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ScenarioError(f"{path}: cannot be read: {reason}") from error
+    try:
+        return yaml.load(text, _OwnLoader if own else _Loader)  # noqa: S506 - both are safe
+    except _Twice as error:
+        raise ScenarioError(f"{path}: {error}") from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise ScenarioError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+    except RecursionError as error:
+        raise ScenarioError(f"{path}: it is nested too deeply") from error
 
 
 class Strict(BaseModel):
-    """A part of a scenario file; a member that it does not know is a mistake."""
+    """A part of such a file; a member that it does not know is a mistake."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 def load(path: Path, model: type[M], *, own: bool = False) -> M:
-    """Read a scenario file; `own`: one that comes with the package. Raises ScenarioError."""
+    """Read a file; `own`: one that comes with the package. Raises ScenarioError."""
     try:
-        return model.model_validate(read_yaml_file(path, own=own))
-    except YamlFileError as error:
-        raise ScenarioError(str(error)) from error
+        return model.model_validate(_read(path, own))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))

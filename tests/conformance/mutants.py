@@ -1,6 +1,28 @@
 """What mutants are called in `specs/conformance/mutants.yaml`."""
 
 import re
+from dataclasses import dataclass
+
+from banking_server.conformance.specification import read_yaml
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A deliberately wrong implementation."""
+
+    name: str
+    check: str
+    """The check that it fails."""
+    wrong: str
+    """What is wrong with it."""
+    collateral: tuple[str, ...] = ()
+    """Related checks that fail for the same reason, or can no longer be made."""
+
+
+def load_mutants() -> tuple[Mutant, ...]:
+    """Return every mutant, in the order of the file."""
+    rows = read_yaml("conformance/mutants.yaml")["mutants"]
+    return tuple(Mutant(**row) for row in rows)
 
 
 def by_name(module, kind):

@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from banking_server.conformance.requirements import load_checks, load_requirements
 from banking_server.packaged import packaged
 
+from .mutants import load_mutants
 from .server_mutants import SERVER_MUTANTS
 from .small_server import Refusal, SmallServer
 from .support import (
@@ -78,13 +79,6 @@ def test_a_failure_says_what_to_change(tmp_path: Path) -> None:
     assert {check["id"] for check in failed} == {UNLISTED}
     assert all("notifyTeam" in json.dumps(check["messages"]) for check in failed)
 
-    folders = sorted(path.name for path in tmp_path.iterdir() if path.is_dir())
-    assert [name[:22] for name in folders] == ["server-shop-2025-11-25", "server-shop-2026-07-28"]
-    rows = json.loads((tmp_path / folders[1] / "checks.json").read_text())
-    row = next(row for row in rows if row["id"] == UNLISTED and row["status"] == "FAILURE")
-    assert row["name"] == "ToolChainingServerNamesListedTool"
-    assert {"description", "timestamp", "specReferences", "errorMessage"} <= set(row)
-
 
 def test_without_a_scenario_nothing_is_called() -> None:
     server = SmallServer()
@@ -130,14 +124,41 @@ def test_nothing_is_repeated_or_followed_without_leave(tmp_path: Path) -> None:
     assert "`follow: true`" in seen["tool-chaining-server-chain-within-default-limit"]
 
 
-def test_an_expectation_that_is_not_met_is_no_finding_about_the_server(tmp_path: Path) -> None:
-    more = "    repeatable: true\n    follow: true\n    expect: {nextTool: notify_team}\n"
-    path = scenario(tmp_path, ONE_STEP + more)
-    with serving(SmallServer()) as url:
-        run = suite("server", "--url", url, "--scenario", path, "--json")
-    assert run.code == 4
-    assert "expected nextTool notify_team" in run.report["problems"][0]
-    assert "FAILURE" not in run.statuses
+LOCKED = f"""
+import sys
+sys.path.insert(0, {str(HERE)!r})
+import small_server
+
+class Locked(small_server.SmallServer):
+    def call(self, request):
+        if request.params["name"] == "place_order":
+            print("working on it", file=sys.stderr)
+            print("the database is locked, password=hunter2", file=sys.stderr, flush=True)
+            text = {{"type": "text", "text": "We could not place the order."}}
+            return {{"content": [text], "isError": True, "resultType": "complete"}}
+        return super().call(request)
+
+small_server.serve_stdio(Locked())
+"""
+
+
+def test_a_step_that_brings_no_directive_says_why(tmp_path: Path) -> None:
+    program = tmp_path / "locked.py"
+    program.write_text(LOCKED)
+    steps = ONE_STEP + "    expect: {nextTool: ask_manager}\n  - {id: slip, call: plac_order}\n"
+    arguments = ("--scenario", scenario(tmp_path, steps), "--spec-version", "2026-07-28")
+    run = suite("server", *arguments, "--", sys.executable, program)
+    assert run.code == 4  # It is no finding about the server.
+    note = """\
+note: one, 2026-07-28, step order: expected nextTool ask_manager, saw isError true with no directive
+  it said: We could not place the order.
+  the server wrote to standard error:
+  | working on it
+  | the database is locked, password=[redacted]
+note: one, 2026-07-28, step slip: no directive came, but error -32602 "Unknown tool: plac_order"
+  the list of tools has no 'plac_order'; did you mean place_order?
+"""
+    assert run.output.startswith(f"{note}UNTESTABLE ")
 
 
 def test_a_server_that_speaks_one_era_can_be_conformant() -> None:
@@ -182,8 +203,7 @@ def test_an_expected_failure_does_not_count(tmp_path: Path) -> None:
     [
         (["shop:tool-chaining-server-names-listed-tol"], "no server check"),
         (["shopp"], "no scenario 'shopp'"),
-        (["shop", f"shop:{UNLISTED}"], "listed already"),
-        ([7], "an entry is"),
+        ([7], "server.0.str: must be a valid string"),
     ],
 )
 def test_a_mistake_in_the_list_is_named(
@@ -202,7 +222,7 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
     token = "Bearer xyz-very-secret"
     mutant = SERVER_MUTANTS["names-unlisted-tool"]()
     with serving(mutant, ("authorization", token)) as url:
-        arguments = ["server", "--url", url, "--scenario", SHOP, "--verbose", "-o", tmp_path]
+        arguments = ["server", "--url", url, "--scenario", SHOP, "-o", tmp_path]
         refused = suite(*arguments)
         run = suite(
             *arguments,
@@ -234,8 +254,11 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
         (["server", "--check", "tool-chaining-client-default-limit-five", "--", "x"], "other side"),
         (["server", "--scenario", "/no/such.yaml", "--", "x"], "cannot be read"),
         (["client"], "give the client as -- COMMAND"),
-        (["server", "-o", "/dev/null", "--", "x"], "--output-dir /dev/null: nothing can be"),
-        (["server", "--junit", "/tmp", "--", "x"], "--junit /tmp: this is a folder"),
+        (
+            ["server", "-o", "/dev/null", "--", "x"],
+            "--output-dir: cannot write /dev/null/",
+        ),
+        (["server", "--junit", "/tmp", "--", "x"], "--junit: cannot write /tmp: Is a directory"),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], complaint: str) -> None:
@@ -248,7 +271,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], complaint
 
 def test_what_ends_a_run_before_its_time() -> None:
     def ends(error: BaseException) -> Ended:
-        with mock.patch("banking_server.conformance.server.run.run_server", side_effect=error):
+        with mock.patch("banking_server.conformance.cli.run_server", side_effect=error):
             return suite("server", "--", "x")
 
     assert ends(KeyboardInterrupt()) == Ended(130, "", "")
@@ -286,6 +309,7 @@ def test_a_mistake_in_a_scenario_file_is_named(tmp_path: Path, text: str, compla
 
 def test_list_names_every_check_and_its_sentences() -> None:
     every, only = suite("list").output, suite("list", "client").output
+    assert all(f"    fails {each.name}: {each.wrong}\n" in every for each in load_mutants())
     for check in load_checks().values():
         assert check.id in every
         assert all(requirement.text in every for requirement in check.requirements)

@@ -16,7 +16,7 @@ from banking_server.conformance.target.era import Era
 
 from .server_mutants import SERVER_MUTANTS
 from .small_proxy import SmallProxy
-from .small_server import SESSION, Refusal, SmallServer
+from .small_server import SESSION, SmallServer
 from .support import UNTESTABLE, examine_server, scenario_of, statuses
 
 NO_CYCLE = "tool-chaining-server-chain-within-default-limit"
@@ -218,14 +218,3 @@ def test_a_call_that_asks_for_ever_is_the_end_of_its_revision(
     monkeypatch.setattr(connection, "ROUNDS", 2)
     run = examine_server(AsksForEver, [Era.MODERN])
     assert any("pick_colour asked for input 2 times and never" in each for each in run.problems)
-
-
-def test_a_long_error_holds_no_beginning_of_a_secret() -> None:
-    class Tells(SmallServer):
-        def list_tools(self, request: Any) -> Any:
-            raise Refusal(-32000, "." * 190 + 'open "sesame" \\ now' + "." * 2000)
-
-    run = examine_server(Tells, [Era.MODERN])
-    assert run.problems
-    assert all(len(each) < 800 for each in run.problems)
-    assert "open" not in str(run.problems + [each.seen for each in run.judgements])

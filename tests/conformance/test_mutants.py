@@ -10,16 +10,14 @@ from typing import Any
 
 import pytest
 
-from banking_server.conformance import traceability
 from banking_server.conformance.client import mock_server
 from banking_server.conformance.client.run import name_of
 from banking_server.conformance.client.script import Case
-from banking_server.conformance.formats import Mutant
-from banking_server.conformance.requirements import load_checks, load_requirements
+from banking_server.conformance.requirements import load_checks
 from banking_server.conformance.target.era import Era
-from banking_server.conformance.traceability import load_mutants
 
 from .client_mutants import CLIENT_MUTANTS
+from .mutants import Mutant, load_mutants
 from .server_mutants import SERVER_MUTANTS
 from .small_client import SmallClient
 from .small_proxy import SmallProxy
@@ -176,18 +174,3 @@ def test_what_conforms_passes_everything(era: Era) -> None:
     judged = server | statuses(examine_client(SmallClient, [era]).judgements)
     assert {check: status for check, status in judged.items() if status != "SUCCESS"} == {}
     assert set(judged) == {check.id for check in load_checks().values() if era in check.eras}
-
-
-def test_one_command_leads_from_every_sentence_to_its_mutants(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    traceability.main()
-    *matrix, counts = capsys.readouterr().out.splitlines()
-    assert {line.split()[0] for line in matrix if line.startswith("TC-")} == {
-        sentence.id for sentence in load_requirements()
-    }
-    assert {line.strip() for line in matrix} >= {
-        *load_checks(),
-        *(f"{mutant.name}: {mutant.wrong}" for mutant in load_mutants()),
-    }
-    assert f"{len(load_checks())} checks, which {len(load_mutants())} mutants fail" in counts

@@ -1,7 +1,9 @@
 """A client that takes several runs in one process, whatever it does before, between and after."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,9 @@ from banking_server.conformance.client.programs import (
     SCENARIO,
     OneProcess,
 )
+
+from ..kit.pages import block
+from .support import HERE, suite
 
 TOLD = {SCENARIO: "follow", PROTOCOL_VERSION: "2026-07-28", CONTEXT: "{}"}
 Start = Callable[[str], OneProcess]
@@ -56,13 +61,12 @@ def waited(condition: Callable[[], Any]) -> bool:
     return bool(condition())
 
 
-def test_one_that_ended_between_two_runs_is_started_again_and_told_of(start: Start) -> None:
+def test_one_that_ended_between_two_runs_is_started_again(start: Start) -> None:
     client = start('read told; echo "{}"; exit 5')
     assert made(client).went_on
     worker = idle(client)
     assert waited(lambda: worker.ended)
     assert made(client).went_on
-    assert client.ended_badly == ["at the end of its input the client exited with code 5"]
 
 
 def test_a_second_answer_is_an_error_of_the_next_run(start: Start) -> None:
@@ -71,3 +75,37 @@ def test_a_second_answer_is_an_error_of_the_next_run(start: Start) -> None:
     worker = idle(client)
     assert waited(lambda: worker._lines.qsize() == 2)
     assert str(made(client)).endswith(f"it answered {programs.FURTHER}")
+
+
+# The program that the suite writes
+
+OWN_BODY = """\
+    from tests.conformance.project_client import follow
+
+    return await follow(url, context, revision == "2025-11-25")
+"""
+
+
+def test_the_program_that_is_written_is_the_one_shown_and_takes_a_client(tmp_path: Path) -> None:
+    written = tmp_path / "client_under_test.py"
+    assert suite("program", "-o", written).code == 0
+    text = written.read_text("utf-8")
+    assert text == block("specs/conformance/README.md", "client_under_test.py", "python")
+    assert "name another" in suite("program", "-o", written).errors
+
+    scripts = ("client", "--scenario", "follow", "--scenario", "failures")
+    command = ("--", sys.executable, written)
+    ends = 'mode="json")'
+    written.write_text(
+        text.replace(ends, f'{ends} | {{"outcome": "malformed_directive"}}'), "utf-8"
+    )
+    case = ("client", "--case", "absent-arguments")
+    follows_nothing = suite(*case, *command)
+    assert follows_nothing.code == 4
+    assert 'and printed the outcome "malformed_directive"' in follows_nothing.output
+    before, rest = text.split("    from mcp", 1)
+    written.write_text(before + OWN_BODY + rest[rest.index("\n\n\n") :], "utf-8")
+    found = {"PYTHONPATH": str(HERE.parents[1])}
+    own = suite(*scripts, "--one-process", *command, environment=found)
+    assert own.code == 0, own.output
+    assert suite(*case, *command, environment=found).code == 0

@@ -51,29 +51,15 @@ def test_redaction_of_messages() -> None:
     }
 
 
-def test_what_no_double_holds_is_text() -> None:
-    assert Redaction().json([10**400, 10**20]) == [str(10**400), 10**20]
-
-
 def test_what_stays_readable() -> None:
     error = {"error": {"code": -32602, "message": "Unknown tool"}}
     schema = {"properties": {"token": {"type": "string"}}, "required": ["token"]}
     assert Redaction().json([error, schema]) == [error, schema]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "KeyError: password=hunter2",
-        "Authorization: Bearer hunter2",
-        "api_key = 'hunter2'",
-    ],
-)
-def test_a_line_that_a_program_printed_last(line: str) -> None:
-    said = last_words(f"Traceback\n{line}\n")
-    assert said is not None
-    assert "hunter2" not in said
-    assert REDACTED in said
+def test_a_line_that_a_program_printed_last() -> None:
+    assert last_words("Traceback\nKeyError: password=hunter2\n") == f"KeyError: password={REDACTED}"
+    assert last_words("Authorization: Bearer hunter2") == f"Authorization: Bearer {REDACTED}"
     assert last_words("order=7: no such order") == "order=7: no such order"
 
 

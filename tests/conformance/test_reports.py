@@ -1,7 +1,6 @@
 """What reports hold, in every form: each failure, what was not exercised, nothing that runs."""
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -9,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from .server_mutants import SERVER_MUTANTS
-from .small_server import SmallServer
+from .small_server import Refusal, SmallServer
 from .support import SHOP, Ended, serving, suite
 
 UNKNOWN = "tool-chaining-server-arguments-declared"
@@ -40,9 +39,8 @@ class Reports:
         return (self.folder / name).read_text(encoding="utf-8")
 
     def forms(self) -> dict[str, str]:
-        checks = "".join(path.read_text() for path in self.folder.glob("*/checks.json"))
         files = ("report.json", "junit.xml", "summary.md")
-        return {"terminal": self.run.output, "checks": checks} | {f: self.text(f) for f in files}
+        return {"terminal": self.run.output} | {f: self.text(f) for f in files}
 
 
 class WrongInTwoSteps(SmallServer):
@@ -90,13 +88,14 @@ def test_a_verdict_names_what_was_not_exercised_and_what_was_made_once(tmp_path:
     path.write_text(SHOP.read_text().partition("steps:")[0] + MADE_ONCE)
     reports = Reports(tmp_path, SmallServer(), "--scenario", path)
     assert reports.run.code == 0, reports.run.output
-    *_, gaps, verdict = reports.run.output.splitlines()
+    *_, verdict = lines = reports.run.output.splitlines()
     assert verdict == "conformant: every check that applies passed"
-    assert re.match(r"not exercised: .*TC-S-08.*", gaps)
+    gaps = dict(line.strip().rsplit(": ", 1) for line in lines[lines.index("not exercised:") + 1 :])
+    assert any(what.startswith("TC-S-08") for what in gaps.values())
     reason = "made once, so not compared: it lacks `repeatable: true`"
     once = "shop/order, call 3", "shop/small", "shop/asked"
     named = ", ".join(f"`{place}`" for place in once)
-    assert f"TC-S-23 at {named} ({reason})" in gaps
+    assert f"TC-S-23 at {named}" in gaps[reason]
     rows = {row["id"]: row for row in reports.report["not_exercised"] if row["reason"] == reason}
     changes_nothing = rows["tool-chaining-server-provenance-changes-nothing"]
     assert changes_nothing["places"] == list(once)
@@ -142,3 +141,15 @@ def test_a_failure_is_a_failure_in_junit(tmp_path: Path) -> None:
     failures = reports.junit.findall("testsuite/testcase/failure")
     assert len(failures) == 2
     assert all("notifyTeam" in (failure.get("message") or "") for failure in failures)
+
+
+def test_a_long_error_holds_no_beginning_of_a_secret(tmp_path: Path) -> None:
+    class Tells(SmallServer):
+        def list_tools(self, request: Any) -> Any:
+            raise Refusal(-32000, "." * 3990 + 'open "sesame" \\ now' + "." * 2000)
+
+    reports = Reports(tmp_path, Tells(), "--scenario", SHOP)
+    assert reports.run.code == 3
+    for form, text in reports.forms().items():
+        assert "open" not in text, form
+        assert len(max(text.splitlines(), key=len)) < 5000, form

@@ -4,16 +4,15 @@ import io
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
 
 from banking_server.conformance.message import WireMessage
-from banking_server.conformance.report.json import write_files
+from banking_server.conformance.report.json import write_json
 from banking_server.conformance.report.judgement import Finding, Judge, NotApplicable
 from banking_server.conformance.report.junit import write_junit
-from banking_server.conformance.report.keeping import Keeper, Place
+from banking_server.conformance.report.keeping import Place
 from banking_server.conformance.report.markdown import write_markdown
 from banking_server.conformance.report.redaction import REDACTED, Redaction
 from banking_server.conformance.report.report import Report
@@ -28,9 +27,9 @@ pytestmark = pytest.mark.quick
 UNLISTED = "tool-chaining-server-names-listed-tool"
 
 
-def judge(keeper: Keeper | None = None, era: Era = Era.MODERN) -> Judge:
+def judge(era: Era = Era.MODERN) -> Judge:
     every = frozenset(check.id for check in checks_of("server"))
-    return Judge("shop", era, every, keeper or Keeper(Redaction()))
+    return Judge("shop", era, every)
 
 
 def report_on(*judges: Judge, redaction: Redaction | None = None) -> Report:
@@ -52,27 +51,10 @@ def message(number: int, body: Any = None) -> WireMessage:
     return WireMessage("server", {"id": number, "result": body or {}})
 
 
-def summary(report: Report, *, verbose: bool = False) -> str:
+def summary(report: Report) -> str:
     written = io.StringIO()
-    print_summary(report, Console(file=written, width=200), verbose=verbose)
+    print_summary(report, Console(file=written, width=200))
     return written.getvalue()
-
-
-def test_a_run_that_exercised_everything_lacks_nothing(tmp_path: Path) -> None:
-    judges = [judge(era=era) for era in Era]
-    for each in judges:
-        for check in checks_of("server"):
-            each.record(check.id, Finding(True, "x", "x"), step="all")
-    report = report_on(*judges)
-    assert report.conclusion.verdict is Verdict.CONFORMANT
-    write_markdown(report, tmp_path / "summary.md")
-    assert "\nEverything was exercised.\n" in (tmp_path / "summary.md").read_text()
-    assert "not exercised" not in summary(report)
-    write_junit(report, tmp_path / "junit.xml")
-    names = {
-        each.get("name") for each in ElementTree.parse(tmp_path / "junit.xml").iter("property")
-    }
-    assert names == {"verdict", "reason"}
 
 
 def test_a_run_in_which_nothing_applies_is_no_pass() -> None:
@@ -85,7 +67,7 @@ def test_a_run_in_which_nothing_applies_is_no_pass() -> None:
 
 def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path: Path) -> None:
     redaction = Redaction()
-    one = judge(Keeper(redaction))
+    one = judge()
     said = message(1, {"content": [{"type": "text", "text": "The word is friend-of-ann."}]})
     place = Place("/result/content/0/text", said)
     found = Finding(False, "not friend-of-ann", "friend-of-ann", messages=[said], place=place)
@@ -96,10 +78,10 @@ def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path
     assert report.judgements[0].place.message is report.judgements[0].messages[0]
     write_junit(report, tmp_path / "junit.xml")
     write_markdown(report, tmp_path / "summary.md")
-    write_files(report, tmp_path / "folder")
-    told = [summary(report), summary(report, verbose=True)]
+    write_json(report, tmp_path / "folder")
+    told = [summary(report)]
     told += [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
-    assert len(told) == 6
+    assert len(told) == 4
     for text in told:
         assert "friend" not in text
         assert REDACTED in text.replace("\\", "")

@@ -11,6 +11,9 @@ import yaml
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
+from banking_server.conformance.client.script import ClientScript
+from banking_server.conformance.server.scenario import ServerScenario
+
 from .files import (
     CLIENT_SCRIPTS,
     CONFORMANCE,
@@ -138,3 +141,18 @@ def test_links_between_the_documents_lead_somewhere() -> None:
                 )
                 slugs = {re.sub(r"[^a-z0-9 -]", "", h.lower()).replace(" ", "-") for h in headings}
                 assert anchor in slugs, (path.name, target)
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("server-scenario", ServerScenario), ("client-script", ClientScript)]
+)
+def test_a_schema_has_the_members_that_the_suite_reads(
+    name: str, model: type[ServerScenario | ClientScript]
+) -> None:
+    def members(document: Any) -> dict[str, set[str]]:
+        parts = {"": document, **document["$defs"]}
+        return {
+            part: set(each["properties"]) for part, each in parts.items() if "properties" in each
+        }
+
+    assert members(schema(name)) == members(model.model_json_schema())

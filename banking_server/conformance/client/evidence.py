@@ -59,6 +59,8 @@ class ClientEnd:
                 ended += "; it wrote more output than the suite reads at full speed (64 MiB)"
         else:
             ended = f"the client exited with code {self.exit_code}"
+        if self.outcome is not None:
+            ended += f" and printed the outcome {shown(self.outcome)}"
         words = last_words(self.errors)
         return ended + (f"; its last words: {cut(words, SHOWN)}" if words else "")
 

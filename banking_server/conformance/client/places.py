@@ -1,6 +1,5 @@
 """Where in what went over the wire a client is at fault: reports mark the member."""
 
-import itertools
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -37,22 +36,10 @@ def place_at_fault(case_run: CaseRun, check: ScriptCheck) -> Place | None:
             return _in_message(case_run, "/params/capabilities", _is_initialize)
         case "declared":
             return _in_message(case_run, CAPABILITIES, _declares_nothing)
-        case "provenance_present":
-            return _in_first((c for c in calls[1:] if IDENTIFIER not in c.meta), PROVENANCE)
-        case "provenance_level":
-            wrong = (c for c in calls if _said(c, "level") not in (None, c.number))
-            return _in_first(wrong, f"{PROVENANCE}/level")
-        case "provenance_previous_tool":
-            pairs = itertools.pairwise(calls)
-            wrong = (c for before, c in pairs if _said(c, "previousTool") != before.tool)
-            return _in_first(wrong, f"{PROVENANCE}/previousTool")
-        case "provenance_one_chain_id":
-            wrong = (c for c in calls[1:] if _said(c, "chainId") != _said(calls[0], "chainId"))
-            return _in_first(wrong, f"{PROVENANCE}/chainId")
-        case "provenance_new_chain_id" | "provenance_random_chain_id":
-            return _in_first(calls, f"{PROVENANCE}/chainId")
-        case "provenance_well_formed":
-            return _in_first((c for c in reversed(calls) if IDENTIFIER in c.meta), PROVENANCE)
+        case kind if kind.startswith("provenance"):
+            # The last call that has some, or the first follow-up call, which should.
+            having = [call for call in reversed(calls) if IDENTIFIER in call.meta]
+            return _in_first(having or calls[1:], PROVENANCE)
         case _:
             return None
 
@@ -99,8 +86,3 @@ def _declares_nothing(message: WireMessage) -> bool:
     extensions = declared.get("extensions") if isinstance(declared, dict) else None
     is_request = message.sender == "client" and "method" in message.body
     return is_request and not (isinstance(extensions, dict) and IDENTIFIER in extensions)
-
-
-def _said(call: Operation, member: str) -> object:
-    provenance = call.meta.get(IDENTIFIER)
-    return provenance.get(member) if isinstance(provenance, dict) else None

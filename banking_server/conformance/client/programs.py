@@ -8,10 +8,11 @@ import json
 import queue
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from banking_server.conformance.client.evidence import ClientEnd
+from banking_server.conformance.specification import read_text
 from banking_server.conformance.target.child_process import (
     FLOOD_BYTES,
     OUTPUT_BYTES,
@@ -30,16 +31,18 @@ RUNS: Final = "MCP_CONFORMANCE_RUNS"
 QUEUED_LINES: Final = 8
 """Lines that wait to be read; a client that floods its output is slowed down, not followed."""
 
-
 FURTHER: Final = "a run more than once: it printed a further JSON object after its answer"
 
 
-class RunClient(Protocol):
-    """Runs the client under test once."""
+def program_to_write() -> str:
+    """Return the small program around a client that `specs/conformance/README.md` shows."""
+    _, _, rest = read_text("conformance/README.md").partition("<!-- client_under_test.py -->")
+    return rest.partition("```python\n")[2].partition("```\n")[0]
 
-    def __call__(self, url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
-        """Run it against the mock server at `url`. Raises CannotStart."""
-        ...
+
+RunClient = Callable[[str, Mapping[str, str], float], ClientEnd]
+"""Runs the client under test once, against the mock server at a URL, with variables and at most so
+many seconds. Raises CannotStart."""
 
 
 def command_runner(command: Sequence[str]) -> RunClient:
@@ -64,14 +67,13 @@ class OneProcess:
     def __init__(self, command: Sequence[str]) -> None:
         self._command = command
         self._idle: _Worker | None = None
-        self.ended_badly: list[str] = []
-        """What was wrong with how processes ended once all runs were made; filled by `close`."""
 
     def __call__(self, url: str, environment: Mapping[str, str], timeout: float) -> ClientEnd:
         """Have the run made by the process that is idle, or by a new one. Raises CannotStart."""
         worker, self._idle = self._idle, None
         if worker is None or worker.ended:
-            self._end(worker)
+            if worker is not None:
+                worker.close()
             worker = _Worker(self._command)
         told = {
             "scenario": environment[SCENARIO],
@@ -92,11 +94,8 @@ class OneProcess:
 
     def close(self) -> None:
         """Stop the process."""
-        self._end(self._idle)
-
-    def _end(self, worker: "_Worker | None") -> None:
-        if worker is not None and (wrong := worker.close()) is not None:
-            self.ended_badly.append(wrong)
+        if self._idle is not None:
+            self._idle.close()
 
 
 class _Worker:
@@ -162,23 +161,17 @@ class _Worker:
             self._lines.put(None)
         return False
 
-    def close(self) -> str | None:
-        """End it by ending its input; return what was wrong with its end, if anything was."""
-        further = False
+    def close(self) -> None:
+        """End it by ending its input."""
         with self._process:
             with contextlib.suppress(OSError):
                 self._process.input.close()
-            code = self._process.wait(STOP_SECONDS)
-            if code is None:
+            if self._process.wait(STOP_SECONDS) is None:
                 self._process.kill()
             while self._reader.is_alive():
                 # It may wait for room in the queue.
-                further = self._said_more() or further
+                self._said_more()
                 self._reader.join(0.05)
-            further = self._said_more() or further
-        if further:
-            return f"the client answered {FURTHER}"
-        return f"at the end of its input the client exited with code {code}" if code else None
 
 
 def _is_object(text: str) -> bool:

@@ -19,12 +19,11 @@ from banking_server.conformance.client.programs import (
 from banking_server.conformance.client.script import Case, ClientScript, ScriptCheck
 from banking_server.conformance.message import CLIENT_INFO_KEY, Json
 from banking_server.conformance.report.judgement import Finding, Judge, Untestable
-from banking_server.conformance.report.keeping import Keeper
-from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.requirements import checks_of, load_checks
 from banking_server.conformance.target.channel import Room
 from banking_server.conformance.target.era import Era
+from banking_server.conformance.values import shown
 
 PATIENCE: Final = 2
 """Runs in a row that may exceed their time before the rest is left out."""
@@ -107,7 +106,6 @@ class _Examination:
         self._run_once = run_once
         self._timeout = timeout
         self._progress = progress
-        self._keeper = Keeper(Redaction())
         self._room = Room(RUNS_BYTES)
         self._chain_ids: dict[str, str] = {}
         """Every chain id that was seen, with the run it was first seen in."""
@@ -174,7 +172,7 @@ class _Examination:
         checks: Sequence[ScriptCheck],
     ) -> None:
         """Judge one case, once all cases of the era were run."""
-        judge = Judge(script.scenario, era, chosen, self._keeper)
+        judge = Judge(script.scenario, era, chosen)
         name = name_of(script, case)
         case_run = self._runs.get(name)
         if case_run is None:
@@ -185,7 +183,6 @@ class _Examination:
                 _judge(case_run, check, judge)
             for chain_id in chain_ids(case_run):
                 self._chain_ids.setdefault(chain_id, name)
-        self._keeper.forget()
         self.run.judgements += judge.judgements
 
     def forget(self) -> None:
@@ -279,8 +276,9 @@ def _silence(case_run: CaseRun) -> str:
 def _judge(case_run: CaseRun, check: ScriptCheck, judge: Judge) -> None:
     """Make one check of a case, and record what it found."""
     judged = judge_check(case_run, check)
-    if isinstance(judged, Finding) and not judged.holds and judged.place is None:
-        judged = replace(judged, place=place_at_fault(case_run, check))
+    if isinstance(judged, Finding) and not judged.holds:
+        place = judged.place or place_at_fault(case_run, check)
+        judged = replace(judged, place=place, seen=judged.seen + _outcome(case_run, judged.seen))
     judge.record(
         check.id,
         judged,
@@ -288,6 +286,15 @@ def _judge(case_run: CaseRun, check: ScriptCheck, judge: Judge) -> None:
         refused=not case_run.end.went_on,
         messages=case_run.log.messages,
     )
+
+
+def _outcome(case_run: CaseRun, said: str) -> str:
+    """Say which outcome the client printed, unless that is said already."""
+    printed, expected = case_run.end.outcome, case_run.case.expect.outcome
+    if printed is None or printed in said:
+        return ""
+    ends = "" if expected is None else f"; the case ends as {expected}"
+    return f"; it printed the outcome {shown(printed)}{ends}"
 
 
 def _leave(judge: Judge, case: Case, checks: Sequence[ScriptCheck], reason: str) -> None:
@@ -300,7 +307,7 @@ def _mark_unreached(run: Run, eras: Sequence[Era], chosen: frozenset[str]) -> No
     """Give a reason for each check that got no judgement."""
     judged = {(judgement.check.id, judgement.era) for judgement in run.judgements}
     for era in eras:
-        judge = Judge("", era, chosen, Keeper(Redaction()))
+        judge = Judge("", era, chosen)
         for check in checks_of("client"):
             if (check.id, era) not in judged:
                 judge.record(check.id, Untestable("no case of the scripts reaches it"))

@@ -12,13 +12,13 @@ from pydantic.alias_generators import to_camel
 
 from banking_server.chaining.directive import SETTINGS
 from banking_server.conformance.client import vectors
-from banking_server.conformance.formats import SentenceId
 from banking_server.conformance.scenario_file import (
     BOTH_ERAS,
     Json,
     Kebab,
     Name,
     Ordinal,
+    SentenceId,
     Several,
     SeveralDistinct,
     Strict,

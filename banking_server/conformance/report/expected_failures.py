@@ -13,14 +13,24 @@ The official suite's grammar::
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from banking_server.conformance.report.judgement import Judgement, Status
 from banking_server.conformance.requirements import Side, checks_of
+from banking_server.conformance.scenario_file import ScenarioError, Strict, load
 
 
-class ExpectedFailuresError(Exception):
-    """The file cannot be used; the message says what is wrong in it, and where."""
+class Row(Strict):
+    """An entry with its reason."""
+
+    id: str
+    reason: str | None = None
+
+
+class File(Strict):
+    """The file as it is written."""
+
+    server: tuple[str | Row, ...] = ()
+    client: tuple[str | Row, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -39,6 +49,31 @@ class ExpectedFailure:
         return self.scenario if self.check is None else f"{self.scenario}:{self.check}"
 
 
+def load_expected_failures(
+    path: Path, side: Side, scenarios: Sequence[str]
+) -> tuple[ExpectedFailure, ...]:
+    """Read the entries for `side`; `scenarios` are the names of those in this run.
+
+    Raises ScenarioError, also for a name or an id that does not exist: a misspelt entry would
+    otherwise excuse nothing, and nobody would notice.
+    """
+    file = load(path, File)
+    entries: list[ExpectedFailure] = []
+    known = {check.id for check in checks_of(side)}
+    for row in file.server if side == "server" else file.client:
+        name, reason = (row, None) if isinstance(row, str) else (row.id, row.reason)
+        scenario, _, check = name.partition(":")
+        if scenario not in scenarios:
+            raise ScenarioError(
+                f"{path}: {name}: no scenario {scenario!r} in this run, which has "
+                f"{', '.join(scenarios)}"
+            )
+        if check and check not in known:
+            raise ScenarioError(f"{path}: {name}: no {side} check {check!r}")
+        entries.append(ExpectedFailure(scenario, check or None, reason))
+    return tuple(entries)
+
+
 def is_bad(judgement: Judgement) -> bool:
     """Say whether a judgement is one that an entry can excuse."""
     return judgement.not_kept or judgement.untestable
@@ -54,64 +89,6 @@ def mark_expected(
         else judgement
         for judgement in judgements
     ]
-
-
-def load_expected_failures(
-    path: Path, side: Side, scenarios: Sequence[str]
-) -> tuple[ExpectedFailure, ...]:
-    """Read the entries for `side`; `scenarios` are the names of those in this run.
-
-    Raises ExpectedFailuresError, also for a name or an id that does not exist: a misspelt entry
-    would otherwise excuse nothing, and nobody would notice.
-    """
-    # Here, so that a command that reads no such file starts without it.
-    from banking_server.conformance.yaml_file import YamlFileError, read_yaml_file
-
-    try:
-        content = read_yaml_file(path)
-    except YamlFileError as error:
-        raise ExpectedFailuresError(str(error)) from error
-    if content is None:
-        return ()
-    if not isinstance(content, dict) or not set(content) <= {"server", "client"}:
-        raise ExpectedFailuresError(
-            f"{path}: must have two members, `server` and `client`, each a list"
-        )
-    entries = [_entry(path, row) for row in _rows(path, side, content.get(side))]
-    known = {check.id for check in checks_of(side)}
-    for entry in entries:
-        if entry.scenario not in scenarios:
-            raise ExpectedFailuresError(
-                f"{path}: {entry}: no scenario {entry.scenario!r} in this run, which has "
-                f"{', '.join(scenarios)}"
-            )
-        if entry.check is not None and entry.check not in known:
-            raise ExpectedFailuresError(f"{path}: {entry}: no {side} check {entry.check!r}")
-    whole = {entry.scenario for entry in entries if entry.check is None}
-    for entry in entries:
-        if entry.check is not None and entry.scenario in whole:
-            raise ExpectedFailuresError(f"{path}: {entry}: the whole scenario is listed already")
-    return tuple(entries)
-
-
-def _rows(path: Path, side: Side, rows: Any) -> list[Any]:
-    if rows is None:
-        return []
-    if not isinstance(rows, list):
-        raise ExpectedFailuresError(f"{path}: `{side}` must be a list")
-    return rows
-
-
-def _entry(path: Path, row: Any) -> ExpectedFailure:
-    reason = None
-    if isinstance(row, dict) and set(row) <= {"id", "reason"}:
-        row, reason = row.get("id"), row.get("reason")
-    if not isinstance(row, str) or not (reason is None or isinstance(reason, str)):
-        raise ExpectedFailuresError(
-            f"{path}: an entry is `scenario`, `scenario:check-id`, or a mapping of id and reason"
-        )
-    scenario, _, check = row.partition(":")
-    return ExpectedFailure(scenario, check or None, reason)
 
 
 def stale_entries(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from banking_server.conformance.message import WireMessage
-from banking_server.conformance.report.keeping import Keeper, Place
+from banking_server.conformance.report.keeping import Place, kept
 from banking_server.conformance.requirements import Check, Level, load_checks
 from banking_server.conformance.target.era import Era
 
@@ -108,8 +108,6 @@ class Judge:
     era: Era
     chosen: frozenset[str]
     """Ids of the checks that the user wants."""
-    keeper: Keeper
-    """Holds what shows a failure, within bounds."""
     judgements: list[Judgement] = field(default_factory=list[Judgement])
 
     def wants(self, check_id: str) -> bool:
@@ -150,14 +148,14 @@ class Judge:
             scenario=self.scenario,
             step=step,
             status=status,
-            expected=self.keeper.text(expected),
-            seen=self.keeper.text(seen),
+            expected=expected,
+            seen=seen,
             untestable=untestable,
             refused=refused and untestable,
         )
         if judgement.not_kept:
-            kept, place = self.keeper.keep(tuple(messages), place)
-            judgement = replace(judgement, messages=kept, place=place)
+            shown, place = kept(tuple(messages), place)
+            judgement = replace(judgement, messages=shown, place=place)
         self.judgements.append(judgement)
 
     def reached(self, check_id: str) -> bool:

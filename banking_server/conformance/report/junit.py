@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 from banking_server.conformance import SUITE
 from banking_server.conformance.report.judgement import Judgement, Status
-from banking_server.conformance.report.not_exercised import in_one_line
+from banking_server.conformance.report.not_exercised import by_reason
 from banking_server.conformance.report.plain import message_line
 from banking_server.conformance.report.report import Report
 from banking_server.conformance.target.era import Era
@@ -53,7 +53,8 @@ def _add_properties(report: Report, suite: ElementTree.Element) -> None:
     properties = ElementTree.SubElement(suite, "properties")
     values = {"verdict": report.conclusion.verdict, "reason": report.conclusion.reason}
     if report.not_exercised:
-        values["not exercised"] = in_one_line(report.not_exercised, said_above=False)
+        gaps = by_reason(report.not_exercised)
+        values["not exercised"] = "\n".join(f"{why}: {what}" for why, what in gaps.items())
     for name, value in values.items():
         ElementTree.SubElement(properties, "property", name=name, value=_clean(report, value))
 
@@ -82,11 +83,18 @@ def _add_case(report: Report, suite: ElementTree.Element, result: Judgement) -> 
         failure.text = text
 
 
+def told(report: Report, result: Judgement) -> str:
+    """Return what a report says of a check in one revision: in a sentence, then every place."""
+    failed = [each for each in report.on_check(result) if each.not_kept]
+    text = f"{_sentence(result, len(failed))}\n{_in_full(failed)}" if failed else result.seen
+    return _clean(report, text)
+
+
 def _sentence(result: Judgement, places: int) -> str:
     if result.status is Status.SKIPPED:
         return result.seen
     more = f" (and at {places - 1} more places)" if places > 1 else ""
-    return f"{_place(result)}: expected {result.expected}; saw {result.seen}{more}"
+    return f"{result.at or 'the run'}: expected {result.expected}; saw {result.seen}{more}"
 
 
 def _in_full(failed: list[Judgement]) -> str:
@@ -96,19 +104,12 @@ def _in_full(failed: list[Judgement]) -> str:
     for each in failed:
         mark = " (expected to fail)" if each.expected_failure else ""
         lines += [
-            f"at {_place(each)}{mark}",
+            f"at {each.at or 'the run'}{mark}",
             f"  expected {each.expected}",
             f"  saw {each.seen}",
-            *(
-                f"  {'->' if message.sender == 'client' else '<-'} {message_line(message, 2000)}"
-                for message in each.messages
-            ),
+            *(f"  {message_line(message, 2000)}" for message in each.messages),
         ]
     return "\n".join(lines)
-
-
-def _place(judgement: Judgement) -> str:
-    return "/".join(part for part in (judgement.scenario, judgement.step) if part) or "the run"
 
 
 def _clean(report: Report, text: str) -> str:

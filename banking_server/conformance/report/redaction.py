@@ -2,11 +2,13 @@
 
 import base64
 import json
-import math
 import re
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
+
+from banking_server.text import cut
 
 REDACTED: Final = "[redacted]"
 
@@ -123,33 +125,30 @@ class Redaction:
         # Half of a pair of surrogates can be sent, but neither printed nor written.
         return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
-    def json(self, value: Any) -> Any:
-        """Return a JSON value without secrets."""
+    def json(self, value: Any, *, levels: int = 100, length: int = sys.maxsize) -> Any:
+        """Return a JSON value without secrets.
+
+        What is nested deeper than `levels` is left out, and texts are cut after `length`.
+        """
+        if isinstance(value, dict | list) and not levels:
+            return "\u2026"
         if isinstance(value, dict):
             is_error = isinstance(value.get("code"), int) and "message" in value
             return {
-                self.text(key): REDACTED
+                cut(self.text(key), length): REDACTED
                 if is_secret_name(key) and _may_be_secret(item) and not (is_error and key == "code")
-                else self.json(item)
+                else self.json(item, levels=levels - 1, length=length)
                 for key, item in value.items()
             }
         if isinstance(value, list):
-            return [self.json(item) for item in value]
+            return [self.json(item, levels=levels - 1, length=length) for item in value]
         if isinstance(value, str):
-            return self.text(value)
+            return cut(self.text(value), length)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            # A number can be a secret, too; and what no double holds is no JSON.
+            # A number can be a secret, too.
             text = self.text(str(value))
-            return value if text == str(value) and _is_double(value) else text
+            return value if text == str(value) else text
         return value
-
-
-def _is_double(number: int | float) -> bool:
-    """Whether a double holds a number, so that other readers of the report can read it."""
-    try:
-        return math.isfinite(number)
-    except OverflowError:
-        return False
 
 
 def _may_be_secret(value: Any) -> bool:

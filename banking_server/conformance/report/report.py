@@ -5,19 +5,15 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 
-from banking_server.conformance.message import Json, WireMessage
+from banking_server.conformance.message import Json
 from banking_server.conformance.report.expected_failures import (
     ExpectedFailure,
     mark_expected,
     stale_entries,
 )
 from banking_server.conformance.report.judgement import Judgement, collapse, together
-from banking_server.conformance.report.not_exercised import (
-    Gap,
-    NotExercised,
-    find_not_exercised,
-    gaps,
-)
+from banking_server.conformance.report.keeping import Shortening
+from banking_server.conformance.report.not_exercised import NotExercised, find_not_exercised
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.report.verdict import Conclusion, conclude
@@ -46,16 +42,17 @@ class Report:
     def on(
         cls,
         run: Run,
-        *,
         target: Json,
         scenarios: Sequence[str],
+        *,
         expected: Sequence[ExpectedFailure],
         started: datetime,
         redaction: Redaction,
     ) -> "Report":
         """Reach the verdict on a run that has just finished."""
+        run = _shown(run, redaction)
         identity = {"name": run.name, "version": run.version}
-        judgements = mark_expected(expected, _without_secrets(run.judgements, redaction))
+        judgements = mark_expected(expected, run.judgements)
         stale = stale_entries(expected, judgements)
         return cls(
             run=run,
@@ -94,11 +91,6 @@ class Report:
         ]
         return together(failed, lambda each: each.check.id)
 
-    @cached_property
-    def gaps(self) -> list[Gap]:
-        """The same for people: what has one reason is put together."""
-        return gaps(self.not_exercised)
-
     def on_check(self, result: Judgement) -> list[Judgement]:
         """Return every judgement on the check of a result, in its era."""
         return self._by_check[result.check.id, result.era]
@@ -112,23 +104,22 @@ class Report:
         return judgements
 
 
-def _without_secrets(judgements: Sequence[Judgement], redaction: Redaction) -> list[Judgement]:
-    """Redact once more what was kept: a value that came early may be known as a secret by now."""
-    redacted: dict[int, WireMessage] = {}
-
-    def again(message: WireMessage) -> WireMessage:
-        if id(message) not in redacted:
-            redacted[id(message)] = WireMessage(message.sender, redaction.json(message.body))
-        return redacted[id(message)]
-
-    return [
-        replace(
-            each,
-            expected=redaction.text(each.expected),
-            seen=redaction.text(each.seen),
-            messages=tuple(map(again, each.messages)),
-            place=each.place
-            and replace(each.place, message=each.place.message and again(each.place.message)),
-        )
-        for each in judgements
-    ]
+def _shown(run: Run, redaction: Redaction) -> Run:
+    """Return what reports show of a run. By its end, all secrets are known."""
+    shown = Shortening(redaction)
+    return replace(
+        run,
+        problems=[shown.text(each) for each in run.problems],
+        crashes=[shown.text(each) for each in run.crashes],
+        unspoken={era: shown.text(why) for era, why in run.unspoken.items()},
+        judgements=[
+            replace(
+                each,
+                expected=shown.text(each.expected),
+                seen=shown.text(each.seen),
+                messages=tuple(map(shown.message, each.messages)),
+                place=each.place and shown.place(each.place),
+            )
+            for each in run.judgements
+        ],
+    )

@@ -8,9 +8,10 @@ from rich.console import Console
 from rich.text import Text
 
 from banking_server.conformance.report.judgement import Judgement, Status, eras_of, together
-from banking_server.conformance.report.not_exercised import in_one_line
-from banking_server.conformance.report.plain import message_line, message_lines
+from banking_server.conformance.report.not_exercised import by_reason
+from banking_server.conformance.report.plain import message_line, on_one_line
 from banking_server.conformance.report.report import Report
+from banking_server.conformance.values import at_pointer
 from banking_server.text import printable
 
 SHOWN_MESSAGES: Final = 6
@@ -26,28 +27,29 @@ _MARGIN: Final = " " * 11
 """What stands under a result is set off by the width of its status."""
 
 
-def print_summary(report: Report, console: Console, *, verbose: bool) -> None:
-    """Print what came of a run; with `verbose` every check, and all messages of failures."""
+def print_summary(report: Report, console: Console) -> None:
+    """Print what came of a run."""
     page = _Page(report, console)
-    if verbose:
-        for result in report.results:
-            if not (result.not_kept or result.untestable):
-                page.other(result)
+    # What kept the suite from judging comes first: it explains the lists of checks below.
+    for problem in report.run.problems:
+        page.line(f"note: {problem}", "yellow")
     # If nothing could be examined at all, the verdict says why for all checks.
-    if report.run.spoken or verbose:
+    if report.run.spoken:
         unseen = [result for result in report.results if result.untestable]
         for results in together(unseen, lambda result: result.seen):
             page.unseen(results)
     for failures in report.not_kept:
-        page.not_kept(failures, verbose=verbose)
-    for problem in report.run.problems:
-        page.line(f"note: {problem}", "yellow")
+        page.not_kept(failures)
     reasons = {str(entry): entry.reason for entry in report.expected if entry.reason}
     for name, reason in reasons.items():
         page.line(f"expected failure {name}: {reason}", "dim")
     page.line(counts(report.results))
-    if report.not_exercised and report.run.spoken:
-        page.line(f"not exercised: {in_one_line(report.not_exercised, said_above=True)}")
+    # What is untestable is listed above, or the verdict says why.
+    gaps = by_reason(each for each in report.not_exercised if not each.untestable)
+    if gaps:
+        page.line("not exercised:")
+        for reason, sentences in gaps.items():
+            page.line(f"  {reason}: {sentences}")
     page.line(f"{report.conclusion.verdict}: {report.conclusion.reason}", "bold")
 
 
@@ -85,15 +87,7 @@ class _Page:
             mark = " (expected)" if all(each.expected_failure for each in on_check) else ""
             self.line(f"{_MARGIN}{on_check[0].check.id}{mark}  {eras_of(on_check)}", "dim")
 
-    def other(self, result: Judgement) -> None:
-        """Print a check that was kept, or does not apply."""
-        made = sum(each.status is result.status for each in self._report.on_check(result))
-        often = f"  {made} times" if made > 1 else ""
-        self._head(result.status, result.check.id, result.era + often)
-        if result.status is Status.SKIPPED:
-            self.line(f"{_MARGIN}{result.seen}", "dim")
-
-    def not_kept(self, failures: Sequence[Judgement], *, verbose: bool) -> None:
+    def not_kept(self, failures: Sequence[Judgement]) -> None:
         """Print a check that failed, and every place where it did."""
         check = failures[0].check
         self._head(failures[0].status, check.id, eras_of(failures))
@@ -112,34 +106,26 @@ class _Page:
             self.line(f"{_MARGIN}expected  {first.expected}")
             self.line(f"{_MARGIN}seen      {first.seen}")
             # The messages behind the others are often the same; report.json has them all.
-            if verbose:
-                self._all_messages(first)
-            elif number == 1:
+            if number == 1:
                 self._messages(first)
 
     def _messages(self, judgement: Judgement) -> None:
         at, messages = judgement.place, judgement.messages
         if at is not None and at.message is not None:
+            said = at.message.body
             for message in messages:
-                is_request = "method" in message.body and message is not at.message
-                if is_request and message.body.get("id") == at.message.body.get("id"):
-                    line = message_line(message, 160)
-                    self.line(f"{_MARGIN}{_arrow(message.sender)} {line}", "dim")
-            self.line(
-                f"{_MARGIN}{_arrow(at.message.sender)} the part at fault marked with >", "dim"
-            )
-            for text, marked in message_lines(at.message, at):
-                self.line(f"{_MARGIN}{'> ' if marked else '  '}{text}", "" if marked else "dim")
+                if message.body.get("id") == said.get("id") and message is not at.message:
+                    self.line(f"{_MARGIN}{message_line(message, 160)}", "dim")
+            self.line(f"{_MARGIN}{message_line(at.message, 500)}", "dim")
+            at_fault = at_pointer(at.pointer, said)
+            shown = "is not there" if at_fault is None else f"is {on_one_line(at_fault, 1000)}"
+            self.line(f"{_MARGIN}at fault  {at.pointer} {shown}")
             return
         if len(messages) > SHOWN_MESSAGES:
             left_out = len(messages) - SHOWN_MESSAGES
             self.line(f"{_MARGIN}({left_out} earlier messages are in report.json)", "dim")
         for message in messages[-SHOWN_MESSAGES:]:
-            self.line(f"{_MARGIN}{_arrow(message.sender)} {message_line(message, 500)}", "dim")
-
-    def _all_messages(self, judgement: Judgement) -> None:
-        for message in judgement.messages:
-            self.line(f"{_MARGIN}{_arrow(message.sender)} {message_line(message, 100_000)}", "dim")
+            self.line(f"{_MARGIN}{message_line(message, 500)}", "dim")
 
     def _head(self, status: Status, check_id: str, rest: str) -> None:
         head = Text(f"{status!s:<10} ", style=_COLOURS[status])
@@ -149,7 +135,3 @@ class _Page:
 
     def _print(self, text: Text) -> None:
         self._console.print(text, soft_wrap=True, highlight=False)
-
-
-def _arrow(sender: str) -> str:
-    return "->" if sender == "client" else "<-"

@@ -1,21 +1,6 @@
 """What makes a run conformant.
 
-1. `error` if nothing could be examined: the target could not be started or reached, or it spoke
-   no era that was asked for. A target need not speak both: if it speaks one, the checks of the
-   other are SKIPPED.
-2. `error` if an entry of the expected failures passes: take it off the list.
-3. `nonconformant` if any check is a FAILURE.
-4. `error` if a check could not be made because the target crashed, hung, or stopped talking, or
-   if any run of a client ended so, whatever it showed before.
-5. `inconclusive` if a check of a MUST was untestable for any other reason: the user gave no
-   scenario file, a step did not produce what the file expects, a file does not allow the calls
-   that the check needs, or a client does not print what it hands on. No evidence is never a pass.
-6. `conformant` otherwise.
-
-FAILURE and WARNING come from the sentence's own keyword, MUST or SHOULD. Failures that the file of
-expected failures lists do not count in 3, 4 and 5. A check that does not apply (SKIPPED, not
-untestable) never counts: no other era, no settings advertised, no question asked, no secret named.
-It is named beside the verdict, as what was not exercised (`report.not_exercised`).
+The rules stand in `specs/conformance/README.md`, `The verdict`.
 """
 
 from collections.abc import Sequence
@@ -61,7 +46,7 @@ def conclude(
     stale: Sequence[ExpectedFailure],
     expected: int = 0,
 ) -> Conclusion:
-    """Apply the rules above.
+    """Apply the rules.
 
     Args:
         judgements: All that count, so without the expected failures.

@@ -111,6 +111,11 @@ class Connections:
         """Return the connection for a call. Raises TargetFailure."""
         return self._opened(calling).connection
 
+    def new_errors(self, calling: Calling) -> str:
+        """Return what the server of a call wrote to standard error since this was asked last."""
+        opened = self._open.get(connection_of(self._era, calling))
+        return "" if opened is None else opened.connection.new_errors()
+
     def known(self, calling: Calling) -> dict[str, Any]:
         """Return every value that may stand in the place of a `${name}` for this caller."""
         try:

@@ -31,6 +31,7 @@ from banking_server.conformance.server.evidence import (
     ResultWithDirective,
 )
 from banking_server.conformance.server.expectation import unmet
+from banking_server.conformance.server.explanation import explained
 from banking_server.conformance.server.reading import (
     carries_directive,
     content_of,
@@ -108,6 +109,7 @@ class Exercise:
         self._scenario = scenario
         self._era = era
         self._observe = observe
+        self._redaction = redaction
         self._values = Values(redaction)
         for name, value in target.headers.items():
             self._values.keep_secret(f"header {name}", value.removeprefix("Bearer "))
@@ -182,6 +184,7 @@ class Exercise:
 
     def _play(self, step: Step) -> None:
         calling = Calling(Profile(elicitation=step.elicitation is not None), step.caller)
+        self._connections.new_errors(calling)  # Those of earlier steps.
         call = self._make(step, calling)
         self._capture(step.capture, call, step.id)
         self._look_at(call, step.id, calling)
@@ -191,8 +194,11 @@ class Exercise:
         fault = unmet(step.expect, call, self._known(calling))
         self._pass_on(step, call, as_expected=fault is None)
         if fault is not None:
+            self._problem_of(call, step.id, fault, calling)
             self._miss(step, call, fault)
             return
+        if step.is_silent_on_its_end and directive_of(call.final) is None:
+            self._problem_of(call, step.id, f"no directive came, but {ending(call)}", calling)
         if step.refused:
             self._claim_a_chain(step, call)
         elif step.repeatable:
@@ -328,9 +334,15 @@ class Exercise:
     def _problem(self, sentence: str) -> None:
         self._observe(Problem(sentence))
 
+    def _problem_of(self, call: ToolCall, place: str, fault: str, calling: Calling) -> None:
+        """Report what a call did not bring; of one without a directive, what may explain it."""
+        if directive_of(call.final) is None:
+            errors = self._connections.new_errors(calling)
+            fault = explained(fault, call, self._tools, errors, self._redaction)
+        self._problem(f"step {place}: {fault}")
+
     def _miss(self, step: Step, call: ToolCall, fault: str) -> None:
         """Report that a step did not come to what it was meant to show."""
-        self._problem(f"step {step.id}: {fault}")
         missed: list[type[Evidence]] = []
         wanted = step.expect.next_tool
         if directive_of(call.final) is None and wanted not in (None, "any", "none"):
@@ -427,6 +439,7 @@ class Exercise:
                 break
             made = [key_of(call.tool, call.arguments) for call in calls]
             calling = Calling(Profile(elicitation=follow_up.elicitation is not None), step.caller)
+            self._connections.new_errors(calling)
             if seen.key in made or seen.tool not in self._listed(calling, seen.tool).tools:
                 break
             claimed = provenance(chain_id, len(calls) + 1, calls[-1].tool)
@@ -448,7 +461,7 @@ class Exercise:
             if fault is None and failed and follow_up.expect.is_error is None:
                 fault = f"a follow-up call that did not succeed shows no chain: {ending(call)}"
             if fault is not None:
-                self._problem(f"step {place}: {fault}")
+                self._problem_of(call, place, fault, calling)
                 self._observe(Missing(place, [FollowedChain], fault, messages))
                 return
         last = directive_of(calls[-1].final)

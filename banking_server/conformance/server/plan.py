@@ -97,6 +97,11 @@ class _Plan:
     def _follow_ups(self, step: Step) -> Iterator[str]:
         if step.follow is True:
             yield f"  the call of the directive, and on: at most {FOLLOW_UPS} calls"
+            if step.repeatable:
+                yield (
+                    "  (each is made once, so none is compared; "
+                    "with `follow: [{repeatable: true}]` the first is made again, too)"
+                )
             return
         for number, entry in enumerate(step.follow or (), start=2):
             calling = Calling(Profile(elicitation=entry.elicitation is not None), step.caller)

@@ -87,7 +87,7 @@ def ending(call: ToolCall) -> str:
     """Say in one line how a call ended, with its directive."""
     reply = call.final
     if reply.error is not None:
-        return f"error {reply.error.get('code')}"
+        return f"error {reply.error.get('code')} {shown(reply.error.get('message'))}"
     if reply.kind != "complete":
         kind = (reply.result or {}).get("resultType", "complete")
         # On 2025-11-25 it is the member that makes it a task.

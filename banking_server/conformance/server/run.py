@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Final
 
 from banking_server.conformance.report.judgement import Judge, NotApplicable, Untestable
-from banking_server.conformance.report.keeping import RUN_BYTES, Keeper
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.server.checks import CHECKS
@@ -24,9 +23,6 @@ from banking_server.conformance.server.exercise import Exercise
 from banking_server.conformance.server.scenario import ServerScenario
 from banking_server.conformance.target.channel import KEPT_BYTES, Room, Target, TargetFailure
 from banking_server.conformance.target.era import Era
-
-NOTE: Final = 600
-"""Characters of a note about what kept the suite from examining everything."""
 
 PASSIVE: Final = "passive"
 """Scenario name used when the user gave none: no tool is called."""
@@ -53,8 +49,7 @@ def run_server(
     def play(scenario: ServerScenario | None, era: Era) -> _Judging:
         name = scenario.name if scenario else PASSIVE
         progress(f"{name}, {era}")
-        keeper = Keeper(redaction, RUN_BYTES // len(plan))
-        judging = _Judging(scenario, Judge(name, era, chosen, keeper))
+        judging = _Judging(scenario, Judge(name, era, chosen))
         exercise = Exercise(
             replace(
                 target,
@@ -71,7 +66,7 @@ def run_server(
                 exercise.open()
                 exercise.play()
             except TargetFailure as stopped:
-                judging.failure = keeper.text(str(stopped), NOTE)
+                judging.failure = str(stopped)
         judging.finish()
         return judging
 
@@ -109,8 +104,7 @@ class _Judging:
         """Judge a piece of evidence, or note what is missing."""
         match observation:
             case Problem(sentence):
-                note = self._judge.keeper.text(sentence, NOTE)
-                self._problems.append(f"{self._judge.scenario}, {self._judge.era}, {note}")
+                self._problems.append(f"{self._judge.scenario}, {self._judge.era}, {sentence}")
             case NotCompared():
                 # Told in the end: what other steps showed, or that none showed it, comes first.
                 self._not_compared.append(observation)

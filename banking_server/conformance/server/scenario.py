@@ -185,6 +185,12 @@ class Step(Strict):
     """The directive's target may be called. true: follow to the end of the chain, at most ten
     calls. A list: one entry for each follow-up call; no more calls are made than entries."""
 
+    @property
+    def is_silent_on_its_end(self) -> bool:
+        """Whether nothing in the step says that it may end without a directive."""
+        others = self.refused or self.followed or self.crosses or self.capture
+        return not others and self.expect == StepExpectation()
+
     @model_validator(mode="after")
     def _refused_is_repeatable(self) -> Self:
         if self.refused and not self.repeatable:

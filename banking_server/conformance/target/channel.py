@@ -119,6 +119,10 @@ class Channel(Protocol):
         """Go on in the revision that the `initialize` handshake agreed on."""
         ...
 
+    def new_errors(self) -> str:
+        """Return what the server wrote to standard error since this was asked for last."""
+        ...
+
     def close(self) -> None:
         """Leave nothing open."""
         ...

@@ -5,6 +5,7 @@ Process groups are POSIX: the suite runs on Linux and macOS.
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -44,6 +45,8 @@ class _Tail:
     def __init__(self, pipe: IO[bytes]) -> None:
         self._pipe = pipe
         self._kept = bytearray()
+        self._new = 0
+        """How many bytes came since `new_text` was asked for last."""
         self.flooded = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -55,6 +58,7 @@ class _Tail:
             while chunk := os.read(self._pipe.fileno(), 64 * 1024):
                 with self._lock:
                     self._kept += chunk
+                    self._new += len(chunk)
                     del self._kept[:-OUTPUT_BYTES]
                 count += len(chunk)
                 if count > FLOOD_BYTES:
@@ -65,6 +69,18 @@ class _Tail:
         """Return what is kept so far."""
         with self._lock:
             return self._kept.decode("utf-8", "replace")
+
+    def new_text(self) -> str:
+        """Return what came since this was asked for last, as far as it is kept."""
+        end = time.monotonic() + STOP_SECONDS
+        # What was written before the reply that was just read may still be in the pipe.
+        while self._thread.is_alive() and time.monotonic() < end:
+            if not select.select([self._pipe], [], [], 0)[0]:
+                break
+            time.sleep(0.01)
+        with self._lock:
+            new, self._new = self._kept[-self._new :] if self._new else b"", 0
+        return new.decode("utf-8", "replace")
 
     def forget(self) -> None:
         """Keep only what comes from now on."""
@@ -141,6 +157,10 @@ class ChildProcess:
         """Whether it wrote so much captured output that it was slowed down."""
         captured = (self._output, self._errors)
         return any(tail is not None and tail.flooded for tail in captured)
+
+    def new_errors(self) -> str:
+        """Return what it wrote to its standard error since this was asked for last."""
+        return self._errors.new_text()
 
     def forget_errors(self) -> None:
         """Keep of its standard error only what comes from now on."""

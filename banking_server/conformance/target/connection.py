@@ -287,6 +287,10 @@ class Connection:
                 params["requestState"] = result["requestState"]
         raise TargetFailure(f"{name} asked for input {ROUNDS} times and never completed")
 
+    def new_errors(self) -> str:
+        """Return what the server wrote to standard error since this was asked for last."""
+        return self._channel.new_errors()
+
     def close(self) -> None:
         """Close it; a server that was started for it is stopped."""
         self._channel.close()

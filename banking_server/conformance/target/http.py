@@ -170,6 +170,10 @@ class Http:
                     if "id" in received.body and self._answer is not None:
                         self._post(response_to(received.body, self._answer))
 
+    def new_errors(self) -> str:
+        """Return nothing: the standard error of such a server is not the suite's to read."""
+        return ""
+
     def close(self) -> None:
         """End the session, and close the connections."""
         if self._session is not None:

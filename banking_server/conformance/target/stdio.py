@@ -124,6 +124,10 @@ class Stdio:
         words = last_words(self._process.captured_errors())
         return f"; the last line of its standard error: {words}" if words else ""
 
+    def new_errors(self) -> str:
+        """Return what the server wrote to its standard error since this was asked for last."""
+        return self._process.new_errors()
+
     def notify(self, message: Json) -> None:
         """Send a notification."""
         self._send(message)

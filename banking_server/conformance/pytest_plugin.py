@@ -1,0 +1,80 @@
+"""The checks of a server as tests of pytest, one test a check: `specs/conformance/README.md`.
+
+A check that failed is a failed test, and so are all if the server crashed or hung. A WARNING is a
+passed test with a warning. What was not exercised is skipped with the reason.
+"""
+
+import shlex
+import warnings
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from banking_server.conformance.cli import read_scenarios, server_target
+from banking_server.conformance.report.judgement import Status
+from banking_server.conformance.report.junit import told
+from banking_server.conformance.report.redaction import Redaction
+from banking_server.conformance.report.report import Report
+from banking_server.conformance.requirements import checks_of
+from banking_server.conformance.scenario_file import ScenarioError
+from banking_server.conformance.server.run import run_server
+from banking_server.conformance.target.era import Era
+
+JUDGE = pytest.StashKey[Callable[[], Report]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the two options."""
+    group = parser.getgroup("tool chaining")
+    group.addoption("--chaining-server", help="The server to judge: a command, or a URL.")
+    group.addoption("--chaining-scenario", action="append", default=[], help="A scenario file.")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, items: list[pytest.Item]) -> None:
+    """Add a test for each check of servers, if a server is given."""
+    if server := session.config.getoption("--chaining-server"):
+        try:
+            judge = _judge_of(server, session.config.getoption("--chaining-scenario"))
+        except ScenarioError as error:
+            raise pytest.UsageError(str(error)) from error
+        session.stash[JUDGE] = judge
+        items += [CheckTest.from_parent(session, name=each.id) for each in checks_of("server")]
+
+
+def _judge_of(server: str, files: list[str]) -> Callable[[], Report]:
+    """Return what judges a server when the first test needs it, and once. Raises ScenarioError."""
+    url = server if server.startswith(("http://", "https://")) else None
+    scenarios = read_scenarios([Path(file) for file in files], over_http=url is not None)
+    redaction, checks = Redaction(), frozenset(check.id for check in checks_of("server"))
+    target = server_target(url, None if url else shlex.split(server), None, 30.0, redaction)
+
+    @cache
+    def judge() -> Report:
+        run = run_server(target, scenarios, list(Era), checks, redaction, lambda what: None)
+        return Report.on(run, {}, [], expected=(), started=datetime.now(UTC), redaction=redaction)
+
+    return judge
+
+
+class CheckTest(pytest.Item):
+    """One check, on all protocol revisions that the server speaks."""
+
+    def runtest(self) -> None:
+        """Fail, warn or skip, as the report says of the check."""
+        report = self.session.stash[JUDGE]()
+        results = [result for result in report.results if result.check.id == self.name]
+        worst = max(results, key=lambda result: result.severity)
+        if worst.status is Status.FAILURE or worst.refused:
+            pytest.fail(told(report, worst), pytrace=False)
+        if worst.status is Status.WARNING:
+            warnings.warn(told(report, worst), stacklevel=1)
+        if worst.status is Status.SKIPPED:
+            pytest.skip(told(report, worst))
+
+    def reportinfo(self) -> tuple[str, None, str]:
+        """Return what stands above a failure."""
+        return "tool chaining", None, self.name

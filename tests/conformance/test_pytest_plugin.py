@@ -1,0 +1,64 @@
+"""The checks of a server as tests of pytest, in a folder that has no tests of its own."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from .server_mutants import SERVER_MUTANTS
+from .small_server import SmallServer
+from .support import HERE, SERVER_COMMAND, SHOP, serving
+
+
+def judged(folder: Path, server: str, *options: str) -> tuple[int, str]:
+    """Run pytest in an empty folder; return its exit code and what it printed."""
+    shutil.copy(SHOP, folder / "shop.yaml")
+    plugin = ("-p", "banking_server.conformance.pytest_plugin", "--chaining-server", server)
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rs", *plugin, *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(HERE.parents[1])},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    return ended.returncode, ended.stdout + ended.stderr
+
+
+def test_a_conforming_server(tmp_path: Path) -> None:
+    code, output = judged(tmp_path, " ".join(SERVER_COMMAND), "--chaining-scenario", "shop.yaml")
+    assert code == 0, output
+    assert re.search(r"\d\d passed, 4 skipped in", output)
+    assert "no step says `crosses: true`" in output
+
+
+def test_a_failed_check_is_a_failed_test_and_a_warning_a_passed_one(tmp_path: Path) -> None:
+    class AlsoUndeclared(SERVER_MUTANTS["names-unlisted-tool"]):  # type: ignore[misc]
+        def attach(self, result: object, directive: dict[str, Any], request: object) -> None:
+            super().attach(result, directive, request)
+            directive["arguments"] = {**directive["arguments"], "x-more": True}
+
+    with serving(AlsoUndeclared()) as url:
+        chosen = ("-k", "names-listed-tool or arguments-declared")
+        code, output = judged(tmp_path, url, "--chaining-scenario", "shop.yaml", *chosen)
+    assert code == 1, output
+    assert "1 failed, 1 passed, " in output
+    assert re.search(r"notifyTeam[^$]*change: ", output)
+    assert re.search(r"UserWarning: shop/.*x-more", output)
+
+
+def test_what_was_not_exercised_is_a_skip_and_a_crash_is_not(tmp_path: Path) -> None:
+    with serving(SmallServer()) as url:
+        code, output = judged(tmp_path, url)
+    assert code == 0, output
+    assert "no scenario file says how this server is exercised" in output
+    code, output = judged(tmp_path, f"{sys.executable} -c 'exit(7)'")
+    assert code == 1
+    assert "exited with code 7" in output
+    assert " passed" not in output
+    code, output = judged(tmp_path, "x", "--chaining-scenario", "none.yaml")
+    assert code == 4
+    assert "none.yaml: cannot be read" in output
