@@ -30,6 +30,8 @@ class CheckRow(Strict):
     id: CheckId
     tests: SeveralDistinct[SentenceId]
     """The sentences that it tests."""
+    reads: Literal["wire", "printed"] = "wire"
+    """Whether it reads the messages alone, or what the client prints too."""
     needs: Name | None = None
     """What a run has to bring for it, as `needs` explains it. Absent: nothing."""
     at: Annotated[str, Field(pattern="^/")] | None = None

@@ -69,7 +69,7 @@ def verdict(judgements: list[Judgement]) -> Verdict:
 
 @pytest.mark.parametrize("kind", [AsksAlways, CannotBeAsked, KnowsTheOldContract, HasItsOwnWays])
 def test_an_honest_client_is_conformant(kind: type[SmallClient]) -> None:
-    run = examine_client(kind, [Era.MODERN], waits=False)
+    run = examine_client(kind, [Era.MODERN])
     judged = statuses(run.judgements)
     seen = [
         (each.check.id, each.step, each.seen)
@@ -90,5 +90,5 @@ class DeclinesEverything(SmallClient):
 
 
 def test_a_client_that_declines_everything_is_not_conformant_for_it() -> None:
-    run = examine_client(DeclinesEverything, [Era.MODERN], waits=False)
+    run = examine_client(DeclinesEverything, [Era.MODERN])
     assert verdict(run.judgements) is Verdict.INCONCLUSIVE

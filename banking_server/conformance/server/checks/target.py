@@ -19,19 +19,50 @@ from banking_server.conformance.server.evidence import (
     PassedOn,
     ResultWithDirective,
 )
+from banking_server.conformance.server.reading import is_marked
 from banking_server.conformance.values import shown
 
 
 @check("tool-chaining-server-names-listed-tool", on=ResultWithDirective)
 def names_listed_tool(result: ResultWithDirective) -> Finding | Untestable | None:
-    """The tool is in the server's own list, for this caller and right afterwards."""
-    return _is_listed(result)
+    """The tool is in the server's own list, for this caller and right afterwards, for the model."""
+    listed = _is_listed(result)
+    if result.target is None or not hidden_from_model(result.target):
+        return listed
+    return Finding(
+        False,
+        expected="a tool whose _meta.ui.visibility, if present, includes model",
+        seen=f"{result.directive.tool} with visibility {shown(_ui(result.target).get(VISIBILITY))}",
+    )
 
 
 @check("tool-chaining-server-intermediary-renames", on=DirectiveOfIntermediary)
 def intermediary_renames(passed_on: DirectiveOfIntermediary) -> Finding | Untestable | None:
-    """An intermediary names the tool as its own list does."""
-    return _is_listed(passed_on.result)
+    """An intermediary names the tool as its own list does, and so do the words."""
+    result, tool = passed_on.result, passed_on.result.directive.tool
+    listed = _is_listed(result)
+    if tool is None or not isinstance(listed, Finding) or not listed.holds:
+        return listed
+    step = result.structured.get("nextStep")
+    other = [
+        *(shown(item.get("text")) for item in result.content if _names_another(item, tool)),
+        *(
+            [f"nextStep {shown(step)}"]
+            if isinstance(step, dict) and step.get("tool") != tool
+            else []
+        ),
+    ]
+    return Finding(
+        not other,
+        expected=f"words that name {tool}",
+        seen=", ".join(other) or "such words, or none",
+    )
+
+
+def _names_another(item: Json, tool: str) -> bool:
+    """Whether a content item is marked as the words, and does not name the tool."""
+    named = re.search(rf"(?<![\w.-]){re.escape(tool)}(?![\w-])", str(item.get("text")))
+    return is_marked(item) and named is None
 
 
 def _is_listed(result: ResultWithDirective) -> Finding | Untestable | None:
@@ -58,18 +89,6 @@ def _is_listed(result: ResultWithDirective) -> Finding | Untestable | None:
 
 NAMES: Final = 30
 """Names of a list that are shown."""
-
-
-@check("tool-chaining-server-names-visible-tool", on=ResultWithDirective)
-def names_visible_tool(result: ResultWithDirective) -> Finding | None:
-    """The tool is one that the model may see."""
-    if result.target is None:
-        return None
-    return Finding(
-        not hidden_from_model(result.target),
-        expected="a tool whose _meta.ui.visibility, if present, includes model",
-        seen=f"{result.directive.tool} with visibility {shown(_ui(result.target).get(VISIBILITY))}",
-    )
 
 
 VISIBILITY: Final = "visibility"
