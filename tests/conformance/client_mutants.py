@@ -588,7 +588,9 @@ class ReadsAnotherAlias(_Lenient):
 
 class FollowsHalfAPair(SmallClient):
     def writable(self, value):
-        return super().writable(json.loads(re.sub(r"\\\\ud[89ab]..", "", json.dumps(value))))
+        return super().writable(
+            json.loads(re.sub(r"\\ud[89ab]..(?!\\ud[c-f])", "", json.dumps(value)))
+        )
 
 
 class FollowsUnwritableTitles(SmallClient):

@@ -76,6 +76,8 @@ class SilentInDiscover(SmallServer):
 
 
 class SilentInInitialize(SmallServer):
+    only_in = "2025-11-25"
+
     def initialize(self):
         return {**super().initialize(), "capabilities": {"tools": {}}}
 
