@@ -123,14 +123,6 @@ class ListsForDeclaredOnly(SmallServer):
         return [tool for tool in self.tools if request.declared or tool["name"] != "ask_manager"]
 
 
-class ListsTwice(SmallServer):
-    page_size = 9
-
-    def listed(self, request):
-        (ask,) = [tool for tool in self.tools if tool["name"] == "ask_manager"]
-        return [*self.tools, {**ask, "title": "Another"}]
-
-
 class NameTwice(SmallServer):
     def written(self, message):
         return super().written(message).replace('{"order": "1"}', '{"order": "2", "order": "1"}')

@@ -19,8 +19,8 @@ from banking_server.conformance.server.evidence import (
     PassedOn,
     ResultWithDirective,
 )
-from banking_server.conformance.server.reading import is_marked
-from banking_server.conformance.values import shown
+from banking_server.conformance.server.reading import SeenDirective, is_marked, objects_in
+from banking_server.conformance.values import same, shown
 
 
 @check("tool-chaining-server-names-listed-tool", on=ResultWithDirective)
@@ -45,7 +45,11 @@ def intermediary_renames(passed_on: DirectiveOfIntermediary) -> Finding | Untest
         return listed
     step = result.structured.get("nextStep")
     other = [
-        *(shown(item.get("text")) for item in result.content if _names_another(item, tool)),
+        *(
+            shown(item.get("text"))
+            for item in result.content
+            if _names_another(item, result.directive)
+        ),
         *(
             [f"nextStep {shown(step)}"]
             if isinstance(step, dict) and step.get("tool") != tool
@@ -59,10 +63,12 @@ def intermediary_renames(passed_on: DirectiveOfIntermediary) -> Finding | Untest
     )
 
 
-def _names_another(item: Json, tool: str) -> bool:
-    """Whether a content item is marked as the words, and does not name the tool."""
-    named = re.search(rf"(?<![\w.-]){re.escape(tool)}(?![\w-])", str(item.get("text")))
-    return is_marked(item) and named is None
+def _names_another(item: Json, seen: SeenDirective) -> bool:
+    """Whether a marked item has the arguments of a directive, and not the name of its tool."""
+    text = str(item.get("text"))
+    named = re.search(rf"(?<![\w.-]){re.escape(str(seen.tool))}(?![\w-])", text)
+    repeats = any(same(found, seen.arguments) for found, _ in objects_in(text))
+    return is_marked(item) and repeats and named is None
 
 
 def _is_listed(result: ResultWithDirective) -> Finding | Untestable | None:
@@ -71,12 +77,6 @@ def _is_listed(result: ResultWithDirective) -> Finding | Untestable | None:
     if result.target is None and result.more is not None:
         return Untestable(
             f"{result.more}, so whether {result.directive.tool} is listed was not seen"
-        )
-    if result.listed_twice:
-        return Finding(
-            False,
-            expected="one tool of that name in tools/list",
-            seen=f"{result.directive.tool} is listed twice, and not alike",
         )
     client = "a client that declared" if result.declared else "one that did not declare"
     named = ", ".join(result.listed[:NAMES]) + (", …" if len(result.listed) > NAMES else "")
