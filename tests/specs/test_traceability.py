@@ -104,6 +104,20 @@ def test_what_a_check_of_clients_reads_is_what_its_scripts_assert() -> None:
     assert {check: said[check] for check in reads} == reads
 
 
+HANDED_ON = {f"TC-C-{number}" for number in (24, 27, 32, 33, 34, 35, 36, 40, 53)}
+"""Sentences about what a client hands on in the end, which no message shows."""
+
+
+def test_what_messages_show_has_a_check_that_reads_them_alone() -> None:
+    by_wire = {
+        name
+        for row in REGISTRY["checks"]
+        if row.get("reads", "wire") == "wire"
+        for name in row["tests"]
+    }
+    assert {row["id"] for row in REQUIREMENTS if "check" in row} - by_wire == HANDED_ON
+
+
 def test_sentences_about_one_side_are_tested_on_that_side() -> None:
     sides = {"S": "tool-chaining-server-", "C": "tool-chaining-client-", "D": "tool-chaining-"}
     wrong = [
