@@ -273,7 +273,7 @@ async def _call(
         follow_all=yes,
         trust_hints=trust_hints,
     )
-    # Without a terminal, nobody is here who could lose patience (TC-C-23).
+    # Without a terminal, nobody is here who could lose patience.
     time_limit = UNWATCHED if questions is None else DEFAULT_TOTAL_TIMEOUT
 
     def told(step: Step) -> None:

@@ -90,15 +90,22 @@ def _readme(text: str) -> str:
 
 
 def _needs_table(side: Side) -> str:
-    named: dict[str | None, list[str]] = {}
-    for check in checks_of(side):
-        named.setdefault(check.needs, []).append(check.id.removeprefix(f"tool-chaining-{side}-"))
-    rows = [f"| Checks `tool-chaining-{side}-…` | Need |", "| --- | --- |"]
-    for needs, words in load_needs().items():
-        if needs in named:
-            rows.append(f"| {', '.join(f'`{name}`' for name in named[needs])} | {words} |")
-    rows.append("| all others | nothing |")
+    prefix = f"tool-chaining-{side}-"
+    needed: list[tuple[str | None, str]] = [(None, "nothing"), *load_needs().items()]
+    rows = [f"| Checks `{prefix}…` | Read | Need |", "| --- | --- | --- |"]
+    for reads, seen in _READS.items():
+        for needs, words in needed:
+            named = ", ".join(
+                f"`{check.id.removeprefix(prefix)}`"
+                for check in checks_of(side)
+                if (check.reads, check.needs) == (reads, needs)
+            )
+            if named:
+                rows.append(f"| {named} | {seen} | {words} |")
     return "".join(f"{row}\n" for row in rows)
+
+
+_READS: Final = {"wire": "the messages", "printed": "what the client prints"}
 
 
 if __name__ == "__main__":

@@ -4,22 +4,13 @@ Which check each one fails stands in `specs/conformance/mutants.yaml`, under the
 `ReadsNoAlias` is `reads-no-alias`.
 """
 
-import contextlib
-import http.client
-import itertools
 import json
 import re
 import unicodedata
 import uuid
-from functools import cache
-from urllib.parse import urlsplit
-
-from jsonschema import Draft202012Validator, ValidationError
-from jsonschema.validators import extend
-from referencing import Registry, Resource
 
 from .mutants import by_name
-from .small_client import DRAFT_7, DRAFT_2020, LEGACY, Hangs, Lost, Malformed, NoResult, SmallClient
+from .small_client import ID, Lost, Malformed, NoResult, SmallClient
 
 CLIENT_MUTANTS = {}
 
@@ -281,44 +272,38 @@ class AcceptsMalformedSettings(SmallClient):
 
 class ReadsOnePage(SmallClient):
     def list_tools(self):
-        result = self.request("tools/list", {})
-        self.fresh_until = self.until(result.get("ttlMs"))
         # Where the list changes, other checks look.
         if self.context["case"] != "last-page":
             return super().list_tools()
-        return {tool["name"]: tool for tool in result["tools"]}
+        return {tool["name"]: tool for tool in self.request("tools/list", {})["tools"]}
 
 
 class ReadsTheListOnce(SmallClient):
-    def reads_again(self, obstacle, name):
-        return obstacle != "unknown_tool" and super().reads_again(obstacle, name)
+    def read_list(self):
+        if not self.tools:
+            super().read_list()
 
 
-class KeepsOldSchemas(SmallClient):
-    def reads_again(self, obstacle, name):
-        return obstacle != "invalid_arguments" and super().reads_again(obstacle, name)
+class KeepsWhatItKnew(SmallClient):
+    def read_list(self):
+        # That the list is read is not all; what is looked at counts.
+        self.tools = {**self.list_tools(), **self.tools}
 
 
-class KeepsOldHints(SmallClient):
-    def reads_again(self, obstacle, name):
-        return name != "new-hints" and super().reads_again(obstacle, name)
-
-    def printed(self, results, outcome):
-        # That nobody was asked shows in what it says.
-        unasked = self.context["case"] == "new-hints"
-        return super().printed(results, "failed" if unasked else outcome)
+class ValidatesNothing(SmallClient):
+    def fits(self, schema, arguments):
+        return True
 
 
-class KeepsOldVisibility(SmallClient):
-    def reads_again(self, obstacle, name):
-        return name != "new-visibility" and super().reads_again(obstacle, name)
+class IgnoresEnum(SmallClient):
+    def fits(self, schema, arguments):
+        return super().fits(json.loads(json.dumps(schema).replace("enum", "examples")), arguments)
 
 
-class MissesThatTheListChanged(SmallClient):
-    only_in = LEGACY
-
-    def on_list_changed(self):
-        pass
+class ValidatesTheTopOnly(SmallClient):
+    def fits(self, schema, arguments):
+        flat = {"type": "object", "properties": {"owner": {"type": "object"}}}
+        return super().fits(flat if "owner" in arguments else schema, arguments)
 
 
 class CallsUnknownTools(SmallClient):
@@ -358,14 +343,6 @@ class FoldsCaseOfVisibility(SmallClient):
         return super().hidden(tool)
 
 
-class TakesTwoAlikeForTwo(SmallClient):
-    def list_tools(self):
-        tools = super().list_tools()
-        if "repeated" in tools:
-            self.twice.add("repeated")
-        return tools
-
-
 class FollowsTaskResults(SmallClient):
     def complete(self, result):
         return "task" in result or super().complete(result)
@@ -383,119 +360,6 @@ class FollowsErrorData(SmallClient):
             self.call(*directive, None)
 
 
-class ValidatesNothing(SmallClient):
-    def fits(self, schema, arguments):
-        # Leaves alone what other checks look at: dialects, and what cannot be validated.
-        return "copies" in schema.get("properties", {}) or super().fits(schema, arguments)
-
-
-class _SkipsKeyword(SmallClient):
-    """Validates without one keyword."""
-
-    keyword = ""
-
-    def validator(self, dialect, schema):
-        checked = super().validator(dialect, schema)
-        return _without(type(checked), self.keyword)(schema, registry=Registry())
-
-
-@cache
-def _without(dialect, keyword):
-    def ignored(validator, value, instance, schema):
-        return ()
-
-    return extend(dialect, {keyword: ignored})
-
-
-for _keyword in (
-    *("minimum", "maximum", "enum", "const", "minLength", "uniqueItems", "contains"),
-    *("propertyNames", "patternProperties", "dependentRequired", "not", "if"),
-    *("oneOf", "allOf", "anyOf", "minItems", "maxItems", "exclusiveMinimum", "exclusiveMaximum"),
-    *("multipleOf", "minProperties", "maxProperties", "dependentSchemas"),
-    *("unevaluatedProperties", "unevaluatedItems", "$dynamicRef"),
-):
-    wrong(f"ignores-{_keyword.lower().strip('$')}", _SkipsKeyword, keyword=_keyword)
-
-
-class ValidatesTheTopOnly(SmallClient):
-    def fits(self, schema, arguments):
-        if "copies" not in schema.get("properties", {}):
-            return super().fits(schema, arguments)
-        flat = {
-            name: {
-                key: rule[key]
-                for key in rule.keys()
-                & {"type", "minLength", "minimum", "maximum", "enum", "const"}
-            }
-            for name, rule in schema["properties"].items()
-        }
-        return super().fits({**schema, "properties": flat}, arguments)
-
-
-class LetsLocalReferencesThrough(SmallClient):
-    def validator(self, dialect, schema):
-        checked = super().validator(dialect, schema)
-        return _without(type(checked), "$ref")(schema) if "$defs" in schema else checked
-
-
-class RefusesLocalReferences(SmallClient):
-    def fits(self, schema, arguments):
-        return "$defs" not in schema and super().fits(schema, arguments)
-
-
-class ValidatesByDraft7(SmallClient):
-    def dialect(self, schema):
-        # Which keywords are known at all, another check looks at.
-        return DRAFT_7 if "pair" in schema.get("properties", {}) else super().dialect(schema)
-
-
-class IgnoresTheDialect(SmallClient):
-    def dialect(self, schema):
-        known = super().dialect(schema)
-        return known and DRAFT_2020
-
-
-class AcceptsUnknownDialects(SmallClient):
-    def dialect(self, schema):
-        return super().dialect(schema) or DRAFT_2020
-
-
-class FetchesReferences(SmallClient):
-    method = "GET"
-
-    def fits(self, schema, arguments):
-        def fetch(uri):
-            where = urlsplit(uri)
-            connection = http.client.HTTPConnection(where.hostname, where.port)
-            connection.request(self.method, where.path)
-            return Resource.opaque(json.loads(connection.getresponse().read()))
-
-        if "schema.json" in json.dumps(schema):
-            with contextlib.suppress(Exception):
-                Draft202012Validator(schema, registry=Registry(retrieve=fetch)).is_valid(arguments)
-        return super().fits(schema, arguments)
-
-
-class CallsWhatItCannotValidate(SmallClient):
-    def fits(self, schema, arguments):
-        try:
-            return self.validator(self.dialect(schema), schema).is_valid(arguments)
-        except Exception:
-            return self.dialect(schema) is not None
-
-
-class ValidatesWithoutEnd(SmallClient):
-    def fits(self, schema, arguments):
-        if "(a+)+" in json.dumps(schema):
-            raise Hangs
-        return super().fits(schema, arguments)
-
-
-class CallsWhatTakesTooLong(SmallClient):
-    def fits(self, schema, arguments):
-        return "(a+)+" in json.dumps(schema) or super().fits(schema, arguments)
-
-
 class TakesAFailedCallForNotMade(SmallClient):
     case = "protocol-error"
 
@@ -511,23 +375,6 @@ class DeclaresInExperimentalAlone(SmallClient):
     def capabilities(self, method):
         declared = super().capabilities(method)
         return {"elicitation": declared["elicitation"], "experimental": declared["extensions"]}
-
-
-class ReadsPatternsItsOwnWay(SmallClient):
-    def validator(self, dialect, schema):
-        def pattern(validator, expression, text, rule):
-            if isinstance(text, str) and not re.search(expression.replace("?<", "?P<"), text):
-                yield ValidationError(text)
-
-        checked = super().validator(dialect, schema)
-        ours = r"^\d+$" in json.dumps(schema).replace("\\\\", "\\")
-        return extend(type(checked), {"pattern": pattern})(schema) if ours else checked
-
-
-class AssertsFormats(SmallClient):
-    def validator(self, dialect, schema):
-        checker = dialect.FORMAT_CHECKER
-        return super().validator(dialect, schema).evolve(format_checker=checker)
 
 
 class ComparesWithTheFirstAndTheLast(SmallClient):
@@ -636,22 +483,6 @@ class GoesOnWhenCancelled(SmallClient):
         pass
 
 
-class BoundsTheFirstCallOnly(SmallClient):
-    waits = True
-
-    def call(self, name, arguments, meta):
-        if self.started:
-            self.seconds = 20
-        return super().call(name, arguments, meta)
-
-
-class CountsItsChains(SmallClient):
-    chains = itertools.count()
-
-    def chain_id(self):
-        return f"chain-{next(self.chains)}"
-
-
 class KeepsTheLastContentOnly(SmallClient):
     def merged(self, results):
         # Where the chain failed or was merged to one result, other checks look.
@@ -707,6 +538,64 @@ class AResultForEachStep(SmallClient):
     def lines(self, results, outcome):
         steps = [json.dumps({"content": result.get("content", [])}) for result in results[:-1]]
         return [*steps, *super().lines(results, outcome)]
+
+
+class ComparesMarksByEquality(SmallClient):
+    def is_wording(self, item):
+        return (item.get("_meta") or {}).get(ID) == {"describes": "nextTool"}
+
+
+class TellsUnknownAsMade(SmallClient):
+    def in_words(self, follow_up):
+        told = "made" if follow_up["fate"] == "unknown" else follow_up["fate"]
+        return super().in_words({**follow_up, "fate": told})
+
+
+class TellsLaterStepsAsTheyAre(SmallClient):
+    def merged(self, results):
+        later = [
+            result["structuredContent"] for result in results[1:] if "structuredContent" in result
+        ]
+        told = [{"type": "text", "text": json.dumps(each)} for each in later]
+        return [*super().merged(results), *told]
+
+
+class CutsLongArguments(SmallClient):
+    def call(self, name, arguments, meta):
+        cut = {
+            key: each[:5000] if isinstance(each, str) else each for key, each in arguments.items()
+        }
+        return super().call(name, cut, meta)
+
+
+class TakesAnErrorForAFailure(SmallClient):
+    def printed(self, results, outcome):
+        failed = outcome == "completed" and bool(results[-1].get("isError"))
+        return super().printed(results, "failed" if failed else outcome)
+
+
+class TakesTrueForAVersion(SmallClient):
+    def is_version(self, value):
+        return isinstance(value, int) and value >= 1
+
+
+class ReadsAnotherAlias(_Lenient):
+    def repair(self, value):
+        if isinstance(value, dict) and "toolName" in value:
+            return {**value, "tool": value["toolName"]}
+        return value
+
+
+class FollowsHalfAPair(SmallClient):
+    def writable(self, value):
+        return super().writable(
+            json.loads(re.sub(r"\\ud[89ab]..(?!\\ud[c-f])", "", json.dumps(value)))
+        )
+
+
+class FollowsUnwritableTitles(SmallClient):
+    def writable(self, value):
+        return super().writable({key: part for key, part in value.items() if key != "title"})
 
 
 class NamesNoFollowUp(SmallClient):
@@ -859,11 +748,7 @@ wrong("follows-unadvertised-servers", trusts_server=lambda self: True)
 wrong("reads-experimental-everywhere", places=lambda self: ["extensions", "experimental"])
 wrong("reads-extensions-alone", places=lambda self: ["extensions"])
 wrong("reads-experimental-alone", places=lambda self: SmallClient.places(self)[-1:])
-wrong("keeps-lists-for-ever", until=lambda self, ttl: float("inf"))
-wrong("takes-the-first-of-two-tools", find=lambda self, name: self.tools.get(name))
-wrong("asks-for-references", FetchesReferences, method="HEAD")
 wrong("believes-invalid-params", TakesAFailedCallForNotMade, case="invalid-params")
-wrong("one-progress-token", progress=lambda self, level: SmallClient.progress(self, 1))
 wrong("forgets-when-the-connection-breaks", ForgetsOnFailure, when_lost=True)
 wrong("forgets-unknown-effects", is_in_doubt=lambda self, tool, arguments: False)
 wrong("names-unlisted-tools", named=lambda self, tool: json.dumps(tool[:120]))

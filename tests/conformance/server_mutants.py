@@ -28,6 +28,13 @@ def sends(name, value):
 
 wrong("settings-version-zero", settings=lambda self: {"version": 0})
 wrong("renames-all-but-directives", SmallProxy, rename_directive=lambda self, directive: directive)
+wrong(
+    "renames-all-but-words",
+    SmallProxy,
+    in_words=lambda self, directive: SmallProxy.in_words(
+        self, {**directive, "tool": directive["tool"].removeprefix(PREFIX)}
+    ),
+)
 sends("directive-is-text", "notify_team")
 sends("arguments-are-a-list", {"tool": "notify_team", "arguments": ["1"]})
 sends("directive-names-nothing", {"arguments": {"order": "1"}})
@@ -52,6 +59,7 @@ sends("title-is-a-number", {**NOTIFY, "title": 7})
 sends("title-too-long", {**NOTIFY, "title": "x" * 201})
 sends("title-of-two-lines", {**NOTIFY, "title": "Notify\nthe team"})
 sends("title-turned-round", {**NOTIFY, "title": "Notify \u202emaet eht"})
+sends("title-with-a-mark-of-direction", {**NOTIFY, "title": "Notify \u200fthe team"})
 sends("half-a-surrogate-pair", {"tool": "notify_team", "arguments": {"order": "\ud83d"}})
 sends("number-no-double-holds", {"tool": "notify_team", "arguments": {"order": "1", "price": BIG}})
 
@@ -68,6 +76,8 @@ class SilentInDiscover(SmallServer):
 
 
 class SilentInInitialize(SmallServer):
+    only_in = "2025-11-25"
+
     def initialize(self):
         return {**super().initialize(), "capabilities": {"tools": {}}}
 
@@ -78,32 +88,9 @@ class GatesOnDeclaration(SmallServer):
             super().attach(result, directive, request)
 
 
-class WordsWithoutArguments(SmallServer):
-    def in_words(self, directive):
-        return {**super().in_words(directive), "text": f"Next: {directive['tool']}."}
-
-
-class WordsForEverybody(SmallServer):
-    def in_words(self, directive):
-        return {**super().in_words(directive), "annotations": {"audience": ["user", "assistant"]}}
-
-
-class WordsComeFirst(SmallServer):
-    def attach(self, result, directive, request):
-        super().attach(result, directive, request)
-        result["content"].reverse()
-
-
 class WordsUnmarked(SmallServer):
     def in_words(self, directive):
         return {key: value for key, value in super().in_words(directive).items() if key != "_meta"}
-
-
-class WordsForDeclaredClient(SmallServer):
-    def attach(self, result, directive, request):
-        super().attach(result, directive, request)
-        if request.declared and request.modern:
-            result["content"].append(self.in_words(directive))
 
 
 class DirectiveOnInterimResult(SmallServer):
@@ -136,36 +123,19 @@ class ListsForDeclaredOnly(SmallServer):
         return [tool for tool in self.tools if request.declared or tool["name"] != "ask_manager"]
 
 
-class ListsTwice(SmallServer):
-    page_size = 9
-
-    def listed(self, request):
-        (ask,) = [tool for tool in self.tools if tool["name"] == "ask_manager"]
-        return [*self.tools, {**ask, "title": "Another"}]
-
-
 class NameTwice(SmallServer):
     def written(self, message):
         return super().written(message).replace('{"order": "1"}', '{"order": "2", "order": "1"}')
 
 
-class WordsDoNotEndWithArguments(SmallServer):
-    def in_words(self, directive):
-        words = super().in_words(directive)
-        return {**words, "text": f"{words['text']}, and no other."}
-
-
-class NextStepDiffers(SmallServer):
-    def next_step(self, directive):
-        return {"tool": directive["tool"], "arguments": {}}
-
-
-class NextStepRequired(SmallServer):
-    def listed(self, request):
-        return [
-            {**tool, "outputSchema": {**tool["outputSchema"], "required": ["said", "nextStep"]}}
-            for tool in self.tools
-        ]
+class NextStepUnderAnotherName(SmallServer):
+    def attach(self, result, directive, request):
+        super().attach(result, directive, request)
+        result["structuredContent"]["next_step"] = {
+            "name": directive["tool"],
+            "why": "",
+            **directive,
+        }
 
 
 class NextStepInContent(SmallServer):
@@ -175,23 +145,10 @@ class NextStepInContent(SmallServer):
         result["content"].insert(0, {"type": "text", "text": text})
 
 
-class NextStepForDeclaredClient(SmallServer):
-    def attach(self, result, directive, request):
-        super().attach(result, directive, request)
-        result["structuredContent"]["nextStep"] = self.next_step(directive)
-
-
 class NoDirectiveForEmptySettings(SmallServer):
     def attach(self, result, directive, request):
         if request.settings != {}:
             super().attach(result, directive, request)
-
-
-class WordsForEmptySettings(SmallServer):
-    def attach(self, result, directive, request):
-        super().attach(result, directive, request)
-        if request.settings == {}:
-            result["content"].append(self.in_words(directive))
 
 
 class RefusesLaterVersion(SmallServer):
@@ -263,14 +220,6 @@ class ChainOfEight(SmallServer):
             return super().run(name, arguments, request)
         onward = {"order": arguments["order"], "reason": str(level)}
         return self.says("Escalated."), {"tool": "ask_manager", "arguments": onward}
-
-
-class DifferentEveryTime(SmallServer):
-    def place_order(self, arguments, request):
-        result, directive = super().place_order(arguments, request)
-        if directive is not None and self.calls % 2:
-            directive["tool"] = "notify_team"
-        return result, directive
 
 
 def is_follow_up(request):

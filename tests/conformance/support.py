@@ -64,17 +64,6 @@ VECTORS = "directives"
 """The script whose cases are the vectors: a third of all."""
 
 
-@cache
-def swift_scripts(but: frozenset[str] = frozenset()) -> tuple[ClientScript, ...]:
-    """Return the scripts but these, without the cases in which time has to run out."""
-    return tuple(
-        script.model_copy(update={"cases": cases})
-        for script in scripts()
-        if script.scenario not in but
-        if (cases := tuple(case for case in script.cases if not case.context.timeout_seconds))
-    )
-
-
 def all_checks(side: Any) -> frozenset[str]:
     return frozenset(check.id for check in checks_of(side))
 
@@ -173,19 +162,15 @@ def examine_client(
     kind: type[small_client.SmallClient] = small_client.SmallClient,
     eras: Sequence[Era] = tuple(Era),
     *,
-    waits: bool = True,
     but: frozenset[str] = frozenset(),
     only: frozenset[str] | None = None,
 ) -> Run:
-    """Judge a client in this process, in the cases `only` if they are given.
-
-    Without what has to be waited for if not `waits`, and then without the scripts `but`.
-    """
+    """Judge a client in this process without the scripts `but`, in the cases `only` if given."""
 
     def run_once(url: str, environment: Any, timeout: float) -> ClientEnd:
         return ClientEnd(*small_client.run(kind, url, environment))
 
-    chosen = scripts() if waits else swift_scripts(but)
+    chosen = [script for script in scripts() if script.scenario not in but]
     checks = all_checks("client")
     return run_client(run_once, chosen, eras, checks, 20, lambda what: None, only=only)
 

@@ -120,8 +120,8 @@ def test_nothing_is_repeated_or_followed_without_leave(tmp_path: Path) -> None:
     assert called == ["place_order", "place_order"]  # Once in each era.
     assert run.code == 4
     seen = {check["id"]: check["seen"] for check in run.report["checks"]}
-    assert "`repeatable: true`" in seen["tool-chaining-server-same-input-same-directive"]
-    assert "`follow: true`" in seen["tool-chaining-server-no-cycle"]
+    assert "`repeatable: true`" in seen["tool-chaining-server-accepts-later-version"]
+    assert "`follow: true`" in seen["tool-chaining-server-chain-within-default-limit"]
 
 
 LOCKED = f"""
@@ -251,7 +251,7 @@ def test_a_header_is_sent_and_shown_nowhere(tmp_path: Path) -> None:
         (["server", "--url", "http://x", "--header", "A=NO_SUCH_VARIABLE"], "is not set"),
         (["server", "--header", "A=PATH", "--", "x"], "--header goes with --url"),
         (["server", "--check", "nope", "--", "x"], "no server check 'nope'"),
-        (["server", "--check", "tool-chaining-client-limits-chain", "--", "x"], "other side"),
+        (["server", "--check", "tool-chaining-client-default-limit-five", "--", "x"], "other side"),
         (["server", "--scenario", "/no/such.yaml", "--", "x"], "cannot be read"),
         (["client"], "give the client as -- COMMAND"),
         (

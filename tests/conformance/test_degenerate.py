@@ -90,7 +90,7 @@ def test_a_client_that_makes_the_first_call_only(tmp_path: Path) -> None:
         *("--case", "exact-arguments", "--case", "unknown-tool", "--case", "chain-of-three"),
         *("--check", "tool-chaining-client-follows-directive"),
         *("--check", "tool-chaining-client-unknown-tool-not-called"),
-        *("--check", "tool-chaining-client-no-directive-no-call"),
+        *("--check", "tool-chaining-client-ignores-directive-elsewhere"),
         *("--", sys.executable, script),
     )
     assert run.code == 1

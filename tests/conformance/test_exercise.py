@@ -19,7 +19,7 @@ from .small_proxy import SmallProxy
 from .small_server import SESSION, SmallServer
 from .support import UNTESTABLE, examine_server, scenario_of, statuses
 
-NO_CYCLE = "tool-chaining-server-no-cycle"
+NO_CYCLE = "tool-chaining-server-chain-within-default-limit"
 SCENARIO = """
 name: captured
 description: The order is what the set-up captured.
@@ -68,7 +68,6 @@ def test_what_cannot_be_judged_says_what_came_and_not_what_the_scenario_lacks() 
         for judgement in run.judgements
         if judgement.untestable
     }
-    assert "malformed" in reasons["names-next-tool-in-text"]
     assert not [reason for reason in reasons.values() if "`repeatable: true`" in reason]
 
 
@@ -101,7 +100,7 @@ def test_what_the_scenario_says_of_its_caller_goes_with_every_request(era: Era) 
 # What differs between calls
 
 
-SAME = "tool-chaining-server-same-input-same-directive"
+SAME = "tool-chaining-server-provenance-changes-nothing"
 
 
 @pytest.mark.parametrize("sold", [1, 9])

@@ -69,7 +69,7 @@ def verdict(judgements: list[Judgement]) -> Verdict:
 
 @pytest.mark.parametrize("kind", [AsksAlways, CannotBeAsked, KnowsTheOldContract, HasItsOwnWays])
 def test_an_honest_client_is_conformant(kind: type[SmallClient]) -> None:
-    run = examine_client(kind, [Era.MODERN], waits=False)
+    run = examine_client(kind, [Era.MODERN])
     judged = statuses(run.judgements)
     seen = [
         (each.check.id, each.step, each.seen)
@@ -77,8 +77,7 @@ def test_an_honest_client_is_conformant(kind: type[SmallClient]) -> None:
         if each.status in (Status.FAILURE, Status.WARNING) or each.untestable
     ]
     failed = {check for check, status in judged.items() if status not in ("SUCCESS", "SKIPPED")}
-    # Left out with the cases in which time has to run out.
-    assert failed <= {"tool-chaining-client-bounds-chain-time"}, seen
+    assert failed == set(), seen
     assert verdict(run.judgements) is Verdict.CONFORMANT, seen
 
 
@@ -90,5 +89,5 @@ class DeclinesEverything(SmallClient):
 
 
 def test_a_client_that_declines_everything_is_not_conformant_for_it() -> None:
-    run = examine_client(DeclinesEverything, [Era.MODERN], waits=False)
+    run = examine_client(DeclinesEverything, [Era.MODERN])
     assert verdict(run.judgements) is Verdict.INCONCLUSIVE

@@ -56,11 +56,10 @@ def conforming_server(kind: Any, era: Era) -> dict[str, str]:
 @cache
 def conforming_client(
     era: Era,
-    waits: bool,
     but: frozenset[str] = frozenset(),
     only: frozenset[str] | None = None,
 ) -> dict[str, str]:
-    return statuses(examine_client(eras=[era], waits=waits, but=but, only=only).judgements)
+    return statuses(examine_client(eras=[era], but=but, only=only).judgements)
 
 
 def code_of(mutant: Mutant, mutants: dict[str, Any]) -> Any:
@@ -118,7 +117,7 @@ def test_a_wrong_client_fails_its_check(mutant: Mutant) -> None:
     for cases in map(frozenset, filter(None, [*making, *whole])):
         run = examine_client(kind, [era], only=cases)
         if statuses(run.judgements).get(mutant.check) == failed(mutant):
-            assert conforming_client(era, True, only=cases)[mutant.check] == "SUCCESS"
+            assert conforming_client(era, only=cases)[mutant.check] == "SUCCESS"
             return
     pytest.fail(f"the mutant {mutant.name} does not fail {mutant.check} in any script")
 
@@ -133,8 +132,8 @@ def test_a_wrong_client_fails_no_other_check(mutant: Mutant) -> None:
     vectors = next(script for script in scripts() if script.scenario == VECTORS)
     made = {check.id for case in vectors.cases for check in case.checks}
     but = frozenset() if mutant.check in made else frozenset({VECTORS})
-    run = examine_client(code, [era], waits=code.waits, but=but)
-    proves(mutant, conforming_client(era, code.waits, but), statuses(run.judgements))
+    run = examine_client(code, [era], but=but)
+    proves(mutant, conforming_client(era, but), statuses(run.judgements))
 
 
 def test_every_check_has_a_mutant() -> None:
@@ -149,11 +148,11 @@ def test_the_list_names_the_mutants_that_there_are() -> None:
 
 
 def test_a_client_that_follows_nothing_earns_no_success_for_ignoring_something() -> None:
-    run = examine_client(CLIENT_MUTANTS["follows-nothing"], [Era.MODERN], waits=False)
+    run = examine_client(CLIENT_MUTANTS["follows-nothing"], [Era.MODERN])
     judged = statuses(run.judgements)
     earned = {check for check, status in judged.items() if status == "SUCCESS"}
     assert earned <= {
-        "tool-chaining-client-declares-per-request",
+        "tool-chaining-client-declares",
         "tool-chaining-client-settings-valid",
     }
     assert judged["tool-chaining-client-follows-directive"] == "FAILURE"

@@ -35,7 +35,7 @@ class DiesInTheEnd(SmallClient):
 @pytest.mark.parametrize(
     ("case", "check"),
     [
-        ("schemas/schema-elsewhere", "no-remote-ref"),
+        ("refusals/unknown-tool", "unknown-tool-not-called"),
         ("chain/chain-of-three", "reports-outcome"),
         ("merged/whole-chain", "one-result"),
         ("waiting/cancelled", "no-call-after-cancel"),
@@ -52,14 +52,9 @@ def test_what_a_client_that_crashed_left_undone_says_nothing(case: str, check: s
 
 
 class PrintsNoOutcome(SmallClient):
-    """And knows one dialect of JSON Schema only."""
-
     def printed(self, results: Any, outcome: str) -> Any:
         printed = super().printed(results, outcome)
         return {"content": printed["content"], "isError": printed["isError"]}
-
-    def dialect(self, schema: Any) -> Any:
-        return None if "draft-07" in schema.get("$schema", "") else super().dialect(schema)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +62,6 @@ class PrintsNoOutcome(SmallClient):
     [
         ("chain/chain-of-three", "reports-outcome", UNTESTABLE, "no outcome"),
         ("merged/whole-chain", "names-follow-ups", "SKIPPED", "print followUps"),
-        (
-            "schemas/named-dialect-valid",
-            "follows-directive",
-            UNTESTABLE,
-            "may have ended with invalid_arguments",
-        ),
     ],
 )
 def test_what_is_not_printed(case: str, check: str, status: str, words: str) -> None:

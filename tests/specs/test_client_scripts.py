@@ -29,7 +29,7 @@ EVIDENCE = {
     for check in case.checks
     for evidence in check.provided
 }
-NEGATIVE = {"not_called", "calls_end", "not_fetched", "call_count", "ends_when_cancelled"}
+NEGATIVE = {"not_called", "calls_end", "call_count", "ends_when_cancelled"}
 """Kinds of checks that something was not done."""
 
 

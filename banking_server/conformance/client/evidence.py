@@ -134,7 +134,7 @@ class CaseRun:
             return Untestable(str(self.end))
         made = len(self.log.operations)
         if self.end.outcome == "declined":
-            # TC-C-37: a client may have reasons of its own.
+            # Row 8 of the table of outcomes: a client may have reasons of its own.
             reason = "the client declines the call, for a reason of its own"
             refused = self.case.context.consent == "refuse"
             return NotApplicable(reason) if refused else Untestable(reason)

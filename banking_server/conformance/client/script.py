@@ -147,22 +147,13 @@ Assert = Literal[
     "not_called",
     "calls_end",
     "call_count",
-    "not_fetched",
     "list_read_again",
     "authorization_kept",
-    "progress_tokens_differ",
-    "gives_up",
     "ends_when_cancelled",
-    "ends_in_time",
     "declared",
     "settings_valid",
     "provenance_present",
     "provenance_well_formed",
-    "provenance_one_chain_id",
-    "provenance_new_chain_id",
-    "provenance_random_chain_id",
-    "provenance_level",
-    "provenance_previous_tool",
     "printed_content",
     "printed_without",
     "printed_outcome",
@@ -190,7 +181,6 @@ _MEMBERS: Final = {
     "arguments": ({"call"}, {"call"}),
     "not_called": ({"tool"}, {"tool", "arguments", "at_most", "other_server"}),
     "call_count": (set[str](), {"at_most", "exactly"}),
-    "not_fetched": ({"path"}, {"path"}),
     "declared": ({"in"}, {"in"}),
     "printed_without": ({"text"}, {"text"}),
 }
@@ -245,7 +235,6 @@ class ScriptCheck(Strict):
     exactly: Ordinal | None = None
     other_server: Literal[True] | None = None
     """Calls that the other server received count."""
-    path: str | None = None
     place: Literal["requests", "initialize"] | None = Field(default=None, alias="in")
     text: str | None = None
 

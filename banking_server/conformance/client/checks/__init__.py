@@ -4,10 +4,10 @@ To find how a check is made, search for its id in the scripts (`specs/conformanc
 the word after `assert` is its kind, and `@kind("word")` stands here. The kinds are explained for
 runners in other languages in `specs/conformance/README.md`.
 
-- `calls`: which calls were made, with which arguments, and which were not;
+- `calls`: which calls were made, with which arguments, and which were not, after the user cancelled
+  too;
 - `declaration`: what the client declared of itself;
 - `provenance`: what its calls said about the chain;
-- `waiting`: what it did while an answer was held, and after the user cancelled;
 - `printed`: what it handed on in the end.
 """
 
@@ -16,14 +16,13 @@ from banking_server.conformance.client.checks import (
     declaration,
     printed,
     provenance,
-    waiting,
 )
 from banking_server.conformance.client.checks.registry import KINDS
 from banking_server.conformance.client.evidence import CaseRun
 from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 
-__all__ = ["KINDS", "calls", "declaration", "judge_check", "printed", "provenance", "waiting"]
+__all__ = ["KINDS", "calls", "declaration", "judge_check", "printed", "provenance"]
 
 
 def judge_check(case_run: CaseRun, check: ScriptCheck) -> Judged:

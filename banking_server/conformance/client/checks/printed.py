@@ -6,7 +6,7 @@ What it should be is read off the calls that were made and what the mock server 
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -114,7 +114,7 @@ def printed_structured_content(case_run: CaseRun, check: ScriptCheck) -> Judged:
         wanted = {name: value for name, value in first.items() if name != "nextStep"}
         seen = printed.get("structuredContent")
         told = seen.get("followUps", []) if isinstance(seen, dict) else []
-        unnamed = _unnamed(_follow_ups(case_run), told if isinstance(told, list) else [])
+        unnamed = _unnamed(case_run, told if isinstance(told, list) else [])
         kept = same(_without(_without(seen, "nextStep"), "followUps"), wanted)
         return Finding(
             seen is None or (kept and not unnamed),
@@ -137,8 +137,7 @@ def printed_no_directive(case_run: CaseRun, check: ScriptCheck) -> Judged:
             for item in _results(case_run)[-1].get("content", [])
             if IDENTIFIER in item.get("_meta", {})
         ]
-        texts = [item.get("text") for item in printed["content"] if isinstance(item, dict)]
-        handed_on = [text for text in words if text in texts]
+        handed_on = [text for text in words if text in _texts(printed)]
         return Finding(
             not handed_on and not (isinstance(meta, dict) and "nextTool" in meta),
             expected="no nextTool in _meta, and no words about one in content",
@@ -153,26 +152,18 @@ def printed_follow_ups(case_run: CaseRun, check: ScriptCheck) -> Judged:
     """The printed `followUps` have each follow-up call with its fate, and a text names it."""
 
     def compare(printed: Json) -> Judged:
-        named = printed.get("followUps")
-        if not isinstance(named, list):
+        if not isinstance(printed.get("followUps"), list):
             return NotApplicable("the client does not print followUps")
         wanted = _follow_ups(case_run)
-        seen = [
-            (each.get("tool"), each.get("fate")) if isinstance(each, dict) else (None, None)
-            for each in named
-        ]
-        texts = [item.get("text") for item in printed["content"] if isinstance(item, dict)]
-        unnamed = _unnamed(wanted, texts)
-        fits = len(seen) == len(wanted) and all(
-            tool == call.tool and fate in call.fates
-            for (tool, fate), call in zip(seen, wanted, strict=True)
-        )
+        unnamed = _unnamed(case_run, _texts(printed))
+        mistaken = _told_as_another(case_run) if _fits(case_run) else None
         return Finding(
-            fits and not unnamed,
+            _fits(case_run) and not unnamed and mistaken is None,
             expected="; ".join(f"{call.tool}: {' or '.join(call.fates)}" for call in wanted)
-            + f"; and a text that names {', '.join(_unnamed(wanted, []))}",
-            seen="; ".join(f"{tool}: {fate}" for tool, fate in seen)
-            + (f"; no text names {', '.join(unnamed)}" if unnamed else ""),
+            + f"; and a text that names {', '.join(_unnamed(case_run, []))}",
+            seen=f"followUps {shown(printed['followUps'])}"
+            + (f"; no text names {', '.join(unnamed)}" if unnamed else "")
+            + (f"; no text says that it is {mistaken}" if mistaken else ""),
         )
 
     return _whole(case_run, compare)
@@ -207,6 +198,12 @@ def _other_course(case_run: CaseRun) -> NotApplicable | None:
     if made != [call.tool for call in case_run.case.expect.calls]:
         return NotApplicable("the client made other calls than expected")
     return None
+
+
+def _texts(printed: Json) -> list[str]:
+    """Return the texts of the printed content."""
+    found = [item.get("text") for item in printed["content"] if isinstance(item, dict)]
+    return [text for text in found if isinstance(text, str)]
 
 
 def _results(case_run: CaseRun) -> list[Json]:
@@ -244,14 +241,69 @@ class _FollowUp:
         """Whether a text has the name of its tool, and the values of its arguments if need be."""
         values = _plain_values(self.arguments) if with_arguments else []
         name = json.dumps(self.tool, ensure_ascii=False)[1:-1]
-        # A long name is cut (TC-C-54), wherever the client cuts it.
+        # A long name is cut (TC-C-53), wherever the client cuts it.
         named = name[:NAME] in text or self.tool[:NAME] in text
         return named and all(part in text for part in values)
 
 
-def _unnamed(wanted: list[_FollowUp], texts: list[Any]) -> list[str]:
+def _fits(case_run: CaseRun) -> bool:
+    """Whether the printed `followUps` have each follow-up call with what became of it."""
+    wanted, named = _follow_ups(case_run), (case_run.end.printed or {}).get("followUps")
+    if not isinstance(named, list) or len(named) != len(wanted):
+        return False
+    return all(
+        isinstance(each, dict) and each.get("tool") == call.tool and each.get("fate") in call.fates
+        for each, call in zip(named, wanted, strict=True)
+    )
+
+
+def _told_as_another(case_run: CaseRun) -> str | None:
+    """Return the fate that a model is told of in no words but those for other fates, if any.
+
+    The words of other cases are compared too, since no chain has every fate. Names of tools and
+    values of arguments are left out of them.
+    """
+    runs = [run for run in case_run.others.values() if run.log.operations and _fits(run)]
+    for fate in ("unknown", "not_made"):
+        if not any(fate in call.fates for call in _follow_ups(case_run)):
+            continue
+        elsewhere: set[str] = set()
+        for run in runs:
+            if not any(fate in call.fates for call in _follow_ups(run)):
+                elsewhere |= _own_words(run)
+        if _own_words(case_run) <= elsewhere:
+            return fate
+    return None
+
+
+def _own_words(case_run: CaseRun) -> set[str]:
+    """Return the texts that the client added to those of the server, without names and values."""
+    said = [item.get("text") for item in _said(case_run)]
+    names = {
+        part
+        for call in _follow_ups(case_run)
+        for part in (call.tool, *_plain_values(call.arguments))
+        if part
+    }
+    words = set[str]()
+    for text in _texts(case_run.end.printed or {"content": []}):
+        if text not in said:
+            for name in sorted(names, key=len, reverse=True):
+                text = text.replace(json.dumps(name)[1:-1], "…").replace(name, "…")
+            words.add(text)
+    return words
+
+
+def _said(case_run: CaseRun) -> Iterator[Json]:
+    """Yield every content item that the server sent."""
+    for result in _results(case_run):
+        yield from result.get("content", [])
+
+
+def _unnamed(case_run: CaseRun, texts: list[Any]) -> list[str]:
     """Return the follow-up calls that none of the texts names."""
-    counts = Counter(each.tool for each in wanted)
+    wanted, first = _follow_ups(case_run), case_run.log.operations[0]
+    counts = Counter([first.tool, *(each.tool for each in wanted)])
     return [
         each.in_words(counts[each.tool] > 1)
         for each in wanted

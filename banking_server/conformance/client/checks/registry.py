@@ -37,8 +37,6 @@ def absence_unproven(case_run: CaseRun) -> Untestable | NotApplicable | None:
     Only a client that came to its own end has chosen not to do it, and one that is at the end of
     what it does anyway has not chosen either.
     """
-    if case_run.end.exit_code is None and case_run.case.time_limit is not None:
-        return NotApplicable("the client did not end in time, which is judged apart")
     if not case_run.end.went_on:
         return Untestable(f"{case_run.end}, so what it did not do says nothing")
     if case_run.ended_at_own_limit:

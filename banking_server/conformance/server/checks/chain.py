@@ -16,34 +16,19 @@ DEFAULT_LIMIT: Final = 5
 """Calls of a chain after which a client stops, unless it is told otherwise."""
 
 
-@check("tool-chaining-server-no-cycle", on=FollowedChain)
-def no_cycle(chain: FollowedChain) -> Finding | None:
-    """No directive leads to a call that the chain contains already."""
-    calls, directive = len(chain.calls), chain.directive
-    if directive is not None and _leads_back(chain, directive):
-        return Finding(
-            False,
-            expected="a directive to a call that the chain does not contain yet",
-            seen=f"call {calls} leads back to {directive.tool} with the same arguments",
-        )
-    if directive is not None or calls == 1:
-        return None  # There is no chain, or the scenario allows no further call.
-    return Finding(True, expected="no call twice", seen=f"{calls} different calls")
-
-
 @check("tool-chaining-server-chain-within-default-limit", on=FollowedChain)
 def chain_within_default_limit(chain: FollowedChain) -> Finding | None:
-    """A chain ends before clients give up."""
+    """A chain ends before clients give up, and does not lead back to a call that it contains."""
     calls, directive = len(chain.calls), chain.directive
-    if directive is None:
-        if calls == 1:
-            return None  # There is no chain.
-    elif calls <= DEFAULT_LIMIT or _leads_back(chain, directive):
-        return None  # It may end in time, or it never ends, which is for `no_cycle` to say.
+    onward = "" if directive is None else " and a directive to another"
+    if directive is not None and _leads_back(chain, directive):
+        onward = f", and a directive back to {directive.tool} with the same arguments"
+    elif (calls <= DEFAULT_LIMIT) if directive is not None else (calls == 1):
+        return None  # There is no chain, or the scenario allows no further call.
     return Finding(
-        calls <= DEFAULT_LIMIT,
-        expected=f"at most {DEFAULT_LIMIT} calls",
-        seen=f"{calls} calls" + ("" if directive is None else " and a directive to another"),
+        calls <= DEFAULT_LIMIT and directive is None,
+        expected=f"at most {DEFAULT_LIMIT} calls, no two of them the same",
+        seen=f"{calls} calls{onward}",
     )
 
 

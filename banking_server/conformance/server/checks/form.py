@@ -15,48 +15,30 @@ TITLE_LENGTH: Final = 200
 NOT_PLAIN: Final = frozenset({"Cc", "Zl", "Zp"})
 """Categories of characters that end a line, or control a terminal."""
 
-DIRECTIONS: Final = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
-"""Classes of characters that control the direction of a text."""
+DIRECTIONS: Final = frozenset(
+    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
+"""Characters that control the direction of a text, as TC-S-27 lists them."""
 
 
 @check("tool-chaining-server-directive-well-formed", on=ResultWithDirective)
 def directive_well_formed(result: ResultWithDirective) -> Finding:
-    """A directive is an object, and so are its arguments."""
+    """A directive is an object that names a tool, and its arguments are an object."""
     return Finding(
-        result.directive.arguments is not None,
-        expected="an object, with an object for `arguments` if it has that member",
+        result.directive.key is not None,
+        expected="an object with a non-empty string `tool`, and with an object for `arguments` if "
+        "it has that member",
         seen=_shown(result),
     )
-
-
-@check("tool-chaining-server-directive-names-tool", on=ResultWithDirective)
-def directive_names_tool(result: ResultWithDirective) -> Finding | None:
-    """A directive names a tool."""
-    if not isinstance(result.directive.value, dict):
-        return None
-    return Finding(
-        result.directive.tool is not None,
-        expected="a member `tool` that is a non-empty string",
-        seen=_shown(result),
-    )
-
-
-@check("tool-chaining-server-no-name-alias", on=ResultWithDirective)
-def no_name_alias(result: ResultWithDirective) -> Finding | None:
-    """A directive does not use the deprecated alias of `tool`."""
-    value = result.directive.value
-    if not isinstance(value, dict):
-        return None
-    return Finding("name" not in value, expected="no member `name`", seen=_shown(result))
 
 
 @check("tool-chaining-server-no-unknown-members", on=ResultWithDirective)
 def no_unknown_members(result: ResultWithDirective) -> Finding | None:
-    """A directive has no members that the specification does not know."""
+    """A directive has no members but its three, and not the alias of `tool` either."""
     value = result.directive.value
     if not isinstance(value, dict):
         return None
-    unknown = sorted(value.keys() - {"tool", "arguments", "title", "name"})
+    unknown = sorted(value.keys() - {"tool", "arguments", "title"})
     return Finding(
         not unknown,
         expected="no members besides `tool`, `arguments` and `title`",
@@ -90,8 +72,7 @@ def title_plain(result: ResultWithDirective) -> Finding | None:
         isinstance(title, str)
         and 1 <= len(title) <= TITLE_LENGTH
         and not any(
-            unicodedata.category(each) in NOT_PLAIN or unicodedata.bidirectional(each) in DIRECTIONS
-            for each in title
+            unicodedata.category(each) in NOT_PLAIN or each in DIRECTIONS for each in title
         ),
         expected=f"a text of 1 to {TITLE_LENGTH} characters on one line, without controls of its "
         "direction",

@@ -7,25 +7,17 @@ from banking_server.conformance.report.judgement import Finding, NotApplicable
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import Greeting, OtherResults
 from banking_server.conformance.specification import schema_of
+from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import shown
 
 
-@check("tool-chaining-server-advertises-in-discover", on=Greeting)
-def advertises_in_discover(greeting: Greeting) -> Finding:
-    """On 2026-07-28 the extension stands among the server's capabilities."""
-    return _advertises(greeting, "capabilities.extensions")
-
-
-@check("tool-chaining-server-advertises-in-initialize", on=Greeting)
-def advertises_in_initialize(greeting: Greeting) -> Finding:
-    """On 2025-11-25 it may also stand among the experimental ones."""
-    return _advertises(greeting, "capabilities.extensions or capabilities.experimental")
-
-
-def _advertises(greeting: Greeting, where: str) -> Finding:
+@check("tool-chaining-server-advertises", on=Greeting)
+def advertises(greeting: Greeting) -> Finding:
+    """The extension stands among the server's capabilities, on 2025-11-25 in either place."""
+    either = " or capabilities.experimental" if greeting.era is Era.LEGACY else ""
     return Finding(
         bool(greeting.settings),
-        expected=f"{IDENTIFIER} in {where}",
+        expected=f"{IDENTIFIER} in capabilities.extensions{either}",
         seen=f"capabilities {shown(greeting.capabilities)}",
     )
 

@@ -6,7 +6,6 @@ from banking_server.conformance.report.judgement import Finding
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import (
     RepeatedInExperimental,
-    RepeatedUnchanged,
     RepeatedUndeclared,
     RepeatedWithEmptySettings,
     RepeatedWithLaterVersion,
@@ -22,31 +21,11 @@ from banking_server.conformance.values import shown
 
 
 @check(
-    "tool-chaining-server-same-input-same-directive",
-    on=(RepeatedUnchanged, RepeatedUndeclared, RepeatedWithEmptySettings),
-)
-def same_input_same_directive(repetition: Repetition) -> Finding | None:
-    """The same call leads to the same tool, whatever the client declares."""
-    if isinstance(repetition, RepeatedUnchanged):
-        if not repetition.differs:
-            return _with_directive(repetition)
-        return Finding(
-            False,
-            expected=f"{ending(repetition.first)}, and the same tool whenever the call is made",
-            seen=f"another one now and then: {ending(repetition.again)}",
-        )
-    other = {member for member in repetition.differs if member[0] in ("tool", "arguments")}
-    if repetition.keeps_back or not (repetition.has_directive or other):
-        return None
-    return _alike(replace(repetition, differs=frozenset(other)))
-
-
-@check(
     "tool-chaining-server-emits-to-undeclared-client",
     on=(RepeatedUndeclared, RepeatedWithEmptySettings),
 )
 def emits_to_undeclared_client(repetition: Repetition) -> Finding | None:
-    """A directive is for every client, declared or not; that it is the same is for TC-S-21."""
+    """A directive is for every client, declared or not."""
     if not repetition.has_directive:
         return None
     kept = repetition.keeps_back or any(member[0] == "refusal" for member in repetition.differs)
@@ -77,15 +56,12 @@ def reads_experimental(repetition: RepeatedInExperimental) -> Finding | None:
     return _with_directive(repetition)
 
 
-@check("tool-chaining-server-provenance-changes-nothing", on=RepeatedWithProvenance)
-def provenance_changes_nothing(repetition: RepeatedWithProvenance) -> Finding:
-    """What a client says of its chain has no effect."""
-    return _alike(repetition)
-
-
-@check("tool-chaining-server-ignores-malformed-provenance", on=RepeatedWithMalformedProvenance)
-def ignores_malformed_provenance(repetition: RepeatedWithMalformedProvenance) -> Finding:
-    """Malformed provenance is not an error."""
+@check(
+    "tool-chaining-server-provenance-changes-nothing",
+    on=(RepeatedWithProvenance, RepeatedWithMalformedProvenance),
+)
+def provenance_changes_nothing(repetition: Repetition) -> Finding:
+    """What a client says of its chain has no effect, in whatever form it says it."""
     return _alike(repetition)
 
 

@@ -19,19 +19,56 @@ from banking_server.conformance.server.evidence import (
     PassedOn,
     ResultWithDirective,
 )
-from banking_server.conformance.values import shown
+from banking_server.conformance.server.reading import SeenDirective, is_marked, objects_in
+from banking_server.conformance.values import same, shown
 
 
 @check("tool-chaining-server-names-listed-tool", on=ResultWithDirective)
 def names_listed_tool(result: ResultWithDirective) -> Finding | Untestable | None:
-    """The tool is in the server's own list, for this caller and right afterwards."""
-    return _is_listed(result)
+    """The tool is in the server's own list, for this caller and right afterwards, for the model."""
+    listed = _is_listed(result)
+    if result.target is None or not hidden_from_model(result.target):
+        return listed
+    return Finding(
+        False,
+        expected="a tool whose _meta.ui.visibility, if present, includes model",
+        seen=f"{result.directive.tool} with visibility {shown(_ui(result.target).get(VISIBILITY))}",
+    )
 
 
 @check("tool-chaining-server-intermediary-renames", on=DirectiveOfIntermediary)
 def intermediary_renames(passed_on: DirectiveOfIntermediary) -> Finding | Untestable | None:
-    """An intermediary names the tool as its own list does."""
-    return _is_listed(passed_on.result)
+    """An intermediary names the tool as its own list does, and so do the words."""
+    result, tool = passed_on.result, passed_on.result.directive.tool
+    listed = _is_listed(result)
+    if tool is None or not isinstance(listed, Finding) or not listed.holds:
+        return listed
+    step = result.structured.get("nextStep")
+    other = [
+        *(
+            shown(item.get("text"))
+            for item in result.content
+            if _names_another(item, result.directive)
+        ),
+        *(
+            [f"nextStep {shown(step)}"]
+            if isinstance(step, dict) and step.get("tool") != tool
+            else []
+        ),
+    ]
+    return Finding(
+        not other,
+        expected=f"words that name {tool}",
+        seen=", ".join(other) or "such words, or none",
+    )
+
+
+def _names_another(item: Json, seen: SeenDirective) -> bool:
+    """Whether a marked item has the arguments of a directive, and not the name of its tool."""
+    text = str(item.get("text"))
+    named = re.search(rf"(?<![\w.-]){re.escape(str(seen.tool))}(?![\w-])", text)
+    repeats = any(same(found, seen.arguments) for found, _ in objects_in(text))
+    return is_marked(item) and repeats and named is None
 
 
 def _is_listed(result: ResultWithDirective) -> Finding | Untestable | None:
@@ -40,12 +77,6 @@ def _is_listed(result: ResultWithDirective) -> Finding | Untestable | None:
     if result.target is None and result.more is not None:
         return Untestable(
             f"{result.more}, so whether {result.directive.tool} is listed was not seen"
-        )
-    if result.listed_twice:
-        return Finding(
-            False,
-            expected="one tool of that name in tools/list",
-            seen=f"{result.directive.tool} is listed twice, and not alike",
         )
     client = "a client that declared" if result.declared else "one that did not declare"
     named = ", ".join(result.listed[:NAMES]) + (", …" if len(result.listed) > NAMES else "")
@@ -58,18 +89,6 @@ def _is_listed(result: ResultWithDirective) -> Finding | Untestable | None:
 
 NAMES: Final = 30
 """Names of a list that are shown."""
-
-
-@check("tool-chaining-server-names-visible-tool", on=ResultWithDirective)
-def names_visible_tool(result: ResultWithDirective) -> Finding | None:
-    """The tool is one that the model may see."""
-    if result.target is None:
-        return None
-    return Finding(
-        not hidden_from_model(result.target),
-        expected="a tool whose _meta.ui.visibility, if present, includes model",
-        seen=f"{result.directive.tool} with visibility {shown(_ui(result.target).get(VISIBILITY))}",
-    )
 
 
 VISIBILITY: Final = "visibility"

@@ -1,21 +1,18 @@
 """The directive in words, for a client that does not know the extension, and what stands beside."""
 
-from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY
 from banking_server.conformance.message import Json
-from banking_server.conformance.report.judgement import Finding, NotApplicable, Untestable
+from banking_server.conformance.report.judgement import Finding
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import (
     Crossing,
     PassedOn,
-    ResultInWords,
     ResultWithDirective,
 )
 from banking_server.conformance.server.reading import (
     SeenDirective,
-    is_for_assistant,
     is_marked,
     objects_in,
     words_of,
@@ -24,8 +21,6 @@ from banking_server.conformance.values import same, shown
 
 NEXT_STEP: Final = "nextStep"
 """The member of structured content that repeats the next step."""
-
-MALFORMED: Final = Untestable("the directive is malformed, so there is nothing to put in words")
 
 
 @check("tool-chaining-server-content-without-directive", on=ResultWithDirective)
@@ -48,119 +43,44 @@ def _is_blank(item: Json) -> bool:
     return item.get("type") == "text" and isinstance(text, str) and not text.strip()
 
 
-@check("tool-chaining-server-no-extra-text-for-declared-client", on=ResultWithDirective)
-def no_extra_text_for_declared_client(result: ResultWithDirective) -> Finding | None:
-    """A client that follows directives by itself gets none in words."""
-    if not result.declared or result.directive.key is None:
-        return None
-    wordings = len(words_of(result.content, result.directive))
-    return Finding(
-        not wordings,
-        expected="no item that words the directive, since this client declared the extension",
-        seen=f"{wordings} such items",
-    )
-
-
-@check("tool-chaining-server-names-next-tool-in-text", on=ResultInWords)
-def names_next_tool_in_text(result: ResultInWords) -> Finding | Untestable:
-    """The last item tells a model which call comes next."""
+@check("tool-chaining-server-repeats-step-in-its-place", on=ResultWithDirective)
+def repeats_step_in_its_place(result: ResultWithDirective) -> Finding | None:
+    """The directive stands again nowhere but in marked items and in `nextStep`."""
     seen = result.directive
     if seen.key is None:
-        return MALFORMED
-    last = result.content[-1] if result.content else {}
-    return Finding(
-        _words_end_with_arguments(last, seen),
-        expected='a last item of type text with annotations.audience ["assistant"] that names '
-        f"{seen.tool} and ends with its arguments as one JSON object: {shown(seen.arguments)}",
-        seen=f"the last item: {shown(last)}",
-    )
-
-
-@check(
-    "tool-chaining-server-marks-next-tool-text",
-    on=ResultInWords,
-    unseen=NotApplicable("the server words no directive"),
-)
-def marks_next_tool_text(result: ResultInWords) -> Sequence[Finding]:
-    """Each item that words the directive is marked as such."""
-    if result.directive.key is None:
-        return []
-    return [
-        Finding(
-            is_marked(item),
-            expected=f'_meta: {{"{IDENTIFIER}": {{"describes": "{META_KEY}"}}}} on that item',
-            seen=f"_meta: {shown(item.get('_meta'))}",
-        )
-        for item in words_of(result.content, result.directive)
+        return None
+    structured = {name: part for name, part in result.structured.items() if name != NEXT_STEP}
+    unmarked = [item for item in result.content if not is_marked(item)]
+    repeating = [
+        *(shown(item) for item in unmarked if _repeats_in_text(item, seen)),
+        *(["structuredContent " + shown(structured)] if _repeats(structured, seen) else []),
     ]
-
-
-@check(
-    "tool-chaining-server-next-step-equals-directive",
-    on=ResultWithDirective,
-    unseen=NotApplicable("no structured content has a nextStep beside a directive"),
-)
-def next_step_equals_directive(result: ResultWithDirective) -> Finding | None:
-    """The next step in structured content is that of the directive, and nothing needs it."""
-    seen = result.directive
-    if NEXT_STEP not in result.structured or seen.key is None:
-        return None
-    step = result.structured[NEXT_STEP]
-    required = result.output_schema.get("required")
-    is_required = isinstance(required, list) and NEXT_STEP in required
-    alike = (
-        isinstance(step, dict)
-        and step.keys() <= {"tool", "arguments"}
-        and step.get("tool") == seen.tool
-        and same(step.get("arguments", {}), seen.arguments)
-    )
-    return Finding(
-        alike and not is_required,
-        expected=f"{NEXT_STEP} with tool {shown(seen.tool)} and arguments {shown(seen.arguments)} "
-        "and nothing else, "
-        "which the output schema does not require",
-        seen=shown(step) + (", which the output schema requires" if is_required else ""),
-    )
-
-
-@check(
-    "tool-chaining-server-no-next-step-for-declared-client",
-    on=ResultWithDirective,
-    unseen=NotApplicable("no structured content has a nextStep beside a directive"),
-)
-def no_next_step_for_declared_client(result: ResultWithDirective) -> Finding | None:
-    """A client that follows directives by itself gets none in structured content."""
-    has_one = NEXT_STEP in result.structured
-    if not result.declared or result.directive.key is None:
-        return None
-    return Finding(
-        not has_one,
-        expected=f"no {NEXT_STEP} in structuredContent, since this client declared the extension",
-        seen=f"{NEXT_STEP}: {shown(result.structured[NEXT_STEP])}" if has_one else "none",
-    )
-
-
-@check(
-    "tool-chaining-server-no-next-step-in-content",
-    on=ResultWithDirective,
-    unseen=NotApplicable("no structured content has a nextStep beside a directive"),
-)
-def no_next_step_in_content(result: ResultWithDirective) -> Finding | None:
-    """The next step of structured content does not stand in a content item as well."""
-    repeating = [item for item in result.content if _repeats_next_step(item)]
-    if not repeating and NEXT_STEP not in result.structured:
-        return None
     return Finding(
         not repeating,
-        expected=f"no content item with {NEXT_STEP}",
-        seen=shown(repeating[0]) if repeating else "none",
+        expected=f'{seen.tool} with its arguments in no item without the mark "{IDENTIFIER}": '
+        f'{{"describes": "{META_KEY}"}}, and in no member of structuredContent but {NEXT_STEP}',
+        seen=", ".join(repeating) or "nowhere else",
     )
 
 
-def _repeats_next_step(item: Json) -> bool:
-    """Whether a text item is structured content in words: an object that has the next step."""
+def _repeats_in_text(item: Json, seen: SeenDirective) -> bool:
     text = item.get("text")
-    return isinstance(text, str) and any(NEXT_STEP in found for found, _ in objects_in(text))
+    return isinstance(text, str) and (
+        bool(words_of([item], seen)) or any(_repeats(found, seen) for found, _ in objects_in(text))
+    )
+
+
+def _repeats(value: Any, seen: SeenDirective) -> bool:
+    """Whether some object in a JSON value has the tool and the arguments of a directive."""
+    if not isinstance(value, dict | list):
+        return False
+    parts = list(value.values()) if isinstance(value, dict) else value
+    names = isinstance(value, dict) and seen.tool in [
+        part for part in parts if isinstance(part, str)
+    ]
+    if names and any(isinstance(part, dict) and same(part, seen.arguments) for part in parts):
+        return True
+    return any(_repeats(part, seen) for part in parts)
 
 
 @check("tool-chaining-server-intermediary-removes-directive", on=PassedOn)
@@ -192,16 +112,3 @@ def _left(result: PassedOn | Crossing) -> list[str]:
         *(["its words"] if words_of(result.content, result.directive) else []),
         *([NEXT_STEP] if NEXT_STEP in result.structured else []),
     ]
-
-
-def _words_end_with_arguments(item: Json, seen: SeenDirective) -> bool:
-    text = item.get("text")
-    return (
-        is_for_assistant(item)
-        and isinstance(text, str)
-        and seen.tool is not None
-        and seen.tool in text
-        and any(
-            same(found, seen.arguments) and not rest.strip() for found, rest in objects_in(text)
-        )
-    )
