@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from .server_mutants import SERVER_MUTANTS
 from .small_server import SmallServer
@@ -35,13 +36,13 @@ def test_a_conforming_server(tmp_path: Path) -> None:
 
 
 def test_a_failed_check_is_a_failed_test_and_a_warning_a_passed_one(tmp_path: Path) -> None:
-    class AlsoUnknown(SERVER_MUTANTS["names-unlisted-tool"]):  # type: ignore[misc]
-        def attach(self, result: object, directive: dict[str, object], request: object) -> None:
+    class AlsoUndeclared(SERVER_MUTANTS["names-unlisted-tool"]):  # type: ignore[misc]
+        def attach(self, result: object, directive: dict[str, Any], request: object) -> None:
             super().attach(result, directive, request)
-            directive["x-more"] = True
+            directive["arguments"] = {**directive["arguments"], "x-more": True}
 
-    with serving(AlsoUnknown()) as url:
-        chosen = ("-k", "names-listed-tool or no-unknown-members")
+    with serving(AlsoUndeclared()) as url:
+        chosen = ("-k", "names-listed-tool or arguments-declared")
         code, output = judged(tmp_path, url, "--chaining-scenario", "shop.yaml", *chosen)
     assert code == 1, output
     assert "1 failed, 1 passed, " in output
