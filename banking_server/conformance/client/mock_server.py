@@ -23,6 +23,7 @@ from banking_server.conformance.client.script import (
     Case,
     ClientScript,
     Elicit,
+    Place,
     ScriptAnswer,
     ScriptTool,
 )
@@ -270,11 +271,9 @@ class MockServer:
     def _greeting(self, method: str, params: Json) -> Json:
         capabilities: Json = {"tools": {"listChanged": True}}
         modern = method == "server/discover"
-        settings = self._script.advertised(self._case)
-        if settings is not None:
-            places = ["extensions"] if modern else ["extensions", "experimental"]
-            for place in [self._case.advertise_in] if self._case.advertise_in else places:
-                capabilities[place] = {IDENTIFIER: settings}
+        places: list[Place] = ["extensions"] if modern else ["extensions", "experimental"]
+        for place, settings in self._script.advertised(self._case, places).items():
+            capabilities[place] = {IDENTIFIER: settings}
         if modern:
             return {
                 "supportedVersions": [Era.MODERN],

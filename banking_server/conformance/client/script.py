@@ -3,7 +3,7 @@
 The format is `specs/conformance/schemas/client-script.schema.json`; tests hold these models to it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Final, Literal, Self
 
@@ -187,6 +187,7 @@ class ScriptCheck(Strict):
 
 
 Consent = Literal["grant", "refuse"]
+Place = Literal["experimental", "extensions"]
 
 
 class CaseContext(Strict):
@@ -222,8 +223,9 @@ class Case(Strict):
     description: Name
     spec_versions: Several[Era] | None = None
     advertise: Any = None
-    advertise_in: Literal["experimental", "extensions"] | None = None
-    """Where alone it is advertised, in place of wherever the revision has it."""
+    advertise_in: Place | Mapping[Place, Any] | None = None
+    """Where alone it is advertised, in place of wherever the revision has it; or the settings that
+    are advertised in each place."""
     context: CaseContext = CaseContext()
     first_call: ScriptCall
     """Left out: that of the script."""
@@ -308,12 +310,17 @@ class ClientScript(Strict):
         """Return the eras in which `case` is run."""
         return tuple(era for era in self.spec_versions if era in (case.spec_versions or Era))
 
-    def advertised(self, case: Case) -> Any:
-        """Return the settings that the mock server advertises in `case`; None if it does not."""
-        for part in (case, self):
-            if "advertise" in part.model_fields_set:
-                return part.advertise
-        return SETTINGS
+    def advertised(self, case: Case, places: Sequence[Place]) -> Mapping[Place, Any]:
+        """Return the settings that the mock server advertises in `case`, in each of its places.
+
+        `places` are those of the era.
+        """
+        if isinstance(case.advertise_in, Mapping):
+            return case.advertise_in
+        part = next((part for part in (case, self) if "advertise" in part.model_fields_set), None)
+        settings = SETTINGS if part is None else part.advertise
+        where = places if case.advertise_in is None else [case.advertise_in]
+        return {} if settings is None else dict.fromkeys(where, settings)
 
 
 def _as_written(part: Strict) -> Json:
