@@ -120,7 +120,7 @@ class RunOptions:
         return () if path is None else load_expected_failures(path, side, scenarios)
 
     def make_room(self) -> None:
-        """Begin each report, so that no run ends without. Raises UsageError if one cannot be."""
+        """Make the folders of the reports. Raises UsageError if a report cannot be written."""
         report = self.output_dir and self.output_dir / "report.json"
         for option, file in (
             ("--output-dir", report),
@@ -130,7 +130,10 @@ class RunOptions:
             try:
                 if file is not None:
                     file.parent.mkdir(parents=True, exist_ok=True)
+                    there = file.exists()
                     file.open("a").close()
+                    if not there:
+                        file.unlink()
             except OSError as error:
                 raise UsageError(f"{option}: cannot write {file}: {error.strerror}") from error
 
