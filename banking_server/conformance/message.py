@@ -14,6 +14,13 @@ SERVER_INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
 Json = dict[str, Any]
 
 
+def within(value: object, *names: str) -> Json:
+    """Return the object that stands under these names, one in the other; empty if none does."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
 @dataclass(frozen=True)
 class WireMessage:
     """One message as it went over the wire."""

@@ -38,7 +38,8 @@ class Policy:
 
     answer: str
     """What the user answers, if nothing else is said for a tool: `grant` or `refuse`."""
-    answers: Mapping[str, str]
+    answers: Mapping[str, str | list[str]]
+    """The same for some tools; a list has one for each question, the last one for all further."""
     denied: list[str]
     trusts_hints: bool
 
@@ -51,7 +52,10 @@ class Policy:
 
     async def allows_again(self, proposal: Proposal) -> bool:
         """Ask the user, whatever the hints say."""
-        return self.answers.get(proposal.tool.name, self.answer) == "grant"
+        answer = self.answers.get(proposal.tool.name, self.answer)
+        if isinstance(answer, list):
+            answer = answer.pop(0) if len(answer) > 1 else answer[0]
+        return answer == "grant"
 
 
 @dataclass

@@ -283,7 +283,11 @@ class SmallClient:
 
     def user_agrees(self, tool):
         answers = self.context.get("consentByTool", {})
-        return answers.get(tool["name"], self.context.get("consent")) == "grant"
+        answer = answers.get(tool["name"], self.context.get("consent"))
+        if isinstance(answer, list):
+            # One for each question; the last one holds for all further ones.
+            answer = answer.pop(0) if len(answer) > 1 else answer[0]
+        return answer == "grant"
 
     def allowed(self, name, tool):
         """Whether the host lets its model make a call."""

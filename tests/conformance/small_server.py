@@ -61,17 +61,20 @@ class Request:
 
     @property
     def settings(self):
-        """What the client declared; None if nothing."""
-        for key in ("extensions",) if self.modern else ("extensions", "experimental"):
-            place = self.capabilities.get(key) or {}
-            if ID in place:
-                return place[ID]
-        return None
+        """What the client declared: the first that is well-formed; None if nothing."""
+        places = ("extensions",) if self.modern else ("extensions", "experimental")
+        found = [self.capabilities.get(key) or {} for key in places]
+        declared = [place[ID] for place in found if ID in place]
+        return next(filter(self.well_formed, declared), declared[0] if declared else None)
+
+    @staticmethod
+    def well_formed(settings):
+        version = settings.get("version", 1) if isinstance(settings, dict) else 0
+        return type(version) is int and version >= 1
 
     @property
     def declared(self):
-        version = self.settings.get("version", 1) if isinstance(self.settings, dict) else 0
-        return isinstance(version, int) and version >= 1
+        return self.well_formed(self.settings)
 
     @property
     def provenance(self):

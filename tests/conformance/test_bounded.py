@@ -26,30 +26,8 @@ def member(rule: dict[str, Any]) -> dict[str, Any]:
 def test_a_fault_is_told_by_its_place_and_rule(
     schema: Any, arguments: dict[str, Any], fault: str | None
 ) -> None:
-    said, untold = bounded._fault(schema, arguments)
-    assert untold is None
+    said = bounded.first_fault(schema, arguments)
     assert said is None if fault is None else str(said).startswith(fault)
-
-
-@pytest.mark.parametrize(
-    ("schema", "arguments", "reason"),
-    [
-        (member({"pattern": "(?<a>b)\\k<a>[^]"}), {"a": "bbb"}, "cannot compile the pattern"),
-        (member({"pattern": "\\bé"}), {"a": "x"}, "otherwise than ECMA-262"),
-        ({"$ref": "https://example.com/schema"}, {}, "cannot use the input schema"),
-        (
-            member({"pattern": "^(?:a|(?=a)a)*$"}),
-            {"a": "a" * 60 + "b"},
-            "takes too long over a pat",
-        ),
-    ],
-)
-def test_what_it_cannot_tell_blames_nobody(
-    schema: Any, arguments: dict[str, Any], reason: str
-) -> None:
-    said, untold = bounded._fault(schema, arguments)
-    assert said is None
-    assert reason in str(untold)
 
 
 BOMB: dict[str, Any] = {
@@ -61,8 +39,21 @@ BOMB: dict[str, Any] = {
 }
 
 
-def test_a_schema_that_takes_too_long_blames_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded, "SECONDS", 1)
-    with pytest.raises(bounded.CannotTell, match="takes it too long, or too much memory"):
-        bounded.first_fault(BOMB, {})
-    assert bounded.first_fault({"required": ["a"]}, {"a": 1}) is None
+@pytest.mark.parametrize(
+    ("schema", "arguments", "reason"),
+    [
+        (member({"pattern": "(?<a>b)\\k<a>[^]"}), {"a": "bbb"}, "cannot compile"),
+        ({"$ref": "https://example.com/schema"}, {}, "the input schema cannot be used"),
+        (
+            member({"pattern": "^(?:a|(?=a)a)*$"}),
+            {"a": "a" * 60 + "b"},
+            "takes too long over a pat",
+        ),
+        (BOMB, {}, r"more than 100,000 parts, each \$ref written out"),
+    ],
+)
+def test_what_it_cannot_tell_blames_nobody(
+    schema: Any, arguments: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(bounded.CannotTell, match=reason):
+        bounded.first_fault(schema, arguments)

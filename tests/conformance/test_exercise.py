@@ -16,7 +16,7 @@ from banking_server.conformance.target.era import Era
 
 from .server_mutants import SERVER_MUTANTS
 from .small_proxy import SmallProxy
-from .small_server import SESSION, SmallServer
+from .small_server import ID, SESSION, Refusal, SmallServer
 from .support import UNTESTABLE, examine_server, scenario_of, statuses
 
 NO_CYCLE = "tool-chaining-server-chain-within-default-limit"
@@ -68,6 +68,7 @@ def test_what_cannot_be_judged_says_what_came_and_not_what_the_scenario_lacks() 
         for judgement in run.judgements
         if judgement.untestable
     }
+    assert reasons
     assert not [reason for reason in reasons.values() if "`repeatable: true`" in reason]
 
 
@@ -100,7 +101,7 @@ def test_what_the_scenario_says_of_its_caller_goes_with_every_request(era: Era) 
 # What differs between calls
 
 
-SAME = "tool-chaining-server-provenance-changes-nothing"
+PROVENANCE = "tool-chaining-server-provenance-changes-nothing"
 
 
 @pytest.mark.parametrize("sold", [1, 9])
@@ -112,16 +113,57 @@ def test_a_state_that_changes_and_stays_is_no_chance(sold: int) -> None:
 
     run = examine_server(SoldOut, [Era.MODERN], [large_order()])
     judged = statuses(run.judgements)
-    assert judged[SAME] == UNTESTABLE
+    assert judged[PROVENANCE] == UNTESTABLE
     assert not {"FAILURE", "WARNING"} & set(judged.values())
-    (reason,) = {each.seen for each in run.judgements if each.check.id == SAME and each.untestable}
-    assert "the state of the server changed" in reason
+    judgements = [each for each in run.judgements if each.check.id == PROVENANCE]
+    (reason,) = {each.seen for each in judgements if each.untestable}
+    assert "the very same call ended in a result with nextTool" in reason
 
 
 def large_order(**changes: Any) -> ServerScenario:
     scenario = scenario_of(SmallServer)
     step = scenario.steps[0].model_copy(update={"follow": None, **changes})
     return scenario.model_copy(update={"steps": (step,)})
+
+
+class RefusesLongChains(SmallServer):
+    def call(self, request: Any) -> Any:
+        shown = request.provenance if isinstance(request.provenance, dict) else {}
+        if shown.get("level") not in (None, "2") and shown["level"] > 5:
+            raise Refusal(-32602, "This chain is too long")
+        return super().call(request)
+
+
+class LooksInOnePlaceOnly(SmallServer):
+    """Takes no other settings than those in `extensions`, where there are any."""
+
+    def call(self, request: Any) -> Any:
+        if "extensions" in request.capabilities:
+            request.capabilities = {**request.capabilities, "experimental": {}}
+        return super().call(request)
+
+
+class TakesTrueForOne(SmallServer):
+    def call(self, request: Any) -> Any:
+        settings = request.settings
+        if settings and settings.get("version") is True:
+            request.capabilities = {"extensions": {ID: {"version": 1}}}
+        return super().call(request)
+
+
+@pytest.mark.parametrize(
+    ("kind", "era", "check"),
+    [
+        (RefusesLongChains, Era.MODERN, "provenance-changes-nothing"),
+        (LooksInOnePlaceOnly, Era.LEGACY, "reads-experimental"),
+        (TakesTrueForOne, Era.MODERN, "malformed-settings-absent"),
+    ],
+)
+def test_a_call_is_made_in_ways_that_a_server_might_not_expect(
+    kind: type[SmallServer], era: Era, check: str
+) -> None:
+    judged = statuses(examine_server(kind, [era], [large_order()]).judgements)
+    assert judged[f"tool-chaining-server-{check}"] == "FAILURE"
 
 
 def test_what_varies_by_itself_is_named_and_blames_nobody() -> None:
@@ -138,8 +180,7 @@ def test_what_varies_by_itself_is_named_and_blames_nobody() -> None:
     (seen,) = {
         each.seen
         for each in run.judgements
-        if each.check.id == "tool-chaining-server-provenance-changes-nothing"
-        and each.status == "SKIPPED"
+        if each.check.id == PROVENANCE and each.status == "SKIPPED"
     }
     assert seen == (
         "not compared, as plain calls differ in it: the arguments of the directive at /reason, the "
@@ -200,7 +241,7 @@ def test_a_call_that_is_refused_now_and_then_says_nothing_of_refusals() -> None:
     run = examine_server(Moody, [Era.MODERN])
     check = "tool-chaining-server-chained-call-authorized"
     (reason,) = {each.seen for each in run.judgements if each.check.id == check}
-    assert "refused now and then by itself" in reason
+    assert "the very same call ended in isError true" in reason
     assert not [each for each in run.judgements if each.not_kept]
 
 

@@ -91,3 +91,33 @@ class DeclinesEverything(SmallClient):
 def test_a_client_that_declines_everything_is_not_conformant_for_it() -> None:
     run = examine_client(DeclinesEverything, [Era.MODERN])
     assert verdict(run.judgements) is Verdict.INCONCLUSIVE
+
+
+class AsksAlwaysAndAgain(AsksAlways):
+    """Asks before it sends a call again whose answer was lost, too, and does as it is told."""
+
+    def call(self, name: str, arguments: Any, meta: Any) -> Any:
+        try:
+            return super().call(name, arguments, meta)
+        except NoResult:
+            if not self.user_agrees(self.tools[name]):
+                raise
+            return super().call(name, arguments, meta)
+
+
+class SendsAgainUnasked(AsksAlways):
+    def call(self, name: str, arguments: Any, meta: Any) -> Any:
+        try:
+            return super().call(name, arguments, meta)
+        except NoResult:
+            return super().call(name, arguments, meta)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"), [(AsksAlwaysAndAgain, "SUCCESS"), (SendsAgainUnasked, "FAILURE")]
+)
+def test_who_asks_before_every_call_is_judged_by_the_second_question(
+    kind: type[SmallClient], status: str
+) -> None:
+    run = examine_client(kind, [Era.MODERN], only=frozenset({"failures/asked-once"}))
+    assert statuses(run.judgements)["tool-chaining-client-not-sent-again-after-loss"] == status

@@ -1,5 +1,6 @@
 """The dry run and the first scenario file: what a run would call, and that neither calls a tool."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,39 +15,28 @@ from banking_server.conformance.target.era import Era
 from .small_server import SmallServer
 from .support import SHOP, examine_server, scenario_of, serving, suite
 
-BY_DIRECTIVE = {
-    "the call of the directive, and on: at most 10 calls": ["ask_manager", "notify_team"],
-    "the call of the directive: step asked, call 2": ["notify_team"],
-    "the same call again without and with provenance: 20 times": ["notify_team"] * 20,
+FOLLOWED = {
+    "the call of the directive, and on: at most 10 calls": 2,
+    "the call of the directive: step asked, call 2": 1,
 }
-"""What a directive leads to at this shop."""
+"""How many calls a directive leads to at this shop."""
 
 
 @pytest.mark.parametrize("era", Era)
-def test_the_dry_run_shows_the_calls_of_a_run_in_their_order(era: Era) -> None:
-    made: list[tuple[str, str]] = []
+def test_the_dry_run_says_how_often_tools_are_called(era: Era) -> None:
+    made: list[str] = []
 
     class Recorded(SmallServer):
-        def respond(self, request: Any) -> Any:
-            if request.method not in ("tools/list", "notifications/initialized"):
-                name = request.params.get("name", "")
-                if "inputResponses" not in request.params:
-                    made.append((request.method, name))
-            return super().respond(request)
+        def call(self, request: Any) -> Any:
+            if "inputResponses" not in request.params and request.params["name"] != "login":
+                made.append(request.params["name"])
+            return super().call(request)
 
     examine_server(Recorded, [era])
-    planned: list[tuple[str, str]] = []
-    for line in list(plan(scenario_of(SmallServer), era))[1:]:
-        words = line.strip()
-        if words.startswith(("tools/list", "(")):
-            continue
-        first = words.split(" ", 1)[0]
-        if first in ("server/discover", "initialize", "ping"):
-            planned.append((first, ""))
-        else:
-            names = BY_DIRECTIVE.get(words, [first])
-            planned += [("tools/call", name) for name in names]
-    assert planned == made
+    lines = [line.strip() for line in plan(scenario_of(SmallServer), era)]
+    planned = sum(FOLLOWED.get(line, 0) or ": step " in line for line in lines)
+    planned += sum(int(found[1]) for line in lines if (found := re.search(r"again, (\d+)", line)))
+    assert planned == len(made)
 
 
 def test_the_dry_run_connects_to_nothing_and_shows_no_secret() -> None:

@@ -26,8 +26,6 @@ class ClientEnd:
     """None if it was stopped because its time ran out."""
     output: str
     errors: str
-    flooded: bool = False
-    """Whether it wrote so much that it was slowed down."""
 
     @property
     def printed(self) -> Json | None:
@@ -55,8 +53,6 @@ class ClientEnd:
     def __str__(self) -> str:
         if self.exit_code is None:
             ended = "the client did not end in time and was stopped"
-            if self.flooded:
-                ended += "; it wrote more output than the suite reads at full speed (64 MiB)"
         else:
             ended = f"the client exited with code {self.exit_code}"
         if self.outcome is not None:
@@ -116,15 +112,10 @@ class CaseRun:
         if other is None:
             return NotApplicable(f"the client was not run in the case {provided.case}")
         calls = other.log.operations
-        if provided.calls is not None and not (len(calls) == provided.calls and other.end.went_on):
+        if len(calls) != provided.calls or not other.end.went_on:
             return NotApplicable(
                 f"in the case {provided.case} the client makes {name_calls(other.log)}, not "
                 f"{provided.calls}; {other.end}"
-            )
-        number = provided.gave_up
-        if number is not None and not any(call.gave_up for call in calls[number - 1 : number]):
-            return NotApplicable(
-                f"in the case {provided.case} the client waits for call {number} all the same"
             )
         return None
 

@@ -23,6 +23,7 @@ from banking_server.conformance.client.script import (
     Case,
     ClientScript,
     Elicit,
+    Place,
     ScriptAnswer,
     ScriptTool,
 )
@@ -33,15 +34,9 @@ from banking_server.conformance.message import (
     SERVER_INFO_KEY,
     Json,
     WireMessage,
+    within,
 )
-from banking_server.conformance.report.keeping import cost
-from banking_server.conformance.target.channel import (
-    MESSAGE_BYTES,
-    Received,
-    Room,
-    TargetFailure,
-    read,
-)
+from banking_server.conformance.target.channel import TargetFailure, read
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import same
 
@@ -51,26 +46,16 @@ HANDSHAKE_VERSIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-
 INVALID_PARAMS: Final = -32602
 UNSUPPORTED_PROTOCOL_VERSION: Final = -32022
 SESSION: Final = "mock-session"
-LOG_BYTES: Final = 8 * 1024 * 1024
-"""About how much memory the messages of one run may take. A client that sends more is refused."""
-OVERHEAD_BYTES: Final = 1000
-"""About how much memory a message takes besides its content."""
-READERS: Final = 4
-"""Messages that are read at a time, however many connections a client opens."""
-LINE_BYTES: Final = 1024
-"""The longest line between the chunks of a body."""
+TTL_MS: Final = 600_000
+"""How long a client might use a tool list, were it not for a directive (TC-C-13)."""
 ENDPOINT: Final = "/mcp"
 CANCEL: Final = "/cancel"
 """Where a client waits to be told that the user cancels."""
-HELD_SECONDS: Final = 4
-"""How long an answer is held from a client that does not give its call up."""
 CANCEL_SECONDS: Final = 10
-"""The same for a client that was told that the user cancels, on a busy machine too."""
+"""How long an answer is held from a client that was told that the user cancels."""
 ASKING_SECONDS: Final = 1
 """How long a client that was given `cancelUrl` may take to ask for it, once its call is held."""
 META_TEXT: Final = "the text of _meta stands here"
-LONG_TEXT: Final = "".join(f"Paragraph {number} of a long text.\n" for number in range(1, 401))
-"""What `${long}` in a script stands for: about 12,000 characters."""
 
 
 @dataclass
@@ -86,11 +71,13 @@ class Operation:
     request: WireMessage | None = None
     """Its first request, as it came."""
     answered: bool = False
-    """Whether its result or error has been sent, or its answer was broken off or held for good."""
+    """Whether its result or error has been sent, or its answer was broken off."""
     result: Json | None = None
     """The complete result that it brought, if it brought one."""
-    gave_up: bool = False
-    """Whether the client gave it up while its answer was held."""
+
+    def is_of(self, tool: str, arguments: Json) -> bool:
+        """Return whether it is a call of this tool with these arguments."""
+        return self.tool == tool and same(self.arguments, arguments)
 
 
 @dataclass(frozen=True)
@@ -110,26 +97,11 @@ class Log:
     operations: list[Operation] = field(default_factory=list[Operation])
     requests: list[Request] = field(default_factory=list[Request])
     """Every request of the era that is being played."""
-    fetched: list[str] = field(default_factory=list[str])
-    """Paths of documents that were asked for."""
     waits_for_cancel: bool = False
     """Whether the client was told, while its call was held, that the user cancels."""
     messages: list[WireMessage] = field(default_factory=list[WireMessage])
-    room: Room = field(default_factory=lambda: Room(LOG_BYTES))
-    """For the messages, of both sides."""
-    flooded: bool = False
-    """Whether the client sent more than there is room for."""
     refused_method: str | None = None
     """The method of a request that came in another era's protocol."""
-
-    def note(self, message: WireMessage, size: int | None = None) -> bool:
-        """Note a message of about `size` bytes. Returns False if there is no room left for it."""
-        taken = (cost(message.body) if size is None else size) + OVERHEAD_BYTES
-        if self.flooded or not self.room.takes(taken):
-            self.flooded = True
-            return False
-        self.messages.append(message)
-        return True
 
     def client_capabilities(self) -> list[Json]:
         """Return the capabilities that the client declared: one for each declaration."""
@@ -138,7 +110,7 @@ class Log:
             if request.method == "initialize":
                 found.append(request.params.get("capabilities"))
             else:
-                found.append(_meta(request.params).get(CLIENT_CAPABILITIES_KEY))
+                found.append(within(request.params, "_meta").get(CLIENT_CAPABILITIES_KEY))
         return [capabilities for capabilities in found if isinstance(capabilities, dict)]
 
 
@@ -159,21 +131,18 @@ class MockServer:
         `patience` is how many seconds a question waits for its answer.
         """
         self.log = Log()
-        self._era = era
+        self._script = script
         self._case = case
+        self._era = era
         self._patience = patience
-        self._advertised = script.advertised(case)
-        self._page_size = script.page_size
-        self._ttl_ms = case.ttl_ms
-        self._documents = script.documents
         self._tools: Sequence[ScriptTool] = script.tools
         self._answers: Sequence[ScriptAnswer] = (*case.answers, *script.answers)
         if other and script.other_server is not None:
             self._tools = script.other_server.tools
             self._answers = script.other_server.answers
         self._lock = threading.Lock()
-        self.reading = threading.BoundedSemaphore(READERS)
         self._waiting: dict[str, threading.Event] = {}
+        """For each question on 2025-11-25, by its id: set when it is answered."""
         self._elicits = False
         """Whether the client declared that it can be asked."""
         self._asked = threading.Event()
@@ -182,8 +151,6 @@ class MockServer:
         """Set when the user cancels: a call whose answer is held has arrived."""
         self._cancelled = threading.Event()
         """Set when the client sent `notifications/cancelled`."""
-        self._held: list[threading.Event] = []
-        """Of each answer that is or was held; set when it is known how that ended."""
         self._http = _HttpServer(self)
         self._thread = threading.Thread(
             target=self._http.serve_forever, kwargs={"poll_interval": 0.002}, daemon=True
@@ -218,104 +185,95 @@ class MockServer:
         self._http.server_close()
         for event in (*self._waiting.values(), self._cancel, self._cancelled):
             event.set()
-        # The client has ended, and gave up what is still held: that is judged next.
-        for noted in self._held:
-            noted.wait(1)
 
     # What the HTTP handler calls, on a thread for each connection
-
-    def document(self, path: str) -> Json | None:
-        """Return the document at `path`, or None, and note that it was asked for."""
-        with self._lock:
-            self.log.fetched.append(path)
-        return self._documents.get(path)
 
     def wait_for_cancel(self) -> None:
         """Wait until the user cancels, or the case is over."""
         self._asked.set()
         self._cancel.wait(self._patience)
 
-    def receive(self, received: Received, exchange: "_Exchange") -> None:
+    def receive(self, body: Json, exchange: "_Exchange") -> None:
         """Handle one JSON-RPC message, answering through `exchange`."""
-        message = received.body
-        with self._lock:
-            has_room = self.log.note(WireMessage("client", message), received.size)
-        if not has_room:
-            exchange.refuse()
+        message = self._noted("client", body)
+        if "method" in body and "id" in body:
+            self._respond(message, exchange)
             return
-        if "method" not in message:
-            event = self._waiting.get(str(message.get("id")))
-            if event is not None:
-                event.set()
-            exchange.accepted()
-        elif "id" not in message:
-            if message["method"] == "notifications/cancelled":
-                self._cancelled.set()
-            exchange.accepted()
-        else:
-            raw_params = message.get("params")
-            params: Json = raw_params if isinstance(raw_params, dict) else {}
-            self._respond(str(message["method"]), params, message["id"], exchange)
+        if body.get("method") == "notifications/cancelled":
+            self._cancelled.set()
+        elif "method" not in body and str(body.get("id")) in self._waiting:
+            self._waiting[str(body["id"])].set()
+        exchange.plain(202)
 
-    def _respond(self, method: str, params: Json, request_id: Any, exchange: "_Exchange") -> None:
-        version = _meta(params).get(PROTOCOL_VERSION_KEY)
-        modern = method == "server/discover" or version == Era.MODERN
-        if method == "initialize" and self._era is Era.MODERN:
-            self._refuse(method, request_id, exchange)
-            return
-        if modern and self._era is Era.LEGACY:
+    def _noted(self, sender: Literal["client", "server"], body: Json) -> WireMessage:
+        message = WireMessage(sender, body)
+        with self._lock:
+            self.log.messages.append(message)
+        return message
+
+    def _respond(self, message: WireMessage, exchange: "_Exchange") -> None:
+        method = str(message.body["method"])
+        params = within(message.body, "params")
+        refusal = self._refusal(method, params)
+        if refusal is not None:
             self.log.refused_method = method
-            self._error(request_id, METHOD_NOT_FOUND, f"Method not found: {method}", exchange, 400)
+            answer: Json | None = {"error": refusal}
+        else:
+            with self._lock:
+                answered = sum(operation.answered for operation in self.log.operations)
+                self.log.requests.append(Request(method, params, answered))
+            answer = self._answer(method, params, answered, message, exchange)
+        if answer is None:
             return
-        with self._lock:
-            answered = sum(operation.answered for operation in self.log.operations)
-            self.log.requests.append(Request(method, params, answered))
-        declared = params.get("capabilities", _meta(params).get(CLIENT_CAPABILITIES_KEY))
+        if self._era is Era.MODERN and "result" in answer:
+            answer = {"result": {"resultType": "complete", **answer["result"]}}
+        answer = {"jsonrpc": "2.0", "id": message.body["id"], **answer}
+        self._noted("server", answer)
+        new_session = self._era is Era.LEGACY and method == "initialize"
+        headers = {"mcp-session-id": SESSION} if new_session else {}
+        exchange.answer(answer, 200 if refusal is None else 400, headers)
+
+    def _refusal(self, method: str, params: Json) -> Json | None:
+        """Return the error for a request of another era; None if it is of this one."""
+        if self._era is Era.MODERN:
+            return _UNSUPPORTED if method == "initialize" else None
+        modern = within(params, "_meta").get(PROTOCOL_VERSION_KEY) == Era.MODERN
+        return _not_found(method) if modern or method == "server/discover" else None
+
+    def _answer(
+        self,
+        method: str,
+        params: Json,
+        answered: int,
+        message: WireMessage,
+        exchange: "_Exchange",
+    ) -> Json | None:
+        """Return what answers a request, `result` or `error`; None if nothing more is sent."""
         if method == "initialize" or self._era is Era.MODERN:
-            self._elicits = isinstance(declared, dict) and "elicitation" in declared
-        if method == "tools/call":
-            self._call(params, request_id, exchange)
-        elif method in ("server/discover", "initialize", "tools/list", "ping"):
-            self._result(request_id, self._other_result(method, params, answered), exchange)
-        else:
-            self._error(request_id, METHOD_NOT_FOUND, f"Method not found: {method}", exchange)
-
-    def _refuse(self, method: str, request_id: Any, exchange: "_Exchange") -> None:
-        self.log.refused_method = method
-        self._send(
-            {
-                "jsonrpc": "2.0",
-                "id": request_id,
-                "error": {
-                    "code": UNSUPPORTED_PROTOCOL_VERSION,
-                    "message": f"This server speaks {Era.MODERN} only",
-                    "data": {"supported": [Era.MODERN], "requested": None},
-                },
-            },
-            exchange,
-            400,
-        )
-
-    def _other_result(self, method: str, params: Json, answered: int) -> Json:
-        result: Json
-        if method == "ping":
-            result = {}
-        elif method == "tools/list":
-            result = self._page(params.get("cursor"), answered)
-        else:
-            result = self._greeting(method, params)
+            declared = within(params, "_meta", CLIENT_CAPABILITIES_KEY)
+            self._elicits = "elicitation" in (within(params, "capabilities") or declared)
+        match method:
+            case "tools/call":
+                return self._call(message, params, exchange)
+            case "tools/list":
+                result = self._page(params.get("cursor"), answered)
+            case "server/discover" | "initialize":
+                result = self._greeting(method, params)
+            case "ping":
+                result = {}
+            case _:
+                return {"error": _not_found(method)}
         extra = self._case.result_meta.get(method)
         if extra is not None:
             result["_meta"] = {**result.get("_meta", {}), **extra}
-        return result
+        return {"result": result}
 
     def _greeting(self, method: str, params: Json) -> Json:
         capabilities: Json = {"tools": {"listChanged": True}}
         modern = method == "server/discover"
-        if self._advertised is not None:
-            places = ["extensions"] if modern else ["extensions", "experimental"]
-            for place in [self._case.advertise_in] if self._case.advertise_in else places:
-                capabilities[place] = {IDENTIFIER: self._advertised}
+        places: list[Place] = ["extensions"] if modern else ["extensions", "experimental"]
+        for place, settings in self._script.advertised(self._case, places).items():
+            capabilities[place] = {IDENTIFIER: settings}
         if modern:
             return {
                 "supportedVersions": [Era.MODERN],
@@ -334,75 +292,62 @@ class MockServer:
     def _page(self, cursor: Any, answered: int) -> Json:
         listed = [tool for tool in self._tools if tool.is_listed(answered)]
         start = int(cursor) if isinstance(cursor, str) and cursor.isdecimal() else 0
-        size = self._page_size or len(listed)
-        page: Json = {
-            "tools": [
-                _replaced(tool.to_wire(), {"${origin}": self.origin})
-                for tool in listed[start : start + size]
-            ]
-        }
-        if start + size < len(listed):
-            page["nextCursor"] = str(start + size)
+        end = start + (self._script.page_size or len(listed))
+        page: Json = {"tools": [tool.to_wire() for tool in listed[start:end]]}
+        if end < len(listed):
+            page["nextCursor"] = str(end)
         if self._era is Era.MODERN:
-            page |= {"ttlMs": self._ttl_ms, "cacheScope": "private"}
+            page |= {"ttlMs": TTL_MS, "cacheScope": "private"}
         return page
 
-    def _call(self, params: Json, request_id: Any, exchange: "_Exchange") -> None:
-        operation, index = self._operation(params, exchange.authorization)
+    def _call(self, message: WireMessage, params: Json, exchange: "_Exchange") -> Json | None:
+        operation, index = self._operation(message, params, exchange.headers.get("authorization"))
         answer = next((answer for answer in self._answers if _fits(answer, operation)), None)
         if answer is None:
             operation.answered = True
-            self._error(request_id, INVALID_PARAMS, f"Unknown tool: {operation.tool}", exchange)
-            return
+            return {"error": {"code": INVALID_PARAMS, "message": f"Unknown tool: {operation.tool}"}}
         # Who cannot be asked is not: the last round is the answer.
         index = min(index, len(answer.rounds) - 1) if self._elicits else len(answer.rounds) - 1
-        # On 2025-11-25 questions are asked while the one request is open.
-        while (asked := answer.rounds[index]).elicit is not None and self._era is Era.LEGACY:
+        while (asked := answer.rounds[index]).elicit is not None:
+            if self._era is Era.MODERN:
+                return {"result": _interim(asked.elicit, operation, index)}
+            # On 2025-11-25 questions are asked while the one request is open.
             self._ask(asked.elicit, exchange)
             index += 1
-        if asked.elicit is not None:
-            self._result(request_id, _interim(asked.elicit, operation, index), exchange)
-            return
         # Marked before it is sent: the client may be faster than this thread.
         operation.answered = True
         if asked.broken is not None:
             exchange.break_off(asked.broken)
-        elif asked.error is not None:
-            self._send({"jsonrpc": "2.0", "id": request_id, "error": asked.error}, exchange)
-        elif asked.held and self._given_up(operation, exchange):
-            return
-        else:
-            result = _replaced(
-                cast(Json, asked.result), {"${call}": operation.number, "${long}": LONG_TEXT}
-            )
-            operation.result = result
-            if asked.list_changed and self._era is Era.LEGACY:
-                exchange.stream({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
-            self._result(request_id, result, exchange, asked.meta_text)
+        if asked.broken is not None or (asked.held and self._given_up(exchange)):
+            return None
+        if asked.error is not None:
+            return {"error": asked.error}
+        operation.result = result = _numbered(cast(Json, asked.result), operation.number)
+        if asked.meta_text is None:
+            return {"result": result}
+        exchange.replacement = json.dumps(META_TEXT), asked.meta_text
+        return {"result": {**result, "_meta": META_TEXT}}
 
-    def _given_up(self, operation: Operation, exchange: "_Exchange") -> bool:
-        """Hold an answer; note and return whether the client gave the call up meanwhile.
+    def _given_up(self, exchange: "_Exchange") -> bool:
+        """Let the user cancel; hold the answer, and return whether the client gave the call up.
 
-        The user cancels as soon as the call has arrived, where the client asked to be told.
+        A client that does not ask to be told of it gets its answer at once.
         """
-        seconds = HELD_SECONDS
-        if self._case.context.cancel:
-            if not self._asked.wait(ASKING_SECONDS):
-                return False
-            self.log.waits_for_cancel, seconds = True, CANCEL_SECONDS
-            self._cancel.set()
-        end = time.monotonic() + seconds
-        noted = threading.Event()
-        self._held.append(noted)
-        while time.monotonic() < end and not operation.gave_up:
-            operation.gave_up = exchange.is_abandoned() or self._cancelled.wait(0.005)
-        noted.set()
-        return operation.gave_up
+        if not self._asked.wait(ASKING_SECONDS):
+            return False
+        self.log.waits_for_cancel = True
+        self._cancel.set()
+        end = time.monotonic() + CANCEL_SECONDS
+        while time.monotonic() < end:
+            if exchange.is_abandoned() or self._cancelled.wait(0.005):
+                return True
+        return False
 
-    def _operation(self, params: Json, authorization: str | None) -> tuple[Operation, int]:
+    def _operation(
+        self, message: WireMessage, params: Json, authorization: str | None
+    ) -> tuple[Operation, int]:
         """Return the operation that a request belongs to, and its round."""
-        raw = params.get("arguments")
-        arguments: Json = raw if isinstance(raw, dict) else {}
+        arguments = within(params, "arguments")
         state = str(params.get("requestState", "")).split(":")
         with self._lock:
             operations = self.log.operations
@@ -411,131 +356,22 @@ class MockServer:
                 if 1 <= number <= len(operations):
                     return operations[number - 1], index
             tool = str(params.get("name"))
-            if len(operations) == 1 and _is_again(operations[0], tool, arguments):
+            # The first call made once more is a request that was sent again: no script lets the
+            # first call name itself, so no directive asked for that.
+            if len(operations) == 1 and operations[0].is_of(tool, arguments):
                 operations.clear()
-            requests = [each for each in self.log.messages if each.body.get("params") is params]
-            operation = Operation(
-                len(operations) + 1,
-                tool,
-                arguments,
-                _meta(params),
-                authorization,
-                requests[-1] if requests else None,
-            )
+            meta, number = within(params, "_meta"), len(operations) + 1
+            operation = Operation(number, tool, arguments, meta, authorization, message)
             operations.append(operation)
             return operation, 0
 
     def _ask(self, elicit: Elicit, exchange: "_Exchange") -> None:
         question_id = f"question-{len(self._waiting) + 1}"
         event = self._waiting[question_id] = threading.Event()
-        question = {
-            "jsonrpc": "2.0",
-            "id": question_id,
-            "method": "elicitation/create",
-            "params": {
-                "mode": "form",
-                "message": elicit.message,
-                "requestedSchema": elicit.requested_schema,
-            },
-        }
-        with self._lock:
-            self.log.note(WireMessage("server", question))
+        question = {"jsonrpc": "2.0", "id": question_id, **_question(elicit)}
+        self._noted("server", question)
         exchange.stream(question)
         event.wait(self._patience)
-
-    def _result(
-        self, request_id: Any, result: Json, exchange: "_Exchange", meta_text: str | None = None
-    ) -> None:
-        if self._era is Era.MODERN:
-            result = {"resultType": "complete", **result}
-        if meta_text is not None:
-            result = {**result, "_meta": META_TEXT}
-            exchange.replacement = json.dumps(META_TEXT), meta_text
-        self._send({"jsonrpc": "2.0", "id": request_id, "result": result}, exchange)
-
-    def _error(
-        self, request_id: Any, code: int, message: str, exchange: "_Exchange", status: int = 200
-    ) -> None:
-        error = {"code": code, "message": message}
-        self._send({"jsonrpc": "2.0", "id": request_id, "error": error}, exchange, status)
-
-    def _send(self, message: Json, exchange: "_Exchange", status: int = 200) -> None:
-        with self._lock:
-            self.log.note(WireMessage("server", message))
-        new_session = self._era is Era.LEGACY and "protocolVersion" in message.get("result", {})
-        exchange.answer(message, status, {"mcp-session-id": SESSION} if new_session else {})
-
-
-class _Exchange:
-    """One HTTP exchange: JSON, or an event stream once something was streamed."""
-
-    def __init__(self, handler: BaseHTTPRequestHandler) -> None:
-        self._handler = handler
-        self._streaming = False
-        self.replacement = "", ""
-        """A text of the message to come, and what goes over the wire in its place."""
-
-    @property
-    def authorization(self) -> str | None:
-        """The header of that name."""
-        return self._handler.headers.get("authorization")
-
-    def is_abandoned(self) -> bool:
-        """Say whether the client has closed the connection."""
-        connection = self._handler.connection
-        readable, _, _ = select.select([connection], [], [], 0)
-        try:
-            return bool(readable) and connection.recv(1, socket.MSG_PEEK) == b""
-        except OSError:
-            return True
-
-    def break_off(self, how: Literal["stream", "status"]) -> None:
-        """End the stream of an answer before the answer, or answer with HTTP 500."""
-        if how == "status":
-            self._handler.send_error(500)
-        else:
-            self._begin_stream()
-
-    def refuse(self) -> None:
-        """Say that nothing more is taken, and hang up."""
-        self._handler.close_connection = True
-        self._handler.send_error(429)
-
-    def accepted(self) -> None:
-        self._handler.send_response(202)
-        self._handler.send_header("content-length", "0")
-        self._handler.end_headers()
-
-    def stream(self, message: Json) -> None:
-        if not self._streaming:
-            self._begin_stream()
-        self._handler.wfile.write(b"event: message\ndata: " + self._encoded(message) + b"\n\n")
-        self._handler.wfile.flush()
-
-    def _begin_stream(self) -> None:
-        self._handler.send_response(200)
-        self._handler.send_header("content-type", "text/event-stream")
-        self._handler.send_header("cache-control", "no-cache")
-        self._handler.send_header("connection", "close")
-        self._handler.end_headers()
-        self._handler.close_connection = True
-        self._streaming = True
-
-    def answer(self, message: Json, status: int, headers: Mapping[str, str]) -> None:
-        if self._streaming:
-            self.stream(message)
-            return
-        body = self._encoded(message)
-        self._handler.send_response(status)
-        for name, value in headers.items():
-            self._handler.send_header(name, value)
-        self._handler.send_header("content-type", "application/json")
-        self._handler.send_header("content-length", str(len(body)))
-        self._handler.end_headers()
-        self._handler.wfile.write(body)
-
-    def _encoded(self, message: Json) -> bytes:
-        return json.dumps(message).replace(*self.replacement, 1).encode()
 
 
 class _HttpServer(ThreadingHTTPServer):
@@ -546,7 +382,7 @@ class _HttpServer(ThreadingHTTPServer):
 
     def __init__(self, mock: MockServer) -> None:
         self.mock = mock
-        super().__init__(("127.0.0.1", 0), _Handler)
+        super().__init__(("127.0.0.1", 0), _Exchange)
 
     def server_bind(self) -> None:
         # HTTPServer's would look up this host's name, which can take seconds.
@@ -557,127 +393,145 @@ class _HttpServer(ThreadingHTTPServer):
         """Say nothing: a client may hang up whenever it likes."""
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Exchange(BaseHTTPRequestHandler):
+    """HTTP exchanges on one connection: JSON, or an event stream once something was streamed."""
+
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+    streaming = False
+    replacement = "", ""
+    """A text of the message to come, and what goes over the wire in its place."""
 
     @property
     def _mock(self) -> MockServer:
         return cast(_HttpServer, self.server).mock
 
     def do_POST(self) -> None:
+        received = None
+        with contextlib.suppress(TargetFailure, ValueError):
+            received = read(self._body())
         if self.path.partition("?")[0] != ENDPOINT:
-            self.close_connection = True  # What it holds is not read.
-            self._plain(404)
-            return
-        received: Received | None = None
-        with self._mock.reading, contextlib.suppress(TargetFailure, ValueError):
-            body = self._body()
-            received = None if body is None else read(body)
-        if received is None:
+            self.plain(404)
+        elif received is None:
             self.close_connection = True
-            self._plain(400)
-            return
-        self._mock.receive(received, _Exchange(self))
+            self.plain(400)
+        else:
+            self.replacement = "", ""
+            self._mock.receive(received.body, self)
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        if path == ENDPOINT:
-            self._plain(405)  # No stream of its own for server messages: the protocol allows it.
-            return
         if path == CANCEL:
             self._mock.wait_for_cancel()
-            self._plain(204)
-            return
-        document = self._mock.document(path)
-        if document is None:
-            self._plain(404)
-        else:
-            _Exchange(self).answer(document, 200, {})
-
-    def do_HEAD(self) -> None:
-        found = self._mock.document(self.path.partition("?")[0])
-        self._plain(404 if found is None else 200)
+        # No stream of its own for server messages: the protocol allows it.
+        self.plain({CANCEL: 200, ENDPOINT: 405}.get(path, 404))
 
     def do_DELETE(self) -> None:
-        self._plain(200)
+        self.plain(200)
 
-    def _body(self) -> bytes | None:
-        if self.headers.get("transfer-encoding", "").lower() == "chunked":
-            body = b""
-            while size := int(self.rfile.readline(LINE_BYTES).split(b";")[0], 16):
-                if not 0 < size <= MESSAGE_BYTES - len(body):
-                    return None
-                body += self.rfile.read(size)
-                self.rfile.readline(LINE_BYTES)
-            self.rfile.readline(LINE_BYTES)
-            return body
-        length = self.headers.get("content-length", "")
-        if not length.isdigit() or int(length) > MESSAGE_BYTES:
-            return None
-        return self.rfile.read(int(length))
+    def _body(self) -> bytes:
+        if self.headers.get("transfer-encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("content-length", "")))
+        body = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
 
-    def _plain(self, status: int) -> None:
+    def plain(self, status: int) -> None:
+        """Answer without a body."""
+        self._head(status, {"content-length": "0"})
+
+    def _head(self, status: int, headers: Mapping[str, str]) -> None:
         self.send_response(status)
-        if status != 204:
-            self.send_header("content-length", "0")
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.end_headers()
+
+    def is_abandoned(self) -> bool:
+        """Say whether the client has closed the connection."""
+        readable, _, _ = select.select([self.connection], [], [], 0)
+        try:
+            return bool(readable) and self.connection.recv(1, socket.MSG_PEEK) == b""
+        except OSError:
+            return True
+
+    def break_off(self, how: Literal["stream", "status"]) -> None:
+        """End the stream of an answer before the answer, or answer with HTTP 500."""
+        if how == "status":
+            self.send_error(500)
+        else:
+            self._begin_stream()
+
+    def stream(self, message: Json) -> None:
+        """Send a message as an event."""
+        if not self.streaming:
+            self._begin_stream()
+        self.wfile.write(b"event: message\ndata: " + self._encoded(message) + b"\n\n")
+        self.wfile.flush()
+
+    def _begin_stream(self) -> None:
+        self._head(200, {"content-type": "text/event-stream", "connection": "close"})
+        self.close_connection = self.streaming = True
+
+    def answer(self, message: Json, status: int, headers: Mapping[str, str]) -> None:
+        """Send a response, as an event if something was streamed before it."""
+        if self.streaming:
+            self.stream(message)
+            return
+        body = self._encoded(message)
+        length = {"content-type": "application/json", "content-length": str(len(body))}
+        self._head(status, {**headers, **length})
+        self.wfile.write(body)
+
+    def _encoded(self, message: Json) -> bytes:
+        return json.dumps(message).replace(*self.replacement, 1).encode()
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing: the terminal belongs to the suite."""
 
 
-def _is_again(first: Operation, tool: str, arguments: Json) -> bool:
-    """Whether the first call is made once more, as by a client that sends a request again.
+_UNSUPPORTED: Final = {
+    "code": UNSUPPORTED_PROTOCOL_VERSION,
+    "message": f"This server speaks {Era.MODERN} only",
+    "data": {"supported": [Era.MODERN], "requested": None},
+}
 
-    No script lets the first call name itself, so no directive asked for that.
-    """
-    return first.tool == tool and same(first.arguments, arguments)
+
+def _not_found(method: str) -> Json:
+    return {"code": METHOD_NOT_FOUND, "message": f"Method not found: {method}"}
 
 
 def _fits(answer: ScriptAnswer, operation: Operation) -> bool:
-    if answer.tool != operation.tool:
-        return False
-    if answer.until_call is not None and operation.number >= answer.until_call:
-        return False
-    return answer.arguments is None or same(answer.arguments, operation.arguments)
+    arguments = operation.arguments if answer.arguments is None else answer.arguments
+    in_time = answer.until_call is None or operation.number < answer.until_call
+    return in_time and operation.is_of(answer.tool, arguments)
+
+
+def _question(elicit: Elicit) -> Json:
+    params = {
+        "mode": "form",
+        "message": elicit.message,
+        "requestedSchema": elicit.requested_schema,
+    }
+    return {"method": "elicitation/create", "params": params}
 
 
 def _interim(elicit: Elicit, operation: Operation, index: int) -> Json:
     """Return the result that asks for input (2026-07-28)."""
     interim: Json = {
         "resultType": "input_required",
-        "inputRequests": {
-            elicit.key: {
-                "method": "elicitation/create",
-                "params": {
-                    "mode": "form",
-                    "message": elicit.message,
-                    "requestedSchema": elicit.requested_schema,
-                },
-            }
-        },
+        "inputRequests": {elicit.key: _question(elicit)},
         "requestState": f"{operation.number}:{index + 1}",
     }
-    if elicit.meta is not None:
-        interim["_meta"] = elicit.meta
-    return interim
+    return interim if elicit.meta is None else {**interim, "_meta": elicit.meta}
 
 
-def _meta(params: Json) -> Json:
-    meta = params.get("_meta")
-    return meta if isinstance(meta, dict) else {}
-
-
-def _replaced(value: Any, replacements: Mapping[str, Any]) -> Any:
-    """Put values in the place of `${…}`; one that is the whole text keeps its type."""
+def _numbered(value: Any, number: int) -> Any:
+    """Put the number of the call in the place of each text that is `${call}`."""
     if isinstance(value, dict):
-        return {key: _replaced(item, replacements) for key, item in value.items()}
+        return {key: _numbered(item, number) for key, item in value.items()}
     if isinstance(value, list):
-        return [_replaced(item, replacements) for item in value]
-    if isinstance(value, str):
-        for name, replacement in replacements.items():
-            if value == name:
-                return replacement
-            value = value.replace(name, str(replacement))
-    return value
+        return [_numbered(item, number) for item in value]
+    return number if value == "${call}" else value

@@ -14,7 +14,6 @@ from typing import Final
 from banking_server.conformance.client.evidence import ClientEnd
 from banking_server.conformance.specification import read_text
 from banking_server.conformance.target.child_process import (
-    FLOOD_BYTES,
     OUTPUT_BYTES,
     STOP_SECONDS,
     ChildProcess,
@@ -53,7 +52,7 @@ def command_runner(command: Sequence[str]) -> RunClient:
             exit_code = process.wait(timeout)
             process.stop()
             output, errors = process.captured_output(), process.captured_errors()
-            return ClientEnd(exit_code, output, errors, process.flooded)
+            return ClientEnd(exit_code, output, errors)
 
     return run
 
@@ -128,16 +127,14 @@ class _Worker:
         except OSError:
             return self._gone("")
         deadline = time.monotonic() + timeout
-        noise, count = "", 0
+        noise = ""
         while True:
             try:
                 line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                flooded = count > FLOOD_BYTES or self._process.flooded
-                return ClientEnd(None, noise, self._process.captured_errors(), flooded)
+                return ClientEnd(None, noise, self._process.captured_errors())
             if line is None:
                 return self._gone(noise)
-            count += len(line)
             text = line.decode("utf-8", "replace")
             noise = (noise + text)[-OUTPUT_BYTES:]
             if _is_object(text):

@@ -8,7 +8,7 @@ from typing import Final
 from banking_server.conformance.client.checks import judge_check
 from banking_server.conformance.client.checks.provenance import chain_ids
 from banking_server.conformance.client.evidence import CaseRun
-from banking_server.conformance.client.mock_server import LOG_BYTES, Log, MockServer
+from banking_server.conformance.client.mock_server import Log, MockServer
 from banking_server.conformance.client.places import place_at_fault
 from banking_server.conformance.client.programs import (
     CONTEXT,
@@ -21,15 +21,11 @@ from banking_server.conformance.message import CLIENT_INFO_KEY, Json
 from banking_server.conformance.report.judgement import Finding, Judge, Untestable
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.requirements import checks_of, load_checks
-from banking_server.conformance.target.channel import Room
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import shown
 
 PATIENCE: Final = 2
 """Runs in a row that may exceed their time before the rest is left out."""
-
-RUNS_BYTES: Final = 32 * 1024 * 1024
-"""About how much memory the messages of all runs in one era may take."""
 
 Progress = Callable[[str], None]
 """Is told which case is under way."""
@@ -106,7 +102,6 @@ class _Examination:
         self._run_once = run_once
         self._timeout = timeout
         self._progress = progress
-        self._room = Room(RUNS_BYTES)
         self._chain_ids: dict[str, str] = {}
         """Every chain id that was seen, with the run it was first seen in."""
         self._runs: dict[str, CaseRun] = {}
@@ -136,19 +131,6 @@ class _Examination:
     def _take(self, name: str, case: Case, era: Era, case_run: CaseRun) -> None:
         """Note what came of a run."""
         self._note(case_run)
-        logs = [log for log in (case_run.log, case_run.other) if log is not None]
-        taken = sum(LOG_BYTES - log.room.left for log in logs)
-        flooded = any(log.flooded for log in logs)
-        if flooded or not self._room.takes(taken):
-            size, which = (LOG_BYTES, "one run") if flooded else (RUNS_BYTES, "all runs together")
-            reason = (
-                f"the client sent more than the {size // 1024**2} MiB that the suite keeps of "
-                f"{which}; let it make fewer or shorter requests"
-            )
-            self._left[name] = reason
-            self.run.spoke(era)
-            self.run.broke_off(name, era, reason)
-            return
         ended_well = case_run.end.went_on
         if not case_run.log.requests and (case.expect.calls or not ended_well):
             self._left[name] = _silence(case_run)
@@ -157,9 +139,7 @@ class _Examination:
             return
         if case_run.log.requests:
             self.run.spoke(era)
-        # Where the end itself is judged, having none is a finding.
-        hung = case_run.end.exit_code is None
-        if not ended_well and not (hung and case.time_limit is not None):
+        if not ended_well:
             self.run.crashed(name, era, str(case_run.end))
         self._runs[name] = case_run
 
@@ -187,13 +167,12 @@ class _Examination:
 
     def forget(self) -> None:
         """Let go of the runs of an era, once all of it is judged."""
-        self._runs, self._left, self._room = {}, {}, Room(RUNS_BYTES)
+        self._runs, self._left = {}, {}
 
     def _note(self, case_run: CaseRun) -> None:
         """Note what the report says of every run of the client, even if nothing can be judged."""
         run = self.run
-        if case_run.case.time_limit is None:
-            self._overdue = self._overdue + 1 if case_run.end.exit_code is None else 0
+        self._overdue = self._overdue + 1 if case_run.end.exit_code is None else 0
         for request in case_run.log.requests:
             meta = request.params.get("_meta")
             info = request.params.get("clientInfo") or (
@@ -210,10 +189,9 @@ def play(
 
     `timeout` is how many seconds it may take. Raises CannotStart.
     """
-    limit = min(timeout, case.time_limit or timeout)
 
     def ran(url: str, context: Json, log: Log, other: Log | None) -> CaseRun:
-        end = run_once(url, _environment(script, era, context), limit)
+        end = run_once(url, _environment(script, era, context), timeout)
         return CaseRun(script, case, era, log, other, end)
 
     with MockServer(script, case, era, patience=timeout) as mock:

@@ -3,12 +3,11 @@
 The format is `specs/conformance/schemas/client-script.schema.json`; tests hold these models to it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
-from pydantic.alias_generators import to_camel
 
 from banking_server.chaining.directive import SETTINGS
 from banking_server.conformance.client import vectors
@@ -24,28 +23,23 @@ from banking_server.conformance.scenario_file import (
     Strict,
     load,
 )
+from banking_server.conformance.server.references import filled
 from banking_server.conformance.target.era import Era
 from banking_server.packaged import packaged
 
-
-class _Wire(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True
-    )
+LONG_TEXT: Final = "".join(f"Paragraph {number} of a long text.\n" for number in range(1, 401))
+"""What `${long}` in a script stands for: about 12,000 characters."""
 
 
-class ScriptTool(_Wire):
-    """A tool of the mock server."""
+class ScriptTool(BaseModel):
+    """A tool of the mock server; what is not explained here is as `tools/list` has it."""
+
+    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
 
     name: Name
-    title: str | None = None
-    description: str | None = None
-    input_schema: Json
-    annotations: Json | None = None
-    meta: Json | None = Field(default=None, alias="_meta")
-    listed_after_calls: int = Field(default=0, ge=0, alias="listed_after_calls")
+    listed_after_calls: int = Field(default=0, ge=0)
     """It is listed only once so many calls were answered."""
-    listed_until_calls: Ordinal | None = Field(default=None, alias="listed_until_calls")
+    listed_until_calls: Ordinal | None = None
     """It is listed only while fewer calls were answered."""
 
     def is_listed(self, answered: int) -> bool:
@@ -56,19 +50,15 @@ class ScriptTool(_Wire):
 
     def to_wire(self) -> Json:
         """Return the tool as `tools/list` has it."""
-        return self.model_dump(
-            by_alias=True,
-            exclude_none=True,
-            exclude={"listed_after_calls", "listed_until_calls"},
-        )
+        return self.model_dump(exclude={"listed_after_calls", "listed_until_calls"})
 
 
-class Elicit(_Wire):
+class Elicit(Strict):
     """A question to the user in the middle of a call."""
 
     key: Name
     message: str
-    requested_schema: Json
+    requested_schema: Json = Field(alias="requestedSchema")
     meta: Json | None = Field(default=None, alias="_meta")
 
 
@@ -83,16 +73,15 @@ class Round(Strict):
     meta_text: str | None = Field(default=None, alias="metaText")
     """The `_meta` of the result as it stands on the wire, for what YAML cannot write."""
     held: bool = False
-    """The answer waits until the client gives the call up, or its patience is proven."""
-    list_changed: bool = False
-    """On 2025-11-25, `notifications/tools/list_changed` goes before the result."""
+    """The user cancels when the call arrives, and the answer waits until the client gives it up;
+    for cases with `cancel: true`."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if len(self.model_fields_set & {"result", "elicit", "error", "broken"}) != 1:
             raise ValueError("a round has exactly one of result, elicit, error and broken")
-        if self.result is None and self.model_fields_set & {"meta_text", "held", "list_changed"}:
-            raise ValueError("metaText, held and list_changed go with a result")
+        if self.result is None and self.model_fields_set & {"meta_text", "held"}:
+            raise ValueError("metaText and held go with a result")
         return self
 
 
@@ -102,15 +91,8 @@ class ScriptAnswer(Strict):
     tool: Name
     arguments: Json | None = None
     until_call: Annotated[int, Field(ge=2)] | None = None
-    rounds: Annotated[tuple[Round, ...], Field(min_length=1)]
-
-    @model_validator(mode="after")
-    def _questions_first(self) -> Self:
-        if any(asked.elicit is None for asked in self.rounds[:-1]):
-            raise ValueError("only the last round may be anything but a question")
-        if self.rounds[-1].elicit is not None:
-            raise ValueError("the last round must be no question")
-        return self
+    rounds: Several[Round]
+    """The last one is no question; all others are."""
 
 
 class ScriptCall(Strict):
@@ -170,41 +152,8 @@ class Provided(Strict):
 
     case: Name
     """The other case, as `scenario/case`, in the same era."""
-    calls: Annotated[int, Field(ge=0)] | None = None
+    calls: Annotated[int, Field(ge=0)]
     """So many calls were made there, and the client ended by itself."""
-    gave_up: Ordinal | None = None
-    """There the client gave up this call while its answer was held."""
-
-
-_MEMBERS: Final = {
-    "called": ({"call"}, {"call"}),
-    "arguments": ({"call"}, {"call"}),
-    "not_called": ({"tool"}, {"tool", "arguments", "at_most", "other_server"}),
-    "call_count": (set[str](), {"at_most", "exactly"}),
-    "declared": ({"in"}, {"in"}),
-    "printed_without": ({"text"}, {"text"}),
-}
-"""The members that a check of a kind must have, and those that it may; other kinds have none."""
-_ALL_MEMBERS: Final = {name for _, may in _MEMBERS.values() for name in may}
-
-
-def _by_kind(schema: Json) -> None:
-    """Say in the schema which members go with which kind."""
-    rules: list[Json] = []
-    for kind, (must, may) in _MEMBERS.items():
-        then: Json = {"properties": dict.fromkeys(sorted(_ALL_MEMBERS - may), False)}
-        if must:
-            then["required"] = sorted(must)
-        if kind == "call_count":
-            then["oneOf"] = [{"required": [name]} for name in sorted(may)]
-        rules.append({"if": {"properties": {"assert": {"const": kind}}}, "then": then})
-    rules.append(
-        {
-            "if": {"properties": {"assert": {"enum": [*_MEMBERS]}}},
-            "else": {"properties": dict.fromkeys(sorted(_ALL_MEMBERS), False)},
-        }
-    )
-    schema["allOf"] = rules
 
 
 class ScriptCheck(Strict):
@@ -213,14 +162,12 @@ class ScriptCheck(Strict):
     The kinds, each under its word `assert`, are the functions of `client.checks`.
     """
 
-    model_config = ConfigDict(json_schema_extra=_by_kind)
-
     id: str
     kind: Assert = Field(alias="assert")
     """The kinds are explained in conformance/README.md."""
     witness: Annotated[int, Field(ge=0)]
     """Number of the expected call that must have been made and answered."""
-    spec_versions: Annotated[tuple[Era, ...], Field(min_length=1)] = BOTH_ERAS
+    spec_versions: Several[Era] = BOTH_ERAS
     provided: tuple[Provided, ...] = ()
     """What other runs must have shown; otherwise the check does not apply."""
     excused: tuple[Name, ...] = ()
@@ -238,44 +185,31 @@ class ScriptCheck(Strict):
     place: Literal["requests", "initialize"] | None = Field(default=None, alias="in")
     text: str | None = None
 
-    @model_validator(mode="after")
-    def _members_of_its_kind(self) -> Self:
-        given = {"in" if name == "place" else name for name in self.model_fields_set}
-        must, may = _MEMBERS.get(self.kind, (set[str](), set[str]()))
-        if missing := sorted(must - given):
-            raise ValueError(f"assert: {self.kind} needs {missing[0]}")
-        if foreign := sorted((given & _ALL_MEMBERS) - may):
-            raise ValueError(f"assert: {self.kind} has no {foreign[0]}")
-        if self.kind == "call_count" and (self.exactly is None) == (self.at_most is None):
-            raise ValueError("assert: call_count has either exactly or at_most")
-        return self
+
+Consent = Literal["grant", "refuse"]
+Place = Literal["experimental", "extensions"]
 
 
 class CaseContext(Strict):
     """What else the client is told in `MCP_CONFORMANCE_CONTEXT`."""
 
-    consent: Literal["grant", "refuse"] = "grant"
+    consent: Consent = "grant"
     """What the user answers, whatever the client asks."""
-    consent_by_tool: Mapping[Name, Literal["grant", "refuse"]] | None = Field(
+    consent_by_tool: Mapping[Name, Consent | Several[Consent]] | None = Field(
         default=None, alias="consentByTool"
     )
-    """What the user answers, in place of `consent`, when asked about a call of these tools."""
+    """What the user answers, in place of `consent`, when asked about a call of these tools. A
+    list: to the first question, to the second, and so on; its last answer holds for the rest."""
     first_call_by: Literal["user", "model"] | None = Field(default=None, alias="firstCallBy")
     """Who makes the first call; the host's policy for the model holds where it is the model."""
     denied_tools: tuple[Name, ...] | None = Field(default=None, alias="deniedTools")
     """Tools that the host does not let its model call."""
     trust_hints: Literal[False] | None = Field(default=None, alias="trustHints")
     """False: nobody said that the hints of the server are trusted."""
-    timeout_seconds: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, alias="timeoutSeconds"
-    )
-    """How long the chain may take, in seconds."""
     bearer_token: Name | None = Field(default=None, alias="bearerToken")
     """With which authorization the first call is made."""
     chains: Literal[2] | None = None
     """How often the first call is made in one session; each begins a chain."""
-    progress: Literal[True] | None = None
-    """The host asks for the progress of its calls."""
     cancel: Literal[True] | None = Field(default=None, exclude=True)
     """The user cancels: the client is told a `cancelUrl`."""
 
@@ -287,18 +221,15 @@ class Case(Strict):
 
     name: Kebab
     description: Name
-    spec_versions: Annotated[tuple[Era, ...], Field(min_length=1)] | None = None
+    spec_versions: Several[Era] | None = None
     advertise: Any = None
-    advertise_in: Literal["experimental", "extensions"] | None = None
-    """Where alone it is advertised, in place of wherever the revision has it."""
+    advertise_in: Place | Mapping[Place, Any] | None = None
+    """Where alone it is advertised, in place of wherever the revision has it; or the settings that
+    are advertised in each place."""
     context: CaseContext = CaseContext()
-    time_limit: Ordinal | None = None
-    """After so many seconds the client is taken not to end by itself."""
     first_call: ScriptCall
     """Left out: that of the script."""
     elicitation: Json | None = None
-    ttl_ms: Annotated[int, Field(ge=0)] = 600_000
-    """On 2026-07-28: how long a client may use the tool list, in milliseconds."""
     result_meta: Mapping[str, Json] = Field(default_factory=dict)
     directive: Any = None
     """Short for a case in which the carrier's result has this directive."""
@@ -332,7 +263,7 @@ class VectorCases(Strict):
 class OtherServer(Strict):
     """A second mock server, which a client must not confuse with the first."""
 
-    tools: Annotated[tuple[ScriptTool, ...], Field(min_length=1)]
+    tools: Several[ScriptTool]
     answers: tuple[ScriptAnswer, ...] = ()
 
 
@@ -343,13 +274,12 @@ class ClientScript(Strict):
 
     scenario: Kebab
     description: Name
-    spec_versions: Annotated[tuple[Era, ...], Field(min_length=1)]
+    spec_versions: Several[Era]
     requires_client: tuple[Literal["elicitation"], ...] = ()
     advertise: Any = None
     page_size: Ordinal | None = None
-    tools: Annotated[tuple[ScriptTool, ...], Field(min_length=1)]
+    tools: Several[ScriptTool]
     other_server: OtherServer | None = None
-    documents: Mapping[str, Json] = Field(default_factory=dict)
     first_call: ScriptCall | None = None
     """The first call of the cases that name none."""
     carrier: ScriptCall | None = None
@@ -357,12 +287,13 @@ class ClientScript(Strict):
     vectors: VectorCases | None = None
     """Cases that are not written out here; those of `cases` come after them."""
     answers: tuple[ScriptAnswer, ...] = ()
-    cases: Annotated[tuple[Case, ...], Field(min_length=1)]
+    cases: Several[Case]
 
     @model_validator(mode="before")
     @classmethod
     def _expand(cls, script: Any) -> Any:
         """Write out the cases that are a directive, and the first calls that are left out."""
+        script = filled(script, {"long": LONG_TEXT})
         if not isinstance(script, dict) or not isinstance(script.get("cases", []), list):
             return script
         cases = [_expanded(case, script) for case in script.get("cases", [])]
@@ -379,12 +310,17 @@ class ClientScript(Strict):
         """Return the eras in which `case` is run."""
         return tuple(era for era in self.spec_versions if era in (case.spec_versions or Era))
 
-    def advertised(self, case: Case) -> Any:
-        """Return the settings that the mock server advertises in `case`; None if it does not."""
-        for part in (case, self):
-            if "advertise" in part.model_fields_set:
-                return part.advertise
-        return SETTINGS
+    def advertised(self, case: Case, places: Sequence[Place]) -> Mapping[Place, Any]:
+        """Return the settings that the mock server advertises in `case`, in each of its places.
+
+        `places` are those of the era.
+        """
+        if isinstance(case.advertise_in, Mapping):
+            return case.advertise_in
+        part = next((part for part in (case, self) if "advertise" in part.model_fields_set), None)
+        settings = SETTINGS if part is None else part.advertise
+        where = places if case.advertise_in is None else [case.advertise_in]
+        return {} if settings is None else dict.fromkeys(where, settings)
 
 
 def _as_written(part: Strict) -> Json:

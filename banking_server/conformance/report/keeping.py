@@ -83,8 +83,3 @@ class Shortening:
     def place(self, place: Place) -> Place:
         """Return what is shown of a place."""
         return Place(place.pointer, place.message and self.message(place.message))
-
-
-def cost(value: object) -> int:
-    """Return how many characters a value has as JSON."""
-    return len(as_json(value))

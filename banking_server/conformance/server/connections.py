@@ -1,21 +1,22 @@
 """The connections of one exercise: for each caller, signed in as the scenario says."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from banking_server.chaining.directive import IDENTIFIER, SETTINGS
+from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance.message import Json
 from banking_server.conformance.server.expectation import unmet
 from banking_server.conformance.server.reading import ending
 from banking_server.conformance.server.references import filled, references
-from banking_server.conformance.server.scenario import ServerScenario
+from banking_server.conformance.server.scenario import FollowUp, ServerScenario, Step
 from banking_server.conformance.server.values import Values
 from banking_server.conformance.server.variants import Absent
 from banking_server.conformance.target.channel import NotServed, Target
 from banking_server.conformance.target.connection import (
+    ORDINARY,
     Connection,
     Profile,
     Reply,
@@ -41,15 +42,16 @@ class Calling:
     @property
     def is_ordinary(self) -> bool:
         """Whether it is the scenario's own caller, who declares the extension as everybody does."""
-        declares = (self.profile.settings, self.profile.place) == (SETTINGS, "extensions")
-        return self.caller is None and declares
+        return self.caller is None and self.profile.declares == ORDINARY
 
 
 @dataclass
 class _Open:
     connection: Connection
+    ready: bool = False
+    """Whether the set-up was made."""
     captured: dict[str, Any] = field(default_factory=dict[str, Any])
-    """What its set-up captured."""
+    """What the set-up captured."""
 
 
 def connection_of(era: Era, calling: Calling) -> Key:
@@ -89,8 +91,6 @@ class Connections:
         self._values = values
         self._problem = problem
         self._open: dict[Key, _Open] = {}
-        self._ready: set[Key] = set()
-        """Those whose set-up was made."""
 
     def close(self) -> None:
         """Close every connection."""
@@ -101,15 +101,11 @@ class Connections:
 
     def first(self) -> Connection:
         """Open the era. Raises TargetFailure if the server does not speak it."""
-        calling = Calling()
-        opened = self._open[connection_of(self._era, calling)] = _Open(
-            connect(self._target, self._era, Profile(), meta=self._meta(None, {}))
-        )
-        return opened.connection
+        return self._connected(Calling()).connection
 
     def to(self, calling: Calling) -> Connection:
         """Return the connection for a call. Raises TargetFailure."""
-        return self._opened(calling).connection
+        return self._ready(calling).connection
 
     def new_errors(self, calling: Calling) -> str:
         """Return what the server of a call wrote to standard error since this was asked last."""
@@ -119,18 +115,17 @@ class Connections:
     def known(self, calling: Calling) -> dict[str, Any]:
         """Return every value that may stand in the place of a `${name}` for this caller."""
         try:
-            captured = self._opened(calling).captured
+            captured = self._ready(calling).captured
         except NotServed:
             if calling.is_ordinary:
                 raise
             captured = {}
         return {**self._values.named, **captured}
 
-    def _opened(self, calling: Calling) -> _Open:
+    def _connected(self, calling: Calling) -> _Open:
         key = connection_of(self._era, calling)
-        opened = self._open.get(key)
-        if opened is None:
-            opened = self._open[key] = _Open(
+        if key not in self._open:
+            self._open[key] = _Open(
                 connect(
                     self._target_of(calling.caller),
                     self._era,
@@ -139,9 +134,13 @@ class Connections:
                     greet=calling.caller is None,
                 )
             )
-        if key not in self._ready:
+        return self._open[key]
+
+    def _ready(self, calling: Calling) -> _Open:
+        opened = self._connected(calling)
+        if not opened.ready:
             self._set_up(opened, calling)
-            self._ready.add(key)
+            opened.ready = True
         return opened
 
     def _target_of(self, caller: str | None) -> Target:
@@ -152,12 +151,12 @@ class Connections:
 
     def _meta(self, caller: str | None, captured: Mapping[str, Any]) -> Json:
         """Return what goes with every request: without what is not captured yet."""
-        if self._scenario is None:
-            return {}
         known = {**self._values.named, **captured}
         return {
             name: filled(value, known)
-            for name, value in self._scenario.caller(caller).meta.items()
+            for name, value in (
+                self._scenario.caller(caller).meta if self._scenario else {}
+            ).items()
             if all(reference in known for reference in references(value))
         }
 
@@ -165,49 +164,33 @@ class Connections:
         """Make the set-up steps of the caller, which are not judged."""
         for step in self._scenario.caller(calling.caller).setup if self._scenario else ():
             values = {**self._values.named, **opened.captured}
-            call = opened.connection.call_tool(
-                step.call,
-                filled(step.arguments, values),
-                meta=filled(step.meta, values),
-                answers=answers(step.elicitation, values),
-                profile=replace(calling.profile, elicitation=step.elicitation is not None),
-            )
+            profile = replace(calling.profile, elicitation=step.elicitation is not None)
+            arguments = filled(step.arguments, values)
+            call = _called(opened.connection, step, profile, step.call, arguments, values)
             found, absent = self._values.captured(step.capture, call)
             for name in absent:
                 self._problem(f"step {step.id}: nothing to capture as {name!r}: {ending(call)}")
             opened.captured |= found
             opened.connection.standing_meta = self._meta(calling.caller, opened.captured)
-            fault = unmet(step.expect, call, {**values, **opened.captured})
+            fault = unmet(step, call, {**values, **opened.captured})
             if fault is not None:
                 raise NotServed(f"set-up step {step.id}: {fault}", None)
 
     def call(
         self,
+        part: Step | FollowUp,
         calling: Calling,
         tool: str,
         arguments: Json,
-        *,
-        meta: Json,
-        elicitation: Sequence[ElicitationAnswer] | None,
         provenance: Any = Absent.ABSENT,
     ) -> ToolCall:
-        """Call a tool. `meta` and the answers may hold `${name}`. Raises TargetFailure.
+        """Call a tool, as a part of the scenario says. Raises TargetFailure.
 
         A caller or a kind of client that is refused before any call counts as refused this one.
         """
         try:
-            connection = self.to(calling)
-            values = self.known(calling)
-            own = filled(meta, values)
-            if provenance is not Absent.ABSENT:
-                own = {**own, IDENTIFIER: provenance}
-            return connection.call_tool(
-                tool,
-                arguments,
-                meta=own,
-                answers=answers(elicitation, values),
-                profile=calling.profile,
-            )
+            connection, values = self.to(calling), self.known(calling)
+            return _called(connection, part, calling.profile, tool, arguments, values, provenance)
         except NotServed as refusal:
             if calling.is_ordinary:
                 raise
@@ -215,11 +198,20 @@ class Connections:
             return ToolCall(tool, arguments, (Reply(None, error, ()),))
 
 
-def answers(
-    given: Sequence[ElicitationAnswer] | None, values: Mapping[str, Any]
-) -> list[ElicitationAnswer]:
-    """Return the answers of a step, with values in the place of `${name}`."""
-    return [
+def _called(
+    connection: Connection,
+    part: Step | FollowUp,
+    profile: Profile,
+    tool: str,
+    arguments: Json,
+    values: Mapping[str, Any],
+    provenance: Any = Absent.ABSENT,
+) -> ToolCall:
+    meta = filled(part.meta, values)
+    if provenance is not Absent.ABSENT:
+        meta = {**meta, IDENTIFIER: provenance}
+    answers = [
         ElicitationAnswer.model_validate(filled(each.model_dump(exclude_unset=True), values))
-        for each in given or ()
+        for each in part.elicitation or ()
     ]
+    return connection.call_tool(tool, arguments, meta=meta, answers=answers, profile=profile)

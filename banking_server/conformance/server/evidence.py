@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from banking_server.chaining.directive import IDENTIFIER
-from banking_server.conformance.message import Json, WireMessage
+from banking_server.conformance.message import Json, WireMessage, within
 from banking_server.conformance.report.judgement import NotApplicable, Untestable
 from banking_server.conformance.server.reading import PARTS, Member, SeenDirective, directive_of
 from banking_server.conformance.target.connection import ToolCall
@@ -28,8 +28,6 @@ class Evidence:
         "no call returned a directive that would show it"
     )
     """What to say of a check that found no evidence of this kind."""
-    unseen_in: ClassVar[Mapping[Era, Untestable | NotApplicable]] = {}
-    """The same for eras in which something else would show it."""
     calls_tools: ClassVar[bool] = True
     """Whether it takes a call of a tool, and so a scenario that allows one."""
 
@@ -49,15 +47,13 @@ class Greeting(Evidence):
     def settings(self) -> list[Any]:
         """What it advertises under the extension's identifier, in each place of its era."""
         places = ["extensions"] if self.era is Era.MODERN else ["extensions", "experimental"]
-        found = [self.capabilities.get(place) for place in places]
-        return [
-            place[IDENTIFIER] for place in found if isinstance(place, dict) and IDENTIFIER in place
-        ]
+        found = [within(self.capabilities, place) for place in places]
+        return [place[IDENTIFIER] for place in found if IDENTIFIER in place]
 
 
 @dataclass(frozen=True)
 class OtherResults(Evidence):
-    """Every result of a method other than `tools/call`."""
+    """Results of methods other than `tools/call`."""
 
     methods: Sequence[str]
     """The method of each."""
@@ -75,11 +71,9 @@ class InterimResult(Evidence):
     directive: SeenDirective | None
 
     unseen = NotApplicable(
-        "no call asked for input; a step with `elicitation` that does would exercise this"
+        "no call asked for input (or, on 2025-11-25, went on as a task); a step with `elicitation` "
+        "that does would exercise this"
     )
-    unseen_in: ClassVar[Mapping[Era, Untestable | NotApplicable]] = {
-        Era.LEGACY: NotApplicable("no call went on as a task, which is what is interim there")
-    }
 
 
 @dataclass(frozen=True)
@@ -116,22 +110,18 @@ class DirectiveOfIntermediary(Evidence):
 
 
 @dataclass(frozen=True)
-class ResultInWords(Evidence):
-    """A complete result with a directive, for a client that did not declare the extension."""
-
-    directive: SeenDirective
-    content: Sequence[Json]
-
-    unseen = NEEDS_REPEATING
-
-
-@dataclass(frozen=True)
-class PassedOn(Evidence):
-    """A result of an intermediary that followed the chain of the call by itself."""
+class Relayed(Evidence):
+    """A result of an intermediary, in which nothing may be left of a directive."""
 
     directive: SeenDirective | None
     content: Sequence[Json]
     structured: Json
+
+
+@dataclass(frozen=True)
+class PassedOn(Relayed):
+    """A result of an intermediary that followed the chain of the call by itself."""
+
     is_error: bool
     output_schema: Json | None
     """What the tool list promises of its structured content."""
@@ -142,12 +132,9 @@ class PassedOn(Evidence):
 
 
 @dataclass(frozen=True)
-class Crossing(Evidence):
+class Crossing(Relayed):
     """A result of an intermediary, whose directive named a tool of another server behind it."""
 
-    directive: SeenDirective | None
-    content: Sequence[Json]
-    structured: Json
     advertised: bool
     """Whether the intermediary advertises the extension."""
 
@@ -197,12 +184,6 @@ class Repetition(Evidence):
         return directive_of(self.again.final) is None
 
 
-class RepeatedUnchanged(Repetition):
-    """The same call again."""
-
-    compared = frozenset({"tool"})
-
-
 class RepeatedUndeclared(Repetition):
     """Again as a client that did not declare the extension."""
 
@@ -245,20 +226,15 @@ class RepeatedWithMalformedProvenance(Repetition):
     compared = PARTS
 
 
-@dataclass(frozen=True)
-class Refusal(Evidence):
+class Refusal(Repetition):
     """A call that was refused to one caller and succeeded for another, and the refused one again
-    as part of a chain."""
-
-    alone: ToolCall
-    chained: ToolCall
-    claim: str
-    """What the call said of its chain."""
+    with what it claims of a chain."""
 
     unseen = NotApplicable(
         "the scenario names no call that is refused; a step with `refused: true` would "
         "exercise this"
     )
+    compared = frozenset({"refusal"})
 
 
 @dataclass(frozen=True)
@@ -279,9 +255,7 @@ class FollowedChain(Evidence):
 Kinds = Sequence[type[Evidence]]
 
 OF_REPEATING: Kinds = (
-    RepeatedUnchanged,
     RepeatedUndeclared,
-    ResultInWords,
     RepeatedWithEmptySettings,
     RepeatedWithLaterVersion,
     RepeatedWithUnknownSettings,
@@ -303,8 +277,6 @@ class Missing:
     kinds: Kinds
     reason: str
     messages: Sequence[WireMessage] = ()
-    applies: bool = True
-    """Whether the checks apply, although there is nothing for them to judge."""
 
 
 @dataclass(frozen=True)

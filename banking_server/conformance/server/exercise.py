@@ -3,11 +3,11 @@
 import os
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from banking_server.conformance.message import Json, WireMessage
+from banking_server.conformance.message import Json
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.server.connections import Calling, Connections
 from banking_server.conformance.server.evidence import (
@@ -27,7 +27,6 @@ from banking_server.conformance.server.evidence import (
     PassedOn,
     Problem,
     Refusal,
-    ResultInWords,
     ResultWithDirective,
 )
 from banking_server.conformance.server.expectation import unmet
@@ -37,6 +36,7 @@ from banking_server.conformance.server.reading import (
     content_of,
     directive_of,
     ending,
+    is_error,
     is_refused,
     key_of,
     structured_content_of,
@@ -44,13 +44,11 @@ from banking_server.conformance.server.reading import (
     written_directive,
 )
 from banking_server.conformance.server.references import filled
-from banking_server.conformance.server.repeating import CONFIRMING, Repeating
-from banking_server.conformance.server.scenario import Capture, FollowUp, ServerScenario, Step
+from banking_server.conformance.server.repeating import Repeating
+from banking_server.conformance.server.scenario import FollowUp, ServerScenario, Step
 from banking_server.conformance.server.values import Values, given_values, headers_of
 from banking_server.conformance.server.variants import (
-    PLAIN,
     Absent,
-    Claim,
     Variant,
     claims_of,
     in_chain,
@@ -60,6 +58,7 @@ from banking_server.conformance.server.variants import (
 )
 from banking_server.conformance.target.channel import Target, TargetFailure
 from banking_server.conformance.target.connection import (
+    ORDINARY,
     Connection,
     Listing,
     NotListed,
@@ -89,6 +88,25 @@ class Made:
     """The caller, with everything that went along and may say who calls."""
     chain: Json | None = None
     """Its provenance, if it was a follow-up call."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A call that the scenario allows: that of a step, or a follow-up call."""
+
+    place: str
+    """Where, as reports name it."""
+    part: Step | FollowUp
+    """What the scenario says of it."""
+    caller: str | None
+    tool: str
+    arguments: Json
+    """Those of a step may hold `${name}`."""
+
+    def calling(self, declares: Mapping[str, Any] = ORDINARY, *, second: bool = False) -> Calling:
+        """Return who makes it, as a client that declares these settings of the extension."""
+        profile = Profile(declares, elicitation=self.part.elicitation is not None)
+        return Calling(profile, self.caller, second)
 
 
 class Exercise:
@@ -127,11 +145,8 @@ class Exercise:
         """The tools as they were listed at first."""
         self._results: list[ResultWithDirective] = []
         self._made: list[Made] = []
-        self._methods: list[str] = []
-        """The methods besides `tools/call` that were answered."""
-        self._strays: list[WireMessage] = []
-        """Their results that carry a directive."""
-        self._finished = False
+        self._noticed: set[tuple[str, bool]] = set()
+        """The methods besides `tools/call` that were answered, without and with a directive."""
         self._advertised = False
 
     def open(self) -> None:
@@ -151,9 +166,7 @@ class Exercise:
         self._observe(told)
 
     def close(self) -> None:
-        """Tell of the results that belong to no step, and close every connection."""
-        if self._finished or self._strays:
-            self._observe(OtherResults("", self._strays, self._methods, self._strays))
+        """Close every connection."""
         self._connections.close()
 
     # Steps
@@ -162,10 +175,7 @@ class Exercise:
         """Make every step of the scenario. Raises TargetFailure."""
         # Tools may be listed only after the set-up, which comes with the connection.
         connection = self._connections.to(Calling())
-        listing = connection.list_tools()
-        for page in listing.replies:
-            self._note("tools/list", page)
-        self._tools = listing.tools
+        self._tools = self._noted(connection.list_tools()).tools
         if self._era is Era.LEGACY:
             self._note("ping", connection.request("ping", {}))
         self._list_others(connection)
@@ -173,38 +183,67 @@ class Exercise:
             if step.wait_seconds is not None:
                 time.sleep(step.wait_seconds)
             self._play(step)
-        self._finished = True
-        if self._values.secrets:
-            for result in self._results:
-                self._observe(
-                    DirectiveBesideSecrets(
-                        result.step, result.messages, result.directive, self._values.secrets
-                    )
-                )
+        for each in self._results if self._values.secrets else ():
+            secrets = self._values.secrets
+            self._observe(DirectiveBesideSecrets(each.step, each.messages, each.directive, secrets))
 
     def _play(self, step: Step) -> None:
-        calling = Calling(Profile(elicitation=step.elicitation is not None), step.caller)
-        self._connections.new_errors(calling)  # Those of earlier steps.
-        call = self._make(step, calling)
-        self._capture(step.capture, call, step.id)
-        self._look_at(call, step.id, calling)
+        planned = Planned(step.id, step, step.caller, step.call, step.arguments)
+        call, fault = self._made_of(planned)
         if not step.repeatable:
             shows = OF_REPEATING if directive_of(call.final) else OF_PROVENANCE
             self._observe(NotCompared(step.id, shows))
-        fault = unmet(step.expect, call, self._known(calling))
         self._pass_on(step, call, as_expected=fault is None)
         if fault is not None:
-            self._problem_of(call, step.id, fault, calling)
-            self._miss(step, call, fault)
+            self._observe(Missing(step.id, _missed(step, call), fault, call.final.messages))
             return
         if step.is_silent_on_its_end and directive_of(call.final) is None:
-            self._problem_of(call, step.id, f"no directive came, but {ending(call)}", calling)
+            self._problem_of(
+                call, step.id, f"no directive came, but {ending(call)}", planned.calling()
+            )
         if step.refused:
-            self._claim_a_chain(step, call)
+            self._claim_a_chain(planned, call)
         elif step.repeatable:
-            self._repeat(step, call)
+            self._repeat(planned, call, variants_of(self._era, step.call))
         if step.follow is not None:
             self._follow(step, call)
+
+    def _made_of(
+        self, planned: Planned, claimed: Json | None = None
+    ) -> tuple[ToolCall, str | None]:
+        """Make a call, and return it with what the scenario expected of it and did not get."""
+        part, calling = planned.part, planned.calling()
+        self._connections.new_errors(calling)  # Those of earlier calls.
+        call = self._make(planned, calling, Absent.ABSENT if claimed is None else claimed)
+        self._remember(planned, calling, call, claimed)
+        found, absent = self._values.captured(part.capture, call)
+        for name in absent:
+            self._problem(f"step {planned.place}: nothing to capture as {name!r}: {ending(call)}")
+        self._values.named |= found
+        self._look_at(call, planned.place, calling)
+        fault = unmet(part, call, self._connections.known(calling))
+        if fault is not None:
+            self._problem_of(call, planned.place, fault, calling)
+        return call, fault
+
+    def _make(self, planned: Planned, calling: Calling, claimed: Any) -> ToolCall:
+        part, arguments = planned.part, planned.arguments
+        if isinstance(part, Step):
+            arguments = filled(arguments, self._connections.known(calling))
+        return self._connections.call(part, calling, planned.tool, arguments, claimed)
+
+    def _remember(
+        self, planned: Planned, calling: Calling, call: ToolCall, chain: Json | None
+    ) -> None:
+        """Keep a call that succeeded: it shows for whom it does."""
+        if not is_refused(call) and call.final.kind == "complete":
+            self._made.append(Made(call, self._who(planned, calling), chain))
+
+    def _who(self, planned: Planned, calling: Calling) -> str:
+        meta = filled(planned.part.meta, self._connections.known(calling))
+        return identity([planned.caller, meta])
+
+    # What a call shows by itself
 
     def _pass_on(self, step: Step, call: ToolCall, *, as_expected: bool) -> None:
         """Report an answer of an intermediary, in which nothing of a directive may be left.
@@ -225,77 +264,40 @@ class Exercise:
         if Crossing in kinds:
             self._observe(Crossing(*shown, self._advertised))
         if PassedOn in kinds:
-            is_error = (call.final.result or {}).get("isError") is True
-            schema = self._tools.get(call.tool, {}).get("outputSchema")
-            self._observe(PassedOn(*shown, is_error, schema if isinstance(schema, dict) else None))
-
-    def _known(self, calling: Calling) -> dict[str, Any]:
-        return self._connections.known(calling)
-
-    def _make(self, step: Step, calling: Calling, claimed: Any = Absent.ABSENT) -> ToolCall:
-        call = self._connections.call(
-            calling,
-            step.call,
-            filled(step.arguments, self._known(calling)),
-            meta=step.meta,
-            elicitation=step.elicitation,
-            provenance=claimed,
-        )
-        self._remember(call, calling, step.meta)
-        return call
-
-    def _remember(
-        self, call: ToolCall, calling: Calling, meta: Json, chain: Json | None = None
-    ) -> None:
-        """Keep a call that succeeded: it shows for whom it does."""
-        if is_refused(call) or call.final.kind != "complete":
-            return
-        self._made.append(Made(call, self._who(calling, meta), chain))
-
-    def _who(self, calling: Calling, meta: Json) -> str:
-        return identity([calling.caller, filled(meta, self._known(calling))])
-
-    def _capture(self, captures: Mapping[str, Capture], call: ToolCall, place: str) -> None:
-        found, absent = self._values.captured(captures, call)
-        for name in absent:
-            self._problem(f"step {place}: nothing to capture as {name!r}: {ending(call)}")
-        self._values.named |= found
+            self._observe(PassedOn(*shown, is_error(call), self._output_schema(call)))
 
     def _look_at(
         self, call: ToolCall, step: str, calling: Calling, *, declared: bool = True
     ) -> None:
-        """Report what one call shows by itself."""
+        """Report the directives of one call."""
         for reply in call.replies:
             if reply.kind == "interim":
                 self._observe(InterimResult(step, reply.messages, written_directive(reply)))
         seen = directive_of(call.final)
         if seen is None:
             return
-        items = content_of(call.final)
-        structured = structured_content_of(call.final)
-        output_schema = self._tools.get(call.tool, {}).get("outputSchema")
         listing = self._listed(calling, seen.tool)
-        tools = listing.tools
-        messages = call.final.messages
         result = ResultWithDirective(
             step=step,
-            messages=messages,
+            messages=call.final.messages,
             directive=seen,
-            content=items,
+            content=content_of(call.final),
             declared=declared,
-            structured=structured,
-            output_schema=output_schema if isinstance(output_schema, dict) else {},
-            target=tools.get(seen.tool or ""),
-            listed=sorted(tools),
+            structured=structured_content_of(call.final),
+            output_schema=self._output_schema(call) or {},
+            target=listing.tools.get(seen.tool or ""),
+            listed=sorted(listing.tools),
             more=listing.more,
             listed_twice=seen.tool in listing.twice,
         )
         self._results.append(result)
         self._observe(result)
         if self._scenario is not None and self._scenario.intermediary:
-            self._observe(DirectiveOfIntermediary(step, messages, result))
-        if not declared:
-            self._observe(ResultInWords(step, messages, seen, items))
+            self._observe(DirectiveOfIntermediary(step, result.messages, result))
+
+    def _output_schema(self, call: ToolCall) -> Json | None:
+        schema = self._tools.get(call.tool, {}).get("outputSchema")
+        return schema if isinstance(schema, dict) else None
 
     def _listed(self, calling: Calling, tool: str | None) -> Listing:
         """Read the list again, now and as this caller, up to a tool that was just named."""
@@ -303,33 +305,31 @@ class Exercise:
             return Listing({}, ())
         connection = self._connections.to(calling)
         try:
-            listing = connection.list_tools(until=tool, profile=calling.profile)
+            return self._noted(connection.list_tools(until=tool, profile=calling.profile))
         except NotListed as failure:
             return Listing({}, (), str(failure))
-        for page in listing.replies:
-            self._note("tools/list", page)
-        return listing
 
     def _list_others(self, connection: Connection) -> None:
         """Ask for what else the server lists; one of these lists that fails keeps nothing back."""
         for capability, methods in OTHER_LISTS.items():
-            if capability not in connection.server_capabilities:
-                continue
-            for method in methods:
+            for method in methods if capability in connection.server_capabilities else ():
                 try:
                     self._note(method, connection.request(method, {}))
                 except TargetFailure as failure:
                     self._problem(f"{method}: {failure}")
 
+    def _noted(self, listing: Listing) -> Listing:
+        for page in listing.replies:
+            self._note("tools/list", page)
+        return listing
+
     def _note(self, method: str, reply: Reply) -> None:
         """Notice a reply to another method than `tools/call`."""
-        if reply.result is None:
-            return
-        self._methods.append(method)
-        if carries_directive(reply.result):
-            self._strays += reply.messages
-
-    # What a step does not bring
+        carries = carries_directive(reply.result)
+        if reply.result is not None and (method, carries) not in self._noticed:
+            self._noticed.add((method, carries))
+            strays = reply.messages if carries else ()
+            self._observe(OtherResults("", reply.messages, [method], strays))
 
     def _problem(self, sentence: str) -> None:
         self._observe(Problem(sentence))
@@ -341,60 +341,27 @@ class Exercise:
             fault = explained(fault, call, self._tools, errors, self._redaction)
         self._problem(f"step {place}: {fault}")
 
-    def _miss(self, step: Step, call: ToolCall, fault: str) -> None:
-        """Report that a step did not come to what it was meant to show."""
-        missed: list[type[Evidence]] = []
-        wanted = step.expect.next_tool
-        if directive_of(call.final) is None and wanted not in (None, "any", "none"):
-            missed.append(ResultWithDirective)
-        missed += _of_intermediary(step)
-        if step.refused:
-            missed.append(Refusal)
-        elif step.repeatable:
-            missed += OF_REPEATING
-        if step.follow is not None:
-            missed.append(FollowedChain)
-        self._observe(Missing(step.id, missed, fault, call.final.messages))
-
     # Repeating a call
 
-    def _repeat(self, step: Step, first: ToolCall) -> None:
-        """Make a step's call again in every way that must not change how it ends."""
-        elicitation = step.elicitation is not None
+    def _repeat(self, planned: Planned, first: ToolCall, variants: Sequence[Variant]) -> None:
+        """Make a call again in ways that must not change how it ends."""
+        part = planned.part
 
         def make(variant: Variant, second: bool) -> ToolCall:
-            profile = variant.profile(elicitation=elicitation)
-            calling = Calling(profile, step.caller, second)
-            call = self._make(step, calling, variant.provenance)
-            self._pass_on(step, call, as_expected=not is_refused(call))
-            if variant.settings is None or variant.settings == {}:
-                looked.append((call, calling, variant.declared))
+            calling = planned.calling(variant.declares, second=second)
+            call = self._make(planned, calling, variant.provenance)
+            self._remember(planned, calling, call, None)
+            if isinstance(part, Step):
+                self._pass_on(part, call, as_expected=not is_refused(call))
+                if not variant.declares:
+                    self._look_at(call, planned.place, calling, declared=False)
             return call
 
-        looked: list[tuple[ToolCall, Calling, bool]] = []
-        repeating = Repeating(step.id, self._era, first, make, self._observe)
-        repeating.all(variants_of(self._era, step.call))
-        for call, calling, declared in looked:
-            self._look_at(call, step.id, calling, declared=declared)
-        undeclared = repeating.undeclared
-        if undeclared is None or directive_of(first.final) is None:
-            return
-        if directive_of(undeclared.final) is None:
-            reason = "a client that did not declare got no directive"
-            self._observe(Missing(step.id, [ResultInWords], reason, applies=False))
+        Repeating(planned.place, self._era, first, make, self._observe).all(variants)
 
-    # A call that is refused
-
-    def _claim_a_chain(self, step: Step, alone: ToolCall) -> None:
+    def _claim_a_chain(self, planned: Planned, alone: ToolCall) -> None:
         """Repeat a refused call, now claiming to be part of a chain."""
-        if not is_refused(alone):
-            reason = f"expected a refusal, saw {ending(alone)}"
-            self._problem(f"step {step.id}: {reason}")
-            self._observe(Missing(step.id, [Refusal], reason, alone.final.messages))
-            return
-        calling = Calling(Profile(elicitation=step.elicitation is not None), step.caller)
-        who = self._who(calling, step.meta)
-        key = key_of(alone.tool, alone.arguments)
+        who, key = self._who(planned, planned.calling()), key_of(alone.tool, alone.arguments)
         allowed = [
             made
             for made in self._made
@@ -405,26 +372,11 @@ class Exercise:
                 "the very same call, with the same arguments, was not seen to succeed for anybody "
                 "else before, so its refusal may be any error; let a caller make it who may"
             )
-            self._observe(Missing(step.id, [Refusal], reason, alone.final.messages))
+            self._observe(Missing(planned.place, [Refusal], reason, alone.final.messages))
             return
         own = [made.chain for made in allowed if made.chain is not None]
-        chains = [made.chain for made in self._made if made.chain is not None]
-        for claim in claims_of(step.call, next(reversed(own or chains), None)):
-            self._claim(step, calling, alone, claim)
-
-    def _claim(self, step: Step, calling: Calling, alone: ToolCall, claim: Claim) -> None:
-        """Make a refused call with provenance; a call that is let in is confirmed."""
-        chained = self._make(step, calling, claim.provenance)
-        messages = [*alone.final.messages, *chained.final.messages]
-        if not is_refused(chained):
-            for which in CONFIRMING:
-                expected = which == "P"
-                again = self._make(step, calling, Absent.ABSENT if expected else claim.provenance)
-                if is_refused(again) != expected:
-                    reason = f"the call is refused now and then by itself: {ending(again)}"
-                    self._observe(Missing(step.id, [Refusal], reason, messages))
-                    return
-        self._observe(Refusal(step.id, messages, alone, chained, claim.what))
+        chains = own or [made.chain for made in self._made if made.chain is not None]
+        self._repeat(planned, alone, claims_of(alone.tool, chains[-1] if chains else None))
 
     # Following a chain
 
@@ -437,31 +389,21 @@ class Exercise:
             seen = directive_of(calls[-1].final)
             if seen is None or seen.tool is None or seen.arguments is None:
                 break
+            place = f"{step.id}, call {len(calls) + 1}"
+            planned = Planned(place, follow_up, step.caller, seen.tool, seen.arguments)
             made = [key_of(call.tool, call.arguments) for call in calls]
-            calling = Calling(Profile(elicitation=follow_up.elicitation is not None), step.caller)
-            self._connections.new_errors(calling)
-            if seen.key in made or seen.tool not in self._listed(calling, seen.tool).tools:
+            listed = self._listed(planned.calling(), seen.tool).tools
+            if seen.key in made or seen.tool not in listed:
                 break
             claimed = provenance(chain_id, len(calls) + 1, calls[-1].tool)
-            call = self._follow_up(follow_up, calling, seen.tool, seen.arguments, claimed)
-            self._remember(call, calling, follow_up.meta, claimed)
+            call, fault = self._made_of(planned, claimed)
             calls.append(call)
             messages += call.final.messages
-            place = f"{step.id}, call {len(calls)}"
-            self._capture(follow_up.capture, call, place)
-            self._look_at(call, place, calling)
             if follow_up.repeatable:
-                self._repeat_follow_up(place, follow_up, calling, call, claimed)
+                self._repeat_follow_up(planned, claimed)
             else:
                 self._observe(NotCompared(place, OF_PROVENANCE))
-            fault = unmet(follow_up.expect, call, self._known(calling))
-            failed = (is_refused(call) or call.final.kind != "complete") and directive_of(
-                call.final
-            ) is None
-            if fault is None and failed and follow_up.expect.is_error is None:
-                fault = f"a follow-up call that did not succeed shows no chain: {ending(call)}"
             if fault is not None:
-                self._problem_of(call, place, fault, calling)
                 self._observe(Missing(place, [FollowedChain], fault, messages))
                 return
         last = directive_of(calls[-1].final)
@@ -472,38 +414,30 @@ class Exercise:
             reason = "the directive is malformed, so there is no chain to follow"
             self._observe(Missing(step.id, [FollowedChain], reason, messages))
 
-    def _follow_up(
-        self, follow_up: FollowUp, calling: Calling, tool: str, arguments: Json, claimed: Any
-    ) -> ToolCall:
-        return self._connections.call(
-            calling,
-            tool,
-            arguments,
-            meta=follow_up.meta,
-            elicitation=follow_up.elicitation,
-            provenance=claimed,
-        )
-
-    def _repeat_follow_up(
-        self, place: str, follow_up: FollowUp, calling: Calling, chained: ToolCall, claimed: Json
-    ) -> None:
+    def _repeat_follow_up(self, planned: Planned, claimed: Json) -> None:
         """Make a follow-up call again, without provenance and with it."""
-
-        def make(variant: Variant, second: bool) -> ToolCall:
-            call = self._follow_up(
-                follow_up, calling, chained.tool, chained.arguments, variant.provenance
-            )
-            self._remember(call, calling, follow_up.meta)
-            return call
-
-        first = make(PLAIN, False)
+        first = self._make(planned, planned.calling(), Absent.ABSENT)
         if is_refused(first):
             reason = f"without provenance the call ends in {ending(first)}"
-            self._observe(Missing(place, OF_PROVENANCE, reason, first.final.messages))
+            self._observe(Missing(planned.place, OF_PROVENANCE, reason, first.final.messages))
             return
-        Repeating(place, self._era, first, make, self._observe).all(
-            [PLAIN, in_chain(claimed), *variants_of_malformed_provenance(chained.tool)]
-        )
+        malformed = variants_of_malformed_provenance(planned.tool)
+        self._repeat(planned, first, [in_chain(claimed), *malformed])
+
+
+def _missed(step: Step, call: ToolCall) -> list[type[Evidence]]:
+    """Return what a step should have shown, and did not."""
+    missed = _of_intermediary(step)
+    wanted = step.expect.next_tool
+    if directive_of(call.final) is None and wanted not in (None, "any", "none"):
+        missed.append(ResultWithDirective)
+    if step.refused:
+        missed.append(Refusal)
+    elif step.repeatable:
+        missed += OF_REPEATING
+    if step.follow is not None:
+        missed.append(FollowedChain)
+    return missed
 
 
 def _of_intermediary(step: Step) -> list[type[Evidence]]:

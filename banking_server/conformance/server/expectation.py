@@ -3,15 +3,27 @@
 from collections.abc import Mapping
 from typing import Any
 
-from banking_server.conformance.server.reading import directive_of, ending, is_error
+from banking_server.conformance.server.reading import directive_of, ending, is_error, is_refused
 from banking_server.conformance.server.references import filled
-from banking_server.conformance.server.scenario import StepExpectation
+from banking_server.conformance.server.scenario import FollowUp, Step, StepExpectation
 from banking_server.conformance.target.connection import ToolCall
 from banking_server.conformance.values import same, shown
 
 
-def unmet(expect: StepExpectation, call: ToolCall, values: Mapping[str, Any]) -> str | None:
+def unmet(part: Step | FollowUp, call: ToolCall, values: Mapping[str, Any]) -> str | None:
     """Say what the scenario expected of a call and did not get; None if it got everything."""
+    if (fault := _unmet(part.expect, call, values)) is not None:
+        return fault
+    if isinstance(part, Step):
+        missed = part.refused and not is_refused(call)
+        return f"expected a refusal, saw {ending(call)}" if missed else None
+    failed = is_refused(call) or call.final.kind != "complete"
+    if failed and directive_of(call.final) is None and part.expect.is_error is None:
+        return f"a follow-up call that did not succeed shows no chain: {ending(call)}"
+    return None
+
+
+def _unmet(expect: StepExpectation, call: ToolCall, values: Mapping[str, Any]) -> str | None:
     seen = directive_of(call.final)
     wanted = expect.next_tool
     if wanted is not None and wanted != "any":

@@ -1,15 +1,13 @@
 """What the suite reads from a reply: the directive, and how the call ended."""
 
-import hashlib
 import json
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY
-from banking_server.conformance.message import Json
+from banking_server.conformance.message import Json, within
 from banking_server.conformance.target.connection import Reply, ToolCall
 from banking_server.conformance.values import identity, same, shown
 
@@ -56,8 +54,7 @@ class SeenDirective:
 
 def carries_directive(result: object) -> bool:
     """Return whether a result has the directive's member in its `_meta`, whatever it holds."""
-    meta = result.get("_meta") if isinstance(result, dict) else None
-    return isinstance(meta, dict) and META_KEY in meta
+    return META_KEY in within(result, "_meta")
 
 
 def directive_of(reply: Reply) -> SeenDirective | None:
@@ -114,8 +111,7 @@ def content_of(reply: Reply) -> list[Json]:
 
 def structured_content_of(reply: Reply) -> Json:
     """Return the structured content of a result; empty if it has none."""
-    structured = (reply.result or {}).get("structuredContent")
-    return structured if isinstance(structured, dict) else {}
+    return within(reply.result, "structuredContent")
 
 
 # The words: a content item that says what the directive says, for whoever does not read it.
@@ -123,15 +119,12 @@ def structured_content_of(reply: Reply) -> Json:
 
 def is_marked(item: Json) -> bool:
     """Return whether a content item has the mark of the words."""
-    meta = item.get("_meta")
-    mark = meta.get(IDENTIFIER) if isinstance(meta, dict) else None
-    return isinstance(mark, dict) and mark.get("describes") == META_KEY
+    return within(item, "_meta", IDENTIFIER).get("describes") == META_KEY
 
 
 def is_for_assistant(item: Json) -> bool:
     """Return whether a content item is a text for the model alone."""
-    annotations = item.get("annotations")
-    audience = annotations.get("audience") if isinstance(annotations, dict) else None
+    audience = within(item, "annotations").get("audience")
     return item.get("type") == "text" and audience == ["assistant"]
 
 
@@ -171,22 +164,24 @@ def _says_it_all(item: Json, seen: SeenDirective | None) -> bool:
 Member = tuple[str, ...]
 """Where something stands in an ending: the part, then names and places within it."""
 
-PARTS: Final = frozenset(
-    {"refusal", "tool", "arguments", "title", "content", "structured", "words"}
-)
-
-MEMBERS: Final = 2000
-"""Members of one part that are told apart; what is nested deeper is compared whole."""
+PART_NAMES: Final = {
+    "refusal": "whether it is an error",
+    "tool": "the tool that is named",
+    "arguments": "the arguments of the directive",
+    "title": "the title of the directive",
+    "content": "the content",
+    "structured": "the structured content",
+    "words": "whether the directive is also said in words",
+}
+PARTS: Final = frozenset(PART_NAMES)
 
 WORDS: Final = 200
 """Words of a text that are told apart; a longer one is compared whole."""
 
-LETTERS: Final = 4000
-"""Characters of a text whose words are told apart."""
+WORD: Final = " words"
+"""Stands between the place of a text and the place of a word in it."""
 
 _WORD: Final = re.compile(r"\w+|[^\w\s]")
-_KEPT_WHOLE: Final = 80
-"""Characters of a value; of a longer one, its digest is kept."""
 
 
 class Ending:
@@ -195,81 +190,49 @@ class Ending:
     def __init__(self, call: ToolCall) -> None:
         reply = call.final
         seen = directive_of(reply)
-        items = content_of(reply)
-        structured = (reply.result or {}).get("structuredContent", _ABSENT)
+        items, structured = content_of(reply), structured_content_of(reply)
         words = words_of(items, seen)
-        has_next_step = seen is not None and isinstance(structured, dict)
-        has_next_step = has_next_step and structured.get("nextStep") is not None
-        if seen is not None and isinstance(structured, dict):
-            structured = {name: each for name, each in structured.items() if name != "nextStep"}
-            # Nothing but the next step is as good as nothing.
-            structured = structured or _ABSENT
-        key = None if seen is None else seen.key
         self.members: dict[Member, str] = {
             ("refusal",): str(how_refused(call)),
-            ("words",): str(bool(words) or has_next_step),
+            ("words",): str(bool(words) or (seen is not None and "nextStep" in structured)),
         }
         """What stands at each place. What is absent has no place."""
         if seen is not None:
-            self.members["tool",] = key[0] if key else f"malformed: {_digest(identity(seen.value))}"
-        if seen is not None and key is not None:
-            self._add("arguments", seen.arguments)
-            if "title" in seen.value:
-                self._add("title", seen.value["title"])
-        self._add("content", [item for item in items if item not in words])
-        if structured is not _ABSENT:
-            self._add("structured", structured)
+            key = seen.key
+            self.members["tool",] = key[0] if key else f"malformed: {identity(seen.value)}"
+            if key is not None:
+                self._add(("arguments",), seen.arguments)
+                if "title" in seen.value:
+                    self._add(("title",), seen.value["title"])
+            structured = {name: each for name, each in structured.items() if name != "nextStep"}
+        self._add(("content",), [item for item in items if item not in words])
+        if structured:  # Nothing but the next step is as good as nothing.
+            self._add(("structured",), structured)
 
-    def _add(self, part: str, value: Any) -> None:
-        """Take a value apart, what is nested least first."""
-        left: deque[tuple[Member, Any]] = deque([((part,), value)])
-        room = MEMBERS
-        while left:
-            member, item = left.popleft()
-            room -= 1
-            match item:
-                case dict() if len(item) + len(left) <= room:
-                    self.members[member] = "an object"
-                    left.extend(((*member, name), each) for name, each in item.items())
-                case list() if len(item) + len(left) <= room:
-                    self.members[member] = f"a list of {len(item)}"
-                    left.extend(((*member, str(place)), each) for place, each in enumerate(item))
-                case _:
-                    self.members[member] = _digest(identity(item))
-                    if isinstance(item, str) and room > len(left):
-                        room -= self._add_words(member, item)
-
-    def _add_words(self, member: Member, text: str) -> int:
-        """Take a text apart, from its end too, as its length may vary; return how many were added.
-
-        It stays whole if it has one word, or very many.
-        """
-        words = _WORD.findall(text) if len(text) <= LETTERS else []
-        if not 1 < len(words) <= WORDS:
-            return 0
-        self.members[*member, WORD, "number"] = str(len(words))
-        for place, word in enumerate(words):
-            self.members[*member, WORD, str(place)] = word
-            self.members[*member, WORD, str(place - len(words))] = word
-        return 2 * len(words) + 1
+    def _add(self, place: Member, value: Any) -> None:
+        """Take a value apart; a text into its words, from its end too, as its length may vary."""
+        match value:
+            case dict():
+                self.members[place] = "an object"
+                for name, each in value.items():
+                    self._add((*place, name), each)
+            case list():
+                self.members[place] = f"a list of {len(value)}"
+                for number, each in enumerate(value):
+                    self._add((*place, str(number)), each)
+            case _:
+                self.members[place] = identity(value)
+        words = _WORD.findall(value) if isinstance(value, str) else []
+        if 1 < len(words) <= WORDS:
+            self.members[*place, WORD, "number"] = str(len(words))
+            for number, word in enumerate(words):
+                self.members[*place, WORD, str(number)] = word
+                self.members[*place, WORD, str(number - len(words))] = word
 
     def differing(self, other: "Ending") -> set[Member]:
         """Return the members in which another ending differs."""
         one, two = self.members, other.members
         return {member for member in one.keys() | two.keys() if one.get(member) != two.get(member)}
-
-
-_ABSENT: Final = object()
-
-WORD: Final = " words"
-"""Stands between the place of a text and the place of a word in it."""
-
-
-def _digest(text: str) -> str:
-    """Return what tells a text from others in little room."""
-    if len(text) <= _KEPT_WHOLE:
-        return text
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def members_in_words(members: Iterable[Member]) -> str:
@@ -293,13 +256,3 @@ def members_in_words(members: Iterable[Member]) -> str:
 
 NAMED: Final = 6
 """Members that are named at most."""
-
-PART_NAMES: Final = {
-    "refusal": "whether it is an error",
-    "tool": "the tool that is named",
-    "arguments": "the arguments of the directive",
-    "title": "the title of the directive",
-    "content": "the content",
-    "structured": "the structured content",
-    "words": "whether the directive is also said in words",
-}

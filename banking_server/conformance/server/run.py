@@ -21,7 +21,7 @@ from banking_server.conformance.server.evidence import (
 )
 from banking_server.conformance.server.exercise import Exercise
 from banking_server.conformance.server.scenario import ServerScenario
-from banking_server.conformance.target.channel import KEPT_BYTES, Room, Target, TargetFailure
+from banking_server.conformance.target.channel import Target, TargetFailure
 from banking_server.conformance.target.era import Era
 
 PASSIVE: Final = "passive"
@@ -51,11 +51,7 @@ def run_server(
         progress(f"{name}, {era}")
         judging = _Judging(scenario, Judge(name, era, chosen))
         exercise = Exercise(
-            replace(
-                target,
-                environment=scenario.environment if scenario else {},
-                room=Room(KEPT_BYTES // len(plan)),
-            ),
+            replace(target, environment=scenario.environment if scenario else {}),
             scenario,
             era,
             redaction,
@@ -108,10 +104,10 @@ class _Judging:
             case NotCompared():
                 # Told in the end: what other steps showed, or that none showed it, comes first.
                 self._not_compared.append(observation)
-            case Missing(step, kinds, reason, messages, applies):
-                why = Untestable(reason) if applies else NotApplicable(reason)
+            case Missing(step, kinds, reason, messages):
                 for check in CHECKS.values():
                     if not set(check.on).isdisjoint(kinds):
+                        why = Untestable(reason)
                         self._judge.record(check.id, why, step=step, messages=messages)
             case Evidence():
                 if isinstance(observation, Greeting):
@@ -150,7 +146,7 @@ class _Judging:
         if self._scenario is None and check.on[0].calls_tools:
             return Untestable("no scenario file says how this server is exercised")
         if not isinstance(check.unseen, Untestable):
-            return check.on[0].unseen_in.get(self._judge.era, check.unseen)
+            return check.unseen
         steps = self._scenario.steps if self._scenario is not None else ()
         follows = all(step.followed or step.refused for step in steps)
         if follows and check.on[0].calls_tools and set(check.on).isdisjoint(OF_PROVENANCE):

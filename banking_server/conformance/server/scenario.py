@@ -6,9 +6,9 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from banking_server.conformance.report.redaction import SHORTEST
 from banking_server.conformance.scenario_file import (
@@ -55,10 +55,6 @@ def too_short(value: Any) -> str | None:
 class Value(Strict):
     """A value that the file gives a name; `${name}` stands for it in every step."""
 
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["value"]}, {"required": ["environment"]}]}
-    )
-
     value: Any = None
     environment: Name | None = None
     """The environment variable that holds the value, read when the suite starts."""
@@ -83,10 +79,6 @@ class Value(Strict):
 
 class Capture(Strict):
     """A value that is kept from a result; `${name}` stands for it in later steps."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["pointer"]}, {"required": ["text"]}]}
-    )
 
     pointer: Annotated[str, Field(pattern=r"^(/([^~/]|~[01])*)*$")] | None = None
     """JSON Pointer into the result, for example /structuredContent/transferId."""
@@ -135,20 +127,8 @@ class FollowUp(Strict):
     expect: StepExpectation = StepExpectation()
 
 
-_REFUSED: Final[dict[str, Any]] = {
-    "dependentSchemas": {
-        "refused": {
-            "required": ["repeatable"],
-            "properties": {"repeatable": {"const": True}, "follow": False},
-        }
-    }
-}
-
-
 class Step(Strict):
     """One call; the steps of a file are made in its order."""
-
-    model_config = ConfigDict(json_schema_extra=_REFUSED)
 
     id: Kebab
     description: str = ""

@@ -1,11 +1,12 @@
 """The values that stand under names while a scenario is played, and which of them are secret."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from banking_server.conformance.message import Json
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.scenario_file import ScenarioError
-from banking_server.conformance.server.captures import captured
 from banking_server.conformance.server.scenario import (
     Capture,
     ServerScenario,
@@ -13,6 +14,7 @@ from banking_server.conformance.server.scenario import (
     too_short,
 )
 from banking_server.conformance.target.connection import ToolCall
+from banking_server.conformance.values import at_pointer
 
 
 def check_environment(
@@ -86,7 +88,7 @@ class Values:
         found: dict[str, Any] = {}
         absent: list[str] = []
         for name, capture in captures.items():
-            value = captured(capture, call.final.result or {})
+            value = _captured(capture, call.final.result or {})
             if value is None:
                 absent.append(name)
                 continue
@@ -94,3 +96,16 @@ class Values:
             if capture.secret:
                 self.keep_secret(name, value)
         return found, absent
+
+
+def _captured(capture: Capture, result: Json) -> Any:
+    """Return the value that a capture means, or None if the result does not have it."""
+    if capture.pointer is not None:
+        return at_pointer(capture.pointer, result)
+    content = result.get("content")
+    for item in content if isinstance(content, list) else []:
+        text = item.get("text") if isinstance(item, dict) else None
+        match = re.search(capture.text or "", text) if isinstance(text, str) else None
+        if match is not None:
+            return match[1] if match.re.groups else match[0]
+    return None

@@ -2,16 +2,16 @@
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from banking_server.chaining.directive import SETTINGS
 from banking_server.conformance.message import Json
 from banking_server.conformance.server.evidence import (
+    Refusal,
     RepeatedInExperimental,
-    RepeatedUnchanged,
     RepeatedUndeclared,
     RepeatedWithEmptySettings,
     RepeatedWithLaterVersion,
@@ -21,7 +21,7 @@ from banking_server.conformance.server.evidence import (
     RepeatedWithUnknownSettings,
     Repetition,
 )
-from banking_server.conformance.target.connection import Profile
+from banking_server.conformance.target.connection import ORDINARY
 from banking_server.conformance.target.era import Era
 
 
@@ -38,65 +38,60 @@ class Variant:
     kind: type[Repetition]
     what: str
     """What is different about it, as reports and the dry run say it."""
-    settings: Any = None
-    """What the client declares; None: nothing."""
-    place: Literal["extensions", "experimental"] = "extensions"
-    """Where the client declares it."""
+    declares: Mapping[str, Any]
+    """The settings that the client declares, by the member of its capabilities."""
     provenance: Any = Absent.ABSENT
-
-    @property
-    def declared(self) -> bool:
-        """Whether the client declares the extension, with settings that are not malformed."""
-        return self.settings is not None and self.kind is not RepeatedWithMalformedSettings
-
-    def profile(self, *, elicitation: bool) -> Profile:
-        """Return what the client says that it can do."""
-        return Profile(self.settings, self.place, elicitation)
 
     def takes_a_connection(self, era: Era) -> bool:
         """Return whether it takes a connection of its own: where connections carry declarations."""
-        return era is Era.LEGACY and (self.settings, self.place) != (SETTINGS, "extensions")
+        return era is Era.LEGACY and self.declares != ORDINARY
 
 
-CHAIN_ID_LENGTH: Final = 128
-"""Characters of a chainId at most."""
-
-PLAIN: Final = Variant(RepeatedUnchanged, "unchanged", SETTINGS)
+PLAIN: Final = Variant(Repetition, "unchanged", ORDINARY)
 UNDECLARED: Final = Variant(
-    RepeatedUndeclared, "as a client that did not declare the extension", None
+    RepeatedUndeclared, "as a client that did not declare the extension", {}
 )
-_LATER: Final = {"version": 2}
-_UNKNOWN: Final = {"version": 1, "since": "a later version", "options": {"level": 2}}
 # Always an object: MCP itself refuses a client whose capabilities hold anything else.
-_MALFORMED_SETTINGS: Final[Sequence[Any]] = ({"version": 0}, {"version": "1"}, {"version": 1.5})
+_MALFORMED_SETTINGS: Final[Sequence[Json]] = tuple(
+    {"version": version} for version in (0, "1", 1.5, True)
+)
 
 
 def variants_of(era: Era, tool: str) -> list[Variant]:
     """Return every way to make a call of `tool` again that a repeatable step allows."""
-    malformed = _MALFORMED_SETTINGS if era is Era.MODERN else _MALFORMED_SETTINGS[:1]
+    unknown = {"version": 1, "since": "a later version", "options": {"level": 2}}
+    malformed = _MALFORMED_SETTINGS
+    in_experimental: list[Variant] = []
+    if era is Era.LEGACY:
+        # Each takes a connection of its own.
+        malformed = malformed[:1]
+        in_experimental = [
+            _declaring(RepeatedInExperimental, {"experimental": SETTINGS}),
+            _declaring(
+                RepeatedInExperimental, {"extensions": malformed[0], "experimental": SETTINGS}
+            ),
+        ]
     return [
-        PLAIN,
         UNDECLARED,
-        _declaring(RepeatedWithEmptySettings, {}),
-        _declaring(RepeatedWithLaterVersion, _LATER),
-        _declaring(RepeatedWithUnknownSettings, _UNKNOWN),
-        *(_declaring(RepeatedWithMalformedSettings, settings) for settings in malformed),
-        *(
-            [
-                Variant(
-                    RepeatedInExperimental,
-                    "as a client that declares the extension in experimental alone",
-                    SETTINGS,
-                    "experimental",
-                )
-            ]
-            if era is Era.LEGACY
-            else []
-        ),
+        _declaring(RepeatedWithEmptySettings, {"extensions": {}}),
+        _declaring(RepeatedWithLaterVersion, {"extensions": {"version": 2}}),
+        _declaring(RepeatedWithUnknownSettings, {"extensions": unknown}),
+        *(_declaring(RepeatedWithMalformedSettings, {"extensions": each}) for each in malformed),
+        *in_experimental,
         _with(RepeatedWithProvenance, {"chainId": _new_id(), "level": 1}),
-        _with(RepeatedWithProvenance, provenance(_new_id(), 2, tool)),
+        *(
+            _with(RepeatedWithProvenance, provenance(_new_id(), level, tool))
+            for level in _HIGHER_LEVELS
+        ),
         *variants_of_malformed_provenance(tool),
     ]
+
+
+_HIGHER_LEVELS: Final = (2, 6, 1000)
+"""The second call of a chain, and calls beyond every limit that a server could think of."""
+
+_CHAIN_ID_LENGTH: Final = 128
+"""Characters of a chainId at most."""
 
 
 def variants_of_malformed_provenance(tool: str) -> list[Variant]:
@@ -106,7 +101,7 @@ def variants_of_malformed_provenance(tool: str) -> list[Variant]:
         None,
         "no object",
         {"chainId": "", "level": 1},
-        {"chainId": "x" * (CHAIN_ID_LENGTH + 1), "level": 1},
+        {"chainId": "x" * (_CHAIN_ID_LENGTH + 1), "level": 1},
         {"chainId": 7, "level": "2", "previousTool": ["no", "name"]},
         {},
         [{"chainId": chain, "level": 1}],
@@ -124,45 +119,29 @@ def variants_of_malformed_provenance(tool: str) -> list[Variant]:
     return [_with(RepeatedWithMalformedProvenance, shape) for shape in shapes]
 
 
-@dataclass(frozen=True)
-class Claim:
-    """What a stranger says of a chain, to be let in."""
-
-    what: str
-    provenance: Any
-
-
-def claims_of(tool: str, chain: Json | None) -> list[Claim]:
-    """Return what a stranger who calls `tool` could claim.
+def claims_of(tool: str, chain: Json | None) -> list[Variant]:
+    """Return what a stranger who calls `tool` could claim of a chain, to be let in.
 
     `chain` is the provenance of somebody's follow-up call, which succeeded; None if there was none.
     """
-    made_up = Claim("with provenance that is made up", provenance(_new_id(), 2, tool))
-    malformed = [
-        Claim(variant.what, variant.provenance)
-        for variant in variants_of_malformed_provenance(tool)
-    ]
-    if chain is None:
-        return [made_up, *malformed]
-    known, level, previous = chain["chainId"], chain["level"], chain["previousTool"]
-    return [
-        Claim("with the provenance of the follow-up call that succeeded", chain),
-        Claim("with its previousTool and another chainId", provenance(_new_id(), level, previous)),
-        Claim("with its chainId, one call later", provenance(known, level + 1, tool)),
-        Claim("with its chainId, as the first call", {"chainId": known, "level": 1}),
-        made_up,
-        *malformed,
-    ]
-
-
-def _new_id() -> str:
-    return str(uuid.uuid4())
+    claims: list[tuple[str, Any]] = []
+    if chain is not None:
+        known, level, previous = chain["chainId"], chain["level"], chain["previousTool"]
+        claims = [
+            ("with the provenance of the follow-up call that succeeded", chain),
+            ("with its previousTool and another chainId", provenance(_new_id(), level, previous)),
+            ("with its chainId, one call later", provenance(known, level + 1, tool)),
+            ("with its chainId, as the first call", {"chainId": known, "level": 1}),
+        ]
+    claims.append(("with provenance that is made up", provenance(_new_id(), 2, tool)))
+    claims += [(each.what, each.provenance) for each in variants_of_malformed_provenance(tool)]
+    return [Variant(Refusal, what, ORDINARY, shape) for what, shape in claims]
 
 
 def in_chain(previous: Json) -> Variant:
     """Return the way in which a follow-up call is made: with the provenance that it had."""
     return Variant(
-        RepeatedWithProvenance, "with the provenance of its chain", SETTINGS, provenance=previous
+        RepeatedWithProvenance, "with the provenance of its chain", ORDINARY, provenance=previous
     )
 
 
@@ -171,8 +150,13 @@ def provenance(chain_id: str, level: int, previous_tool: str) -> Json:
     return {"chainId": chain_id, "level": level, "previousTool": previous_tool}
 
 
-def _declaring(kind: type[Repetition], settings: Any) -> Variant:
-    return Variant(kind, f"as a client that declares {json.dumps(settings)}", settings)
+def _new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def _declaring(kind: type[Repetition], declares: Mapping[str, Any]) -> Variant:
+    places = " and ".join(f"{json.dumps(each)} in {place}" for place, each in declares.items())
+    return Variant(kind, f"as a client that declares {places}", declares)
 
 
 def _with(kind: type[Repetition], shape: Any) -> Variant:
@@ -182,6 +166,6 @@ def _with(kind: type[Repetition], shape: Any) -> Variant:
         length = len(shape["chainId"])
         shown = {**shape, "chainId": shape["chainId"][:8] + ("…" if length > 8 else "")}
     what += f" {json.dumps(shown, ensure_ascii=False)}"
-    if length > CHAIN_ID_LENGTH:
+    if length > _CHAIN_ID_LENGTH:
         what += f", with a chainId of {length} characters"
-    return Variant(kind, f"with {what}", SETTINGS, provenance=shape)
+    return Variant(kind, f"with {what}", ORDINARY, provenance=shape)

@@ -22,21 +22,19 @@ STOP_SECONDS: Final = 1.0
 OUTPUT_BYTES: Final = 1024 * 1024
 """Bytes of captured output that are kept: the last ones, where errors and results stand."""
 
-FLOOD_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of captured output after which a program is slowed down."""
-
 
 class CannotStart(Exception):
     """The program could not be started; the message says why."""
 
 
-def last_words(errors: str) -> str | None:
-    """Return the last line of a program's standard error that says something, if one does.
+def last_words(errors: str, lines: int = 1) -> str | None:
+    """Return the last lines of a program's standard error that say something, if any does.
 
-    What is called a secret in it is redacted. It is not cut, as other secrets may stand in it.
+    What is called a secret in them is redacted. They are not cut, as other secrets may stand in
+    them.
     """
     said = [line for line in errors.splitlines() if any(char.isalnum() for char in line)]
-    return shown_line(said[-1].strip(" |\t")) if said else None
+    return " | ".join(shown_line(line.strip(" |\t")) for line in said[-lines:]) or None
 
 
 class _Tail:
@@ -47,23 +45,17 @@ class _Tail:
         self._kept = bytearray()
         self._new = 0
         """How many bytes came since `new_text` was asked for last."""
-        self.flooded = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
     def _read(self) -> None:
-        count = 0
         with contextlib.suppress(OSError, ValueError):
             while chunk := os.read(self._pipe.fileno(), 64 * 1024):
                 with self._lock:
                     self._kept += chunk
                     self._new += len(chunk)
                     del self._kept[:-OUTPUT_BYTES]
-                count += len(chunk)
-                if count > FLOOD_BYTES:
-                    self.flooded = True
-                    time.sleep(0.01)
 
     def text(self) -> str:
         """Return what is kept so far."""
@@ -151,12 +143,6 @@ class ChildProcess:
     def captured_errors(self) -> str:
         """Return the end of what it wrote to its standard error."""
         return self._captured(self._errors)
-
-    @property
-    def flooded(self) -> bool:
-        """Whether it wrote so much captured output that it was slowed down."""
-        captured = (self._output, self._errors)
-        return any(tail is not None and tail.flooded for tail in captured)
 
     def new_errors(self) -> str:
         """Return what it wrote to its standard error since this was asked for last."""

@@ -5,7 +5,7 @@ No client library stands in between: what is recorded and judged is what the ser
 server asks meanwhile, and returns every message of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -18,10 +18,10 @@ from banking_server.conformance.message import (
     SERVER_INFO_KEY,
     Json,
     WireMessage,
+    within,
 )
 from banking_server.conformance.target.channel import (
     Ask,
-    Channel,
     NotServed,
     Record,
     Target,
@@ -38,32 +38,28 @@ CLIENT_INFO: Final = {"name": "tool-chaining-conformance", "version": __version_
 PAGES: Final = 100
 """Pages of `tools/list` that are read at most."""
 
-LISTED_BYTES: Final = 16 * 1024 * 1024
-"""About how much memory the pages of `tools/list` may take together."""
-
 ROUNDS: Final = 10
 """Rounds of questions in one call at most, as SDKs have it."""
+
+
+ORDINARY: Final[Mapping[str, Any]] = {"extensions": SETTINGS}
+"""How a client declares the extension in most calls."""
 
 
 @dataclass(frozen=True)
 class Profile:
     """What the suite says it can do, in the part of a client."""
 
-    settings: Any = field(default_factory=lambda: SETTINGS)
-    """What it declares for the tool-chaining extension; None: it does not declare it."""
-    place: Literal["extensions", "experimental"] = "extensions"
-    """Where it declares it; the second exists on 2025-11-25 only."""
+    declares: Mapping[str, Any] = field(default_factory=lambda: ORDINARY)
+    """The settings of the tool-chaining extension that it declares, by the member of its
+    capabilities; none: it does not declare it."""
     elicitation: bool = False
     """Whether questions can be put to the user."""
 
     def capabilities(self) -> Json:
         """Return the client capabilities."""
-        capabilities: Json = {}
-        if self.elicitation:
-            capabilities["elicitation"] = {"form": {}}
-        if self.settings is not None:
-            capabilities[self.place] = {IDENTIFIER: self.settings}
-        return capabilities
+        declared = {place: {IDENTIFIER: settings} for place, settings in self.declares.items()}
+        return {**declared, "elicitation": {"form": {}}} if self.elicitation else declared
 
 
 @dataclass(frozen=True)
@@ -74,8 +70,6 @@ class Reply:
     error: Json | None
     messages: tuple[WireMessage, ...]
     """What was exchanged for it, the request first."""
-    size: int = 0
-    """About how much memory the response takes, in bytes."""
     faults: tuple[str, ...] = ()
     """What in its directive is not I-JSON."""
     kind: Literal["complete", "interim", "unknown"] = "complete"
@@ -118,7 +112,7 @@ class NotListed(TargetFailure):
 class Connection:
     """A connection to the server in one era, opened by `connect`."""
 
-    def __init__(self, channel: Channel, record: Record, era: Era, profile: Profile) -> None:
+    def __init__(self, channel: Http | Stdio, record: Record, era: Era, profile: Profile) -> None:
         self._channel = channel
         self._record = record
         self._profile = profile
@@ -149,7 +143,7 @@ class Connection:
         Raises TargetFailure.
         """
         self._next_id += 1
-        self._record.begin()
+        self._record.messages = []
         message: Json = {"jsonrpc": "2.0", "id": self._next_id, "method": method}
         all_meta = {**self.standing_meta, **(meta or {})}
         if self.era is Era.MODERN:
@@ -165,8 +159,7 @@ class Connection:
         return Reply(
             result if isinstance(result, dict) else None,
             error if isinstance(error, dict) else None,
-            self._record.exchange(),
-            received.size,
+            tuple(self._record.messages),
             received.faults,
             self._kind_of(result),
         )
@@ -210,14 +203,9 @@ class Connection:
             self.version = version
             self._channel.adopt(version)
             self._channel.notify({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        result = reply.result or {}
-        meta = result.get("_meta")
-        info = result.get("serverInfo") or (
-            meta.get(SERVER_INFO_KEY) if isinstance(meta, dict) else None
-        )
-        self.server_info = info if isinstance(info, dict) else {}
-        capabilities = result.get("capabilities")
-        self.server_capabilities = capabilities if isinstance(capabilities, dict) else {}
+        info = within(reply.result, "serverInfo")
+        self.server_info = info or within(reply.result, "_meta", SERVER_INFO_KEY)
+        self.server_capabilities = within(reply.result, "capabilities")
 
     def list_tools(self, *, until: str | None = None, profile: Profile | None = None) -> Listing:
         """List the tools over all pages, or up to the tool `until`.
@@ -226,7 +214,6 @@ class Connection:
         """
         tools: dict[str, Json] = {}
         replies: list[Reply] = []
-        size = 0
         cursor: str | None = None
         seen: set[str] = set()
         twice: set[str] = set()
@@ -244,7 +231,6 @@ class Connection:
                     if not same(tools.setdefault(name, tool), tool):
                         twice.add(name)
                     tools[name] = tool
-            size += reply.size
             cursor = (reply.result or {}).get("nextCursor")
             more = None
             if until is not None and until in tools:
@@ -252,7 +238,7 @@ class Connection:
             if not isinstance(cursor, str) or cursor in seen:
                 break
             seen.add(cursor)
-            if len(replies) == PAGES or size > LISTED_BYTES:
+            if len(replies) == PAGES:
                 more = f"tools/list goes on after {len(replies)} pages and {len(tools)} tools"
                 break
         self._input_schemas |= {name: tool.get("inputSchema") for name, tool in tools.items()}
@@ -277,9 +263,9 @@ class Connection:
             result = reply.result or {}
             if result.get("resultType") != "input_required":
                 return ToolCall(name, arguments, tuple(replies))
-            questions = result.get("inputRequests") or {}
+            questions = within(result, "inputRequests")
             params = {"name": name, "arguments": arguments}
-            if isinstance(questions, dict) and questions:
+            if questions:
                 params["inputResponses"] = {
                     key: asked.to_interim(question) for key, question in questions.items()
                 }
@@ -318,8 +304,8 @@ def connect(
     Raises:
         TargetFailure: No connection, or the server does not speak this era.
     """
-    record = Record(target.room)
-    channel: Channel = Http(target, record) if target.url else Stdio(target, record)
+    record = Record()
+    channel = Http(target, record) if target.url else Stdio(target, record)
     connection = Connection(channel, record, era, profile)
     connection.standing_meta = meta or {}
     if era is Era.MODERN and not greet:

@@ -3,16 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, model_validator
+from pydantic import model_validator
 
+from banking_server.conformance.message import within
 from banking_server.conformance.scenario_file import Json, Strict
 from banking_server.conformance.target.channel import Unanswerable
 
 
 class ElicitationAnswer(Strict):
     """What the user says to one question."""
-
-    model_config = ConfigDict(json_schema_extra={"not": {"required": ["content", "value"]}})
 
     action: Literal["accept", "decline", "cancel"]
     content: Json | None = None
@@ -32,9 +31,7 @@ class ElicitationAnswer(Strict):
             return {"action": self.action}
         content = self.content or {}
         if "value" in self.model_fields_set:
-            properties = requested_schema.get("properties")
-            names = list(properties) if isinstance(properties, dict) else []
-            content = dict.fromkeys(names[:1], self.value)
+            content = dict.fromkeys([*within(requested_schema, "properties")][:1], self.value)
         return {"action": self.action, "content": content}
 
 
@@ -51,16 +48,13 @@ class Answers:
         if method != "elicitation/create":
             raise Unanswerable(method)
         if self._left:
-            schema = params.get("requestedSchema")
-            return self._left.pop(0).to_wire(schema if isinstance(schema, dict) else {})
+            return self._left.pop(0).to_wire(within(params, "requestedSchema"))
         return {"action": "cancel"}
 
     def to_interim(self, question: Any) -> Json:
         """Answer one question of an interim result; one that makes no sense is cancelled."""
-        if not isinstance(question, dict):
-            return {"action": "cancel"}
-        params = question.get("params")
+        method = question.get("method") if isinstance(question, dict) else None
         try:
-            return self(str(question.get("method")), params if isinstance(params, dict) else {})
+            return self(str(method), within(question, "params"))
         except Unanswerable:
             return {"action": "cancel"}

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from banking_server.conformance.message import PROTOCOL_VERSION_KEY, Json
+from banking_server.conformance.message import PROTOCOL_VERSION_KEY, Json, within
 
 ANNOTATION: Final = "x-mcp-header"
 """The keyword of an argument's schema that names its header."""
@@ -65,8 +65,7 @@ def of_arguments(input_schema: object, arguments: Mapping[str, Any]) -> dict[str
 
 def _annotated(schema: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the path and the header of each annotated argument, however deep in `properties`."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
-    for name, part in properties.items() if isinstance(properties, dict) else ():
+    for name, part in within(schema, "properties").items():
         if not isinstance(part, dict):
             continue
         header = part.get(ANNOTATION)

@@ -24,7 +24,7 @@ from banking_server.conformance.target.channel import (
     no_reply,
     read,
     response_to,
-    too_much,
+    too_long,
 )
 from banking_server.conformance.target.headers import mirrored
 
@@ -44,33 +44,19 @@ class Http:
         self._target = target
         self._record = record
         self._url = target.url or ""
-        self._session: str | None = None
-        self._version: str | None = None
+        self._session: dict[str, str] = {}
+        """The headers of the session, once there is one."""
         local = urlsplit(self._url).hostname in ("127.0.0.1", "localhost", "::1")
         try:
             self._client = httpx2.Client(
-                headers=dict(target.headers),
+                headers={**target.headers, "accept": f"application/json, {EVENT_STREAM}"},
                 timeout=target.timeout,
                 trust_env=not local,
                 verify=_certificates(),
             )
         except ValueError as error:
             raise TargetFailure(f"a header cannot be sent to {self._url}: {error}") from error
-        self._listener: threading.Thread | None = None
         self._answer: Ask | None = None
-
-    def _headers(self, more: Mapping[str, str]) -> dict[str, str]:
-        # Compressed, a few bytes could be any number of bytes.
-        headers = {
-            "accept": f"application/json, {EVENT_STREAM}",
-            "accept-encoding": "identity",
-            **more,
-        }
-        if self._session is not None:
-            headers["mcp-session-id"] = self._session
-        if self._version is not None:
-            headers["mcp-protocol-version"] = self._version
-        return headers
 
     def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Received:
         """Send a request and return the response to it, answering the server's requests meanwhile.
@@ -91,15 +77,11 @@ class Http:
         self, message: Json, answer: Ask, input_schema: object, deadline: float
     ) -> Received | float:
         """Send a request once; return the response, or the seconds after which to send it again."""
-        method = message["method"]
-        others = size = 0
-        headers = {"content-type": "application/json", **mirrored(message, input_schema)}
+        method, others = message["method"], 0
         try:
-            with self._client.stream(
-                "POST", self._url, content=json.dumps(message), headers=self._headers(headers)
-            ) as response:
-                if method == "initialize":
-                    self._session = response.headers.get("mcp-session-id")
+            with self._posting(message, mirrored(message, input_schema)) as response:
+                if method == "initialize" and "mcp-session-id" in response.headers:
+                    self._session["mcp-session-id"] = response.headers["mcp-session-id"]
                 pause = _pause(response)
                 if pause is not None and time.monotonic() + pause < deadline:
                     return pause
@@ -107,15 +89,14 @@ class Http:
                     body = received.body
                     # A request that was rejected before its id was read is answered with null.
                     ends = "method" not in body and body.get("id") in (message["id"], None)
-                    self._record.received(body, received.size, response=ends)
+                    self._record.received(body, response=ends)
                     if ends:
                         return received
-                    others, size = others + 1, size + received.size
+                    others += 1
                     if "method" in body and "id" in body:
-                        self._post(response_to(body, answer))
+                        self.notify(response_to(body, answer))
         except httpx2.TimeoutException as error:
-            seconds = self._target.timeout
-            raise TargetFailure(no_reply(method, seconds, others, size)) from error
+            raise TargetFailure(no_reply(method, self._target.timeout, others)) from error
         except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             raise TargetFailure(f"{method} to {self._url} failed: {error}") from error
         status = f"HTTP {response.status_code}"
@@ -127,28 +108,27 @@ class Http:
             raise NotServed(reason, response.status_code)
         raise TargetFailure(reason)
 
-    def _post(self, message: Json) -> None:
+    def _posting(
+        self, message: Json, headers: Mapping[str, str]
+    ) -> contextlib.AbstractContextManager[httpx2.Response]:
+        headers = {"content-type": "application/json", **self._session, **headers}
+        return self._client.stream("POST", self._url, content=json.dumps(message), headers=headers)
+
+    def notify(self, message: Json) -> None:
+        """Send a notification, or the answer to a question. Raises TargetFailure."""
         self._record.sent(message)
-        headers = self._headers({"content-type": "application/json"})
         try:
-            # What the server answers is of no use, and may have no end.
-            with self._client.stream(
-                "POST", self._url, content=json.dumps(message), headers=headers
-            ):
-                pass
+            with self._posting(message, {}):
+                pass  # What the server answers is of no use, and may have no end.
         except httpx2.HTTPError as error:
             raise TargetFailure(f"posting to {self._url} failed: {error}") from error
 
-    def notify(self, message: Json) -> None:
-        """Send a notification. Raises TargetFailure."""
-        self._post(message)
-
     def adopt(self, version: str) -> None:
         """Name the negotiated revision from now on, and listen to the session's own stream."""
-        self._version = version
-        if self._session is not None:
-            self._listener = threading.Thread(target=self._listen, daemon=True)
-            self._listener.start()
+        has_session = bool(self._session)
+        self._session["mcp-protocol-version"] = version
+        if has_session:
+            threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self) -> None:
         # Some servers put their questions on the session's GET stream, not on the call's.
@@ -157,18 +137,15 @@ class Http:
             self._client.stream(
                 "GET",
                 self._url,
-                headers=self._headers({"accept": EVENT_STREAM}),
+                headers={**self._session, "accept": EVENT_STREAM},
                 timeout=httpx2.Timeout(self._target.timeout, read=None),
             ) as response,
         ):
-            if response.status_code != 200:
-                return
-            for text in _events(response, deadline=float("inf")):
-                received = read(text)
-                if received is not None and "method" in received.body:
-                    self._record.received(received.body, received.size)
+            for received in _messages(response, float("inf")):
+                if "method" in received.body:
+                    self._record.received(received.body)
                     if "id" in received.body and self._answer is not None:
-                        self._post(response_to(received.body, self._answer))
+                        self.notify(response_to(received.body, self._answer))
 
     def new_errors(self) -> str:
         """Return nothing: the standard error of such a server is not the suite's to read."""
@@ -176,10 +153,10 @@ class Http:
 
     def close(self) -> None:
         """End the session, and close the connections."""
-        if self._session is not None:
+        if "mcp-session-id" in self._session:
             with (
                 contextlib.suppress(httpx2.HTTPError),
-                self._client.stream("DELETE", self._url, headers=self._headers({})),
+                self._client.stream("DELETE", self._url, headers=self._session),
             ):
                 pass
         self._client.close()
@@ -188,70 +165,37 @@ class Http:
 def _pause(response: httpx2.Response) -> float | None:
     """Return after how many seconds a request that was too fast may come again, if that is said."""
     after = response.headers.get("retry-after", "")
-    return (
-        float(after)
-        if response.status_code == 429 and after.isascii() and after.isdigit()
-        else None
-    )
+    said = response.status_code == 429 and after.isascii() and after.isdigit()
+    return float(after) if said else None
 
 
 def _messages(response: httpx2.Response, deadline: float) -> Iterator[Received]:
     """Yield the JSON-RPC messages of a response body, whether it is JSON or an event stream."""
-    if response.headers.get("content-encoding", "identity") != "identity":
-        raise TargetFailure("the server compressed its reply, which the suite does not accept")
+    chunks = _in_time(response.iter_bytes(), deadline)
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    streamed = kind == EVENT_STREAM
-    texts = _events(response, deadline) if streamed else iter([_body(response, deadline)])
-    for text in texts:
+    for text in _events(response.request, chunks) if kind == EVENT_STREAM else [b"".join(chunks)]:
         received = read(text)
         if received is not None and received.body.get("jsonrpc") == "2.0":
             yield received
 
 
-def _body(response: httpx2.Response, deadline: float) -> str:
-    parts: list[str] = []
-    size = 0
-    for part in response.iter_text():
-        parts.append(part)
-        size += len(part)
-        if size > MESSAGE_BYTES:
-            raise too_much(MESSAGE_BYTES, "")
-        _in_time(deadline)
-    return "".join(parts)
+def _in_time(chunks: Iterable[bytes], deadline: float) -> Iterator[bytes]:
+    """Yield the chunks of a body: also one that never comes to a message has to end."""
+    for chunk in chunks:
+        if time.monotonic() > deadline:
+            raise httpx2.ReadTimeout("the reply did not end in time")
+        yield chunk
 
 
-def _events(response: httpx2.Response, deadline: float) -> Iterator[str]:
-    """Yield the data of each server-sent event."""
-    # The library looks at no clock, so it is given a response whose chunks are timed: also a
-    # stream that never comes to an event has to end. Event streams are UTF-8, whatever the
-    # header says, and may begin with a byte order mark.
-    timed = httpx2.Response(
-        response.status_code,
-        headers=response.headers,
-        request=response.request,
-        stream=_Timed(response.iter_raw(), deadline),
+def _events(request: httpx2.Request, chunks: Iterable[bytes]) -> Iterator[str]:
+    """Yield the data of each server-sent event. Raises TargetFailure if one is too long."""
+    response = httpx2.Response(
+        200, headers={"content-type": EVENT_STREAM}, content=chunks, request=request
     )
-    timed.encoding = "utf-8-sig"
+    # Event streams are UTF-8, whatever the header says, and may begin with a byte order mark.
+    response.encoding = "utf-8-sig"
     try:
-        for event in httpx2.EventSource(timed, max_event_size=MESSAGE_BYTES):
+        for event in httpx2.EventSource(response, max_event_size=MESSAGE_BYTES):
             yield event.data
     except httpx2.SSEError as error:
-        raise too_much(MESSAGE_BYTES, "") from error
-
-
-class _Timed(httpx2.SyncByteStream):
-    """The chunks of a body, until the deadline has passed."""
-
-    def __init__(self, chunks: Iterable[bytes], deadline: float) -> None:
-        self._chunks = chunks
-        self._deadline = deadline
-
-    def __iter__(self) -> Iterator[bytes]:
-        for chunk in self._chunks:
-            _in_time(self._deadline)
-            yield chunk
-
-
-def _in_time(deadline: float) -> None:
-    if time.monotonic() > deadline:
-        raise httpx2.ReadTimeout("the reply did not end in time")
+        raise too_long() from error

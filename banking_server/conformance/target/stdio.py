@@ -18,20 +18,19 @@ from banking_server.conformance.target.channel import (
     no_reply,
     read,
     response_to,
-    too_much,
+    too_long,
 )
 from banking_server.conformance.target.child_process import CannotStart, ChildProcess, last_words
 
 QUEUED_LINES: Final = 1
 """Lines that wait to be read; a server that floods its output is slowed down, not followed."""
 
-UNREAD_ANSWERS: Final = 1000
-"""Messages that wait for the server to read them. One that asks and does not read ends the run."""
-
 NOISE_BYTES: Final = 500
-"""Bytes of such a line at most; of a longer one its length alone is kept."""
-NOISE: Final = 20
-"""Lines that are not JSON objects and are kept to be shown."""
+"""Bytes of a line that is no JSON object; of a longer one its length alone is kept."""
+
+
+LAST_LINES: Final = 3
+"""Lines of its standard error that are told of a server that ended: a traceback's last call too."""
 
 
 class Stdio:
@@ -47,12 +46,9 @@ class Stdio:
         except CannotStart as error:
             raise TargetFailure(str(error)) from error
         self._lines: queue.Queue[bytes | None] = queue.Queue(QUEUED_LINES)
-        self._outbox: queue.Queue[bytes | None] = queue.Queue(UNREAD_ANSWERS)
-        # A thread each, since a server that does not read, or does not write, blocks its pipe.
+        # A thread, since a server that does not write blocks its pipe.
         self._reader = threading.Thread(target=self._read, daemon=True)
-        self._writer = threading.Thread(target=self._write, daemon=True)
         self._reader.start()
-        self._writer.start()
 
     def _read(self) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -60,20 +56,11 @@ class Stdio:
                 self._lines.put(line)
         self._lines.put(None)
 
-    def _write(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            while (line := self._outbox.get()) is not None:
-                self._process.input.write(line)
-                self._process.input.flush()
-
     def _send(self, message: Json) -> None:
         self._record.sent(message)
-        try:
-            self._outbox.put_nowait(json.dumps(message).encode() + b"\n")
-        except queue.Full:
-            raise TargetFailure(
-                f"the server did not read {UNREAD_ANSWERS} messages, and went on asking"
-            ) from None
+        with contextlib.suppress(OSError):  # It has ended, which is noticed when it is read.
+            self._process.input.write(json.dumps(message).encode() + b"\n")
+            self._process.input.flush()
 
     def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Received:
         """Send a request and return the response to it, answering the server's requests meanwhile.
@@ -82,7 +69,7 @@ class Stdio:
         """
         self._send(message)
         deadline = time.monotonic() + self._timeout
-        noise = others = size = 0
+        noise = others = 0
         while True:
             left = deadline - time.monotonic()
             try:
@@ -92,7 +79,7 @@ class Stdio:
             except queue.Empty:
                 heard = f" ({noise} lines that are not JSON objects)" if noise else ""
                 raise TargetFailure(
-                    f"{no_reply(message['method'], self._timeout, others, size)}"
+                    f"{no_reply(message['method'], self._timeout, others)}"
                     f"{heard}{self._last_words()}"
                 ) from None
             if line is None:
@@ -102,27 +89,26 @@ class Stdio:
                     f"the server {how} instead of answering {message['method']}{self._last_words()}"
                 )
             if len(line) == MESSAGE_BYTES and not line.endswith(b"\n"):
-                raise too_much(MESSAGE_BYTES, "")
+                raise too_long()
             received = read(line)
             if received is None:
                 noise += 1
-                if noise <= NOISE:
-                    # Not cut, as its end could be the beginning of a secret.
-                    said = line if len(line) <= NOISE_BYTES else f"{len(line)} bytes".encode()
-                    self._record.received({"notJson": said.decode("utf-8", "replace")})
+                # Not cut, as its end could be the beginning of a secret.
+                said = line if len(line) <= NOISE_BYTES else f"{len(line)} bytes".encode()
+                self._record.received({"notJson": said.decode("utf-8", "replace")})
                 continue
             body = received.body
             ends = "method" not in body and body.get("id") == message["id"]
-            self._record.received(body, received.size, response=ends)
+            self._record.received(body, response=ends)
             if ends:
                 return received
-            others, size = others + 1, size + len(line)
+            others += 1
             if "method" in body and "id" in body:
                 self._send(response_to(body, answer))
 
     def _last_words(self) -> str:
-        words = last_words(self._process.captured_errors())
-        return f"; the last line of its standard error: {words}" if words else ""
+        words = last_words(self._process.captured_errors(), LAST_LINES)
+        return f"; what it wrote last to its standard error: {words}" if words else ""
 
     def new_errors(self) -> str:
         """Return what the server wrote to its standard error since this was asked for last."""
@@ -137,16 +123,7 @@ class Stdio:
 
     def close(self) -> None:
         """Stop the server, and everything that it started."""
-        with contextlib.suppress(
-            queue.Full
-        ):  # A server that does not read is stopped all the same.
-            self._outbox.put_nowait(None)
-        self._writer.join(1.0)
         with self._process:
-            if self._writer.is_alive():
-                # It waits for a server that does not read, and its pipe cannot be closed meanwhile.
-                self._process.kill()
-                self._writer.join()
             self._process.stop()
             while self._reader.is_alive():
                 # It may wait for room in the queue.

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from banking_server.conformance.client.checks.registry import absence_unproven, kind
 from banking_server.conformance.client.evidence import CaseRun, name_calls
-from banking_server.conformance.client.mock_server import LONG_TEXT, Operation
-from banking_server.conformance.client.script import ScriptCheck
+from banking_server.conformance.client.mock_server import Operation
+from banking_server.conformance.client.script import LONG_TEXT, ScriptCheck
 from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 from banking_server.conformance.values import same, shown
 

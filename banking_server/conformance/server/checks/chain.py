@@ -41,7 +41,7 @@ def _leads_back(chain: FollowedChain, directive: SeenDirective) -> bool:
 def chained_call_authorized(refusal: Refusal) -> Finding:
     """A call that is refused stays refused, whatever chain it claims to belong to."""
     return Finding(
-        is_refused(refusal.chained),
-        expected=f"refused as without a chain: {ending(refusal.alone)}",
-        seen=f"{refusal.claim}: {ending(refusal.chained)}",
+        is_refused(refusal.again),
+        expected=f"refused as without a chain: {ending(refusal.first)}",
+        seen=f"{refusal.what}: {ending(refusal.again)}",
     )
