@@ -6,9 +6,10 @@ headers and body differ, so the suite has to write them well.
 """
 
 import base64
+import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 from banking_server.conformance.message import PROTOCOL_VERSION_KEY, Json, within
 
@@ -49,43 +50,19 @@ def encoded(text: str) -> str:
     return f"=?base64?{base64.b64encode(text.encode(errors='surrogatepass')).decode()}?="
 
 
-def of_arguments(input_schema: object, arguments: Mapping[str, Any]) -> dict[str, str]:
-    """Return the `Mcp-Param-*` headers of a call.
+def of_arguments(input_schema: object, arguments: object) -> dict[str, str]:
+    """Return the `Mcp-Param-*` headers of a call, for arguments however deep in `properties`.
 
     An argument that is absent, null, an object or a list has no header, and neither has one whose
     annotation breaks the rules: clients do not call such a tool.
     """
     headers: dict[str, str] = {}
-    for path, name in _annotated(input_schema, ()):
-        text = _as_text(_at(path, arguments))
-        if text is not None:
-            headers[f"Mcp-Param-{name}"] = encoded(text)
+    for name, part in within(input_schema, "properties").items():
+        value = arguments.get(name) if isinstance(arguments, Mapping) else None
+        header, kind = (within(part).get(keyword) for keyword in (ANNOTATION, "type"))
+        is_right = isinstance(header, str) and _TOKEN.fullmatch(header) and kind in _TYPES
+        if is_right and isinstance(value, str | int | float):
+            text = json.dumps(value) if isinstance(value, bool) else str(value)
+            headers[f"Mcp-Param-{header}"] = encoded(text)
+        headers |= of_arguments(part, value)
     return headers
-
-
-def _annotated(schema: object, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the path and the header of each annotated argument, however deep in `properties`."""
-    for name, part in within(schema, "properties").items():
-        if not isinstance(part, dict):
-            continue
-        header = part.get(ANNOTATION)
-        if isinstance(header, str) and _TOKEN.fullmatch(header) and part.get("type") in _TYPES:
-            yield (*path, name), header
-        yield from _annotated(part, (*path, name))
-
-
-def _at(path: tuple[str, ...], arguments: object) -> object:
-    value = arguments
-    for name in path:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
-
-
-def _as_text(value: object) -> str | None:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case str() | int() | float():
-            return str(value)
-        case _:
-            return None
