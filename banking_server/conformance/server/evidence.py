@@ -87,8 +87,6 @@ class ResultWithDirective(Evidence):
     """Whether the client that made the call had declared the extension."""
     structured: Json
     """Its structured content; empty if it has none."""
-    output_schema: Json
-    """That of the tool which was called; empty if it has none."""
     target: Json | None
     """The tool that the directive names, as `tools/list` has it for this caller right afterwards;
     None if it is not there."""
@@ -96,8 +94,6 @@ class ResultWithDirective(Evidence):
     """The names of all tools in that list."""
     more: str | None = None
     """Why that list was not read to its end, or None if it was."""
-    listed_twice: bool = False
-    """Whether that list has several tools of that name, which differ."""
 
 
 @dataclass(frozen=True)

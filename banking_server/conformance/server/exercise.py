@@ -264,7 +264,9 @@ class Exercise:
         if Crossing in kinds:
             self._observe(Crossing(*shown, self._advertised))
         if PassedOn in kinds:
-            self._observe(PassedOn(*shown, is_error(call), self._output_schema(call)))
+            schema = self._tools.get(call.tool, {}).get("outputSchema")
+            promised = schema if isinstance(schema, dict) else None
+            self._observe(PassedOn(*shown, is_error(call), promised))
 
     def _look_at(
         self, call: ToolCall, step: str, calling: Calling, *, declared: bool = True
@@ -284,20 +286,14 @@ class Exercise:
             content=content_of(call.final),
             declared=declared,
             structured=structured_content_of(call.final),
-            output_schema=self._output_schema(call) or {},
             target=listing.tools.get(seen.tool or ""),
             listed=sorted(listing.tools),
             more=listing.more,
-            listed_twice=seen.tool in listing.twice,
         )
         self._results.append(result)
         self._observe(result)
         if self._scenario is not None and self._scenario.intermediary:
             self._observe(DirectiveOfIntermediary(step, result.messages, result))
-
-    def _output_schema(self, call: ToolCall) -> Json | None:
-        schema = self._tools.get(call.tool, {}).get("outputSchema")
-        return schema if isinstance(schema, dict) else None
 
     def _listed(self, calling: Calling, tool: str | None) -> Listing:
         """Read the list again, now and as this caller, up to a tool that was just named."""

@@ -31,7 +31,6 @@ from banking_server.conformance.target.elicitation import Answers, ElicitationAn
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.target.http import Http
 from banking_server.conformance.target.stdio import Stdio
-from banking_server.conformance.values import same
 
 CLIENT_INFO: Final = {"name": "tool-chaining-conformance", "version": __version__}
 
@@ -101,8 +100,6 @@ class Listing:
     """One for each page."""
     more: str | None = None
     """Why the list was not read to its end, or None if it was."""
-    twice: frozenset[str] = frozenset()
-    """Names that are listed more than once, with something different."""
 
 
 class NotListed(TargetFailure):
@@ -216,7 +213,6 @@ class Connection:
         replies: list[Reply] = []
         cursor: str | None = None
         seen: set[str] = set()
-        twice: set[str] = set()
         while True:
             reply = self.request(
                 "tools/list", {} if cursor is None else {"cursor": cursor}, profile=profile
@@ -225,12 +221,7 @@ class Connection:
             page = (reply.result or {}).get("tools")
             if not isinstance(page, list):
                 raise NotListed(f"tools/list: {_why(reply, 'holds no list of tools')}")
-            for tool in page:
-                if isinstance(tool, dict):
-                    name = str(tool.get("name"))
-                    if not same(tools.setdefault(name, tool), tool):
-                        twice.add(name)
-                    tools[name] = tool
+            tools |= {str(tool.get("name")): tool for tool in page if isinstance(tool, dict)}
             cursor = (reply.result or {}).get("nextCursor")
             more = None
             if until is not None and until in tools:
@@ -242,7 +233,7 @@ class Connection:
                 more = f"tools/list goes on after {len(replies)} pages and {len(tools)} tools"
                 break
         self._input_schemas |= {name: tool.get("inputSchema") for name, tool in tools.items()}
-        return Listing(tools, tuple(replies), more, frozenset(twice))
+        return Listing(tools, tuple(replies), more)
 
     def call_tool(
         self,
