@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from banking_server.chaining.content import on_the_wire
 from banking_server.chaining.negotiation import has_declared
-from banking_server.chaining.outgoing import ListedTool, advertised_in, let_out
+from banking_server.chaining.outgoing import ListedTool, advertised_in, check_outgoing
 
 try:
     from fastmcp import FastMCP
@@ -47,7 +47,7 @@ class ToolChainingMiddleware(Middleware):
         if not isinstance(wire, BaseModel):
             return result  # Content alone carries no directive.
         server, request = context.fastmcp_context.fastmcp, context.fastmcp_context.request_context
-        out: Any = await let_out(
+        out: Any = await check_outgoing(
             wire,
             called=context.message.name,
             listed=partial(_listed, server),

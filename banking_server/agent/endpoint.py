@@ -21,7 +21,7 @@ import httpx2
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from banking_server.agent.settings import ModelSettings
-from banking_server.chaining.steady_http import BoundedHttpClient
+from banking_server.chaining.transport import BoundedHttpClient
 
 if TYPE_CHECKING:
     import openai

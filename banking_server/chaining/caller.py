@@ -1,25 +1,28 @@
 """What the client half needs of a client: two methods, and MCP's JSON as their results."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
-import anyio
-from mcp_types import CallToolResult, ListToolsResult
+from mcp_types import CallToolResult, ListToolsResult, Tool
 from pydantic import BaseModel, ValidationError
 
-from banking_server.chaining.arguments import structured_problem
+from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.content import on_the_wire
 from banking_server.chaining.negotiation import has_declared
 
 Wire = BaseModel | Mapping[str, Any]
 """An MCP object: parsed JSON as on the wire, or a model that an SDK (any version) made of it."""
 
-
 _INTERIM: Final = ("input_required", "task")
+
+MAX_PAGES: Final = 100
+"""Pages of `tools/list` that are read at most, so that an endless list cannot hang a chain."""
+
+MAX_TEXT: Final = 4_000_000
+"""Characters that a server's tools may have all together, with their descriptions and schemas."""
 
 
 class ToolLister(Protocol):
@@ -29,8 +32,8 @@ class ToolLister(Protocol):
         """Return one page of `tools/list`: the first one if `cursor` is None.
 
         The method may also have a parameter `cache_mode`, as `mcp.Client.list_tools` has. It is
-        then called with `cache_mode="refresh"`, since a `ToolCatalog` has to know how old a list is
-        (TC-C-43). The parameter must be named in the signature: `**options` is not recognised.
+        then called with `cache_mode="refresh"`, for a list that is read now (TC-C-13). The
+        parameter must be named in the signature: `**options` is not recognised.
         """
         ...
 
@@ -50,11 +53,11 @@ class ToolCaller(ToolLister, Protocol):
 
     One object stands for one server: one endpoint, and one principal in whose name every call is
     made. All calls of a chain go through it, so that a follow-up call has the authorization of the
-    call before it, and reaches no other server (TC-C-07, TC-C-38).
+    call before it, and reaches no other server (TC-C-07).
 
-    The client itself declares the extension, when it connects (TC-C-02) or in each request
-    (TC-C-01). If it does not, pass the declaration in `meta` to `call_tool_with_chaining`. Whether
-    the server advertised it, `advertised` finds out by two attributes, `protocol_version` and
+    The client itself declares the extension, when it connects or in each request (TC-C-01). If it
+    does not, pass the declaration in `meta` to `call_tool_with_chaining`. Whether the server
+    advertised it, `advertised` finds out by two attributes, `protocol_version` and
     `server_capabilities`: an object that wraps an `mcp.Client` passes on both.
     """
 
@@ -105,80 +108,84 @@ def awaited(returned: Any, method: str) -> Awaitable[Any]:
     return returned
 
 
-@dataclass
-class Refusal:
-    """What the client's own check of a result raised, and the result, which did arrive."""
-
-    seconds: float | None
-    """How long the check may take."""
-    error: BaseException | None = None
-    result: CallToolResult | None = None
-
-
-_refusal: ContextVar[Refusal | None] = ContextVar("_refusal", default=None)
+_chaining: ContextVar[bool] = ContextVar("_chaining", default=False)
 
 
 @contextmanager
-def noting_refusal(client: ToolCaller, seconds: float | None) -> Iterator[Refusal]:
-    """Note a result that an `mcp.Client` refuses while the calls inside are made.
+def without_result_check(client: ToolCaller) -> Iterator[None]:
+    """Let an `mcp.Client` return what the call inside brings, and not refuse it.
 
-    The SDK checks structured content after the result has come. It raises where the check fails,
-    and the result would be lost (TC-C-25). It may also list the tools for it, and would wait for
-    that without end. What the client does for others stays as it is.
+    The SDK checks structured content after the result has come, and raises where it is not valid:
+    the result would be lost (TC-C-24). `check_result` checks it afterwards. What the client does
+    for others stays as it is.
     """
-    _watch(client)
-    refusal = Refusal(seconds)
-    token = _refusal.set(refusal)
-    try:
-        yield refusal
-    finally:
-        _refusal.reset(token)
-
-
-def _watch(client: object) -> None:
     session: Any = getattr(client, "session", None)
     check = getattr(session, "validate_tool_result", None)
-    if check is None or not hasattr(session, "_tool_output_schemas") or hasattr(check, "watched"):
-        return
+    if check is not None and not hasattr(check, "can_wait"):
 
-    async def watched(name: str, result: CallToolResult) -> None:
-        refusal = _refusal.get()
-        if refusal is None:
-            await check(name, result)
-            return
-        try:
-            with anyio.fail_after(refusal.seconds):
-                await _check(session, check, name, result)
-        except BaseException as error:
-            refusal.error, refusal.result = error, result
-            raise
+        async def checked(name: str, result: CallToolResult) -> None:
+            if not _chaining.get():
+                await check(name, result)
 
-    watched.watched = True  # type: ignore[attr-defined]
-    with suppress(AttributeError):  # An object of another kind may have fixed members.
-        session.validate_tool_result = watched
+        checked.can_wait = True  # type: ignore[attr-defined]
+        session.validate_tool_result = checked
+    token = _chaining.set(True)
+    try:
+        yield
+    finally:
+        _chaining.reset(token)
 
 
-async def _check(
-    session: Any,
-    check: Callable[[str, CallToolResult], Awaitable[None]],
-    name: str,
-    result: CallToolResult,
-) -> None:
-    """Check structured content as the SDK does, but in bounded time: nothing stops its validator.
+async def check_result(client: ToolCaller, name: str, result: CallToolResult) -> None:
+    """Check structured content as an `mcp.Client` does; its own validator nothing could stop.
 
-    Raises RuntimeError, as the SDK does, if the content is not valid.
+    Raises RuntimeError, as the SDK does, if the content is not what the tool's output schema says.
     """
-    if name not in session._tool_output_schemas:
-        await session.list_tools()
-    schema = session._tool_output_schemas.get(name)
-    if schema is None:
-        return  # The tool promises nothing, or the server does not list it.
-    if result.structured_content is None:
-        await check(name, result)
+    session: Any = getattr(client, "session", None)
+    if not hasattr(getattr(session, "validate_tool_result", None), "can_wait") or result.is_error:
         return
-    problem = structured_problem(schema, result.structured_content)
-    if problem is not None:
+    schemas = session._tool_output_schemas
+    if name not in schemas:
+        await session.list_tools()
+    if (schema := schemas.get(name)) is None:
+        return  # The tool promises nothing, or the server does not list it.
+    problem: str | None = "there is none"
+    if "structured_content" in result.model_fields_set:
+        problem = argument_problem(schema, result.structured_content)
+    if problem:
         raise RuntimeError(f"Invalid structured content returned by tool {name}: {problem}")
+
+
+async def list_all_tools(client: ToolLister) -> list[Tool]:
+    """Return the tools that a server lists now, on all its pages (TC-C-12, TC-C-13).
+
+    No list is kept from one call to the next: nobody could say how old it is. Raises what the
+    client's `list_tools` raises, and ValueError if it returns no tool list, or too long a one.
+    """
+    list_tools: Any = client.list_tools
+    options = {"cache_mode": "refresh"} if _takes_cache_mode(list_tools) else {}
+    tools: list[Tool] = []
+    cursors: set[str | None] = set()
+    cursor, text = None, 0
+    while cursor not in cursors and len(cursors) < MAX_PAGES:
+        cursors.add(cursor)
+        page = tool_list(await awaited(list_tools(cursor=cursor, **options), "list_tools"))
+        tools += page.tools
+        text += sum(len(str(tool.__dict__)) for tool in page.tools)
+        if text > MAX_TEXT:
+            raise ValueError(f"the server's tools have more than {MAX_TEXT:,} characters")
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return tools
+
+
+def _takes_cache_mode(list_tools: Any) -> bool:
+    try:
+        return "cache_mode" in inspect.signature(list_tools).parameters
+    except (TypeError, ValueError):
+        # Some callables have no signature that Python could show.
+        return False
 
 
 def tool_result(returned: Wire) -> CallToolResult:

@@ -1,4 +1,4 @@
-"""What a client of the SDK declares: that it implements the extension (TC-C-01, TC-C-02)."""
+"""What a client of the SDK declares: that it implements the extension (TC-C-01)."""
 
 from typing import Final
 

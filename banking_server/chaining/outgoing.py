@@ -8,12 +8,12 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from mcp_types import Annotations, CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field
 
-from banking_server.chaining.arguments import argument_problem, undeclared_arguments
+from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.content import (
     NEXT_STEP,
     has_next_step,
@@ -57,7 +57,7 @@ Listed = Callable[[str], Awaitable[ListedTool | None]]
 
 
 class NextStep(BaseModel):
-    """The directive in structured content, for hosts that show their model nothing else (TC-S-28).
+    """The directive in structured content, for hosts that show their model nothing else (TC-S-05).
 
     A tool whose output schema has the optional member `nextStep`, of this type, gets it filled in
     by `ToolChaining`; the tool itself leaves it out::
@@ -79,15 +79,24 @@ class NextStep(BaseModel):
     arguments: dict[str, Any] = Field(description="Its arguments, exactly.")
 
 
-async def let_out(
-    result: AnyResult | None, *, called: str, listed: Listed, declared: bool
+class DirectiveDropped(Exception):
+    """A directive is not fit to be sent; the message says why, and repeats no value of it."""
+
+
+async def check_outgoing(
+    result: AnyResult | None,
+    *,
+    called: str,
+    listed: Listed,
+    declared: bool,
+    strict: bool = False,
 ) -> AnyResult | None:
     """Return a result of `tools/call` as it may be sent.
 
-    A directive that is not fit to be sent is logged as an error and dropped (TC-S-08, TC-S-10 to
-    TC-S-17, TC-S-26, TC-S-27). One that is fit goes out with the members that are defined, and no
-    others; it is put into words too, unless the client is known to have `declared` the extension.
-    `called` is the tool whose result it is.
+    A directive that is not fit to be sent is logged as an error and dropped (TC-S-08, TC-S-11 to
+    TC-S-17, TC-S-26, TC-S-27); if `strict` is set, `DirectiveDropped` is raised. One that is fit
+    goes out with the members that are defined, and no others; it is put into words too, unless the
+    client is known to have `declared` the extension. `called` is the tool whose result it is.
     """
     meta = _meta(result)
     reading = read_directive(meta)
@@ -96,7 +105,10 @@ async def let_out(
     value = meta[META_KEY]
     checked = await _check(result, reading, value, listed)
     if isinstance(checked, _Unfit):
-        logger.error("Dropped the directive of tool %r: %s", called, checked.reason)
+        problem = f"Dropped the directive of tool {called!r}: {checked.reason}"
+        if strict:
+            raise DirectiveDropped(problem)
+        logger.error("%s", problem)
         others = without_next_step(_structured(result))
         kept = {key: member for key, member in meta.items() if key != META_KEY}
         return _changed(_structured_as(result, others), meta=kept or None)
@@ -111,11 +123,30 @@ async def let_out(
     return _changed(told, meta=meta, words=[_in_words(checked)])
 
 
+_DECLARING: Final = frozenset(
+    {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
+    | {"patternProperties", "additionalProperties"}
+)
+"""What can declare an argument beside `properties`."""
+
+
+def undeclared_arguments(input_schema: dict[str, Any], arguments: dict[str, Any]) -> list[str]:
+    """Return the arguments that the tool does not know: misspelt, most likely (TC-S-15).
+
+    A schema can also declare arguments otherwise than by their names under `properties`. Such a
+    schema is taken to declare all of them.
+    """
+    if any(input_schema[keyword] is not False for keyword in _DECLARING & input_schema.keys()):
+        return []
+    declared = input_schema.get("properties")
+    return [name for name in arguments if not isinstance(declared, dict) or name not in declared]
+
+
 def advertised_in(capabilities: dict[str, Any], *places: str) -> dict[str, Any]:
     """Return a server's capabilities with the extension among the members `places`.
 
     2025-11-25 has no `extensions` among its capabilities, so the same settings also stand under
-    `experimental` there, which it does have (TC-S-02).
+    `experimental` there, which it does have (TC-S-01).
     """
     return {
         **capabilities,
@@ -127,8 +158,8 @@ def _in_words(directive: Directive) -> TextContent:
     """Return the directive in words, for the model of a client that does not follow directives.
 
     It suggests, since to a model it is what somebody else wrote. It ends with the arguments as
-    JSON, so that no value is read as part of the sentence (TC-S-04, TC-S-06). It is marked in its
-    `_meta`, so that a client that does follow can leave it out (TC-S-05).
+    JSON, so that no value is read as part of the sentence. It is marked in its `_meta`, so that a
+    client that does follow can leave it out (TC-S-05).
     """
     tool = json.dumps(directive.tool, ensure_ascii=False)
     arguments = json.dumps(directive.arguments, ensure_ascii=False)
@@ -219,7 +250,7 @@ async def _with_next_step(
     """Return the result of the tool `name` with `nextStep`, where the tool has a place for it.
 
     It has one if its output schema has. What the tool itself repeats of the directive is made the
-    same as the directive (TC-S-28).
+    same as the directive (TC-S-05).
     """
     structured = _structured(result)
     others = _without_own_copy(structured)

@@ -1,4 +1,4 @@
-"""Provenance: what a request says about the chain that it belongs to (TC-D-15, TC-D-16).
+"""Provenance: what a request says about the chain that it belongs to (TC-D-15).
 
 It stands in the `_meta` of the *request*, under the extension's identifier, so that a server can
 record which calls belong together. A client says it about itself: it is good for an audit trail,
@@ -57,7 +57,7 @@ class Provenance(BaseModel):
 def read_provenance(meta: object) -> Provenance | None:
     """Read the provenance from a request's `_meta`; None if it is absent or malformed.
 
-    Malformed provenance is ignored and never an error (TC-S-24): a call is judged by what it asks
+    Malformed provenance is ignored and never an error (TC-S-23): a call is judged by what it asks
     for, not by this.
     """
     if not isinstance(meta, Mapping) or IDENTIFIER not in meta:

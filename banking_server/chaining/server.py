@@ -1,17 +1,30 @@
 """The server half: attach a directive to a result, and check it on its way out."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import MCPServer
-from mcp_types import CallToolRequestParams, CallToolResult, ContentBlock, TextContent
+from mcp_types import (
+    INTERNAL_ERROR,
+    CallToolRequestParams,
+    CallToolResult,
+    ContentBlock,
+    TextContent,
+)
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY, SETTINGS, Directive
 from banking_server.chaining.negotiation import has_declared
-from banking_server.chaining.outgoing import ListedTool, advertised_in, let_out
+from banking_server.chaining.outgoing import (
+    DirectiveDropped,
+    ListedTool,
+    advertised_in,
+    check_outgoing,
+)
 
 
 def with_next_tool(
@@ -40,48 +53,49 @@ def with_next_tool(
     )
 
 
-def client_declared(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Return whether the client is known to have declared the extension.
-
-    This is only a hint: a client of 2025-11-25 over stateless HTTP may have declared it, but the
-    server cannot know.
-    """
-    return has_declared(ctx.session.client_capabilities, ctx.protocol_version)
-
-
 class ToolChaining(Extension):
-    """The extension on a server: advertised, and every outgoing directive checked.
+    """The extension on a server: advertised, and every outgoing directive checked::
 
-    Two lines attach it::
-
-        chaining = ToolChaining()
-        mcp = MCPServer("bank", extensions=[chaining])
-        chaining.bind(mcp)
+        mcp = MCPServer("bank", extensions=[ToolChaining()])
 
     It is a bug in the server if a directive is not fit to be sent: its tool is not listed or is
     hidden from models, its arguments are not accepted or not known, its form is wrong, or it stands
     on a result without other content. It is then logged as an error and dropped, and the rest of
-    the result goes out (TC-S-08, TC-S-10 to TC-S-17, TC-S-26, TC-S-27). Directives go to every
-    client, whether or not it declared the extension (TC-S-03); a client that did not is also told
-    the next step in words that a model can act on: in a text item, and in the structured content of
-    a tool whose output schema has `nextStep` (`NextStep`).
+    the result goes out (TC-S-08, TC-S-11 to TC-S-17, TC-S-26, TC-S-27). With `strict`, for tests of
+    the server, the call is answered with an error that says why instead.
+
+    Directives go to every client, whether or not it declared the extension (TC-S-03); a client that
+    did not is also told the next step in words that a model can act on: in a text item, and in the
+    structured content of a tool whose output schema has `nextStep` (`NextStep`).
     """
 
     identifier = IDENTIFIER
 
     _server: MCPServer[Any] | None = None
 
+    def __init__(self, *, strict: bool = False) -> None:
+        self._strict = strict
+
     def settings(self) -> dict[str, Any]:
-        """Return what `server/discover` advertises (2026-07-28)."""
+        """Return what `server/discover` advertises, and bind to the server that asks for it.
+
+        The SDK does not tell an extension its server. But it asks for the settings while the server
+        is made, in a method of the server.
+        """
+        frame = sys._getframe(1)
+        asks = frame.f_locals.get("self")
+        if isinstance(asks, MCPServer):
+            self.bind(asks)
         return SETTINGS
 
     def bind(self, mcp: MCPServer[Any]) -> None:
         """Check directives against the tools of `mcp`, and advertise to clients of 2025-11-25.
 
-        To be called after `mcp` was made, since the SDK does not tell an extension its server.
+        Whoever passes the extension to `MCPServer(extensions=...)` need not call it.
         """
-        self._server = mcp
-        mcp.middleware.append(self._advertise_on_initialize)
+        if self._server is not mcp:
+            self._server = mcp
+            mcp.middleware.append(self._advertise_on_initialize)
 
     async def intercept_tool_call(
         self,
@@ -91,16 +105,21 @@ class ToolChaining(Extension):
     ) -> HandlerResult:
         """Let the call run, then check the directive of its result.
 
-        Raises RuntimeError if `bind` was not called.
+        Raises RuntimeError if the extension was not given to the `MCPServer` when that was made,
+        and MCPError where a directive is dropped and `strict` is set.
         """
         if self._server is None:
-            raise RuntimeError("ToolChaining.bind(mcp) was not called after MCPServer(...)")
-        return await let_out(
-            await call_next(ctx),
-            called=params.name,
-            listed=partial(_listed, self._server),
-            declared=client_declared(ctx),
-        )
+            raise RuntimeError("ToolChaining is bound to no server: pass it to MCPServer(...)")
+        try:
+            return await check_outgoing(
+                await call_next(ctx),
+                called=params.name,
+                listed=partial(_listed, self._server),
+                declared=has_declared(ctx.session.client_capabilities, ctx.protocol_version),
+                strict=self._strict,
+            )
+        except DirectiveDropped as problem:
+            raise MCPError(code=INTERNAL_ERROR, message=str(problem)) from problem
 
     async def _advertise_on_initialize(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext

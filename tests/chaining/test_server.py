@@ -28,6 +28,7 @@ from banking_server.chaining import (
     META_KEY,
     ToolChaining,
 )
+from banking_server.chaining.negotiation import has_declared
 
 from .support import connect, texts
 
@@ -42,10 +43,8 @@ ITEMS: dict[str, ContentBlock] = {
 }
 
 
-def checked() -> MCPServer[Any]:
-    chaining = ToolChaining()
-    mcp: MCPServer[Any] = MCPServer("checked", extensions=[chaining])
-    chaining.bind(mcp)
+def checked(*, strict: bool = False) -> MCPServer[Any]:
+    mcp: MCPServer[Any] = MCPServer("checked", extensions=[ToolChaining(strict=strict)])
 
     @mcp.tool()
     async def emit(
@@ -219,20 +218,31 @@ async def test_an_interim_result_loses_its_directive(caplog: pytest.LogCaptureFi
     assert "interim" in message
 
 
-async def test_an_extension_that_was_never_bound_is_not_silent(
-    mode: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    ran: list[str] = []
-    mcp: MCPServer[Any] = MCPServer("unbound", extensions=[ToolChaining()])
+async def test_a_strict_server_answers_a_bad_directive_with_an_error(mode: str) -> None:
+    async with connect(checked(strict=True), mode) as client:
+        with pytest.raises(MCPError, match=r"Dropped the directive of tool 'emit': .*'nowhere'"):
+            await emit(client, {"tool": "nowhere", "arguments": {"reason": "S3CRET"}})
+        result = await emit(client, GOOD)
 
-    @mcp.tool()
-    async def t() -> str:
-        ran.append("t")
-        return "done"
+    assert (result.meta or {})[META_KEY] == GOOD
 
+
+async def test_bound_once_more_it_advertises_as_before(mode: str) -> None:
+    chaining = ToolChaining()
+    mcp: MCPServer[Any] = MCPServer("bound", extensions=[chaining])
+    middleware = len(mcp.middleware)
+    chaining.bind(mcp)
+
+    assert len(mcp.middleware) == middleware
     async with connect(mcp, mode) as client:
-        with pytest.raises(MCPError):
-            await client.call_tool("t", {})
+        assert has_declared(client.server_capabilities, client.protocol_version)
 
-    assert ran == []
-    assert "bind(mcp)" in caplog.text
+
+async def test_an_extension_of_no_server_is_not_silent() -> None:
+    async def call_next(_: Any) -> Any:
+        pytest.fail("the call was made")
+
+    with pytest.raises(RuntimeError, match="bound to no server"):
+        await ToolChaining().intercept_tool_call(
+            CallToolRequestParams(name="t"), SimpleNamespace(), call_next
+        )

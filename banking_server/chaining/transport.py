@@ -1,0 +1,234 @@
+"""What a client reads of a server, and what of it a broken connection can take away.
+
+A server can answer without end, and whoever reads that would run out of memory. Over HTTP,
+`ResilientHttpClient` reads no more of an answer than `MESSAGE_BYTES`::
+
+    http = ResilientHttpClient(timeout=httpx2.Timeout(30, read=300))
+    transport = streamable_http_client(url, http_client=http, max_sse_event_size=MESSAGE_BYTES)
+    async with http, mcp.Client(transport, extensions=[CLIENT_EXTENSION]) as client:
+        ...
+
+Over stdio the SDK reads with the encoding that it is given, and `BOUNDED_LINES` is UTF-8 whose
+lines are no longer than that::
+
+    StdioServerParameters(command="some-server", encoding=BOUNDED_LINES)
+
+Nothing else is bounded here: how long a server is waited for is `call_timeout`, and a server that
+sends requests of its own without end is not held back.
+
+The SDK's HTTP transport ends, and cancels whoever entered it, when a connection breaks before the
+whole answer is there. A chain could then not say what it has done (TC-C-24). With this HTTP client
+the one call raises, and the MCP client goes on. Nothing is sent again.
+"""
+
+import codecs
+import json
+import re
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import anyio
+import httpx2
+from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
+
+from banking_server.chaining.refused import note_status
+
+MESSAGE_BYTES: Final = 4 * 1024 * 1024
+"""The longest message of a server that is read, in bytes."""
+
+TOO_LARGE: Final = (
+    f"The server sent a message of more than {MESSAGE_BYTES // 1024**2} MiB, which is not read."
+)
+
+COMPRESSED: Final = "The server sent a compressed message, which was not asked for."
+
+CONNECTION_BROKE: Final = "the connection failed before the whole answer was there"
+"""How the error of a call begins whose connection broke."""
+
+BOUNDED_LINES: Final = "utf_8_bounded_lines"
+"""The encoding of a server over stdio whose messages are bounded."""
+
+_CONNECTING: Final = ("server/discover", "initialize")
+
+_ENDING: Final = 5.0
+"""Seconds in which a server takes note of the end of a session."""
+
+
+class BoundedHttpClient(httpx2.AsyncClient):
+    """An HTTP client that reads no more of an answer, or of one event, than `MESSAGE_BYTES`.
+
+    What is longer, or compressed, raises while it is read: `httpx2.StreamError`, or in a stream of
+    events `httpx2.SSEError`.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        """`options` are those of `httpx2.AsyncClient`; no redirect is followed.
+
+        A proxy of the environment is used for https alone: another could read what is sent, also
+        to this computer.
+        """
+        super().__init__(**{"mounts": {"http://": None}, **options, "follow_redirects": False})
+
+    async def send(
+        self, request: httpx2.Request, *, stream: bool = False, **options: Any
+    ) -> httpx2.Response:
+        """Send a request, as `httpx2.AsyncClient` does."""
+        # What a few bytes are when decompressed, nobody knows before.
+        request.headers["Accept-Encoding"] = "identity"
+        response = await super().send(
+            request, stream=True, **{**options, "follow_redirects": False}
+        )
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _Body(response, raises=self._raises(request))
+        if not stream:
+            try:
+                await response.aread()
+            finally:
+                await response.aclose()
+        return response
+
+    def _raises(self, request: httpx2.Request) -> bool:
+        """Whether an answer that breaks off raises `TransportError`, as ever."""
+        return True
+
+
+class ResilientHttpClient(BoundedHttpClient):
+    """An HTTP client whose MCP requests are answered with an error if their connection breaks.
+
+    The same holds for a time limit of HTTP's own. While the MCP client connects, what goes wrong
+    is raised as ever.
+    """
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request, as `httpx2.AsyncClient` does; a POST raises no `TransportError`.
+
+        The end of a session is told in some seconds, or not at all: that raises `TimeoutError`.
+        """
+        if request.method == "DELETE":
+            with anyio.fail_after(_ENDING):
+                return await super().send(request, **{**options, "stream": False})
+        method = _method(request)
+        if method == "tools/call":
+            note_status(None)
+        try:
+            response = await super().send(request, **options)
+        except httpx2.TransportError as error:
+            if self._raises(request):
+                raise
+            problem = {"code": CONNECTION_CLOSED, "message": _in_words(error)}
+            return httpx2.Response(
+                502, json={"jsonrpc": "2.0", "id": None, "error": problem}, request=request
+            )
+        if method == "tools/call":
+            note_status(response.status_code)
+        return response
+
+    def _raises(self, request: httpx2.Request) -> bool:
+        return request.method != "POST" or _method(request) in _CONNECTING
+
+
+class _Body(httpx2.AsyncByteStream):
+    """The body of an answer, as far as it is read."""
+
+    def __init__(self, response: httpx2.Response, *, raises: bool) -> None:
+        self._body: Any = response.stream
+        self._events = response.headers.get("content-type", "").startswith("text/event-stream")
+        self._compressed = response.headers.get("content-encoding", "identity") != "identity"
+        self._raises = raises
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        length, end = 0, b""
+        if self._compressed:
+            raise httpx2.StreamError(COMPRESSED)
+        try:
+            async for part in self._body:
+                length += len(part)
+                if self._events:
+                    # Of the event that has not ended yet, what came before this part counts too.
+                    end = (end + part)[-len(part) - 3 :]
+                    ended = max(end.rfind(sign) for sign in (b"\n\n", b"\r\r", b"\n\r\n"))
+                    length = min(length, len(end) - ended) if ended >= 0 else length
+                if length > MESSAGE_BYTES:
+                    raise (httpx2.SSEError if self._events else httpx2.StreamError)(TOO_LARGE)
+                yield part
+        except httpx2.SSEError:
+            raise
+        except httpx2.TransportError as error:
+            if self._raises:
+                raise
+            raise httpx2.StreamError(_in_words(error)) from error
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+def _method(request: httpx2.Request) -> str | None:
+    """Return the MCP method of a request, if it has one."""
+    try:
+        message = json.loads(request.content)
+    except (ValueError, httpx2.RequestNotRead):
+        return None
+    return message.get("method") if isinstance(message, dict) else None
+
+
+def _in_words(error: httpx2.TransportError) -> str:
+    # What could not be sent is quoted in such a text, and may be a token.
+    quotes = isinstance(error, httpx2.LocalProtocolError)
+    reason = type(error).__name__ if quotes else str(error) or type(error).__name__
+    return f"{CONNECTION_BROKE}: {reason}"
+
+
+_ID: Final = rb'"id"\s*:\s*(-?\d+|"(?:[^"\\]|\\.)*")'
+_VERSION: Final = rb'"jsonrpc"\s*:\s*"2\.0"'
+_BEGINNING: Final = re.compile(rb"\s*\{\s*(?:%b\s*,\s*)?%b" % (_VERSION, _ID))
+_END: Final = re.compile(rb"%b(?:\s*,\s*%b)?\s*\}\s*\Z" % (_ID, _VERSION))
+_KEPT: Final = 200
+"""Bytes of a line's beginning and end in which it says which request it answers."""
+
+
+class _BoundedLines(codecs.IncrementalDecoder):
+    """UTF-8 of which a line that is too long becomes an error for the request that it answers."""
+
+    def __init__(self, errors: str = "strict") -> None:
+        super().__init__(errors)
+        self._line, self._size, self._beginning = bytearray(), 0, b""
+
+    def decode(self, data: bytes, final: bool = False) -> str:  # type: ignore[override]
+        """Return the lines that have ended, each as a whole."""
+        *ends, rest = bytes(data).split(b"\n")
+        lines = []
+        for end in ends:
+            self._add(end)
+            lines.append(self._ended())
+        self._add(rest)
+        return "".join(lines)
+
+    def _add(self, piece: bytes) -> None:
+        self._line += piece
+        self._size += len(piece)
+        if self._size > MESSAGE_BYTES:
+            self._beginning = self._beginning or bytes(self._line[:_KEPT])
+            del self._line[:-_KEPT]
+
+    def _ended(self) -> str:
+        line, too_large, beginning = bytes(self._line), self._beginning != b"", self._beginning
+        self._line, self._size, self._beginning = bytearray(), 0, b""
+        if not too_large:
+            return line.decode("utf-8", self.errors) + "\n"
+        answers = _BEGINNING.match(beginning) or _END.search(line)
+        if answers is None:
+            return ""
+        error = {"code": INTERNAL_ERROR, "message": TOO_LARGE}
+        return f'{{"jsonrpc":"2.0","id":{answers[1].decode()},"error":{json.dumps(error)}}}\n'
+
+
+def _find(name: str) -> codecs.CodecInfo | None:
+    if name != BOUNDED_LINES:
+        return None
+    utf_8 = codecs.lookup("utf-8")
+    return codecs.CodecInfo(
+        utf_8.encode, utf_8.decode, incrementaldecoder=_BoundedLines, name=BOUNDED_LINES
+    )
+
+
+codecs.register(_find)
