@@ -7,32 +7,17 @@ A tool result can say which tool must be called next, and with which arguments::
 A client follows it without asking a language model. The normative text is
 `specs/tool-chaining.md`; the docstrings here refer to its sentences by their ids (`TC-D-01`).
 
-Read in this order. The first six need no MCP SDK: read these, and the first five at least, if you
-port the extension to another language.
+The first five modules, and `arguments`, need no MCP SDK: read these if you port the extension to
+another language.
 
-- `directive`: what is on the wire, and how to read it;
-- `negotiation`: who says that it implements the extension;
-- `provenance`: what a follow-up request says about the chain that it belongs to;
-- `values`: how RFC 8785 writes a value, when two are the same, and what a pointer points to;
-- `content`: whom a content item is for, and which tools are hidden from the model;
+- `directive`, `negotiation`, `provenance`: what is on the wire, and how to read it;
+- `values`, `content`: JSON as RFC 8785 has it, and whom a content item is for;
 - `arguments`: are arguments valid against an input schema?
-
-The server half:
-
-- `outgoing`: what may be sent, whatever the server is built on; of the SDK it needs `mcp_types`;
-- `server`: attach a directive to a result, and the `Extension` of the SDK that checks it.
-
-The client half works with any client; of the SDK it needs only the data models (`mcp_types`):
-
-- `caller`: what it needs of a client, and the list of its server's tools;
-- `consent`: does the host allow a follow-up call?
-- `doubt`: the calls whose effect is unknown, kept across chains;
-- `result`: what came of a chain, and the one result that is made of it;
-- `refused`: what a server refused before it acted on it;
-- `client`: call a tool and follow the chain;
-- `client_extension`: what a client of the SDK declares;
-- `transport`: how much is read of a server, and what a broken connection does;
-- `bearer`: where a token may go.
+- `outgoing`, `server`: the server half: what may be sent, and the `Extension` of the SDK;
+- `client`, with `caller`, `consent`, `doubt`, `refused` and `result`: the client half, which works
+  with any client and needs only the data models of the SDK (`mcp_types`);
+- `client_extension`, `transport`, `bearer`: what a client of the SDK declares, how much it reads of
+  a server, and where a token may go.
 
 `server`, `client_extension` and `transport` need `mcp` 2.3, and `needed_sdk` says so where an older
 one is installed. All else also works beside `mcp` 1.x.

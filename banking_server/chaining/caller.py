@@ -9,7 +9,6 @@ from typing import Any, Final, Protocol, TypeVar
 from mcp_types import CallToolResult, ListToolsResult, Tool
 from pydantic import BaseModel, ValidationError
 
-from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.content import on_the_wire
 from banking_server.chaining.negotiation import has_declared
 
@@ -51,14 +50,12 @@ class ToolCaller(ToolLister, Protocol):
             async def list_tools(self, *, cursor):
                 return await self.request("tools/list", {"cursor": cursor} if cursor else {})
 
-    One object stands for one server: one endpoint, and one principal in whose name every call is
-    made. All calls of a chain go through it, so that a follow-up call has the authorization of the
-    call before it, and reaches no other server (TC-C-07).
+    One object stands for one endpoint, and for one principal in whose name every call is made: all
+    calls of a chain go through it (TC-C-07).
 
     The client itself declares the extension, when it connects or in each request (TC-C-01). If it
     does not, pass the declaration in `meta` to `call_tool_with_chaining`. Whether the server
-    advertised it, `advertised` finds out by two attributes, `protocol_version` and
-    `server_capabilities`: an object that wraps an `mcp.Client` passes on both.
+    advertised it is read from two attributes, `protocol_version` and `server_capabilities`.
     """
 
     def call_tool(
@@ -90,10 +87,8 @@ class ToolCaller(ToolLister, Protocol):
 def advertised(client: ToolCaller) -> bool:
     """Return whether the server is known to advertise the extension (TC-C-03).
 
-    `mcp.Client` and FastMCP's have `protocol_version` and `server_capabilities`; other clients may
-    have them too. Where they are missing, nobody knows. Nor does an `mcp.Client` that was told the
-    revision (`mode`) and no earlier answer (`prior_discover`): it asks no server, and its
-    capabilities are empty.
+    Where a client has no `protocol_version` and `server_capabilities`, nobody knows. Nor does an
+    `mcp.Client` that was told the revision (`mode`): it asks no server, and has no capabilities.
     """
     revision = getattr(client, "protocol_version", None)
     capabilities = getattr(client, "server_capabilities", None)
@@ -121,13 +116,13 @@ def without_result_check(client: ToolCaller) -> Iterator[None]:
     """
     session: Any = getattr(client, "session", None)
     check = getattr(session, "validate_tool_result", None)
-    if check is not None and not hasattr(check, "can_wait"):
+    if check is not None and not hasattr(check, "later"):
 
         async def checked(name: str, result: CallToolResult) -> None:
             if not _chaining.get():
                 await check(name, result)
 
-        checked.can_wait = True  # type: ignore[attr-defined]
+        checked.later = check  # type: ignore[attr-defined]
         session.validate_tool_result = checked
     token = _chaining.set(True)
     try:
@@ -137,23 +132,11 @@ def without_result_check(client: ToolCaller) -> Iterator[None]:
 
 
 async def check_result(client: ToolCaller, name: str, result: CallToolResult) -> None:
-    """Check structured content as an `mcp.Client` does; its own validator nothing could stop.
-
-    Raises RuntimeError, as the SDK does, if the content is not what the tool's output schema says.
-    """
+    """Check a result as an `mcp.Client` would have done. Raises RuntimeError if it refuses it."""
     session: Any = getattr(client, "session", None)
-    if not hasattr(getattr(session, "validate_tool_result", None), "can_wait") or result.is_error:
-        return
-    schemas = session._tool_output_schemas
-    if name not in schemas:
-        await session.list_tools()
-    if (schema := schemas.get(name)) is None:
-        return  # The tool promises nothing, or the server does not list it.
-    problem: str | None = "there is none"
-    if "structured_content" in result.model_fields_set:
-        problem = argument_problem(schema, result.structured_content)
-    if problem:
-        raise RuntimeError(f"Invalid structured content returned by tool {name}: {problem}")
+    later = getattr(getattr(session, "validate_tool_result", None), "later", None)
+    if later is not None and not result.is_error:
+        await later(name, result)
 
 
 async def list_all_tools(client: ToolLister) -> list[Tool]:
@@ -163,13 +146,15 @@ async def list_all_tools(client: ToolLister) -> list[Tool]:
     client's `list_tools` raises, and ValueError if it returns no tool list, or too long a one.
     """
     list_tools: Any = client.list_tools
-    options = {"cache_mode": "refresh"} if _takes_cache_mode(list_tools) else {}
+    refresh = "cache_mode" in inspect.signature(list_tools).parameters
+    options = {"cache_mode": "refresh"} if refresh else {}
     tools: list[Tool] = []
-    cursors: set[str | None] = set()
+    seen: set[str | None] = set()
     cursor, text = None, 0
-    while cursor not in cursors and len(cursors) < MAX_PAGES:
-        cursors.add(cursor)
-        page = tool_list(await awaited(list_tools(cursor=cursor, **options), "list_tools"))
+    while cursor not in seen and len(seen) < MAX_PAGES:
+        seen.add(cursor)
+        returned = await awaited(list_tools(cursor=cursor, **options), "list_tools")
+        page = _read(ListToolsResult, returned, "list_tools")
         tools += page.tools
         text += sum(len(str(tool.__dict__)) for tool in page.tools)
         if text > MAX_TEXT:
@@ -180,14 +165,6 @@ async def list_all_tools(client: ToolLister) -> list[Tool]:
     return tools
 
 
-def _takes_cache_mode(list_tools: Any) -> bool:
-    try:
-        return "cache_mode" in inspect.signature(list_tools).parameters
-    except (TypeError, ValueError):
-        # Some callables have no signature that Python could show.
-        return False
-
-
 def tool_result(returned: Wire) -> CallToolResult:
     """Return what `ToolCaller.call_tool` returned as a result; an SDK result is returned unchanged.
 
@@ -195,31 +172,27 @@ def tool_result(returned: Wire) -> CallToolResult:
     2025-11-25 has a member `task`, has no directive (TC-D-11), and a `resultType` that is not known
     makes it no result at all.
     """
-    if isinstance(returned, CallToolResult):
-        _refuse_incomplete(returned.result_type)
-        return returned
-    wire = _json(returned, "call_tool")
-    _refuse_incomplete(wire.get("resultType", "task" if "task" in wire else "complete"))
-    return _read(CallToolResult, wire, "call_tool")
-
-
-def _refuse_incomplete(kind: object) -> None:
+    wire = {} if isinstance(returned, CallToolResult) else _json(returned, "call_tool")
+    kind = getattr(returned, "result_type", "task" if "task" in wire else "complete")
+    kind = wire.get("resultType", kind)
     if kind != "complete":
         what = "an interim result" if kind in _INTERIM else "no valid result"
         raise ValueError(f"call_tool returned {what} (resultType {kind!r})")
-
-
-def tool_list(returned: Wire) -> ListToolsResult:
-    """Return what `ToolCaller.list_tools` returned as a page; an SDK result is returned unchanged.
-
-    Raises ValueError if it is not a result of `tools/list`.
-    """
-    if isinstance(returned, ListToolsResult):
-        return returned
-    return _read(ListToolsResult, _json(returned, "list_tools"), "list_tools")
+    return _read(CallToolResult, returned, "call_tool")
 
 
 _Model = TypeVar("_Model", CallToolResult, ListToolsResult)
+
+
+def _read(model: type[_Model], returned: Wire, method: str) -> _Model:
+    if isinstance(returned, model):
+        return returned
+    try:
+        return model.model_validate(_json(returned, method), by_alias=True, by_name=False)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise ValueError(f"{method} returned no valid result: {place}: {problem['msg']}") from error
 
 
 def _json(returned: Wire, method: str) -> Mapping[str, Any]:
@@ -234,12 +207,3 @@ def _json(returned: Wire, method: str) -> Mapping[str, Any]:
     if isinstance(returned, Mapping):
         return returned
     raise ValueError(f"{method} returned {type(returned).__name__}, which is not a JSON object")
-
-
-def _read(model: type[_Model], wire: Mapping[str, Any], method: str) -> _Model:
-    try:
-        return model.model_validate(wire, by_alias=True, by_name=False)
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise ValueError(f"{method} returned no valid result: {place}: {problem['msg']}") from error

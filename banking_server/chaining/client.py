@@ -11,14 +11,10 @@ to no client extension. Connect with `mcp.Client(..., extensions=[CLIENT_EXTENSI
 extension to the server.
 
 **Never twice.** Each call of a chain is one `call_tool` of the client, and none is repeated here:
-where its answer is lost, the chain fails, and says that nobody knows whether the call took effect
-(TC-C-39); where the server refused it before it acted, that it was not made. Neither does
-`mcp.Client` send a request again whose answer it lost: a stream that breaks off is resumed where
-the server can do that (a GET with `Last-Event-ID`, which calls nothing), and otherwise, as with a
-session that has expired, the call raises. It sends a request again only where the server refused
-the first one before it acted: after 401 or 403 with more authorization, after a header mismatch
-with new headers, and in the rounds of a question to the user. All that is one call (TC-C-11). A
-client of your own must do no more.
+where its answer is lost, the chain fails, and says that nobody knows whether the call took effect;
+where the server refused it before it acted, that it was not made (TC-C-39). `mcp.Client` sends a
+request again only where the server refused the first one before it acted, and in the rounds of a
+question to the user; all that is one call (TC-C-09). A client of your own must do no more.
 """
 
 import inspect
@@ -140,18 +136,15 @@ async def call_tool_with_chaining(
             (TC-C-21). For a server whose hints the user trusts, `FollowNonDestructive()`.
         call_timeout: Seconds that each request may take; None means no limit. It is passed on to
             `client.call_tool`, which keeps it: only the client can tell a slow server from a user
-            who is being asked. `mcp.Client` cannot on revision 2025-11-25. No progress that the
-            server reports makes it longer.
-            Reading the tool list counts as one request, and is ended here. So is the check that an
-            `mcp.Client` makes of structured content, for which it may list the tools too.
+            who is being asked. `mcp.Client` cannot on revision 2025-11-25. Reading the tool list
+            counts as one request too.
         total_timeout: Seconds that the whole chain may take, questions to the user included, and
             whatever the client does. None means no limit from here.
         on_step: Told of each step as soon as its result is there.
         on_proposal: Told of each follow-up call that can be made, before consent is asked for.
-        on_end: Told how the chain ended, whatever ended it: also where this function can neither
-            return a result, since the task that called it is cancelled. An `mcp.Client` over HTTP
-            cancels the task that entered it when its connection breaks; `ResilientHttpClient`
-            keeps it from that.
+        on_end: Told how the chain ended: also where this function cannot return it, since the task
+            that called it is cancelled. An `mcp.Client` over HTTP does that when its connection
+            breaks; `ResilientHttpClient` keeps it from that.
         meta: Further members for the `_meta` of every `tools/call`. A `progressToken` goes with
             the first one only.
         follow_unadvertised: Follow directives even if the server is not known to advertise the
@@ -162,8 +155,8 @@ async def call_tool_with_chaining(
             object `client`: a host that makes a new one for each call passes its own.
 
     Returns:
-        Every step that was completed, and the outcome. A chain is returned also where a call
-        raised or time ran out: its outcome is `failed`, and `raise_for_failure()` raises that.
+        Every step that was completed, and the outcome. Where a call raised or time ran out, that
+        is `failed`; for an exception, call `raise_for_failure()`.
 
     Raises:
         ValueError: `limit` is less than 1.
@@ -191,26 +184,15 @@ async def call_tool_with_chaining(
         result = chain.failed(error)
     except BaseException:
         # Cancelled from outside. That must go on, and can take no result along.
-        _end(on_end, chain.cancelled("its task was cancelled"))
+        if on_end is not None:
+            on_end(chain.cancelled("its task was cancelled"))
         raise
     if chain.stop.stopped:
         # Whatever else is the case, a chain that was stopped before its end is cancelled.
         result = chain.cancelled("the chain was stopped")
-    _end(on_end, result)
-    return result
-
-
-def _end(on_end: OnEnd | None, result: ChainResult) -> None:
     if on_end is not None:
         on_end(result)
-
-
-@dataclass(frozen=True)
-class _End:
-    """Why a chain ends before its next call."""
-
-    outcome: Outcome
-    detail: str
+    return result
 
 
 @dataclass
@@ -251,7 +233,7 @@ class _Chain:
             self.doing = f"the check before the call of {quoted(directive.tool)}"
             end = await self._obstacle(directive)
             if end is not None:
-                return self.ended(end.outcome, end.detail)
+                return self.ended(*end)
 
     async def _call(self, directive: Directive, alias: bool) -> Reading:
         # A client can send a request before it first waits; a cancelled chain must send none.
@@ -305,7 +287,7 @@ class _Chain:
         self.complete = isinstance(reading, Absent)
         return reading
 
-    async def _obstacle(self, directive: Directive) -> _End | None:
+    async def _obstacle(self, directive: Directive) -> tuple[Outcome, str] | None:
         """Return how the chain ends before `directive` is followed, or None if it goes on.
 
         The rows of the table of outcomes are gone through from the limit on (TC-C-27). The list of
@@ -313,44 +295,46 @@ class _Chain:
         """
         # Nobody is asked about a chain that is cancelled.
         await anyio.lowlevel.checkpoint()
-        name = quoted(directive.tool)
+        name, call = quoted(directive.tool), _call_key(directive)
         if len(self.steps) >= self.limit:
             made = f"{len(self.steps)} calls were made, which is the limit"
-            return _End(Outcome.LIMIT_REACHED, f"{made}; {name} was not called")
+            return Outcome.LIMIT_REACHED, f"{made}; {name} was not called"
         with anyio.fail_after(self.call_timeout):
             tools = await list_all_tools(self.client)
         tool = next((tool for tool in tools if tool.name == directive.tool), None)
         if tool is None:
-            return _End(Outcome.UNKNOWN_TOOL, f"the server lists no tool {name}")
+            return Outcome.UNKNOWN_TOOL, f"the server lists no tool {name}"
         self.listed = True
         problem = argument_problem(tool.input_schema, directive.arguments)
         if problem is not None:
-            return _End(Outcome.INVALID_ARGUMENTS, f"the directive to {name}: {problem}")
-        call = _call_key(directive)
+            return Outcome.INVALID_ARGUMENTS, f"the directive to {name}: {problem}"
         if call in self.made:
             how = "was already called with the same arguments in this chain"
-            return _End(Outcome.CYCLE, f"{name} {how}")
+            return Outcome.CYCLE, f"{name} {how}"
         if hidden_from_model(tool.meta):
-            return _End(Outcome.DECLINED, f"{name} is not meant for the model to call")
+            return Outcome.DECLINED, f"{name} is not meant for the model to call"
         if not (self.follow_unadvertised or advertised(self.client)):
             why = "and following it all the same was not allowed"
-            return _End(
-                Outcome.DECLINED, f"the server is not known to support tool chaining, {why}"
-            )
-        previous = self.steps[-1].tool
+            return Outcome.DECLINED, f"the server is not known to support tool chaining, {why}"
         proposal = Proposal(
-            tool, directive.arguments, len(self.steps) + 1, previous, title=directive.title
+            tool,
+            directive.arguments,
+            len(self.steps) + 1,
+            previous_tool=self.steps[-1].tool,
+            title=directive.title,
         )
         await _tell(self.on_proposal, proposal)
-        if call in self.in_doubt:
-            ask = getattr(self.consent, "allows_again", None)
-            why = "was started before, whether it took effect is not known, and nobody agreed to"
-            declined = f"the same call of {name} {why} make it again"
-        else:
+        if call not in self.in_doubt:
             ask = getattr(self.consent, "allows", None)
             declined = f"the host did not consent to the call of {name}"
+        else:
+            ask = getattr(self.consent, "allows_again", None)
+            declined = (
+                f"the same call of {name} was started before, whether it took effect is not known, "
+                "and nobody agreed to make it again"
+            )
         if ask is None or not await ask(proposal):
-            return _End(Outcome.DECLINED, declined)
+            return Outcome.DECLINED, declined
         return None
 
     def failed(self, error: Exception) -> ChainResult:

@@ -54,11 +54,13 @@ _ENDING: Final = 5.0
 """Seconds in which a server takes note of the end of a session."""
 
 
-class BoundedHttpClient(httpx2.AsyncClient):
+class ResilientHttpClient(httpx2.AsyncClient):
     """An HTTP client that reads no more of an answer, or of one event, than `MESSAGE_BYTES`.
 
     What is longer, or compressed, raises while it is read: `httpx2.StreamError`, or in a stream of
-    events `httpx2.SSEError`.
+    events `httpx2.SSEError`. An MCP request whose connection breaks, or for which HTTP's own time
+    is over, is answered with an error. All other requests, and those with which an MCP client
+    connects, raise as ever.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -72,48 +74,22 @@ class BoundedHttpClient(httpx2.AsyncClient):
     async def send(
         self, request: httpx2.Request, *, stream: bool = False, **options: Any
     ) -> httpx2.Response:
-        """Send a request, as `httpx2.AsyncClient` does."""
-        # What a few bytes are when decompressed, nobody knows before.
-        request.headers["Accept-Encoding"] = "identity"
-        response = await super().send(
-            request, stream=True, **{**options, "follow_redirects": False}
-        )
-        if isinstance(response.stream, httpx2.AsyncByteStream):
-            response.stream = _Body(response, raises=self._raises(request))
-        if not stream:
-            try:
-                await response.aread()
-            finally:
-                await response.aclose()
-        return response
-
-    def _raises(self, request: httpx2.Request) -> bool:
-        """Whether an answer that breaks off raises `TransportError`, as ever."""
-        return True
-
-
-class ResilientHttpClient(BoundedHttpClient):
-    """An HTTP client whose MCP requests are answered with an error if their connection breaks.
-
-    The same holds for a time limit of HTTP's own. While the MCP client connects, what goes wrong
-    is raised as ever.
-    """
-
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request, as `httpx2.AsyncClient` does; a POST raises no `TransportError`.
+        """Send a request, as `httpx2.AsyncClient` does; few MCP requests raise `TransportError`.
 
         The end of a session is told in some seconds, or not at all: that raises `TimeoutError`.
         """
-        if request.method == "DELETE":
-            with anyio.fail_after(_ENDING):
-                return await super().send(request, **{**options, "stream": False})
+        # What a few bytes are when decompressed, nobody knows before.
+        request.headers["Accept-Encoding"] = "identity"
+        options["follow_redirects"] = False
         method = _method(request)
+        resilient = method is not None and method not in _CONNECTING
         if method == "tools/call":
             note_status(None)
         try:
-            response = await super().send(request, **options)
+            with anyio.fail_after(_ENDING if request.method == "DELETE" else None):
+                response = await super().send(request, stream=True, **options)
         except httpx2.TransportError as error:
-            if self._raises(request):
+            if not resilient:
                 raise
             problem = {"code": CONNECTION_CLOSED, "message": _in_words(error)}
             return httpx2.Response(
@@ -121,20 +97,24 @@ class ResilientHttpClient(BoundedHttpClient):
             )
         if method == "tools/call":
             note_status(response.status_code)
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _Body(response, resilient=resilient)
+        if not stream:
+            try:
+                await response.aread()
+            finally:
+                await response.aclose()
         return response
-
-    def _raises(self, request: httpx2.Request) -> bool:
-        return request.method != "POST" or _method(request) in _CONNECTING
 
 
 class _Body(httpx2.AsyncByteStream):
     """The body of an answer, as far as it is read."""
 
-    def __init__(self, response: httpx2.Response, *, raises: bool) -> None:
+    def __init__(self, response: httpx2.Response, *, resilient: bool) -> None:
         self._body: Any = response.stream
         self._events = response.headers.get("content-type", "").startswith("text/event-stream")
         self._compressed = response.headers.get("content-encoding", "identity") != "identity"
-        self._raises = raises
+        self._resilient = resilient
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         length, end = 0, b""
@@ -154,7 +134,7 @@ class _Body(httpx2.AsyncByteStream):
         except httpx2.SSEError:
             raise
         except httpx2.TransportError as error:
-            if self._raises:
+            if not self._resilient:
                 raise
             raise httpx2.StreamError(_in_words(error)) from error
 

@@ -53,22 +53,3 @@ async def test_a_result_that_breaks_its_schema_is_kept(mode: str) -> None:
     assert tuple(told) == chain.steps
     assert [(call.tool, call.status) for call in chain.follow_ups] == [("pay", FollowUpStatus.MADE)]
     assert "pay was done" in str(chain.content)
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_a_schema_that_would_keep_a_validator_busy_for_ever_refuses_the_result(
-    mode: str,
-) -> None:
-    """The SDK's own validator holds the event loop meanwhile: no time limit would end it."""
-    pattern = {"type": "object", "properties": {"n": {"pattern": "^(?=(a+)+$)(a+)+$"}}}
-
-    async def list_tools(*_: Any) -> ListToolsResult:
-        return ListToolsResult(tools=[tool("a", outputSchema=pattern)])
-
-    async def call_tool(_: Any, params: Any) -> CallToolResult:
-        return CallToolResult(content=[], structured_content={"n": "a" * 40 + "!"})
-
-    bomb: Server[Any] = Server("s", on_list_tools=list_tools, on_call_tool=call_tool)
-    async with Client(bomb, mode=mode) as client:
-        chain = await follow(client, "a")
-    assert "Invalid structured content returned by tool a" in chain.detail
