@@ -7,10 +7,9 @@ and `banking_server.adapters.fastmcp_server` for FastMCP's.
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
-from mcp_types import Annotations, CallToolResult, TextContent
+from mcp_types import Annotations, CallToolResult, TextContent, Tool
 from pydantic import BaseModel, ConfigDict, Field
 
 from banking_server.chaining.arguments import argument_problem
@@ -43,16 +42,7 @@ AnyResult = BaseModel | dict[str, Any]
 """A result as a model of the SDK, or as JSON."""
 
 
-@dataclass(frozen=True)
-class ListedTool:
-    """What the list of tools says of one."""
-
-    input_schema: dict[str, Any]
-    output_schema: dict[str, Any] | None
-    meta: object
-
-
-Listed = Callable[[str], Awaitable[ListedTool | None]]
+Listed = Callable[[str], Awaitable[Tool | None]]
 """Returns what the server's list says of a tool now; None if it is not in it."""
 
 

@@ -175,29 +175,17 @@ class ChainResult:
     @property
     def follow_ups(self) -> tuple[FollowUp, ...]:
         """What became of each call that a directive asked for, in order."""
-        made = [
+        calls = [
             FollowUp(step.tool, step.arguments, FollowUpStatus.MADE, "") for step in self.steps[1:]
         ]
-        last = [
-            FollowUp(
-                directive.tool,
-                directive.arguments,
-                status,
-                self.detail,
-                listed,
-                self.steps[0].tool if self.steps else "",
-            )
-            for directive, status, listed in (
-                (
-                    self.started,
-                    FollowUpStatus.NOT_MADE if self.refused else FollowUpStatus.UNKNOWN,
-                    True,
-                ),
-                (self.pending, FollowUpStatus.NOT_MADE, self.listed),
-            )
-            if directive is not None
-        ]
-        return (*made, *last)
+        if (lost := self.started) is not None:
+            status = FollowUpStatus.NOT_MADE if self.refused else FollowUpStatus.UNKNOWN
+            first = self.steps[0].tool if self.steps else ""
+            calls.append(FollowUp(lost.tool, lost.arguments, status, self.detail, first=first))
+        if (left := self.pending) is not None:
+            status = FollowUpStatus.NOT_MADE
+            calls.append(FollowUp(left.tool, left.arguments, status, self.detail, self.listed))
+        return tuple(calls)
 
     @property
     def content(self) -> list[ContentBlock]:

@@ -15,13 +15,13 @@ from mcp_types import (
     CallToolResult,
     ContentBlock,
     TextContent,
+    Tool,
 )
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY, SETTINGS, Directive
 from banking_server.chaining.negotiation import has_declared
 from banking_server.chaining.outgoing import (
     DirectiveDropped,
-    ListedTool,
     advertised_in,
     check_outgoing,
 )
@@ -133,18 +133,6 @@ class ToolChaining(Extension):
         return {**result, "capabilities": advertised_in(capabilities, *places)}
 
 
-async def _listed(server: MCPServer[Any], name: str) -> ListedTool | None:
-    """Return what the server's list says of a tool now; None if it is not in it.
-
-    The SDK makes its list anew each time it is asked for it. So the tool is looked up where the
-    list is made from, unless the server makes a list of its own.
-    """
-    if type(server).list_tools is MCPServer.list_tools:
-        found = server._tool_manager.get_tool(name)
-        if found is None:
-            return None
-        return ListedTool(found.parameters, found.output_schema, found.meta)
-    for tool in await server.list_tools():
-        if tool.name == name:
-            return ListedTool(tool.input_schema, tool.output_schema, tool.meta)
-    return None
+async def _listed(server: MCPServer[Any], name: str) -> Tool | None:
+    """Return what the server's list says of a tool now; None if it is not in it."""
+    return next((tool for tool in await server.list_tools() if tool.name == name), None)
