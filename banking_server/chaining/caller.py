@@ -15,8 +15,6 @@ from banking_server.chaining.negotiation import has_declared
 Wire = BaseModel | Mapping[str, Any]
 """An MCP object: parsed JSON as on the wire, or a model that an SDK (any version) made of it."""
 
-_INTERIM: Final = ("input_required", "task")
-
 MAX_PAGES: Final = 100
 """Pages of `tools/list` that are read at most, so that an endless list cannot hang a chain."""
 
@@ -24,20 +22,7 @@ MAX_TEXT: Final = 4_000_000
 """Characters that a server's tools may have all together, with their descriptions and schemas."""
 
 
-class ToolLister(Protocol):
-    """A client of which no more is needed than the list of its server's tools."""
-
-    def list_tools(self, *, cursor: str | None) -> Awaitable[Wire]:
-        """Return one page of `tools/list`: the first one if `cursor` is None.
-
-        The method may also have a parameter `cache_mode`, as `mcp.Client.list_tools` has. It is
-        then called with `cache_mode="refresh"`, for a list that is read now (TC-C-13). The
-        parameter must be named in the signature: `**options` is not recognised.
-        """
-        ...
-
-
-class ToolCaller(ToolLister, Protocol):
+class ToolCaller(Protocol):
     """A client that is connected to one server.
 
     `mcp.Client` already is one. To wrap another client, write these two methods::
@@ -69,17 +54,20 @@ class ToolCaller(ToolLister, Protocol):
     ) -> Awaitable[Wire]:
         """Make one `tools/call` and return its complete result.
 
-        Args:
-            name: The tool, under the server's own name for it.
-            arguments: Its arguments; they must be sent exactly as they are (TC-C-06).
-            read_timeout_seconds: Seconds that one request may take; None means no limit from here.
-            meta: The `_meta` of the request, a JSON object. It must reach the server, since it
-                carries the provenance (TC-C-28).
-
-        Return only after the server's questions (elicitation, sampling) are answered. An exception
-        or an interim result fails the chain. Return an `isError` result; do not raise it. Do not
+        Send `arguments` exactly as they are (TC-C-06), and `meta`, a JSON object, as the `_meta` of
+        the request: it carries the provenance (TC-C-28). `read_timeout_seconds` are what one
+        request may take; None means no limit from here. Return after the server's questions
+        (elicitation, sampling) are answered. Return an `isError` result; do not raise it. Do not
         send the request again if its answer was lost (TC-C-39). An exception that has the JSON-RPC
         error as `error`, as those of the SDK have, says by its code whether the server acted.
+        """
+        ...
+
+    def list_tools(self, *, cursor: str | None) -> Awaitable[Wire]:
+        """Return one page of `tools/list`: the first one if `cursor` is None.
+
+        The method may also have a parameter `cache_mode`, as `mcp.Client.list_tools` has. It is
+        then called with `cache_mode="refresh"`, for a list that is read now (TC-C-13).
         """
         ...
 
@@ -139,7 +127,7 @@ async def check_result(client: ToolCaller, name: str, result: CallToolResult) ->
         await later(name, result)
 
 
-async def list_all_tools(client: ToolLister) -> list[Tool]:
+async def list_all_tools(client: ToolCaller) -> list[Tool]:
     """Return the tools that a server lists now, on all its pages (TC-C-12, TC-C-13).
 
     No list is kept from one call to the next: nobody could say how old it is. Raises what the
@@ -149,19 +137,17 @@ async def list_all_tools(client: ToolLister) -> list[Tool]:
     refresh = "cache_mode" in inspect.signature(list_tools).parameters
     options = {"cache_mode": "refresh"} if refresh else {}
     tools: list[Tool] = []
-    seen: set[str | None] = set()
-    cursor, text = None, 0
-    while cursor not in seen and len(seen) < MAX_PAGES:
-        seen.add(cursor)
+    text = 0
+    cursors: list[str | None] = [None]
+    for cursor in cursors:
         returned = await awaited(list_tools(cursor=cursor, **options), "list_tools")
         page = _read(ListToolsResult, returned, "list_tools")
         tools += page.tools
         text += sum(len(str(tool.__dict__)) for tool in page.tools)
         if text > MAX_TEXT:
             raise ValueError(f"the server's tools have more than {MAX_TEXT:,} characters")
-        cursor = page.next_cursor
-        if cursor is None:
-            break
+        if page.next_cursor not in cursors and len(cursors) < MAX_PAGES:
+            cursors.append(page.next_cursor)
     return tools
 
 
@@ -176,7 +162,7 @@ def tool_result(returned: Wire) -> CallToolResult:
     kind = getattr(returned, "result_type", "task" if "task" in wire else "complete")
     kind = wire.get("resultType", kind)
     if kind != "complete":
-        what = "an interim result" if kind in _INTERIM else "no valid result"
+        what = "an interim result" if kind in ("input_required", "task") else "no valid result"
         raise ValueError(f"call_tool returned {what} (resultType {kind!r})")
     return _read(CallToolResult, returned, "call_tool")
 

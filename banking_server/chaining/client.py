@@ -23,7 +23,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
@@ -74,17 +74,13 @@ class ChainStop:
     """
 
     def __init__(self) -> None:
-        self._stopped = False
-        self._scopes: set[anyio.CancelScope] = set()
-
-    @property
-    def stopped(self) -> bool:
+        self.stopped = False
         """Whether `stop` was called."""
-        return self._stopped
+        self._scopes: set[anyio.CancelScope] = set()
 
     def stop(self) -> None:
         """Stop the chains that run with it, and any that begin with it later."""
-        self._stopped = True
+        self.stopped = True
         for scope in self._scopes:
             scope.cancel()
 
@@ -94,7 +90,7 @@ class ChainStop:
         with anyio.CancelScope() as scope:
             self._scopes.add(scope)
             try:
-                if self._stopped:
+                if self.stopped:
                     scope.cancel()
                 yield
             finally:
@@ -126,10 +122,8 @@ async def call_tool_with_chaining(
     """Call the tool `name`, then every tool that the results name, on the same server.
 
     Args:
-        client: A client that is connected to the server. While a call runs, the client answers the
-            server's questions; they belong to that call.
-        name: The first tool. The caller chose it, so it is not checked, and no consent is asked
-            for it.
+        client: A client that is connected to the server, and answers its questions.
+        name: The first tool. The caller chose it, so it is not checked, and nobody is asked.
         arguments: The arguments of the first call; none means `{}`.
         limit: How many calls are made at most, the first one included.
         consent: Asked before each follow-up call. Without it nobody consents, and no call is made
@@ -368,10 +362,7 @@ class _Chain:
         )
 
 
-_News = TypeVar("_News", Step, Proposal)
-
-
-async def _tell(listener: Callable[[_News], Awaitable[None] | None] | None, news: _News) -> None:
+async def _tell(listener: Callable[[Any], Any] | None, news: Step | Proposal) -> None:
     """Tell a listener that may be absent, and that may be a plain or an async function."""
     told = None if listener is None else listener(news)
     if inspect.isawaitable(told):

@@ -37,9 +37,8 @@ class ConsentPolicy(Protocol):
 
     A policy that can ask a person may have a second method, `async def allows_again(self,
     proposal)`. It is asked in place of `allows` where an equal call was started before and nobody
-    knows whether it took effect (TC-C-55). It has to say no wherever `allows` would without asking,
-    and to ask the person for this call in any other case, and to say why. Without the method such a
-    call is not made.
+    knows whether it took effect (TC-C-55). It says no to what the host denies anyway; for any other
+    call it asks the person, and says why. Without the method such a call is not made.
     """
 
     async def allows(self, proposal: Proposal) -> bool:

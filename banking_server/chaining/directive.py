@@ -22,7 +22,6 @@ DEFAULT_LIMIT: Final = 5
 """Calls in one chain, the first one included, unless the user or the host sets another limit
 (TC-C-09)."""
 
-
 MAX_TITLE: Final = 200
 """Characters of a directive's `title` at most."""
 
@@ -96,9 +95,8 @@ def read_directive(meta: object) -> Reading:
     `meta` is the result's `_meta` as parsed from JSON, or None if the result has none. The result
     must be the complete result of a `tools/call`: nowhere else is there a directive (TC-D-11).
 
-    Python's parsers keep the last of two members with one name and say nothing, so that TC-D-17
-    binds only whoever parses JSON in another way; and integers of any length are read exactly, but
-    compared as the doubles that they are to other readers (TC-D-19).
+    Python's parsers keep the last of two members with one name and say nothing; and they read
+    integers of any length exactly, which are compared as the doubles that others read (TC-D-19).
     """
     if not isinstance(meta, Mapping) or META_KEY not in meta:
         return Absent()
@@ -126,9 +124,6 @@ def is_title(value: object) -> bool:
 
 
 def _explain(error: ValidationError) -> str:
-    """Return the first problems in one line, each with its place and without the value."""
-    problems = error.errors(include_url=False, include_context=False, include_input=False)[:3]
-    places = [".".join([META_KEY, *map(str, problem["loc"])]) for problem in problems]
-    return "; ".join(
-        f"{place}: {problem['msg']}" for place, problem in zip(places, problems, strict=True)
-    )
+    """Return the first problem in one line, with its place and without the value."""
+    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join([META_KEY, *map(str, problem['loc'])])}: {problem['msg']}"

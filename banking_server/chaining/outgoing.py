@@ -1,7 +1,6 @@
-"""What a server lets out: a directive is checked, and put into words for those who need them.
+"""What a server sends: a directive is checked, and put into words for those who need them.
 
-The rule of every server half, whatever the server is built on: see `ToolChaining` for the SDK's,
-and `banking_server.adapters.fastmcp_server` for FastMCP's.
+So it is whatever the server is built on: `ToolChaining` is for the SDK's servers.
 """
 
 import json

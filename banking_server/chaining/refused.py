@@ -10,12 +10,8 @@ fails to validate something, which can be after it has paid.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Final
 
 from mcp_types import HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION
-
-_CODES: Final = (HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION)
-_STATUSES: Final = (401, 403)
 
 _statuses: ContextVar[list[int | None] | None] = ContextVar("_statuses", default=None)
 
@@ -40,4 +36,5 @@ def note_status(status: int | None) -> None:
 def was_refused(error: Exception, statuses: list[int | None]) -> bool:
     """Return whether a call that raised `error` was refused before the server acted."""
     code = getattr(getattr(error, "error", None), "code", None)
-    return code in _CODES or (bool(statuses) and statuses[-1] in _STATUSES)
+    by_http = bool(statuses) and statuses[-1] in (401, 403)
+    return by_http or code in (HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION)

@@ -65,19 +65,15 @@ class Step:
         beside a directive, and on every later step, whose schema nobody above the chain knows.
         """
         meta = self.result.meta or {}
+        kept = {key: value for key, value in meta.items() if key != META_KEY}
         structured = self.result.structured_content
+        if self.level > 1 or META_KEY in meta:
+            structured = without_next_step(structured)
+        content = [
+            block for block in self.result.content if not words_a_directive(on_the_wire(block))
+        ]
         return self.result.model_copy(
-            update={
-                "content": [
-                    block
-                    for block in self.result.content
-                    if not words_a_directive(on_the_wire(block))
-                ],
-                "structured_content": without_next_step(structured)
-                if self.level > 1 or META_KEY in meta
-                else structured,
-                "meta": {key: value for key, value in meta.items() if key != META_KEY} or None,
-            }
+            update={"content": content, "structured_content": structured, "meta": kept or None}
         )
 
 
@@ -229,17 +225,13 @@ class ChainResult:
             if isinstance(structured, dict):
                 returned = [_for_model(result) for result in others]
                 told = [
-                    f"{said} It returned: {text}" if text else said
-                    for said, text in zip_longest(words, returned)
+                    f"{line} It returned: {text}" if text else line
+                    for line, text in zip_longest(words, returned)
                 ]
                 structured = {**structured, FOLLOW_UPS: told}
-            content.append(
-                TextContent(
-                    type="text",
-                    text="\n".join(words),
-                    annotations=Annotations(audience=["assistant"]),
-                )
-            )
+            to_model = Annotations(audience=["assistant"])
+            said = TextContent(type="text", text="\n".join(words), annotations=to_model)
+            content.append(said)
         is_error = any(step.result.is_error for step in self.steps) or any(
             follow_up.status is FollowUpStatus.UNKNOWN for follow_up in follow_ups
         )

@@ -70,7 +70,6 @@ class ToolChaining(Extension):
     """
 
     identifier = IDENTIFIER
-
     _server: MCPServer[Any] | None = None
 
     def __init__(self, *, strict: bool = False) -> None:
@@ -82,17 +81,13 @@ class ToolChaining(Extension):
         The SDK does not tell an extension its server. But it asks for the settings while the server
         is made, in a method of the server.
         """
-        frame = sys._getframe(1)
-        asks = frame.f_locals.get("self")
+        asks = sys._getframe(1).f_locals.get("self")
         if isinstance(asks, MCPServer):
             self.bind(asks)
         return SETTINGS
 
     def bind(self, mcp: MCPServer[Any]) -> None:
-        """Check directives against the tools of `mcp`, and advertise to clients of 2025-11-25.
-
-        Whoever passes the extension to `MCPServer(extensions=...)` need not call it.
-        """
+        """Check directives against the tools of `mcp`, and advertise to clients of 2025-11-25."""
         if self._server is not mcp:
             self._server = mcp
             mcp.middleware.append(self._advertise_on_initialize)
@@ -128,9 +123,8 @@ class ToolChaining(Extension):
         result = await call_next(ctx)
         if ctx.method != "initialize" or not isinstance(result, dict):
             return result
-        capabilities = result.get("capabilities") or {}
-        places = ("extensions", "experimental")
-        return {**result, "capabilities": advertised_in(capabilities, *places)}
+        told = advertised_in(result.get("capabilities") or {}, "extensions", "experimental")
+        return {**result, "capabilities": told}
 
 
 async def _listed(server: MCPServer[Any], name: str) -> Tool | None:

@@ -13,12 +13,11 @@ lines are no longer than that::
 
     StdioServerParameters(command="some-server", encoding=BOUNDED_LINES)
 
-Nothing else is bounded here: how long a server is waited for is `call_timeout`, and a server that
-sends requests of its own without end is not held back.
+Nothing else is bounded here: a server that sends requests of its own without end is not held back.
 
 The SDK's HTTP transport ends, and cancels whoever entered it, when a connection breaks before the
-whole answer is there. A chain could then not say what it has done (TC-C-24). With this HTTP client
-the one call raises, and the MCP client goes on. Nothing is sent again.
+whole answer is there, and the steps of a chain would be lost (TC-C-24). With this HTTP client the
+one call raises, and the MCP client goes on. Nothing is sent again.
 """
 
 import codecs
