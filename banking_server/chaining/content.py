@@ -73,6 +73,25 @@ def has_next_step(output_schema: Mapping[str, Any]) -> bool:
     )
 
 
+_DECLARING: Final = frozenset(
+    {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
+    | {"patternProperties", "additionalProperties"}
+)
+"""What can declare an argument beside `properties`."""
+
+
+def undeclared_arguments(input_schema: dict[str, Any], arguments: dict[str, Any]) -> list[str]:
+    """Return the arguments that the tool does not know: misspelt, most likely (TC-S-15).
+
+    A schema can also declare arguments otherwise than by their names under `properties`. Such a
+    schema is taken to declare all of them.
+    """
+    if any(input_schema[keyword] is not False for keyword in _DECLARING & input_schema.keys()):
+        return []
+    declared = input_schema.get("properties")
+    return [name for name in arguments if not isinstance(declared, dict) or name not in declared]
+
+
 def hidden_from_model(tool_meta: object) -> bool:
     """Return whether a tool is hidden from the model, judging by the tool's `_meta` (TC-C-42).
 

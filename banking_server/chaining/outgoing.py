@@ -1,12 +1,9 @@
-"""What a server sends: a directive is checked, and put into words for those who need them.
-
-So it is whatever the server is built on: `ToolChaining` is for the SDK's servers.
-"""
+"""What a server sends: a directive is checked, and put into words for those who need them."""
 
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from mcp_types import Annotations, CallToolResult, TextContent, Tool
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,6 +14,7 @@ from banking_server.chaining.content import (
     has_next_step,
     hidden_from_model,
     on_the_wire,
+    undeclared_arguments,
     without_next_step,
     words_a_directive,
 )
@@ -113,25 +111,6 @@ async def check_outgoing(
             step = NextStep(tool=directive.tool, arguments=directive.arguments)
             others = {**others, NEXT_STEP: step.model_dump()}
     return _changed(result, meta, others, [_in_words(directive)])
-
-
-_DECLARING: Final = frozenset(
-    {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
-    | {"patternProperties", "additionalProperties"}
-)
-"""What can declare an argument beside `properties`."""
-
-
-def undeclared_arguments(input_schema: dict[str, Any], arguments: dict[str, Any]) -> list[str]:
-    """Return the arguments that the tool does not know: misspelt, most likely (TC-S-15).
-
-    A schema can also declare arguments otherwise than by their names under `properties`. Such a
-    schema is taken to declare all of them.
-    """
-    if any(input_schema[keyword] is not False for keyword in _DECLARING & input_schema.keys()):
-        return []
-    declared = input_schema.get("properties")
-    return [name for name in arguments if not isinstance(declared, dict) or name not in declared]
 
 
 def advertised_in(capabilities: dict[str, Any], *places: str) -> dict[str, Any]:

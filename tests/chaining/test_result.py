@@ -18,6 +18,7 @@ from banking_server.chaining import (
     Outcome,
     Proposal,
 )
+from banking_server.chaining.content import in_text
 
 from .support import FakeClient, follow, never, texts, tool
 
@@ -94,6 +95,13 @@ async def test_a_later_step_leaves_no_next_step_and_no_words() -> None:
     [told] = merged.structured_content["followUps"]
     assert told.endswith(' It returned: {"number": 77}')
     assert "burn" not in str(merged)
+
+
+def test_an_item_of_no_kind_is_said_to_be_one() -> None:
+    assert in_text({}) == "[an item of no kind]"
+    assert in_text({"type": "image", "mimeType": "image/png"}, note=", left out") == (
+        "[image, image/png, left out]"
+    )
 
 
 async def test_what_an_error_says_is_quoted_and_cut_short() -> None:
