@@ -16,11 +16,11 @@ another language.
 - `outgoing`, `server`: the server half: what may be sent, and the `Extension` of the SDK;
 - `client`, with `caller`, `consent`, `doubt`, `refused` and `result`: the client half, which works
   with any client and needs only the data models of the SDK (`mcp_types`);
-- `client_extension`, `transport`, `bearer`: what a client of the SDK declares, how much it reads of
-  a server, and where a token may go.
+- `transport`, `bearer`: what a client of the SDK declares, how much it reads of a server, and where
+  a token may go.
 
-`server`, `client_extension` and `transport` need `mcp` 2.3, and `needed_sdk` says so where an older
-one is installed. All else also works beside `mcp` 1.x.
+`server` and `transport` need `mcp` 2.3, and `needed_sdk` says so where an older one is installed.
+All else also works beside `mcp` 1.x.
 
 All public names can be imported from here; `__init__.pyi` is the list of them. A module is loaded
 when the first of its names is used, so that nobody waits for a half, or for an SDK, that they do

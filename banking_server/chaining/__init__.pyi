@@ -4,7 +4,6 @@ from banking_server.chaining.client import DEFAULT_CALL_TIMEOUT as DEFAULT_CALL_
 from banking_server.chaining.client import DEFAULT_TOTAL_TIMEOUT as DEFAULT_TOTAL_TIMEOUT
 from banking_server.chaining.client import ChainStop as ChainStop
 from banking_server.chaining.client import call_tool_with_chaining as call_tool_with_chaining
-from banking_server.chaining.client_extension import CLIENT_EXTENSION as CLIENT_EXTENSION
 from banking_server.chaining.consent import ConsentPolicy as ConsentPolicy
 from banking_server.chaining.consent import FollowNonDestructive as FollowNonDestructive
 from banking_server.chaining.consent import Proposal as Proposal
@@ -30,4 +29,5 @@ from banking_server.chaining.result import Outcome as Outcome
 from banking_server.chaining.result import Step as Step
 from banking_server.chaining.server import ToolChaining as ToolChaining
 from banking_server.chaining.server import with_next_tool as with_next_tool
+from banking_server.chaining.transport import CLIENT_EXTENSION as CLIENT_EXTENSION
 from banking_server.chaining.transport import ResilientHttpClient as ResilientHttpClient

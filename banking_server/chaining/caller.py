@@ -66,8 +66,8 @@ class ToolCaller(Protocol):
     def list_tools(self, *, cursor: str | None) -> Awaitable[Wire]:
         """Return one page of `tools/list`: the first one if `cursor` is None.
 
-        The method may also have a parameter `cache_mode`, as `mcp.Client.list_tools` has. It is
-        then called with `cache_mode="refresh"`, for a list that is read now (TC-C-13).
+        The method may also have a parameter `cache_mode`, as `mcp.Client.list_tools` has: "use" for
+        a list that was kept, if its `ttlMs` allows that, and "refresh" for one that is read now.
         """
         ...
 
@@ -128,14 +128,20 @@ async def check_result(client: ToolCaller, name: str, result: CallToolResult) ->
 
 
 async def list_all_tools(client: ToolCaller) -> list[Tool]:
-    """Return the tools that a server lists now, on all its pages (TC-C-12, TC-C-13).
+    """Return the tools that a server lists now, on all its pages; raises as `read_tools` does."""
+    return (await read_tools(client, "refresh"))[0]
 
-    No list is kept from one call to the next: nobody could say how old it is. Raises what the
-    client's `list_tools` raises, and ValueError if it returns no tool list, or too long a one.
+
+async def read_tools(client: ToolCaller, mode: str) -> tuple[list[Tool], bool]:
+    """Return a server's tools on all pages (TC-C-12), and whether the client may have kept them.
+
+    That can only be in the `mode` "use", of a client that has a cache, and of a list with `ttlMs`.
+    Raises what `list_tools` raises, and ValueError if it returns no tool list, or too long a one.
     """
     list_tools: Any = client.list_tools
-    refresh = "cache_mode" in inspect.signature(list_tools).parameters
-    options = {"cache_mode": "refresh"} if refresh else {}
+    has_cache = "cache_mode" in inspect.signature(list_tools).parameters
+    options = {"cache_mode": mode} if has_cache else {}
+    kept = has_cache and mode == "use"
     tools: list[Tool] = []
     text = 0
     cursors: list[str | None] = [None]
@@ -143,12 +149,13 @@ async def list_all_tools(client: ToolCaller) -> list[Tool]:
         returned = await awaited(list_tools(cursor=cursor, **options), "list_tools")
         page = _read(ListToolsResult, returned, "list_tools")
         tools += page.tools
+        kept = kept and page.ttl_ms > 0
         text += sum(len(str(tool.__dict__)) for tool in page.tools)
         if text > MAX_TEXT:
             raise ValueError(f"the server's tools have more than {MAX_TEXT:,} characters")
         if page.next_cursor not in cursors and len(cursors) < MAX_PAGES:
             cursors.append(page.next_cursor)
-    return tools
+    return tools, kept
 
 
 def tool_result(returned: Wire) -> CallToolResult:

@@ -27,6 +27,7 @@ from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
+from mcp_types import Tool
 
 from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.caller import (
@@ -34,7 +35,7 @@ from banking_server.chaining.caller import (
     advertised,
     awaited,
     check_result,
-    list_all_tools,
+    read_tools,
     tool_result,
     without_result_check,
 )
@@ -232,16 +233,13 @@ class _Chain:
     async def _call(self, directive: Directive, alias: bool) -> Reading:
         # A client can send a request before it first waits; a cancelled chain must send none.
         await anyio.lowlevel.checkpoint()
-        self.doing = f"the call of {quoted(directive.tool)} (call {len(self.steps) + 1})"
+        level, previous = len(self.steps) + 1, self.steps[-1].tool if self.steps else None
+        self.doing = f"the call of {quoted(directive.tool)} (call {level})"
         call = _call_key(directive)
         self.made.add(call)
         self.in_doubt.add(call)
         self.pending, self.started = None, directive
-        provenance = Provenance(
-            chain_id=self.chain_id,
-            level=len(self.steps) + 1,
-            previous_tool=self.steps[-1].tool if self.steps else None,
-        )
+        provenance = Provenance(self.chain_id, level, previous)
         with without_result_check(self.client), capture_http_status() as statuses:
             try:
                 returned = self.client.call_tool(
@@ -263,18 +261,10 @@ class _Chain:
         reading = read_directive(result.meta)
         self.pending = reading.directive if isinstance(reading, Found) else None
         self.listed, self.started = False, None
-        self.steps.append(
-            Step(
-                provenance.level,
-                directive.tool,
-                directive.arguments,
-                result,
-                deprecated_alias=alias,
-                title=directive.title,
-            )
-        )
+        step = Step(level, directive.tool, directive.arguments, result, alias, directive.title)
+        self.steps.append(step)
         self.doing = f"on_step after the call of {quoted(directive.tool)}"
-        await _tell(self.on_step, self.steps[-1])
+        await _tell(self.on_step, step)
         self.doing = f"the client's check of what {quoted(directive.tool)} returned"
         with anyio.fail_after(self.call_timeout):
             await check_result(self.client, directive.tool, result)
@@ -284,8 +274,9 @@ class _Chain:
     async def _obstacle(self, directive: Directive) -> tuple[Outcome, str] | None:
         """Return how the chain ends before `directive` is followed, or None if it goes on.
 
-        The rows of the table of outcomes are gone through from the limit on (TC-C-27). The list of
-        tools is read anew for each directive (TC-C-13).
+        The rows of the table of outcomes are gone through from the limit on (TC-C-27). A list that
+        the client has kept is read anew where it could end the chain (TC-C-13), also by its hints:
+        consent is asked for once, since a person's no stands.
         """
         # Nobody is asked about a chain that is cancelled.
         await anyio.lowlevel.checkpoint()
@@ -293,30 +284,20 @@ class _Chain:
         if len(self.steps) >= self.limit:
             made = f"{len(self.steps)} calls were made, which is the limit"
             return Outcome.LIMIT_REACHED, f"{made}; {name} was not called"
-        with anyio.fail_after(self.call_timeout):
-            tools = await list_all_tools(self.client)
-        tool = next((tool for tool in tools if tool.name == directive.tool), None)
-        if tool is None:
-            return Outcome.UNKNOWN_TOOL, f"the server lists no tool {name}"
-        self.listed = True
-        problem = argument_problem(tool.input_schema, directive.arguments)
-        if problem is not None:
-            return Outcome.INVALID_ARGUMENTS, f"the directive to {name}: {problem}"
-        if call in self.made:
-            how = "was already called with the same arguments in this chain"
-            return Outcome.CYCLE, f"{name} {how}"
-        if hidden_from_model(tool.meta):
-            return Outcome.DECLINED, f"{name} is not meant for the model to call"
-        if not (self.follow_unadvertised or advertised(self.client)):
-            why = "and following it all the same was not allowed"
-            return Outcome.DECLINED, f"the server is not known to support tool chaining, {why}"
-        proposal = Proposal(
-            tool,
-            directive.arguments,
-            len(self.steps) + 1,
-            previous_tool=self.steps[-1].tool,
-            title=directive.title,
-        )
+        end, tool = None, None
+        for mode in ("use", "refresh"):
+            with anyio.fail_after(self.call_timeout):
+                tools, kept = await read_tools(self.client, mode)
+            tool = next((tool for tool in tools if tool.name == directive.tool), None)
+            end = self._checked(directive, tool)
+            hints = tool and tool.annotations
+            harmless = hints and (hints.read_only_hint or hints.destructive_hint is False)
+            if not kept or (end is None and harmless):
+                break
+        if end is not None or tool is None:
+            return end
+        level, previous = len(self.steps) + 1, self.steps[-1].tool
+        proposal = Proposal(tool, directive.arguments, level, previous, directive.title)
         await _tell(self.on_proposal, proposal)
         if call not in self.in_doubt:
             ask = getattr(self.consent, "allows", None)
@@ -329,6 +310,24 @@ class _Chain:
             )
         if ask is None or not await ask(proposal):
             return Outcome.DECLINED, declined
+        return None
+
+    def _checked(self, directive: Directive, tool: Tool | None) -> tuple[Outcome, str] | None:
+        """Return how the chain ends by what the server lists under the name, if it does."""
+        name = quoted(directive.tool)
+        self.listed = tool is not None
+        if tool is None:
+            return Outcome.UNKNOWN_TOOL, f"the server lists no tool {name}"
+        problem = argument_problem(tool.input_schema, directive.arguments)
+        if problem is not None:
+            return Outcome.INVALID_ARGUMENTS, f"the directive to {name}: {problem}"
+        if _call_key(directive) in self.made:
+            return Outcome.CYCLE, f"{name} was already called with the same arguments in this chain"
+        if hidden_from_model(tool.meta):
+            return Outcome.DECLINED, f"{name} is not meant for the model to call"
+        if not (self.follow_unadvertised or advertised(self.client)):
+            why = "and following it all the same was not allowed"
+            return Outcome.DECLINED, f"the server is not known to support tool chaining, {why}"
         return None
 
     def failed(self, error: Exception) -> ChainResult:

@@ -1,4 +1,4 @@
-"""What a client reads of a server, and what of it a broken connection can take away.
+"""A client of the SDK: what it declares, how much it reads, and what a broken connection does.
 
 A server can answer without end, and whoever reads that would run out of memory. Over HTTP,
 `ResilientHttpClient` reads no more of an answer than `MESSAGE_BYTES`::
@@ -28,9 +28,14 @@ from typing import Any, Final
 
 import anyio
 import httpx2
+from mcp.client import advertise
 from mcp_types import CONNECTION_CLOSED, INTERNAL_ERROR
 
+from banking_server.chaining.directive import IDENTIFIER, SETTINGS
 from banking_server.chaining.refused import note_status
+
+CLIENT_EXTENSION: Final = advertise(IDENTIFIER, SETTINGS)
+"""Declares the extension (TC-C-01): `mcp.Client(..., extensions=[CLIENT_EXTENSION])`."""
 
 MESSAGE_BYTES: Final = 4 * 1024 * 1024
 """The longest message of a server that is read, in bytes."""
@@ -48,7 +53,6 @@ BOUNDED_LINES: Final = "utf_8_bounded_lines"
 """The encoding of a server over stdio whose messages are bounded."""
 
 _CONNECTING: Final = ("server/discover", "initialize")
-
 _ENDING: Final = 5.0
 """Seconds in which a server takes note of the end of a session."""
 

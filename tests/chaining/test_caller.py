@@ -162,3 +162,26 @@ async def test_the_time_for_a_request_bounds_the_list_too() -> None:
 
     assert isinstance(chain.error, TimeoutError)
     assert [step.tool for step in chain.steps] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("hints", "modes"),
+    [({"readOnlyHint": True}, ["use"]), ({"destructiveHint": True}, ["use", "refresh"])],
+)
+async def test_a_list_that_was_kept_is_read_anew_where_it_could_end_the_chain(
+    hints: dict[str, Any], modes: list[str]
+) -> None:
+    asked: list[Proposal] = []
+
+    class Refusing:
+        async def allows(self, proposal: Proposal) -> bool:
+            asked.append(proposal)
+            return False
+
+    client = FakeClient([tool("b", annotations=hints)], a_names_b, ttl_ms=60_000)
+    chain = await follow(client, "a", consent=Refusing())
+
+    assert chain.outcome is Outcome.DECLINED
+    assert [mode for _, mode in client.lists] == modes
+    # A person who said no is not asked twice.
+    assert len(asked) == 1

@@ -37,10 +37,10 @@ def test_no_half_and_no_sdk_is_loaded_before_it_is_used() -> None:
     assert sdk(sdk_free) == set()
     assert sdk(models) == {"mcp_types"}
     assert sdk(client) == set()
-    half = {f"{chaining.__name__}.{each}" for each in ("server", "client_extension", "outgoing")}
+    half = {f"{chaining.__name__}.{each}" for each in ("server", "transport", "outgoing")}
     assert (models | client).isdisjoint(half)
     assert f"{chaining.__name__}.server" in server
-    assert f"{chaining.__name__}.client_extension" not in server
+    assert f"{chaining.__name__}.transport" not in server
 
 
 @pytest.mark.quick
