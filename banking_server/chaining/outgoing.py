@@ -173,7 +173,7 @@ async def _fit(
     name = f"the tool {directive.tool!r}"
     tool = await listed(directive.tool)
     if tool is None:
-        raise DirectiveDropped(f"this server does not list {name}")
+        raise DirectiveDropped(f"this server lists no tool {directive.tool!r}")
     if hidden_from_model(tool.meta):
         raise DirectiveDropped(f"{name} is not meant for the model to call")
     problem = argument_problem(tool.input_schema, directive.arguments)

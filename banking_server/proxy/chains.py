@@ -88,7 +88,7 @@ class _Caller:
         params = {**(self._params or {"name": name, "arguments": arguments}), "_meta": meta}
         first, self._params = self._params is not None, None
         if not first and self._running.token is not None:
-            # A token belongs to one request (TC-C-46), and the client hears under its own.
+            # A token belongs to one request, and the client hears under its own.
             self._running.begin_step()
             params["_meta"] = {**(meta or {}), "progressToken": secrets.token_urlsafe(8)}
         with self._running.limited(read_timeout_seconds):
