@@ -50,10 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 """Of this project, what the modules of each room may import besides their own room."""
 
-WITHOUT_SDK = {
-    *("directive", "negotiation", "provenance", "values", "content", "effort", "arguments"),
-    "patterns",
-}
+WITHOUT_SDK = {"directive", "negotiation", "provenance", "values", "content", "arguments"}
 """The modules of `chaining/` that a port to another language is read from."""
 
 CONSTANTS = {"IDENTIFIER", "META_KEY", "SETTINGS"}

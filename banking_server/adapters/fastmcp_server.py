@@ -3,12 +3,12 @@
 from functools import partial
 from typing import Any, TypeVar
 
-from mcp_types import DiscoverResult, InitializeResult, ServerCapabilities
+from mcp_types import DiscoverResult, InitializeResult, ServerCapabilities, Tool
 from pydantic import BaseModel
 
 from banking_server.chaining.content import on_the_wire
 from banking_server.chaining.negotiation import has_declared
-from banking_server.chaining.outgoing import ListedTool, advertised_in, let_out
+from banking_server.chaining.outgoing import advertised_in, check_outgoing
 
 try:
     from fastmcp import FastMCP
@@ -47,7 +47,7 @@ class ToolChainingMiddleware(Middleware):
         if not isinstance(wire, BaseModel):
             return result  # Content alone carries no directive.
         server, request = context.fastmcp_context.fastmcp, context.fastmcp_context.request_context
-        out: Any = await let_out(
+        out: Any = await check_outgoing(
             wire,
             called=context.message.name,
             listed=partial(_listed, server),
@@ -57,11 +57,11 @@ class ToolChainingMiddleware(Middleware):
         return InputRequiredToolResult(out) if interim else ToolResult.from_mcp_result(out)
 
 
-async def _listed(server: FastMCP[Any], name: str) -> ListedTool | None:
+async def _listed(server: FastMCP[Any], name: str) -> Tool | None:
     """Return what the server's list says of a tool now; None if it is not in it."""
     listed = name in [tool.name for tool in await server.list_tools()]
     tool = await server.get_tool(name) if listed else None
-    return None if tool is None else ListedTool(tool.parameters, tool.output_schema, tool.meta)
+    return None if tool is None else tool.to_mcp_tool()
 
 
 _Greeting = TypeVar("_Greeting", InitializeResult, DiscoverResult)

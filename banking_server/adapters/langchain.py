@@ -12,7 +12,6 @@ from banking_server.adapters.mcp_1 import SessionCaller
 from banking_server.adapters.one_result import ChainOptions, as_one, checked
 from banking_server.chaining import (
     CallsInDoubt,
-    ChainFailed,
     ChainResult,
     Outcome,
     call_tool_with_chaining,
@@ -46,20 +45,16 @@ class ChainInterceptor:
         ended: list[ChainResult] = []
         options: ChainOptions = {**self._chaining, "on_end": partial(self._note, ended)}
         call = partial(call_tool_with_chaining, in_doubt=self._in_doubt[request.server_name])
-        raised: BaseException | None = None
         try:
             async with self._caller(request) as caller:
-                # What is raised through a session becomes a group.
-                try:
-                    await call(caller, request.name, request.args, **options)
-                except ChainFailed as failed:
-                    raised = failed.__cause__
+                await call(caller, request.name, request.args, **options)
         except Exception as error:
             if not ended:
                 raise
             # `mcp` 1.x cancels whoever opened a session that breaks.
-            raised = error if ended[0].outcome is Outcome.CANCELLED else raised
-        return CallToolResult.model_validate(on_the_wire(as_one(ended[0], raised)))
+            if ended[0].outcome is Outcome.CANCELLED and not ended[0].follow_ups:
+                raise error
+        return CallToolResult.model_validate(on_the_wire(as_one(ended[0])))
 
     def _note(self, ended: list[ChainResult], chain: ChainResult) -> None:
         ended.append(chain)

@@ -5,7 +5,6 @@ from typing import Any, TypedDict
 from mcp_types import CallToolResult
 
 from banking_server.chaining import (
-    ChainFailed,
     ChainResult,
     ConsentPolicy,
     ToolCaller,
@@ -46,21 +45,15 @@ async def one_result(
     `call` is what `call_tool_with_chaining` is told of this call alone.
     """
     told = {key: value for key, value in call.items() if value is not None}
-    try:
-        chain = await call_tool_with_chaining(caller, name, arguments, **{**chaining, **told})
-    except ChainFailed as failed:
-        chain, raised = failed.result, failed.__cause__
-    else:
-        raised = None
-    return as_one(chain, raised)
+    return as_one(await call_tool_with_chaining(caller, name, arguments, **{**chaining, **told}))
 
 
-def as_one(chain: ChainResult, raised: BaseException | None) -> CallToolResult:
+def as_one(chain: ChainResult) -> CallToolResult:
     """Return `ChainResult.merged()`, for the model to see.
 
-    `raised` is what ended the chain, if anything did. If the first call did, it is raised, so that
-    the framework deals with it as ever. Where a later one did, the result says so (TC-C-33).
+    If the first call raised, that is raised, so that the framework deals with it as ever. Where a
+    later one did, the result says so (TC-C-33).
     """
-    if raised is not None and not chain.follow_ups:
-        raise raised
+    if chain.error is not None and not chain.follow_ups:
+        raise chain.error
     return chain.merged()

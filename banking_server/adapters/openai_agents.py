@@ -44,18 +44,21 @@ class _Chaining(_MCPServerWithClientSession):
 
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether the policy allows a follow-up call that the agent may make unasked."""
+        return await self._may_call(proposal) and await self._asked("allows", proposal)
+
+    async def allows_again(self, proposal: Proposal) -> bool:
+        """Return whether the policy agrees to such a call whose effect is not known."""
+        return await self._may_call(proposal) and await self._asked("allows_again", proposal)
+
+    async def _may_call(self, proposal: Proposal) -> bool:
         # Nobody can be asked to approve inside a call, and a filter not with the agent it is for.
         if callable(self.tool_filter) or not await self._apply_tool_filter([proposal.tool]):
             return False
-        needs_approval = self._get_needs_approval_for_tool(proposal.tool, None)
-        if needs_approval is not False or self._consent is None:
-            return False
-        return await self._consent.allows(proposal)
+        return self._get_needs_approval_for_tool(proposal.tool, None) is False
 
-    async def allows_again(self, proposal: Proposal) -> bool:
-        """Return whether the policy agrees to a call whose effect is not known."""
-        again = getattr(self._consent, "allows_again", None)
-        return again is not None and await again(proposal)
+    async def _asked(self, method: str, proposal: Proposal) -> bool:
+        ask = getattr(self._consent, method, None)
+        return ask is not None and bool(await ask(proposal))
 
 
 class _Calls:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mcp.types import CallToolResult, TextContent
 
-from banking_server.chaining import ChainResult, Fate, Outcome
+from banking_server.chaining import ChainResult, FollowUpStatus, Outcome
 from banking_server.chaining.content import for_user_alone, in_text, on_the_wire
 
 MAX_RESULT: Final = 100_000
@@ -46,7 +46,7 @@ def chain_for_model(chain: ChainResult, names: dict[str, str]) -> str:
     for number, follow_up in enumerate(chain.follow_ups, start=1):
         told = replace(follow_up, first=names.get(follow_up.first, follow_up.first))
         parts.append(told.in_words(names.get(follow_up.tool, follow_up.tool)))
-        if follow_up.fate is Fate.MADE:
+        if follow_up.status is FollowUpStatus.MADE:
             parts.append(results[number])
     if chain.outcome is Outcome.MALFORMED_DIRECTIVE:
         parts.append(f"A next step of the server's could not be taken: {chain.detail}.")

@@ -21,7 +21,7 @@ import httpx2
 from pydantic import BaseModel, Field, ValidationError, field_validator
 
 from banking_server.agent.settings import ModelSettings
-from banking_server.chaining.steady_http import BoundedHttpClient
+from banking_server.chaining.transport import ResilientHttpClient
 
 if TYPE_CHECKING:
     import openai
@@ -148,7 +148,7 @@ class Endpoint:
             timeout=openai.Timeout(settings.timeout, connect=min(settings.timeout, 10)),
             max_retries=RETRIES,
             # It follows no redirect, so that neither the key nor the conversation goes elsewhere.
-            http_client=BoundedHttpClient(),
+            http_client=ResilientHttpClient(),
         )
         # The client takes these from the environment, and they are OpenAI's business alone.
         self._client.organization = None

@@ -65,7 +65,6 @@ from banking_server.agent.transcript import (
 )
 from banking_server.chaining import (
     DEFAULT_CALL_TIMEOUT,
-    ChainFailed,
     ChainStop,
     Outcome,
     Proposal,
@@ -459,7 +458,6 @@ class Agent:
                 tool.tool.name,
                 arguments,
                 consent=following,
-                catalog=tool.catalog,
                 call_timeout=self._call_timeout,
                 on_step=following.told,
                 on_proposal=self._on_proposal,
@@ -467,16 +465,14 @@ class Agent:
                 stop=stop,
                 in_doubt=tool.in_doubt,
             )
-        except ChainFailed as failed:
-            chain = failed.result
-            if not chain.steps:
-                # What may have taken effect is not made twice, unless that does no harm.
-                if tool.repeatable:
-                    work.agreed.add(exact_key(tool, arguments))
-                else:
-                    work.failed.add(call_key(tool, arguments))
         finally:
             work.chain = None
+        if chain.error is not None and not chain.steps:
+            # What may have taken effect is not made twice, unless that does no harm.
+            if tool.repeatable:
+                work.agreed.add(exact_key(tool, arguments))
+            else:
+                work.failed.add(call_key(tool, arguments))
         if chain.outcome is not Outcome.COMPLETED:
             await self._note(work, ChainStopped(chain.outcome, chain.detail))
         names = {own: offered.name for own, offered in same_server.items()}
@@ -575,22 +571,14 @@ class _Following:
     work: _Work
     offered: Mapping[str, OfferedTool]
     """What the model is offered of this server's tools, by the server's names."""
-    asked: Proposal | None = None
-    """The follow-up call that the host has agreed to make once more."""
 
     async def allows(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call is made."""
-        if proposal is not self.asked and not await self._agreed(proposal, again=False):
-            return False
-        tool = self.offered[proposal.tool.name]
-        await self.agent._note(self.work, Calling(tool, proposal.arguments, by="directive"))
-        return True
+        return await self._agreed(proposal, again=False)
 
     async def allows_again(self, proposal: Proposal) -> bool:
         """Return whether a follow-up call is made once more, though its effect is unknown."""
-        if await self._agreed(proposal, again=True):
-            self.asked = proposal
-        return proposal is self.asked
+        return await self._agreed(proposal, again=True)
 
     async def _agreed(self, proposal: Proposal, *, again: bool) -> bool:
         offered = self.offered.get(proposal.tool.name)
@@ -602,6 +590,8 @@ class _Following:
         if call not in self.work.refused and await consents(
             self.agent._consent, tool, proposal.arguments, again=again
         ):
+            made = Calling(offered, proposal.arguments, by="directive")
+            await self.agent._note(self.work, made)
             return True
         self.work.refused.add(call)
         return False

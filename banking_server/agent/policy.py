@@ -10,8 +10,9 @@ class CallPolicy(Protocol):
     """Decides for the host whether a call is made that the model, or a directive, asks for.
 
     A policy that can ask the user may have a second method, `async def allows_again(self, tool,
-    arguments)`. It has to ask for a call that was started before and whose effect is unknown, and
-    to say so. Without the method such a call is not made.
+    arguments)`. It is asked in place of `allows` about a call that was started before and whose
+    effect is unknown. It has to ask the user, and to say so, unless it denies the call anyway.
+    Without the method such a call is not made.
     """
 
     async def allows(self, tool: OfferedTool, arguments: dict[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from mcp import Client, MCPError
 from mcp.types import Tool
 
 from banking_server.agent.reply import REPLY_TO_USER
-from banking_server.chaining import DEFAULT_CALL_TIMEOUT, ToolCatalog, hidden_from_model
+from banking_server.chaining import DEFAULT_CALL_TIMEOUT, hidden_from_model, list_all_tools
 from banking_server.chaining.doubt import CallsInDoubt
 from banking_server.chaining.values import follow, pointer_parts
 from banking_server.text import cut, one_line
@@ -51,7 +51,6 @@ class OfferedTool:
     tool: Tool
     """The tool as its server lists it, under the server's own name."""
     client: Client
-    catalog: ToolCatalog
     in_doubt: CallsInDoubt
     """The calls to its server whose effect is unknown."""
     trusted: bool = False
@@ -140,13 +139,13 @@ class Toolbox:
         Raises:
             ToolsUnavailable: Tools are not listed, or one that is allowed is not there.
         """
-        found: list[tuple[str, Tool, Client, ToolCatalog, CallsInDoubt, bool]] = []
+        found: list[tuple[str, Tool, Client, CallsInDoubt, bool]] = []
         there: set[str] = set()
         for server, client in clients.items():
-            catalog, in_doubt = ToolCatalog(client), CallsInDoubt()
-            tools = await _listed(server, catalog, call_timeout)
+            in_doubt = CallsInDoubt()
+            tools = await _listed(server, client, call_timeout)
             found += [
-                (server, tool, client, catalog, in_doubt, server in trusted)
+                (server, tool, client, in_doubt, server in trusted)
                 for tool in tools
                 if not hidden_from_model(tool.meta) and (allowed is None or tool.name in allowed)
             ]
@@ -182,10 +181,10 @@ class Toolbox:
         return [offered.as_function() for offered in self.tools]
 
 
-async def _listed(server: str, catalog: ToolCatalog, seconds: float | None) -> list[Tool]:
+async def _listed(server: str, client: Client, seconds: float | None) -> list[Tool]:
     try:
         with anyio.fail_after(seconds):
-            return await catalog.list()
+            return await list_all_tools(client)
     except TimeoutError:
         reason = f"not within {seconds:g} s"
     except (MCPError, OSError, RuntimeError, ValueError) as error:

@@ -7,39 +7,20 @@ A tool result can say which tool must be called next, and with which arguments::
 A client follows it without asking a language model. The normative text is
 `specs/tool-chaining.md`; the docstrings here refer to its sentences by their ids (`TC-D-01`).
 
-Read in this order. The first seven need no MCP SDK: read these seven if you port the extension to
+The first five modules, and `arguments`, need no MCP SDK: read these if you port the extension to
 another language.
 
-- `directive`: what is on the wire, and how to read it;
-- `negotiation`: who says that it implements the extension;
-- `provenance`: what a follow-up request says about the chain that it belongs to;
-- `values`: how RFC 8785 writes a value, when two are the same, and what a pointer points to;
-- `content`: whom a content item is for, and which tools are hidden from the model;
-- `effort`: how much work is it to check a value against a schema?
+- `directive`, `negotiation`, `provenance`: what is on the wire, and how to read it;
+- `values`, `content`: JSON as RFC 8785 has it, and whom a content item is for;
 - `arguments`: are arguments valid against an input schema?
+- `outgoing`, `server`: the server half: what may be sent, and the `Extension` of the SDK;
+- `client`, with `caller`, `consent`, `doubt`, `refused` and `result`: the client half, which works
+  with any client and needs only the data models of the SDK (`mcp_types`);
+- `transport`, `bearer`: what a client of the SDK declares, how much it reads of a server, and where
+  a token may go.
 
-The server half:
-
-- `outgoing`: what may be sent, whatever the server is built on; of the SDK it needs `mcp_types`;
-- `server`: attach a directive to a result, and the `Extension` of the SDK that lets it out.
-
-The client half works with any client; of the SDK it needs only the data models (`mcp_types`):
-
-- `caller`: what it needs of a client;
-- `catalog`: the tools of one server, as a client sees them;
-- `consent`: does the host allow a follow-up call?
-- `doubt`: the calls whose effect is unknown, kept across chains;
-- `result`: what came of a chain, and the one result that is made of it;
-- `refused`: what a server refused before it acted on it;
-- `client`: call a tool and follow the chain;
-- `client_extension`: what a client of the SDK declares;
-- `message_size`: how large one message of a server may be;
-- `steady_http`: HTTP for a client of the SDK: a broken or endless answer loses no result;
-- `bounded_transport`: how many messages of a server may come that are no answers;
-- `bearer`: where a token may go.
-
-`server`, `client_extension` and `bounded_transport` need `mcp` 2.3, and `needed_sdk` says so where
-an older one is installed. All else also works beside `mcp` 1.x.
+`server` and `transport` need `mcp` 2.3, and `needed_sdk` says so where an older one is installed.
+All else also works beside `mcp` 1.x.
 
 All public names can be imported from here; `__init__.pyi` is the list of them. A module is loaded
 when the first of its names is used, so that nobody waits for a half, or for an SDK, that they do

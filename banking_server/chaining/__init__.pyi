@@ -1,11 +1,9 @@
-from banking_server.chaining.bounded_transport import bounded as bounded
 from banking_server.chaining.caller import ToolCaller as ToolCaller
-from banking_server.chaining.catalog import ToolCatalog as ToolCatalog
+from banking_server.chaining.caller import list_all_tools as list_all_tools
 from banking_server.chaining.client import DEFAULT_CALL_TIMEOUT as DEFAULT_CALL_TIMEOUT
 from banking_server.chaining.client import DEFAULT_TOTAL_TIMEOUT as DEFAULT_TOTAL_TIMEOUT
 from banking_server.chaining.client import ChainStop as ChainStop
 from banking_server.chaining.client import call_tool_with_chaining as call_tool_with_chaining
-from banking_server.chaining.client_extension import CLIENT_EXTENSION as CLIENT_EXTENSION
 from banking_server.chaining.consent import ConsentPolicy as ConsentPolicy
 from banking_server.chaining.consent import FollowNonDestructive as FollowNonDestructive
 from banking_server.chaining.consent import Proposal as Proposal
@@ -25,10 +23,11 @@ from banking_server.chaining.provenance import Provenance as Provenance
 from banking_server.chaining.provenance import read_provenance as read_provenance
 from banking_server.chaining.result import ChainFailed as ChainFailed
 from banking_server.chaining.result import ChainResult as ChainResult
-from banking_server.chaining.result import Fate as Fate
 from banking_server.chaining.result import FollowUp as FollowUp
+from banking_server.chaining.result import FollowUpStatus as FollowUpStatus
 from banking_server.chaining.result import Outcome as Outcome
 from banking_server.chaining.result import Step as Step
 from banking_server.chaining.server import ToolChaining as ToolChaining
 from banking_server.chaining.server import with_next_tool as with_next_tool
-from banking_server.chaining.steady_http import SteadyHttpClient as SteadyHttpClient
+from banking_server.chaining.transport import CLIENT_EXTENSION as CLIENT_EXTENSION
+from banking_server.chaining.transport import ResilientHttpClient as ResilientHttpClient

@@ -1,312 +1,200 @@
-"""The arguments of a call: are they valid against the tool's input schema? (TC-C-14 to TC-C-16)
+"""Are arguments valid against a tool's input schema? (TC-C-14, TC-S-14)
 
-The validator is `jsonschema-rs`, which compiles each schema once. What it is given is bounded first
-(`effort`), since nothing can stop it on its way; and it is given its regular expressions in its own
-syntax (`patterns`), since what it makes of ECMA-262 itself is not quite the same.
-
-Regular expressions run in time linear to the text wherever they can. Those that look around or
-refer back cannot; for them, backtracking ends after `MAX_BACKTRACKS`, and the text was not checked.
+Anybody can have written the schema and the arguments, and nothing stops a validator that is at
+work. So `_Work` first goes through the schema, along its references, with each value that the
+validator would look at. What is too much was not checked, and counts as not valid. Regular
+expressions run in time linear to the text. Those that look around or refer back cannot: they
+backtrack, up to a limit, and only where giving up cannot make the arguments valid.
 """
 
 import json
 import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
+from urllib.parse import unquote
 
 import jsonschema_rs
 
-from banking_server.chaining.effort import MAX_BACKTRACKS, Schema, TooMuch
-from banking_server.chaining.patterns import NotReadable, read
-from banking_server.chaining.values import Nowhere, follow
+from banking_server.chaining.values import Nowhere, follow, pointer_parts
 
-MAX_SCHEMA_LENGTH: Final = 200_000
-"""Characters of JSON that an input schema may have; compiling that much takes some 20 ms."""
+MAX_SCHEMA: Final = 200_000
+"""Characters of JSON that a schema may have."""
 
-_REGEX_SIZE: Final = 8_000_000
-"""Bytes that one compiled regular expression may take; `^\\p{L}{1,40}$` takes some two million."""
+MAX_WORK: Final = 60_000
+"""Steps of one check; a step is about a microsecond of the validator's time."""
 
-_LINEAR: Final = jsonschema_rs.RegexOptions(size_limit=_REGEX_SIZE)
-_BACKTRACKING: Final = jsonschema_rs.FancyRegexOptions(
-    size_limit=_REGEX_SIZE, backtrack_limit=MAX_BACKTRACKS
+MAX_DEPTH: Final = 128
+"""How deep a check may go, references included."""
+
+_COMPILED: Final = 8_000_000
+"""Bytes that all regular expressions of a schema may take when compiled."""
+
+_BACKTRACKS: Final = 10_000
+_DIALECT: Final = re.compile(r"https?://json-schema\.org/draft[/-](2020-12|2019-09|07)/schema#?")
+_REFERENCES: Final = frozenset({"$ref", "$dynamicRef", "$recursiveRef"})
+_SAME_VALUE: Final = frozenset(
+    {"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies"}
 )
-
-_Kind = jsonschema_rs.ValidationErrorKind
-
-_VALUES: Final = frozenset({"const", "enum", "default", "examples"})
-"""What is under these is no schema, whatever it looks like."""
-
-_NAMED: Final = frozenset(
-    {"properties", "patternProperties", "dependentSchemas", "dependencies"}
-    | {"$defs", "definitions"}
+_UNEVALUATED: Final = frozenset({"unevaluatedItems", "unevaluatedProperties"})
+_EACH: Final = _UNEVALUATED | frozenset(
+    {"items", "prefixItems", "additionalItems", "contains", "additionalProperties"}
 )
-"""What has subschemas under names."""
+_NEGATING: Final = _UNEVALUATED | {"not", "if", "oneOf", "contains", "patternProperties"}
+"""Where arguments can be valid because something does not match."""
 
-_DIALECTS: Final = frozenset(
-    {f"https://json-schema.org/draft/{version}/schema" for version in ("2020-12", "2019-09")}
-    | {f"http://json-schema.org/draft-0{version}/schema" for version in (7, 6, 4)}
-)
+_BACKTRACKING: Final = re.compile(r"\(\?<?[=!]|\\[1-9k]")
+_COUNTED: Final = re.compile(r"(\)?)\{(\d{1,9})(?:,(\d{0,9}))?\}")
 
-_INVALID: Final = "the tool's input schema is not valid JSON Schema"
-_DIALECT: Final = "the tool's input schema names a dialect that is not known here"
-_UNCHECKED: Final = "the arguments could not be checked against the tool's input schema"
-_TOO_MUCH: Final = (
-    "the arguments or the schema are nested too deeply, or refer to too much, to be checked"
-)
+_TOO_MUCH: Final = "the arguments or the tool's input schema are too much to be checked"
+
+
+class _NotChecked(Exception):
+    """The arguments were not checked. The message says why, in words for people."""
 
 
 def argument_problem(input_schema: dict[str, Any], arguments: dict[str, Any]) -> str | None:
     """Say why `arguments` are not valid against `input_schema`, or return None if they are valid.
 
-    The schema is read as JSON Schema 2020-12 unless it names another dialect. No `$ref` is ever
-    fetched: if one points outside the schema, the arguments cannot be validated and so are not
-    valid. Neither are they if the dialect is unknown, or the check would take too long. The
-    sentence says what to write instead, for people and models. It names places and rules but
-    repeats no value, so that it can be logged.
+    The schema is read as JSON Schema 2020-12 unless it names another dialect, and nothing is
+    fetched. If it cannot be read or is too much to be checked, no arguments are valid. The sentence
+    names places and rules but repeats no value, so that it can be logged.
     """
     try:
         # The text is what is looked up, so that a schema that has changed is compiled anew.
-        compiled = _compiled(json.dumps(input_schema))
-        return compiled if isinstance(compiled, str) else compiled.problem(arguments)
-    except (RecursionError, TooMuch):
-        return _TOO_MUCH
-    except Exception:
-        # Anybody can have written the schema. If the validator itself fails (text that is not
-        # Unicode), the arguments were not checked, so they count as not valid.
-        return _UNCHECKED
-
-
-def structured_problem(output_schema: dict[str, Any], structured: Any) -> str | None:
-    """Say why structured content is not valid against an output schema, as `argument_problem`."""
-    problem = argument_problem(output_schema, structured)
-    if problem is None or not problem.startswith("arguments"):
-        return problem and "it could not be checked against the tool's output schema"
-    return "it" + problem.removeprefix("arguments")
-
-
-_DECLARING: Final = frozenset(
-    {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
-    | {"patternProperties", "additionalProperties"}
-)
-"""What can declare an argument beside `properties`."""
-
-
-def undeclared_arguments(input_schema: dict[str, Any], arguments: dict[str, Any]) -> list[str]:
-    """Return the arguments that the tool does not know: misspelt, most likely (TC-S-15).
-
-    A schema can also declare arguments otherwise than by their names under `properties`. Such a
-    schema is taken to declare all of them.
-    """
-    if any(input_schema[keyword] is not False for keyword in _DECLARING & input_schema.keys()):
-        return []
-    declared = input_schema.get("properties")
-    return [name for name in arguments if not isinstance(declared, dict) or name not in declared]
-
-
-@dataclass(frozen=True)
-class _Compiled:
-    schema: Schema
-    validator: jsonschema_rs.Validator
-    sources: dict[str, str]
-    """The regular expressions of the schema, by what the validator has in their place."""
-
-    def problem(self, arguments: Any) -> str | None:
-        for source, text in self.schema.backtracking(arguments):
-            _try_alone(read(source).text, text)
-        try:
-            self.validator.validate(arguments)
-        except jsonschema_rs.ValidationError as error:
-            return self._describe(error, arguments)
-        return None
-
-    def _describe(self, error: jsonschema_rs.ValidationError, arguments: Any) -> str:
-        place = ".".join(["arguments", *map(_name, error.instance_path)])
-        path = error.evaluation_path
-        for at, part in enumerate(path):
-            if part == "patternProperties" and path[at + 1 :]:
-                path[at + 1] = self.sources.get(str(path[at + 1]), path[at + 1])
-        match error.kind:
-            # These name properties, never values.
-            case _Kind.Required(property=name):
-                return f"{place}: {name!r} is a required property"
-            case _Kind.AdditionalProperties(unexpected=names):
-                return f"{place}: {_listed(names)} not allowed{self._allowed(path)}"
-            case _Kind.FalseSchema() if path[-1:] == ["additionalProperties"]:
-                found = follow([str(part) for part in error.instance_path], arguments)
-                return f"{place}: {_listed(found)} not allowed{self._allowed(path)}"
-            case _Kind.FalseSchema() if not path:
-                return f"{place}: nothing is allowed"
-        rule = self.schema.rule_at(path)
-        return f"{place}: must {_in_words(str(path[-1]), rule)}".rstrip()
-
-    def _allowed(self, path: list[str | int]) -> str:
-        """Name the properties that stand beside the rule against all others."""
-        known = self.schema.rule_at([*path[:-1], "properties"])
-        if not isinstance(known, dict) or not known:
-            return ""
-        return f"; there are {', '.join(map(_name, known))[:200]}"
-
-
-_TYPES: Final = {
-    "string": "a text in quotation marks",
-    "number": "a number such as 25.5",
-    "integer": "a whole number such as 25",
-    "boolean": "true or false",
-    "array": "a list in square brackets",
-    "object": "a JSON object in braces",
-    "null": "null",
-}
-_BARE: Final = frozenset({"number", "integer", "boolean"})
-"""Types that models like to write as text."""
-
-_RULES: Final = {
-    "minimum": "be at least {}",
-    "maximum": "be at most {}",
-    "exclusiveMinimum": "be more than {}",
-    "exclusiveMaximum": "be less than {}",
-    "minLength": "have at least {} characters",
-    "maxLength": "have at most {} characters",
-    "minItems": "have at least {} items",
-    "maxItems": "have at most {} items",
-    "const": "be {}",
-}
-"""What a keyword asks for."""
-
-
-def _in_words(keyword: str, rule: Any) -> str:
-    """Say what a rule of the schema asks for, as it follows "must"."""
-    types = _types(keyword, rule)
-    if types:
-        quotes = ", without quotation marks" if _BARE.issuperset(types) else ""
-        return f"be {' or '.join(_TYPES[name] for name in types)}{quotes}"
-    if keyword == "enum" and isinstance(rule, list):
-        return f"be one of {', '.join(map(json.dumps, rule))[:200]}"
-    shown = "" if isinstance(rule, Nowhere) else json.dumps(rule)[:200]
-    known = _RULES.get(keyword)
-    return known.format(shown) if known else f"satisfy {keyword} {shown}"
-
-
-def _types(keyword: str, rule: Any) -> list[str]:
-    """Return the types that a rule asks for; none if it asks for anything else."""
-    if keyword in ("anyOf", "oneOf") and isinstance(rule, list):
-        rule = [each.get("type") if isinstance(each, dict) else None for each in rule]
-    elif keyword != "type":
-        return []
-    names = rule if isinstance(rule, list) else [rule]
-    return names if all(isinstance(name, str) and name in _TYPES for name in names) else []
-
-
-def _name(part: str | int) -> str:
-    """Return a name of the server's so that nobody takes it for words of ours."""
-    name = str(part)
-    return name if re.fullmatch(r"[\w$-]{1,64}", name) else json.dumps(name[:64])
-
-
-@lru_cache(maxsize=64)
-def _alone(pattern: str) -> jsonschema_rs.Validator:
-    return jsonschema_rs.validator_for(
-        {"pattern": pattern}, validate_formats=False, pattern_options=_BACKTRACKING
-    )
-
-
-def _try_alone(pattern: str, text: str) -> None:
-    """Raise `TooMuch` if matching is given up. Under `not`, it would pass for a text unlike it."""
-    try:
-        _alone(pattern).validate(text)
+        document, work, validator = _compiled(json.dumps(input_schema))
+        _Work(document, work).visit(document, arguments)
+        validator.validate(arguments)
     except jsonschema_rs.ValidationError as error:
-        if isinstance(error.kind, _Kind.BacktrackLimitExceeded):
-            raise TooMuch from None
+        return _in_words(error)
+    except _NotChecked as why:
+        return f"arguments: {why}"
+    except Exception:
+        # Whatever the validator cannot do (a text that is not Unicode, say) is not checked.
+        return f"arguments: {_TOO_MUCH}"
+    return None
 
 
-def _listed(names: Any) -> str:
-    return f"{', '.join(map(repr, names))[:200]}: such properties are"
+def _in_words(error: jsonschema_rs.ValidationError) -> str:
+    # A name of the server's is not to be taken for words of ours.
+    names = [str(name) for name in error.instance_path]
+    shown = [n if re.fullmatch(r"[\w$-]{1,64}", n) else json.dumps(n[:64]) for n in names]
+    place, kind = ".".join(["arguments", *shown]), error.kind
+    if isinstance(kind, jsonschema_rs.ValidationErrorKind.Required):
+        return f"{place}: {kind.property!r} is a required property"
+    if kind.name in ("additionalProperties", "unevaluatedProperties"):
+        return f"{place}: {json.dumps(kind.value)[:200]} is not allowed"
+    # Where a rule consists of others, their errors are the value, and repeat what was sent.
+    rule = json.dumps(kind.value, ensure_ascii=False, default=lambda _: "...")[:200]
+    return f"{place}: must satisfy {kind.name} {rule}"
 
 
 @lru_cache(maxsize=64)
-def _compiled(schema: str) -> _Compiled | str:
-    """Return the schema compiled, or the problem with it."""
-    if len(schema) > MAX_SCHEMA_LENGTH:
-        return f"the tool's input schema is longer than {MAX_SCHEMA_LENGTH:,} characters"
-    try:
-        document = json.loads(schema)
-        known = Schema(document)
-        translation = _Translation()
-        given = translation.schema(document)
-    except (RecursionError, TooMuch):
-        return _TOO_MUCH
-    except _UnknownDialect:
-        return _DIALECT
+def _compiled(text: str) -> tuple[Any, int, Any]:
+    """Return a schema, the work that its check may be, and its validator, or raise."""
+    if len(text) > MAX_SCHEMA:
+        raise _NotChecked(_TOO_MUCH)
+    document = json.loads(text)
+    patterns: set[str] = set()
+    keywords: Counter[str] = Counter()
+    for node in _nodes(document):
+        found = [node.get("pattern"), *(node.get("patternProperties") or ())]
+        patterns.update(pattern for pattern in found if isinstance(pattern, str))
+        keywords.update(node.keys())
+    size = _COMPILED // max(1, len(patterns))
+    options: Any = jsonschema_rs.RegexOptions(size)
+    if any(map(_BACKTRACKING.search, patterns)):
+        options = jsonschema_rs.FancyRegexOptions(_BACKTRACKS, size)
+        if _NEGATING & keywords.keys():
+            raise _NotChecked("the tool's input schema has expressions that are too difficult")
     try:
         validator = jsonschema_rs.validator_for(
-            json.dumps(given),
-            validate_formats=False,
-            offline=True,
-            pattern_options=_LINEAR if known.linear else _BACKTRACKING,
+            text, validate_formats=False, offline=True, pattern_options=options
         )
-    except jsonschema_rs.ValidationError as error:
-        return _schema_problem(error)
-    except ValueError:
-        return _TOO_MUCH  # Its own limit for nesting.
-    return _Compiled(known, validator, translation.sources)
+    except Exception as error:
+        raise _NotChecked(
+            "the tool's input schema is not valid, or its expressions are too large"
+        ) from error
+    # To find the rest, all beside it is checked once more, and again.
+    return document, MAX_WORK // 4 ** sum(keywords[each] for each in _UNEVALUATED), validator
 
 
-class _UnknownDialect(Exception):
-    pass
+def _nodes(node: Any, *, root: bool = True) -> Iterator[dict[str, Any]]:
+    """Yield what can be schemas in a schema. Raises `_NotChecked` for what is not read here."""
+    if isinstance(node, dict):
+        if not root and isinstance(node.get("$id"), str):
+            raise _NotChecked("the tool's input schema has further schemas in it")
+        if isinstance(at := node.get("$schema"), str) and not _DIALECT.fullmatch(at):
+            raise _NotChecked("the tool's input schema names a dialect that is not known here")
+        for to in (node[keyword] for keyword in _REFERENCES & node.keys()):
+            if isinstance(to, str) and not re.match("#(/|$)", to):
+                raise _NotChecked("the tool's input schema has references that do not begin with #")
+        yield node
+    for each in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from _nodes(each, root=False)
 
 
-class _Translation:
-    """A schema with its regular expressions as the validator reads them."""
+@dataclass
+class _Work:
+    """Goes through a schema and a value as a validator does, and counts the steps."""
 
-    def __init__(self) -> None:
-        self.sources: dict[str, str] = {}
-        self._texts: dict[str, str] = {}
+    document: Any
+    left: int
 
-    def schema(self, node: Any) -> Any:
-        if isinstance(node, list):
-            return [self.schema(each) for each in node]
-        if not isinstance(node, dict):
-            return node
-        if "$schema" in node and not _is_known(node["$schema"]):
-            raise _UnknownDialect
-        return {keyword: self._rule(keyword, rule) for keyword, rule in node.items()}
+    def spend(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise _NotChecked(_TOO_MUCH)
 
-    def _rule(self, keyword: str, rule: Any) -> Any:
-        if keyword in _VALUES:
-            return rule
-        if keyword == "pattern" and isinstance(rule, str):
-            return self._text(rule)
-        if keyword in _NAMED and isinstance(rule, dict):
-            return {
-                self._text(name) if keyword == "patternProperties" else name: self.schema(each)
-                for name, each in rule.items()
-            }
-        return self.schema(rule)
+    def visit(self, node: Any, value: Any, depth: int = 0) -> None:
+        self.spend(1)
+        if depth > MAX_DEPTH or isinstance(node, Nowhere):
+            raise _NotChecked(_TOO_MUCH)
+        for keyword, rule in node.items() if isinstance(node, dict) else ():
+            self.spend(1 + len(rule) // 10 if isinstance(rule, list | dict) else 1)
+            for each, over in self._applied(keyword, rule, value):
+                self.visit(each, over, depth + 1)
+            if keyword == "pattern" and isinstance(value, str):
+                self._match(rule, value)
+            elif keyword == "uniqueItems" and isinstance(value, list):
+                self._tell_apart(value)
 
-    def _text(self, source: str) -> str:
-        """Return the expression in the engine's syntax, or what the engine refuses."""
-        if source not in self._texts:
-            try:
-                text = read(source).text
-            except NotReadable:
-                text = "("
-            while text in self.sources and text != "(":
-                text = f"(?:{text})"  # Two expressions for one thing remain two.
-            self.sources[text] = source
-            self._texts[source] = text
-        return self._texts[source]
+    def _applied(self, keyword: str, rule: Any, value: Any) -> Iterator[tuple[Any, Any]]:
+        """Yield the subschemas of a keyword, each with a value that it is applied to."""
+        if keyword in _REFERENCES:
+            yield follow(pointer_parts(unquote(rule[1:])) or [], self.document), value
+        elif keyword in _SAME_VALUE:
+            named = rule.values() if keyword.startswith("depend") else [rule]
+            yield from ((each, value) for each in (rule if isinstance(rule, list) else named))
+        elif keyword == "properties" and isinstance(value, dict):
+            yield from ((rule[name], value[name]) for name in rule if name in value)
+        elif keyword == "patternProperties" and isinstance(value, dict):
+            yield from (({"pattern": pattern}, name) for pattern in rule for name in value)
+            yield from ((each, member) for each in rule.values() for member in value.values())
+        elif keyword == "propertyNames" and isinstance(value, dict):
+            yield from ((rule, name) for name in value)
+        elif keyword in _EACH and isinstance(value, dict | list):
+            members = value.values() if isinstance(value, dict) else value
+            rules = rule if isinstance(rule, list) else [rule] * len(value)
+            yield from zip(rules, members, strict=False)
 
+    def _match(self, pattern: str, text: str) -> None:
+        """At worst, each character goes through all states, with counts written out."""
+        length, states, times = len(text.encode()), len(pattern), 1
+        for group, least, most in _COUNTED.findall(pattern):
+            count = max(int(least), int(most or 0), 1)
+            states, times = (states, times * count) if group else (states + count, times)
+        self.spend(5 + length * states * times // 200)
+        if _BACKTRACKING.search(pattern):
+            self.spend(500 + length**2 * states * times // 100)
 
-def _is_known(dialect: Any) -> bool:
-    if not isinstance(dialect, str):
-        return True  # Not a dialect at all: the validator refuses it, where it means one.
-    return dialect.removesuffix("#") in _DIALECTS
-
-
-def _schema_problem(error: jsonschema_rs.ValidationError) -> str:
-    if not isinstance(error.kind, _Kind.Referencing):
-        return _INVALID
-    named = re.search("'(.*?)'", error.message)
-    if "meta-schema" in error.message:
-        return _DIALECT
-    what = json.dumps(named[1][:200]) if named else "something"
-    return f"the tool's input schema refers to {what}, which is not in it"
+    def _tell_apart(self, items: list[Any]) -> None:
+        """Items are told apart by hashes, and those that can have one hash one by one."""
+        alike: defaultdict[Any, list[int]] = defaultdict(list)
+        for item in items:
+            # All objects and lists could have one hash; so have integers that are one double.
+            key = None if isinstance(item, dict | list) else item
+            alike[float(item) if type(item) is int else key].append(len(str(item)))
+        self.spend(sum(len(group) * sum(group) // 500 + 1 for group in alike.values()))

@@ -1,11 +1,7 @@
 """URLs, and where a token may go: to its server, and to nobody who listens on the way."""
 
 from ipaddress import ip_address
-from typing import Final
 from urllib.parse import SplitResult, urlsplit
-
-_SECRET: Final = 8
-"""Characters of a token from which on it is hidden."""
 
 
 def http_url(value: str, example: str = "https://example.com/mcp") -> SplitResult:
@@ -45,12 +41,3 @@ def without_user(url: str) -> str:
     """Return a URL without the user and the password that can stand in it, nor a query."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-
-
-def without_token(said: bytes, authorization: str | None) -> bytes:
-    """Return what a server said without the token that an `Authorization` brought it.
-
-    One of some characters is no secret, and can stand anywhere.
-    """
-    token = (authorization or "").rpartition(" ")[2].encode()
-    return said.replace(token, b"***") if len(token) >= _SECRET else said

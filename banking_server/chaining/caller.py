@@ -1,41 +1,28 @@
 """What the client half needs of a client: two methods, and MCP's JSON as their results."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
-import anyio
-from mcp_types import CallToolResult, ListToolsResult
+from mcp_types import CallToolResult, ListToolsResult, Tool
 from pydantic import BaseModel, ValidationError
 
-from banking_server.chaining.arguments import structured_problem
 from banking_server.chaining.content import on_the_wire
 from banking_server.chaining.negotiation import has_declared
 
 Wire = BaseModel | Mapping[str, Any]
 """An MCP object: parsed JSON as on the wire, or a model that an SDK (any version) made of it."""
 
+MAX_PAGES: Final = 100
+"""Pages of `tools/list` that are read at most, so that an endless list cannot hang a chain."""
 
-_INTERIM: Final = ("input_required", "task")
-
-
-class ToolLister(Protocol):
-    """A client of which no more is needed than the list of its server's tools."""
-
-    def list_tools(self, *, cursor: str | None) -> Awaitable[Wire]:
-        """Return one page of `tools/list`: the first one if `cursor` is None.
-
-        The method may also have a parameter `cache_mode`, as `mcp.Client.list_tools` has. It is
-        then called with `cache_mode="refresh"`, since a `ToolCatalog` has to know how old a list is
-        (TC-C-43). The parameter must be named in the signature: `**options` is not recognised.
-        """
-        ...
+MAX_TEXT: Final = 4_000_000
+"""Characters that a server's tools may have all together, with their descriptions and schemas."""
 
 
-class ToolCaller(ToolLister, Protocol):
+class ToolCaller(Protocol):
     """A client that is connected to one server.
 
     `mcp.Client` already is one. To wrap another client, write these two methods::
@@ -48,14 +35,12 @@ class ToolCaller(ToolLister, Protocol):
             async def list_tools(self, *, cursor):
                 return await self.request("tools/list", {"cursor": cursor} if cursor else {})
 
-    One object stands for one server: one endpoint, and one principal in whose name every call is
-    made. All calls of a chain go through it, so that a follow-up call has the authorization of the
-    call before it, and reaches no other server (TC-C-07, TC-C-38).
+    One object stands for one endpoint, and for one principal in whose name every call is made: all
+    calls of a chain go through it (TC-C-07).
 
-    The client itself declares the extension, when it connects (TC-C-02) or in each request
-    (TC-C-01). If it does not, pass the declaration in `meta` to `call_tool_with_chaining`. Whether
-    the server advertised it, `advertised` finds out by two attributes, `protocol_version` and
-    `server_capabilities`: an object that wraps an `mcp.Client` passes on both.
+    The client itself declares the extension, when it connects or in each request (TC-C-01). If it
+    does not, pass the declaration in `meta` to `call_tool_with_chaining`. Whether the server
+    advertised it is read from two attributes, `protocol_version` and `server_capabilities`.
     """
 
     def call_tool(
@@ -69,17 +54,20 @@ class ToolCaller(ToolLister, Protocol):
     ) -> Awaitable[Wire]:
         """Make one `tools/call` and return its complete result.
 
-        Args:
-            name: The tool, under the server's own name for it.
-            arguments: Its arguments; they must be sent exactly as they are (TC-C-06).
-            read_timeout_seconds: Seconds that one request may take; None means no limit from here.
-            meta: The `_meta` of the request, a JSON object. It must reach the server, since it
-                carries the provenance (TC-C-28).
-
-        Return only after the server's questions (elicitation, sampling) are answered. An exception
-        or an interim result fails the chain. Return an `isError` result; do not raise it. Do not
+        Send `arguments` exactly as they are (TC-C-06), and `meta`, a JSON object, as the `_meta` of
+        the request: it carries the provenance (TC-C-28). `read_timeout_seconds` are what one
+        request may take; None means no limit from here. Return after the server's questions
+        (elicitation, sampling) are answered. Return an `isError` result; do not raise it. Do not
         send the request again if its answer was lost (TC-C-39). An exception that has the JSON-RPC
         error as `error`, as those of the SDK have, says by its code whether the server acted.
+        """
+        ...
+
+    def list_tools(self, *, cursor: str | None) -> Awaitable[Wire]:
+        """Return one page of `tools/list`: the first one if `cursor` is None.
+
+        The method may also have a parameter `cache_mode`, as `mcp.Client.list_tools` has: "use" for
+        a list that was kept, if its `ttlMs` allows that, and "refresh" for one that is read now.
         """
         ...
 
@@ -87,10 +75,8 @@ class ToolCaller(ToolLister, Protocol):
 def advertised(client: ToolCaller) -> bool:
     """Return whether the server is known to advertise the extension (TC-C-03).
 
-    `mcp.Client` and FastMCP's have `protocol_version` and `server_capabilities`; other clients may
-    have them too. Where they are missing, nobody knows. Nor does an `mcp.Client` that was told the
-    revision (`mode`) and no earlier answer (`prior_discover`): it asks no server, and its
-    capabilities are empty.
+    Where a client has no `protocol_version` and `server_capabilities`, nobody knows. Nor does an
+    `mcp.Client` that was told the revision (`mode`): it asks no server, and has no capabilities.
     """
     revision = getattr(client, "protocol_version", None)
     capabilities = getattr(client, "server_capabilities", None)
@@ -105,80 +91,71 @@ def awaited(returned: Any, method: str) -> Awaitable[Any]:
     return returned
 
 
-@dataclass
-class Refusal:
-    """What the client's own check of a result raised, and the result, which did arrive."""
-
-    seconds: float | None
-    """How long the check may take."""
-    error: BaseException | None = None
-    result: CallToolResult | None = None
-
-
-_refusal: ContextVar[Refusal | None] = ContextVar("_refusal", default=None)
+_chaining: ContextVar[bool] = ContextVar("_chaining", default=False)
 
 
 @contextmanager
-def noting_refusal(client: ToolCaller, seconds: float | None) -> Iterator[Refusal]:
-    """Note a result that an `mcp.Client` refuses while the calls inside are made.
+def without_result_check(client: ToolCaller) -> Iterator[None]:
+    """Let an `mcp.Client` return what the call inside brings, and not refuse it.
 
-    The SDK checks structured content after the result has come. It raises where the check fails,
-    and the result would be lost (TC-C-25). It may also list the tools for it, and would wait for
-    that without end. What the client does for others stays as it is.
+    The SDK checks structured content after the result has come, and raises where it is not valid:
+    the result would be lost (TC-C-24). `check_result` checks it afterwards. What the client does
+    for others stays as it is.
     """
-    _watch(client)
-    refusal = Refusal(seconds)
-    token = _refusal.set(refusal)
-    try:
-        yield refusal
-    finally:
-        _refusal.reset(token)
-
-
-def _watch(client: object) -> None:
     session: Any = getattr(client, "session", None)
     check = getattr(session, "validate_tool_result", None)
-    if check is None or not hasattr(session, "_tool_output_schemas") or hasattr(check, "watched"):
-        return
+    if check is not None and not hasattr(check, "later"):
 
-    async def watched(name: str, result: CallToolResult) -> None:
-        refusal = _refusal.get()
-        if refusal is None:
-            await check(name, result)
-            return
-        try:
-            with anyio.fail_after(refusal.seconds):
-                await _check(session, check, name, result)
-        except BaseException as error:
-            refusal.error, refusal.result = error, result
-            raise
+        async def checked(name: str, result: CallToolResult) -> None:
+            if not _chaining.get():
+                await check(name, result)
 
-    watched.watched = True  # type: ignore[attr-defined]
-    with suppress(AttributeError):  # An object of another kind may have fixed members.
-        session.validate_tool_result = watched
+        checked.later = check  # type: ignore[attr-defined]
+        session.validate_tool_result = checked
+    token = _chaining.set(True)
+    try:
+        yield
+    finally:
+        _chaining.reset(token)
 
 
-async def _check(
-    session: Any,
-    check: Callable[[str, CallToolResult], Awaitable[None]],
-    name: str,
-    result: CallToolResult,
-) -> None:
-    """Check structured content as the SDK does, but in bounded time: nothing stops its validator.
+async def check_result(client: ToolCaller, name: str, result: CallToolResult) -> None:
+    """Check a result as an `mcp.Client` would have done. Raises RuntimeError if it refuses it."""
+    session: Any = getattr(client, "session", None)
+    later = getattr(getattr(session, "validate_tool_result", None), "later", None)
+    if later is not None and not result.is_error:
+        await later(name, result)
 
-    Raises RuntimeError, as the SDK does, if the content is not valid.
+
+async def list_all_tools(client: ToolCaller) -> list[Tool]:
+    """Return the tools that a server lists now, on all its pages; raises as `read_tools` does."""
+    return (await read_tools(client, "refresh"))[0]
+
+
+async def read_tools(client: ToolCaller, mode: str) -> tuple[list[Tool], bool]:
+    """Return a server's tools on all pages (TC-C-12), and whether the client may have kept them.
+
+    That can only be in the `mode` "use", of a client that has a cache, and of a list with `ttlMs`.
+    Raises what `list_tools` raises, and ValueError if it returns no tool list, or too long a one.
     """
-    if name not in session._tool_output_schemas:
-        await session.list_tools()
-    schema = session._tool_output_schemas.get(name)
-    if schema is None:
-        return  # The tool promises nothing, or the server does not list it.
-    if result.structured_content is None:
-        await check(name, result)
-        return
-    problem = structured_problem(schema, result.structured_content)
-    if problem is not None:
-        raise RuntimeError(f"Invalid structured content returned by tool {name}: {problem}")
+    list_tools: Any = client.list_tools
+    has_cache = "cache_mode" in inspect.signature(list_tools).parameters
+    options = {"cache_mode": mode} if has_cache else {}
+    kept = has_cache and mode == "use"
+    tools: list[Tool] = []
+    text = 0
+    cursors: list[str | None] = [None]
+    for cursor in cursors:
+        returned = await awaited(list_tools(cursor=cursor, **options), "list_tools")
+        page = _read(ListToolsResult, returned, "list_tools")
+        tools += page.tools
+        kept = kept and page.ttl_ms > 0
+        text += sum(len(str(tool.__dict__)) for tool in page.tools)
+        if text > MAX_TEXT:
+            raise ValueError(f"the server's tools have more than {MAX_TEXT:,} characters")
+        if page.next_cursor not in cursors and len(cursors) < MAX_PAGES:
+            cursors.append(page.next_cursor)
+    return tools, kept
 
 
 def tool_result(returned: Wire) -> CallToolResult:
@@ -188,31 +165,27 @@ def tool_result(returned: Wire) -> CallToolResult:
     2025-11-25 has a member `task`, has no directive (TC-D-11), and a `resultType` that is not known
     makes it no result at all.
     """
-    if isinstance(returned, CallToolResult):
-        _refuse_incomplete(returned.result_type)
-        return returned
-    wire = _json(returned, "call_tool")
-    _refuse_incomplete(wire.get("resultType", "task" if "task" in wire else "complete"))
-    return _read(CallToolResult, wire, "call_tool")
-
-
-def _refuse_incomplete(kind: object) -> None:
+    wire = {} if isinstance(returned, CallToolResult) else _json(returned, "call_tool")
+    kind = getattr(returned, "result_type", "task" if "task" in wire else "complete")
+    kind = wire.get("resultType", kind)
     if kind != "complete":
-        what = "an interim result" if kind in _INTERIM else "no valid result"
+        what = "an interim result" if kind in ("input_required", "task") else "no valid result"
         raise ValueError(f"call_tool returned {what} (resultType {kind!r})")
-
-
-def tool_list(returned: Wire) -> ListToolsResult:
-    """Return what `ToolCaller.list_tools` returned as a page; an SDK result is returned unchanged.
-
-    Raises ValueError if it is not a result of `tools/list`.
-    """
-    if isinstance(returned, ListToolsResult):
-        return returned
-    return _read(ListToolsResult, _json(returned, "list_tools"), "list_tools")
+    return _read(CallToolResult, returned, "call_tool")
 
 
 _Model = TypeVar("_Model", CallToolResult, ListToolsResult)
+
+
+def _read(model: type[_Model], returned: Wire, method: str) -> _Model:
+    if isinstance(returned, model):
+        return returned
+    try:
+        return model.model_validate(_json(returned, method), by_alias=True, by_name=False)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, problem["loc"]))
+        raise ValueError(f"{method} returned no valid result: {place}: {problem['msg']}") from error
 
 
 def _json(returned: Wire, method: str) -> Mapping[str, Any]:
@@ -227,12 +200,3 @@ def _json(returned: Wire, method: str) -> Mapping[str, Any]:
     if isinstance(returned, Mapping):
         return returned
     raise ValueError(f"{method} returned {type(returned).__name__}, which is not a JSON object")
-
-
-def _read(model: type[_Model], wire: Mapping[str, Any], method: str) -> _Model:
-    try:
-        return model.model_validate(wire, by_alias=True, by_name=False)
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        place = ".".join(map(str, problem["loc"]))
-        raise ValueError(f"{method} returned no valid result: {place}: {problem['msg']}") from error

@@ -33,12 +33,12 @@ class ConsentPolicy(Protocol):
     """Decides for the host whether a follow-up call is made, as the host does for a model's.
 
     It is to say no wherever the host would not let its model make the call (TC-C-20, TC-C-42), and
-    may say no for any reason of the host's own (TC-C-37).
+    may say no for any reason of the host's own (TC-C-04).
 
     A policy that can ask a person may have a second method, `async def allows_again(self,
-    proposal)`. It is asked where an equal call was started before and nobody knows whether it took
-    effect (TC-C-55). It has to ask the person for this call, and to say so. Without the method such
-    a call is not made.
+    proposal)`. It is asked in place of `allows` where an equal call was started before and nobody
+    knows whether it took effect (TC-C-55). It says no to what the host denies anyway; for any other
+    call it asks the person, and says why. Without the method such a call is not made.
     """
 
     async def allows(self, proposal: Proposal) -> bool:

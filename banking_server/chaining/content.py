@@ -9,7 +9,6 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY
-from banking_server.chaining.values import follow, pointer_parts
 
 NEXT_STEP: Final = "nextStep"
 """The member of structured content in which a server can repeat a directive, for hosts that show
@@ -44,7 +43,7 @@ def words_a_directive(item: Mapping[str, Any]) -> bool:
 
 
 def without_next_step(structured: Any) -> Any:
-    """Return structured content without the member that repeats a directive (TC-S-28).
+    """Return structured content without the member that repeats a directive (TC-S-05).
 
     A member `nextStep` that is no object with a `tool` means something else, and stays.
     """
@@ -56,51 +55,45 @@ def without_next_step(structured: Any) -> Any:
 def has_next_step(output_schema: Mapping[str, Any]) -> bool:
     """Return whether an output schema has a member `nextStep` that can hold a tool and arguments.
 
-    It may stand in one of the schema's alternatives, or in what the schema refers to. A member of
-    that name which holds no object means something else.
+    It is looked for anywhere in the schema: in its alternatives, and in what it refers to. A member
+    of that name which holds no object means something else.
     """
-    return any(
-        _holds_step(shape)
-        for holder in _shapes(output_schema, output_schema)
-        for shape in _shapes(_member(holder.get("properties"), NEXT_STEP), output_schema)
-    )
-
-
-def _holds_step(shape: Mapping[str, Any]) -> bool:
-    kind = shape.get("type", "object")
-    members = shape.get("properties", ("tool", "arguments"))
-    return (
-        (kind == "object" or (isinstance(kind, list) and "object" in kind))
-        and not {"$ref", "const", "enum", *_ALTERNATIVES} & shape.keys()
-        and isinstance(members, Mapping | tuple)
-        and "tool" in members
-        and "arguments" in members
-    )
-
-
-_ALTERNATIVES: Final = ("anyOf", "oneOf", "allOf")
-
-
-def _shapes(schema: object, root: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return a schema, its alternatives, and what they refer to inside `root`, each once."""
-    shapes: list[Mapping[str, Any]] = []
-    left = [schema]
+    members: list[Any] = []
+    left: list[Any] = [output_schema]
     while left:
         node = left.pop()
-        if not isinstance(node, Mapping) or any(node is shape for shape in shapes):
-            continue
-        shapes.append(node)
-        reference = node.get("$ref")
-        if isinstance(reference, str) and reference.startswith("#"):
-            left.append(follow(pointer_parts(reference[1:]) or [], root))
-        for keyword in _ALTERNATIVES:
-            alternatives = node.get(keyword)
-            left += alternatives if isinstance(alternatives, list) else []
-    return shapes
+        if isinstance(node, Mapping):
+            members.append(node.get("properties"))
+            left += node.values()
+        elif isinstance(node, list):
+            left += node
+    known = [each.keys() for each in members if isinstance(each, Mapping)]
+    return any(NEXT_STEP in each for each in known) and any(
+        {"tool", "arguments"} <= each for each in known
+    )
+
+
+_DECLARING: Final = frozenset(
+    {"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"}
+    | {"patternProperties", "additionalProperties"}
+)
+"""What can declare an argument beside `properties`."""
+
+
+def undeclared_arguments(input_schema: dict[str, Any], arguments: dict[str, Any]) -> list[str]:
+    """Return the arguments that the tool does not know: misspelt, most likely (TC-S-15).
+
+    A schema can also declare arguments otherwise than by their names under `properties`. Such a
+    schema is taken to declare all of them.
+    """
+    if any(input_schema[keyword] is not False for keyword in _DECLARING & input_schema.keys()):
+        return []
+    declared = input_schema.get("properties")
+    return [name for name in arguments if not isinstance(declared, dict) or name not in declared]
 
 
 def hidden_from_model(tool_meta: object) -> bool:
-    """Return whether a tool is hidden from the model, judging by the tool's `_meta` (TC-C-19).
+    """Return whether a tool is hidden from the model, judging by the tool's `_meta` (TC-C-42).
 
     MCP Apps reserve tools for their user interface by `ui.visibility`, a list without `"model"`.
     A visibility of another type hides the tool too, unless it is the word `"model"` itself.
@@ -124,7 +117,8 @@ def in_text(item: Mapping[str, Any], *, note: str = "") -> str:
             text = resource.get("text")
             return text if isinstance(text, str) else f"[{resource.get('uri')}{note}]"
         case kind:
-            return f"[{kind}, {item.get('mimeType')}{note}]"
+            known = [str(part) for part in (kind, item.get("mimeType")) if part is not None]
+            return f"[{', '.join(known) or 'an item of no kind'}{note}]"
 
 
 def _member(value: object, name: str) -> Any:

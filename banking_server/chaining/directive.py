@@ -1,4 +1,4 @@
-"""The directive: what `_meta.nextTool` holds, and how to read it (TC-D-01 to TC-D-10)."""
+"""The directive: what `_meta.nextTool` holds, and how to read it (TC-D-01 to TC-D-19)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from banking_server.chaining.effort import TooMuch, size
 from banking_server.chaining.values import canonical
 
 IDENTIFIER: Final = "com.example/tool-chaining"
@@ -21,8 +20,7 @@ SETTINGS: Final[dict[str, Any]] = {"version": 1}
 
 DEFAULT_LIMIT: Final = 5
 """Calls in one chain, the first one included, unless the user or the host sets another limit
-(TC-C-10)."""
-
+(TC-C-09)."""
 
 MAX_TITLE: Final = 200
 """Characters of a directive's `title` at most."""
@@ -31,7 +29,7 @@ MAX_TITLE: Final = 200
 class Directive(BaseModel):
     """Call `tool` next, with exactly `arguments`.
 
-    Types are strict (TC-D-09), and unknown members are ignored (TC-D-05). If `tool` is absent,
+    Types are strict (TC-C-08), and unknown members are ignored (TC-D-05). If `tool` is absent,
     `name` is read in its place (TC-D-06): a deprecated alias that early servers send. It is never
     written.
     """
@@ -42,7 +40,7 @@ class Directive(BaseModel):
     """The exact name of a tool on the server that sent the result."""
 
     arguments: dict[str, Any] = Field(default_factory=dict)
-    """The complete arguments; absent means `{}` (TC-D-04)."""
+    """The complete arguments; absent means `{}` (TC-C-06)."""
 
     title: str | None = Field(default=None, min_length=1, max_length=MAX_TITLE)
     """What the step is for, in the server's words for the user. Never for a model (TC-C-40)."""
@@ -97,9 +95,8 @@ def read_directive(meta: object) -> Reading:
     `meta` is the result's `_meta` as parsed from JSON, or None if the result has none. The result
     must be the complete result of a `tools/call`: nowhere else is there a directive (TC-D-11).
 
-    Python's parsers keep the last of two members with one name and say nothing, so that TC-D-17
-    binds only whoever parses JSON in another way; and integers of any length are read exactly, but
-    compared as the doubles that they are to other readers (TC-D-19).
+    Python's parsers keep the last of two members with one name and say nothing; and they read
+    integers of any length exactly, which are compared as the doubles that others read (TC-D-19).
     """
     if not isinstance(meta, Mapping) or META_KEY not in meta:
         return Absent()
@@ -111,26 +108,22 @@ def read_directive(meta: object) -> Reading:
         usable.pop("title", None)
     try:
         directive = Directive.model_validate(usable)
-        size(value)
         canonical(dict(value))
     except ValidationError as error:
         return Malformed(_explain(error))
     except ValueError as error:
         return Malformed(f"{META_KEY} cannot be written as RFC 8785 has it: {error}")
-    except TooMuch:
-        pass  # Well-formed for all we know. Its arguments are too much to be checked (TC-C-16).
+    except RecursionError:
+        pass  # Well-formed for all we know. Its arguments are too deep to be checked.
     return Found(directive, deprecated_alias="name" in value)
 
 
 def is_title(value: object) -> bool:
-    """Return whether the `title` of a directive is one; any other is ignored (TC-D-20)."""
+    """Return whether the `title` of a directive is one; any other is ignored (TC-D-05)."""
     return isinstance(value, str) and 1 <= len(value) <= MAX_TITLE
 
 
 def _explain(error: ValidationError) -> str:
-    """Return the first problems in one line, each with its place and without the value."""
-    problems = error.errors(include_url=False, include_context=False, include_input=False)[:3]
-    places = [".".join([META_KEY, *map(str, problem["loc"])]) for problem in problems]
-    return "; ".join(
-        f"{place}: {problem['msg']}" for place, problem in zip(places, problems, strict=True)
-    )
+    """Return the first problem in one line, with its place and without the value."""
+    problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return f"{'.'.join([META_KEY, *map(str, problem['loc'])])}: {problem['msg']}"

@@ -40,10 +40,7 @@ _OF_CLIENT: Final[dict[int, CallsInDoubt]] = {}
 
 
 def calls_in_doubt(client: object) -> CallsInDoubt:
-    """Return those of a connected client: the same ones for as long as the object is there.
-
-    Raises TypeError for an object that cannot be referred to weakly.
-    """
+    """Return those of a connected client: the same ones for as long as the object is there."""
     kept = _OF_CLIENT.get(id(client))
     if kept is None:
         finalize(client, _OF_CLIENT.pop, id(client), None)

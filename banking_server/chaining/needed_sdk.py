@@ -1,12 +1,6 @@
-"""Which MCP SDK the parts that stand on it need, and how to say so where an older one is installed.
-
-The client half and the conformance suite also work beside `mcp` 1.x, which some frameworks need.
-"""
+"""Which MCP SDK the parts that stand on it need, where an older one is installed."""
 
 from importlib.metadata import version
-from typing import Final
-
-NEEDED: Final = "mcp>=2.3,<2.4"
 
 
 def needed_instead(error: ImportError) -> str | None:
@@ -20,6 +14,6 @@ def needed_instead(error: ImportError) -> str | None:
     if tuple(map(int, installed.split(".")[:2])) >= (2, 3):
         return None
     return (
-        f"this needs mcp 2.3, and mcp {installed} is installed: pip install '{NEEDED}', in another "
-        "environment if something here holds mcp below 2"
+        f"this needs mcp 2.3, and mcp {installed} is installed: pip install 'mcp>=2.3,<2.4', in "
+        "another environment if something here holds mcp below 2"
     )

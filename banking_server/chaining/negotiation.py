@@ -14,7 +14,7 @@ def has_declared(capabilities: object, revision: str) -> bool:
 
     `capabilities` are JSON as on the wire, or an SDK's model of them. Until 2025-11-25 there was no
     official place for extensions, so that `experimental` counts too (TC-D-14). Malformed settings
-    are absent (TC-D-21), and those of a later version are as good as ours (TC-D-22).
+    are absent, and those of a later version are as good as ours (TC-D-12).
     """
     places = ["extensions"] if revision >= NEGOTIATED_FROM else ["extensions", "experimental"]
     return any(_are_settings(_member(_member(capabilities, at), IDENTIFIER)) for at in places)

@@ -1,24 +1,20 @@
-"""What a server lets out: a directive is checked, and put into words for those who need them.
-
-The rule of every server half, whatever the server is built on: see `ToolChaining` for the SDK's,
-and `banking_server.adapters.fastmcp_server` for FastMCP's.
-"""
+"""What a server sends: a directive is checked, and put into words for those who need them."""
 
 import json
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from mcp_types import Annotations, CallToolResult, TextContent
+from mcp_types import Annotations, CallToolResult, TextContent, Tool
 from pydantic import BaseModel, ConfigDict, Field
 
-from banking_server.chaining.arguments import argument_problem, undeclared_arguments
+from banking_server.chaining.arguments import argument_problem
 from banking_server.chaining.content import (
     NEXT_STEP,
     has_next_step,
     hidden_from_model,
     on_the_wire,
+    undeclared_arguments,
     without_next_step,
     words_a_directive,
 )
@@ -43,21 +39,12 @@ AnyResult = BaseModel | dict[str, Any]
 """A result as a model of the SDK, or as JSON."""
 
 
-@dataclass(frozen=True)
-class ListedTool:
-    """What the list of tools says of one."""
-
-    input_schema: dict[str, Any]
-    output_schema: dict[str, Any] | None
-    meta: object
-
-
-Listed = Callable[[str], Awaitable[ListedTool | None]]
+Listed = Callable[[str], Awaitable[Tool | None]]
 """Returns what the server's list says of a tool now; None if it is not in it."""
 
 
 class NextStep(BaseModel):
-    """The directive in structured content, for hosts that show their model nothing else (TC-S-28).
+    """The directive in structured content, for hosts that show their model nothing else (TC-S-05).
 
     A tool whose output schema has the optional member `nextStep`, of this type, gets it filled in
     by `ToolChaining`; the tool itself leaves it out::
@@ -79,43 +66,58 @@ class NextStep(BaseModel):
     arguments: dict[str, Any] = Field(description="Its arguments, exactly.")
 
 
-async def let_out(
-    result: AnyResult | None, *, called: str, listed: Listed, declared: bool
+class DirectiveDropped(Exception):
+    """A directive is not fit to be sent; the message says why, and repeats no value of it."""
+
+
+async def check_outgoing(
+    result: AnyResult | None,
+    *,
+    called: str,
+    listed: Listed,
+    declared: bool,
+    strict: bool = False,
 ) -> AnyResult | None:
     """Return a result of `tools/call` as it may be sent.
 
-    A directive that is not fit to be sent is logged as an error and dropped (TC-S-08, TC-S-10 to
-    TC-S-17, TC-S-26, TC-S-27). One that is fit goes out with the members that are defined, and no
-    others; it is put into words too, unless the client is known to have `declared` the extension.
-    `called` is the tool whose result it is.
+    A directive that is not fit to be sent is logged as an error and dropped (TC-S-08, TC-S-11 to
+    TC-S-17, TC-S-26, TC-S-27); if `strict` is set, `DirectiveDropped` is raised. One that is fit
+    goes out with the members that are defined, and no others; it is put into words too, unless the
+    client is known to have `declared` the extension. `called` is the tool whose result it is.
     """
-    meta = _meta(result)
+    meta, structured = _member(result, "_meta", "meta"), _structured(result)
     reading = read_directive(meta)
     if result is None or meta is None or isinstance(reading, Absent):
         return result
-    value = meta[META_KEY]
-    checked = await _check(result, reading, value, listed)
-    if isinstance(checked, _Unfit):
-        logger.error("Dropped the directive of tool %r: %s", called, checked.reason)
-        others = without_next_step(_structured(result))
+    try:
+        directive = await _fit(result, reading, meta[META_KEY], listed)
+    except DirectiveDropped as problem:
+        message = f"Dropped the directive of tool {called!r}: {problem}"
+        if strict:
+            raise DirectiveDropped(message) from None
+        logger.error("%s", message)
         kept = {key: member for key, member in meta.items() if key != META_KEY}
-        return _changed(_structured_as(result, others), meta=kept or None)
-    # Only the defined members of the directive go out (TC-S-11). Mostly there are no others.
-    defined = checked.to_wire()
-    if not isinstance(value, dict) or value != defined:
-        meta = {**meta, META_KEY: defined}
+        return _changed(result, kept or None, without_next_step(structured))
+    # Only the defined members of the directive go out (TC-S-11).
+    meta = {**meta, META_KEY: directive.to_wire()}
+    others = _without_own_copy(structured)
     if declared:
-        others = _without_own_copy(_structured(result))
-        return _changed(_structured_as(result, others), meta=meta)
-    told = await _with_next_step(result, checked, called, listed)
-    return _changed(told, meta=meta, words=[_in_words(checked)])
+        return _changed(result, meta, others)
+    if isinstance(others, dict) and NEXT_STEP not in others:
+        # What the tool itself repeats of the directive is made the same as the directive.
+        repeats = without_next_step(structured) is not structured
+        tool = None if repeats else await listed(called)
+        if repeats or (tool is not None and has_next_step(tool.output_schema or {})):
+            step = NextStep(tool=directive.tool, arguments=directive.arguments)
+            others = {**others, NEXT_STEP: step.model_dump()}
+    return _changed(result, meta, others, [_in_words(directive)])
 
 
 def advertised_in(capabilities: dict[str, Any], *places: str) -> dict[str, Any]:
     """Return a server's capabilities with the extension among the members `places`.
 
     2025-11-25 has no `extensions` among its capabilities, so the same settings also stand under
-    `experimental` there, which it does have (TC-S-02).
+    `experimental` there, which it does have (TC-S-01).
     """
     return {
         **capabilities,
@@ -127,8 +129,8 @@ def _in_words(directive: Directive) -> TextContent:
     """Return the directive in words, for the model of a client that does not follow directives.
 
     It suggests, since to a model it is what somebody else wrote. It ends with the arguments as
-    JSON, so that no value is read as part of the sentence (TC-S-04, TC-S-06). It is marked in its
-    `_meta`, so that a client that does follow can leave it out (TC-S-05).
+    JSON, so that no value is read as part of the sentence. It is marked in its `_meta`, so that a
+    client that does follow can leave it out (TC-S-05).
     """
     tool = json.dumps(directive.tool, ensure_ascii=False)
     arguments = json.dumps(directive.arguments, ensure_ascii=False)
@@ -143,67 +145,51 @@ def _in_words(directive: Directive) -> TextContent:
     )
 
 
-@dataclass(frozen=True)
-class _Unfit:
-    """Why a directive must not be sent."""
-
-    reason: str
-
-
-async def _check(
+async def _fit(
     result: AnyResult, reading: Found | Malformed, value: Any, listed: Listed
-) -> Directive | _Unfit:
-    """Return the directive that `value` is read as, if this server may send it with `result`."""
-    if not _is_complete(result):
-        return _Unfit("an interim result cannot name a next tool")
+) -> Directive:
+    """Return the directive that `value` is read as. Raises `DirectiveDropped` if it is not fit."""
+    wire = (
+        result
+        if isinstance(result, dict)
+        else on_the_wire(result.model_copy(update={"meta": None}))
+    )
+    if wire.get("resultType", "task" if "task" in wire else "complete") != "complete":
+        raise DirectiveDropped("an interim result cannot name a next tool")
     if isinstance(reading, Malformed):
-        return _Unfit(reading.reason)
+        raise DirectiveDropped(reading.reason)
     if reading.deprecated_alias:
-        return _Unfit("'name' is for reading only; a server sends 'tool'")
+        raise DirectiveDropped("'name' is for reading only; a server sends 'tool'")
     directive = reading.directive
-    if not _is_line(value.get("title", "-")):
-        return _Unfit(f"the title must be plain text of 1 to {MAX_TITLE} characters on one line")
-    if all(words_a_directive(item) or _is_blank(item) for item in _content(result)):
-        return _Unfit("the result has no other content, for people whose client ignores it")
+    title = value.get("title", "-")
+    if not is_title(title) or CONTROL.search(title):
+        raise DirectiveDropped(
+            f"the title must be plain text of 1 to {MAX_TITLE} characters on one line"
+        )
+    if all(words_a_directive(item) or _is_blank(item) for item in wire.get("content") or ()):
+        raise DirectiveDropped(
+            "the result has no other content, for people whose client ignores it"
+        )
+    name = f"the tool {directive.tool!r}"
     tool = await listed(directive.tool)
     if tool is None:
-        return _Unfit(f"this server lists no tool {directive.tool!r}")
+        raise DirectiveDropped(f"this server lists no tool {directive.tool!r}")
     if hidden_from_model(tool.meta):
-        return _Unfit(f"the tool {directive.tool!r} is not meant for the model to call")
+        raise DirectiveDropped(f"{name} is not meant for the model to call")
     problem = argument_problem(tool.input_schema, directive.arguments)
     if problem is not None:
-        return _Unfit(problem)
+        raise DirectiveDropped(problem)
     if undeclared := undeclared_arguments(tool.input_schema, directive.arguments):
-        return _Unfit(f"the tool {directive.tool!r} has no argument {', '.join(undeclared)}")
+        raise DirectiveDropped(f"{name} has no argument {', '.join(undeclared)}")
     if not keeps_its_value(directive.arguments):
-        return _Unfit("a number that other readers take for another one; send it as a string")
+        raise DirectiveDropped("a number that other readers take for another; send it as a string")
     return directive
-
-
-def _is_complete(result: AnyResult) -> bool:
-    if isinstance(result, dict):
-        absent = "task" if "task" in result else "complete"
-        return bool(result.get("resultType", absent) == "complete")
-    return isinstance(result, CallToolResult) and result.result_type == "complete"
-
-
-def _content(result: AnyResult) -> list[Any]:
-    """Return the content of a complete result as JSON."""
-    if isinstance(result, CallToolResult):
-        return [on_the_wire(item) for item in result.content]
-    content = result.get("content") if isinstance(result, dict) else None
-    return [item for item in content if isinstance(item, dict)] if isinstance(content, list) else []
 
 
 def _is_blank(item: dict[str, Any]) -> bool:
     """Return whether a content item is a text that says nothing."""
     text = item.get("text")
     return item.get("type") == "text" and isinstance(text, str) and not text.strip()
-
-
-def _is_line(title: object) -> bool:
-    """Return whether a title is plain text on one line, and of the length that it may have."""
-    return is_title(title) and not CONTROL.search(str(title))
 
 
 def _without_own_copy(structured: Any) -> Any:
@@ -213,58 +199,30 @@ def _without_own_copy(structured: Any) -> Any:
     return without_next_step(structured)
 
 
-async def _with_next_step(
-    result: AnyResult, directive: Directive, name: str, listed: Listed
-) -> AnyResult:
-    """Return the result of the tool `name` with `nextStep`, where the tool has a place for it.
-
-    It has one if its output schema has. What the tool itself repeats of the directive is made the
-    same as the directive (TC-S-28).
-    """
-    structured = _structured(result)
-    others = _without_own_copy(structured)
-    if not isinstance(others, dict) or NEXT_STEP in others:
-        return result
-    step = NextStep(tool=directive.tool, arguments=directive.arguments).model_dump()
-    told = {**others, NEXT_STEP: step}
-    if without_next_step(structured) is structured:
-        tool = await listed(name)
-        if tool is None or not has_next_step(tool.output_schema or {}):
-            return _structured_as(result, others)
-    return _structured_as(result, told)
-
-
-def _meta(result: AnyResult | None) -> dict[str, Any] | None:
-    """Return the `_meta` of a result, if it has one."""
-    # Another extension can have answered with JSON, or with a result of its own.
-    return result.get("_meta") if isinstance(result, dict) else getattr(result, "meta", None)
-
-
-def _structured(result: AnyResult) -> Any:
-    if isinstance(result, dict):
-        return result.get("structuredContent")
-    return result.structured_content if isinstance(result, CallToolResult) else None
-
-
-def _structured_as(result: AnyResult, structured: Any) -> AnyResult:
-    """Return the result with another structured content, if it is another."""
-    if structured is _structured(result):
-        return result
-    if isinstance(result, dict):
-        return {**result, "structuredContent": structured}
-    return result.model_copy(update={"structured_content": structured})
-
-
 def _changed(
-    result: AnyResult, *, meta: dict[str, Any] | None, words: Sequence[TextContent] = ()
+    result: AnyResult,
+    meta: dict[str, Any] | None,
+    structured: Any,
+    words: Sequence[TextContent] = (),
 ) -> AnyResult:
-    """Return the result with another `_meta`, if it is another, and the words after its content."""
-    if meta is _meta(result) and not words:
-        return result
+    """Return the result with another `_meta`, other structured content, and words at its end."""
     if isinstance(result, dict):
-        others = {key: member for key, member in result.items() if key != "_meta"}
-        if words:
-            others["content"] = [*result["content"], *map(on_the_wire, words)]
-        return others if meta is None else {**others, "_meta": meta}
-    content = {"content": [*result.content, *words]} if isinstance(result, CallToolResult) else {}
-    return result.model_copy(update={"meta": meta, **content})
+        told = {key: member for key, member in result.items() if key != "_meta"}
+        told |= {} if meta is None else {"_meta": meta}
+        told |= {} if structured is _structured(result) else {"structuredContent": structured}
+        return {**told, "content": [*told["content"], *map(on_the_wire, words)]} if words else told
+    if not isinstance(result, CallToolResult):
+        return result.model_copy(update={"meta": meta})
+    changed: dict[str, Any] = {"meta": meta, "content": [*result.content, *words]}
+    if structured is not result.structured_content:
+        changed["structured_content"] = structured
+    return result.model_copy(update=changed)
+
+
+def _structured(result: AnyResult | None) -> Any:
+    return _member(result, "structuredContent", "structured_content")
+
+
+def _member(result: AnyResult | None, name: str, attribute: str) -> Any:
+    # Another extension can have answered with JSON, or with a result of its own.
+    return result.get(name) if isinstance(result, dict) else getattr(result, attribute, None)

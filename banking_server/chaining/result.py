@@ -25,8 +25,7 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
     """The caller stopped the chain; see `ChainStop`."""
     FAILED = "failed"
-    """A call brought no result, the tools could not be listed, or time ran out; see `ChainFailed`.
-    """
+    """A call brought no result, the tools could not be listed, or time ran out."""
     COMPLETED = "completed"
     """The last result names no further tool."""
     MALFORMED_DIRECTIVE = "malformed_directive"
@@ -34,9 +33,10 @@ class Outcome(StrEnum):
     LIMIT_REACHED = "limit_reached"
     """The chain has made as many calls as it may."""
     UNKNOWN_TOOL = "unknown_tool"
-    """The server does not list the tool, or lists several different ones under its name."""
+    """The server does not list the tool."""
     INVALID_ARGUMENTS = "invalid_arguments"
-    """The directive's arguments are not valid against the tool's input schema."""
+    """The directive's arguments are not valid against the tool's input schema, or could not be
+    checked against it."""
     CYCLE = "cycle"
     """The same tool was called with the same arguments before in this chain."""
     DECLINED = "declined"
@@ -65,19 +65,15 @@ class Step:
         beside a directive, and on every later step, whose schema nobody above the chain knows.
         """
         meta = self.result.meta or {}
+        kept = {key: value for key, value in meta.items() if key != META_KEY}
         structured = self.result.structured_content
+        if self.level > 1 or META_KEY in meta:
+            structured = without_next_step(structured)
+        content = [
+            block for block in self.result.content if not words_a_directive(on_the_wire(block))
+        ]
         return self.result.model_copy(
-            update={
-                "content": [
-                    block
-                    for block in self.result.content
-                    if not words_a_directive(on_the_wire(block))
-                ],
-                "structured_content": without_next_step(structured)
-                if self.level > 1 or META_KEY in meta
-                else structured,
-                "meta": {key: value for key, value in meta.items() if key != META_KEY} or None,
-            }
+            update={"content": content, "structured_content": structured, "meta": kept or None}
         )
 
 
@@ -92,7 +88,7 @@ def quoted(tool: str) -> str:
     )
 
 
-class Fate(StrEnum):
+class FollowUpStatus(StrEnum):
     """What became of a follow-up call."""
 
     MADE = "made"
@@ -110,7 +106,7 @@ class FollowUp:
 
     tool: str
     arguments: dict[str, Any]
-    fate: Fate
+    status: FollowUpStatus
     detail: str
     """Why it was not made, or brought no result, in one sentence; empty if it was made."""
     listed: bool = True
@@ -122,7 +118,7 @@ class FollowUp:
         """Say what became of the call, for a model that knows the tool as `name` (TC-C-33).
 
         A name that the server does not list could be a whole sentence, which the model would take
-        for the client's own. So it is not repeated, and others are in quotes (TC-C-53, TC-C-54).
+        for the client's own. So it is not repeated, and others are in quotes (TC-C-53).
         """
         if not self.listed:
             return (
@@ -133,12 +129,12 @@ class FollowUp:
             f"The server named a next step: the tool {quoted(name or self.tool)} with the "
             f"arguments {json.dumps(self.arguments, ensure_ascii=False)}."
         )
-        match self.fate:
-            case Fate.MADE:
+        match self.status:
+            case FollowUpStatus.MADE:
                 return f"{call} That call was made for you: do not make it again."
-            case Fate.NOT_MADE:
+            case FollowUpStatus.NOT_MADE:
                 return f"{call} That call was not made: {self.detail}."
-            case Fate.UNKNOWN:
+            case FollowUpStatus.UNKNOWN:
                 return (
                     f"{call} That call was started, and whether it took effect is not known: "
                     f"{self.detail}. Do not make it again before you know that it did not. Calling "
@@ -164,38 +160,39 @@ class ChainResult:
     """The directive whose call was started and brought no result, if there is one."""
     refused: bool = False
     """Whether the server refused the call that brought no result before it acted on it."""
+    error: Exception | None = None
+    """What was raised, if something was; see `raise_for_failure`."""
+
+    def raise_for_failure(self) -> None:
+        """Raise `ChainFailed` if a call raised or time ran out; do nothing otherwise."""
+        if self.error is not None:
+            raise ChainFailed(self) from self.error
 
     @property
     def follow_ups(self) -> tuple[FollowUp, ...]:
         """What became of each call that a directive asked for, in order."""
-        made = [FollowUp(step.tool, step.arguments, Fate.MADE, "") for step in self.steps[1:]]
-        last = [
-            FollowUp(
-                directive.tool,
-                directive.arguments,
-                fate,
-                self.detail,
-                listed,
-                self.steps[0].tool if self.steps else "",
-            )
-            for directive, fate, listed in (
-                (self.started, Fate.NOT_MADE if self.refused else Fate.UNKNOWN, True),
-                (self.pending, Fate.NOT_MADE, self.listed),
-            )
-            if directive is not None
+        calls = [
+            FollowUp(step.tool, step.arguments, FollowUpStatus.MADE, "") for step in self.steps[1:]
         ]
-        return (*made, *last)
+        if (lost := self.started) is not None:
+            status = FollowUpStatus.NOT_MADE if self.refused else FollowUpStatus.UNKNOWN
+            first = self.steps[0].tool if self.steps else ""
+            calls.append(FollowUp(lost.tool, lost.arguments, status, self.detail, first=first))
+        if (left := self.pending) is not None:
+            status = FollowUpStatus.NOT_MADE
+            calls.append(FollowUp(left.tool, left.arguments, status, self.detail, self.listed))
+        return tuple(calls)
 
     @property
     def content(self) -> list[ContentBlock]:
         """The content of all steps in order, so that nothing said to the user is lost (TC-C-24)."""
-        return [block for step in self.steps for block in self.handed_on(step).content]
+        return [block for step in self.steps for block in self.for_forwarding(step).content]
 
-    def handed_on(self, step: Step) -> CallToolResult:
+    def for_forwarding(self, step: Step) -> CallToolResult:
         """Return the result of one of the steps as it may be handed on.
 
         It is the result that came, unless a call was started on its directive. The directive and
-        the words about it are then left out, whatever became of the call (TC-C-26).
+        the words about it are then left out, whatever became of the call (TC-C-35).
         """
         started = step.level < len(self.steps) or self.started is not None
         return step.without_words() if started else step.result
@@ -228,19 +225,15 @@ class ChainResult:
             if isinstance(structured, dict):
                 returned = [_for_model(result) for result in others]
                 told = [
-                    f"{said} It returned: {text}" if text else said
-                    for said, text in zip_longest(words, returned)
+                    f"{line} It returned: {text}" if text else line
+                    for line, text in zip_longest(words, returned)
                 ]
                 structured = {**structured, FOLLOW_UPS: told}
-            content.append(
-                TextContent(
-                    type="text",
-                    text="\n".join(words),
-                    annotations=Annotations(audience=["assistant"]),
-                )
-            )
+            to_model = Annotations(audience=["assistant"])
+            said = TextContent(type="text", text="\n".join(words), annotations=to_model)
+            content.append(said)
         is_error = any(step.result.is_error for step in self.steps) or any(
-            follow_up.fate is Fate.UNKNOWN for follow_up in follow_ups
+            follow_up.status is FollowUpStatus.UNKNOWN for follow_up in follow_ups
         )
         return first.model_copy(
             update={"content": content, "structured_content": structured, "is_error": is_error}
@@ -250,7 +243,7 @@ class ChainResult:
 class ChainFailed(Exception):
     """A call of the chain raised, or the chain's time ran out; `__cause__` is what was raised.
 
-    `result` holds every step that was completed before, so that nothing is lost (TC-C-25).
+    `result` holds every step that was completed before, so that nothing is lost (TC-C-24).
     """
 
     def __init__(self, result: ChainResult) -> None:

@@ -1,17 +1,30 @@
 """The server half: attach a directive to a result, and check it on its way out."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from mcp import MCPError
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.extension import Extension
 from mcp.server.mcpserver import MCPServer
-from mcp_types import CallToolRequestParams, CallToolResult, ContentBlock, TextContent
+from mcp_types import (
+    INTERNAL_ERROR,
+    CallToolRequestParams,
+    CallToolResult,
+    ContentBlock,
+    TextContent,
+    Tool,
+)
 
 from banking_server.chaining.directive import IDENTIFIER, META_KEY, SETTINGS, Directive
 from banking_server.chaining.negotiation import has_declared
-from banking_server.chaining.outgoing import ListedTool, advertised_in, let_out
+from banking_server.chaining.outgoing import (
+    DirectiveDropped,
+    advertised_in,
+    check_outgoing,
+)
 
 
 def with_next_tool(
@@ -40,48 +53,48 @@ def with_next_tool(
     )
 
 
-def client_declared(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Return whether the client is known to have declared the extension.
-
-    This is only a hint: a client of 2025-11-25 over stateless HTTP may have declared it, but the
-    server cannot know.
-    """
-    return has_declared(ctx.session.client_capabilities, ctx.protocol_version)
-
-
 class ToolChaining(Extension):
-    """The extension on a server: advertised, and every outgoing directive checked.
+    """The extension on a server: advertised, and every outgoing directive checked::
 
-    Two lines attach it::
-
-        chaining = ToolChaining()
-        mcp = MCPServer("bank", extensions=[chaining])
-        chaining.bind(mcp)
+        mcp = MCPServer("bank", extensions=[ToolChaining()])
 
     It is a bug in the server if a directive is not fit to be sent: its tool is not listed or is
     hidden from models, its arguments are not accepted or not known, its form is wrong, or it stands
     on a result without other content. It is then logged as an error and dropped, and the rest of
-    the result goes out (TC-S-08, TC-S-10 to TC-S-17, TC-S-26, TC-S-27). Directives go to every
-    client, whether or not it declared the extension (TC-S-03); a client that did not is also told
-    the next step in words that a model can act on: in a text item, and in the structured content of
-    a tool whose output schema has `nextStep` (`NextStep`).
+    the result goes out (TC-S-08, TC-S-11 to TC-S-17, TC-S-26, TC-S-27). With `strict`, for tests of
+    the server, the call is answered with an error that says why instead.
+
+    Directives go to every client, whether or not it declared the extension (TC-S-03); a client that
+    did not is also told the next step in words that a model can act on: in a text item, and in the
+    structured content of a tool whose output schema has `nextStep` (`NextStep`).
     """
 
     identifier = IDENTIFIER
+    _server: MCPServer[Any]
 
-    _server: MCPServer[Any] | None = None
+    def __init__(self, *, strict: bool = False) -> None:
+        self._strict = strict
 
     def settings(self) -> dict[str, Any]:
-        """Return what `server/discover` advertises (2026-07-28)."""
-        return SETTINGS
+        """Return what `server/discover` advertises, and take the server that asks as its own.
 
-    def bind(self, mcp: MCPServer[Any]) -> None:
-        """Check directives against the tools of `mcp`, and advertise to clients of 2025-11-25.
+        Directives are checked against the tools of that server, which also advertises the extension
+        to clients of 2025-11-25 from now on.
 
-        To be called after `mcp` was made, since the SDK does not tell an extension its server.
+        The SDK does not tell an extension its server. But it asks for the settings while the server
+        is made, in a method of the server.
+
+        Raises RuntimeError if no `MCPServer` asks, so that a server that cannot check its
+        directives does not start.
         """
-        self._server = mcp
-        mcp.middleware.append(self._advertise_on_initialize)
+        asks = sys._getframe(1).f_locals.get("self")
+        if not isinstance(asks, MCPServer):
+            raise RuntimeError(
+                "ToolChaining needs its server: MCPServer(extensions=[ToolChaining()])"
+            )
+        self._server = asks
+        asks.middleware.append(self._advertise_on_initialize)
+        return SETTINGS
 
     async def intercept_tool_call(
         self,
@@ -91,16 +104,18 @@ class ToolChaining(Extension):
     ) -> HandlerResult:
         """Let the call run, then check the directive of its result.
 
-        Raises RuntimeError if `bind` was not called.
+        Raises MCPError where a directive is dropped and `strict` is set.
         """
-        if self._server is None:
-            raise RuntimeError("ToolChaining.bind(mcp) was not called after MCPServer(...)")
-        return await let_out(
-            await call_next(ctx),
-            called=params.name,
-            listed=partial(_listed, self._server),
-            declared=client_declared(ctx),
-        )
+        try:
+            return await check_outgoing(
+                await call_next(ctx),
+                called=params.name,
+                listed=partial(_listed, self._server),
+                declared=has_declared(ctx.session.client_capabilities, ctx.protocol_version),
+                strict=self._strict,
+            )
+        except DirectiveDropped as problem:
+            raise MCPError(code=INTERNAL_ERROR, message=str(problem)) from problem
 
     async def _advertise_on_initialize(
         self, ctx: ServerRequestContext[Any, Any], call_next: CallNext
@@ -109,23 +124,10 @@ class ToolChaining(Extension):
         result = await call_next(ctx)
         if ctx.method != "initialize" or not isinstance(result, dict):
             return result
-        capabilities = result.get("capabilities") or {}
-        places = ("extensions", "experimental")
-        return {**result, "capabilities": advertised_in(capabilities, *places)}
+        told = advertised_in(result.get("capabilities") or {}, "extensions", "experimental")
+        return {**result, "capabilities": told}
 
 
-async def _listed(server: MCPServer[Any], name: str) -> ListedTool | None:
-    """Return what the server's list says of a tool now; None if it is not in it.
-
-    The SDK makes its list anew each time it is asked for it. So the tool is looked up where the
-    list is made from, unless the server makes a list of its own.
-    """
-    if type(server).list_tools is MCPServer.list_tools:
-        found = server._tool_manager.get_tool(name)
-        if found is None:
-            return None
-        return ListedTool(found.parameters, found.output_schema, found.meta)
-    for tool in await server.list_tools():
-        if tool.name == name:
-            return ListedTool(tool.input_schema, tool.output_schema, tool.meta)
-    return None
+async def _listed(server: MCPServer[Any], name: str) -> Tool | None:
+    """Return what the server's list says of a tool now; None if it is not in it."""
+    return next((tool for tool in await server.list_tools() if tool.name == name), None)

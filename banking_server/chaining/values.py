@@ -16,7 +16,7 @@ _WRITER: Final = json.JSONEncoder(ensure_ascii=False)
 
 
 def canonical(value: Any) -> str:
-    """Return the value as RFC 8785 writes it. Two values are the same JSON if their texts are.
+    """Return a text of a value that is the same for those alone which RFC 8785 writes alike.
 
     Numbers are IEEE doubles: `1` and `1.0` are one number, and so are 2^53 and 2^53 + 1. Texts are
     compared code point by code point, with no Unicode normalization.
@@ -34,29 +34,22 @@ def canonical(value: Any) -> str:
     if isinstance(value, list):
         return f"[{','.join(map(canonical, value))}]"
     if isinstance(value, dict) and all(isinstance(name, str) for name in value):
-        # The order is that of UTF-16 code units, in which U+1F512 comes before U+FFFD.
-        names = sorted(value, key=_in_utf_16) if len(value) > 1 else value
-        return f"{{{','.join([f'{_text(name)}:{canonical(value[name])}' for name in names])}}}"
+        members = [f"{_text(name)}:{canonical(value[name])}" for name in sorted(value)]
+        return f"{{{','.join(members)}}}"
     raise ValueError(f"{type(value).__name__} is not a JSON value")
 
 
 def keeps_its_value(value: Any) -> bool:
-    """Return whether RFC 8785 writes each number of a value with the value that it has.
+    """Return whether a reader to which numbers are doubles writes each with the value it has here.
 
-    It does not for most integers beyond 2^53, which other readers take for a neighbour (TC-S-26).
-    Raises as `canonical`.
+    It does not for most integers beyond 2^53 (TC-S-26). Raises OverflowError for an integer that no
+    double can hold.
     """
     if isinstance(value, dict):
         return all(map(keeps_its_value, value.values()))
     if isinstance(value, list):
         return all(map(keeps_its_value, value))
-    return (
-        not isinstance(value, int) or isinstance(value, bool) or Decimal(canonical(value)) == value
-    )
-
-
-def _in_utf_16(name: str) -> bytes:
-    return name.encode("utf-16-be", "surrogatepass")
+    return not isinstance(value, int) or Decimal(repr(float(value))) == value
 
 
 def _text(value: str) -> str:
@@ -69,29 +62,15 @@ def _text(value: str) -> str:
 
 
 def _number(value: int | float) -> str:
-    """Return a number as ECMAScript writes it: the fewest digits that name the double."""
+    """Return one text for each double."""
     try:
         double = float(value)
     except OverflowError:
         double = math.inf
     if not math.isfinite(double):
         raise ValueError("a number that no IEEE double can hold")
-    if double == 0:
-        return "0"  # -0 too
-    # Python has the same digits, and its own way to place the point.
-    mantissa, _, exponent = repr(abs(double)).partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    leading = f"{whole}{fraction}".lstrip("0")
-    digits = leading.rstrip("0")
-    point = len(leading) - len(fraction) + int(exponent or 0)
-    sign = "-" if double < 0 else ""
-    if -6 < point <= 0:
-        return f"{sign}0.{'0' * -point}{digits}"
-    if 0 < point <= 21:
-        fraction = digits[point:]
-        return f"{sign}{digits[:point].ljust(point, '0')}{'.' if fraction else ''}{fraction}"
-    fraction = digits[1:]
-    return f"{sign}{digits[0]}{'.' if fraction else ''}{fraction}e{point - 1:+d}"
+    # Both zeros are 0, and a whole number looks like one.
+    return str(int(double)) if double.is_integer() else repr(double)
 
 
 def same(one: Any, other: Any) -> bool:

@@ -250,7 +250,6 @@ async def _call(
     from banking_server.chaining import (
         DEFAULT_LIMIT,
         DEFAULT_TOTAL_TIMEOUT,
-        ChainFailed,
         ChainStop,
         Outcome,
         Proposal,
@@ -299,25 +298,22 @@ async def _call(
         ) as (client, refusals):
             narrator.begin(tool, arguments)
             waiting.on(f"Waiting for {tool}")
-            try:
-                with _ctrl_c(stop.stop):
-                    result = await call_tool_with_chaining(
-                        client,
-                        tool,
-                        arguments,
-                        limit=DEFAULT_LIMIT if max_calls is None else max_calls,
-                        consent=narrator,
-                        call_timeout=patience.call,
-                        total_timeout=time_limit,
-                        on_step=told,
-                        on_proposal=proposed,
-                        follow_unadvertised=follow_unadvertised,
-                        stop=stop,
-                    )
-            except ChainFailed as failed:
-                result = failed.result
-                if refusals.last:
-                    say(errors, f"The server answered {refusals.last}.")
+            with _ctrl_c(stop.stop):
+                result = await call_tool_with_chaining(
+                    client,
+                    tool,
+                    arguments,
+                    limit=DEFAULT_LIMIT if max_calls is None else max_calls,
+                    consent=narrator,
+                    call_timeout=patience.call,
+                    total_timeout=time_limit,
+                    on_step=told,
+                    on_proposal=proposed,
+                    follow_unadvertised=follow_unadvertised,
+                    stop=stop,
+                )
+            if result.error is not None and refusals.last:
+                say(errors, f"The server answered {refusals.last}.")
     finally:
         waiting.over()
     narrator.end(result)
@@ -387,7 +383,7 @@ def _as_json(result: "ChainResult") -> dict[str, Any]:
                 "arguments": step.arguments,
                 "deprecatedAlias": step.deprecated_alias,
                 "title": step.title,
-                "result": result.handed_on(step).model_dump(
+                "result": result.for_forwarding(step).model_dump(
                     mode="json", by_alias=True, exclude_none=True
                 ),
             }

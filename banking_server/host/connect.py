@@ -27,11 +27,10 @@ from mcp.types import Implementation
 from banking_server import __version__
 from banking_server.chaining import (
     CLIENT_EXTENSION,
-    SteadyHttpClient,
-    bounded,
+    ResilientHttpClient,
 )
 from banking_server.chaining.bearer import http_url, stays_private, without_user
-from banking_server.chaining.message_size import BOUNDED_LINES, MESSAGE_BYTES
+from banking_server.chaining.transport import BOUNDED_LINES, MESSAGE_BYTES
 from banking_server.host.patience import PATIENCE, Bounds, Patience, PatientClient
 from banking_server.host.plain import LINE
 from banking_server.text import one_line, printable
@@ -104,7 +103,7 @@ async def connected(
         if isinstance(server, str):
             name = _checked(server, has_token=token is not None, insecure=insecure)
             headers = {"Authorization": f"Bearer {token}"} if token else {}
-            http = SteadyHttpClient(
+            http = ResilientHttpClient(
                 headers=headers, timeout=_TIMEOUT, event_hooks={"response": [refusals.note]}
             )
             transport = streamable_http_client(
@@ -120,7 +119,7 @@ async def connected(
             transport = stdio_client(server.model_copy(update=readable), errors)
         bounds = Bounds(patience.questions)
         client = PatientClient(
-            bounded(transport),
+            transport,
             elicitation_callback=elicitation and bounds.on(elicitation),
             input_required_max_rounds=patience.questions,
             extensions=[CLIENT_EXTENSION],

@@ -10,8 +10,8 @@ from rich.console import Console
 from banking_server.chaining import (
     META_KEY,
     ChainResult,
-    Fate,
     FollowNonDestructive,
+    FollowUpStatus,
     Outcome,
     Proposal,
     Step,
@@ -99,7 +99,7 @@ class Narrator:
             style="bold" if good else "bold red",
         )
         for follow_up in result.follow_ups:
-            if follow_up.fate is Fate.UNKNOWN:
+            if follow_up.status is FollowUpStatus.UNKNOWN:
                 tool = one_line(follow_up.tool, NAME)
                 say(self._out, f"Whether {tool} took effect is not known.", style="red")
 

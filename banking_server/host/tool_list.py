@@ -10,7 +10,7 @@ from mcp.types import METHOD_NOT_FOUND, Tool
 from pydantic import ValidationError
 from rich.console import Console
 
-from banking_server.chaining.catalog import ToolCatalog
+from banking_server.chaining.caller import list_all_tools
 from banking_server.chaining.consent import MOVES_MONEY
 from banking_server.chaining.content import has_next_step, on_the_wire
 from banking_server.chaining.negotiation import has_declared
@@ -62,7 +62,7 @@ async def offer_of(client: Client, refusals: HttpRefusals, *, seconds: float) ->
     tools: list[Tool] = []
     try:
         with anyio.fail_after(seconds):
-            tools = await ToolCatalog(client).list()
+            tools = await list_all_tools(client)
     except TimeoutError:
         raise ConnectionFailed(f"It did not list its tools within {seconds:g} s.") from None
     except ValidationError as error:

@@ -14,7 +14,6 @@ from mcp.types import INTERNAL_ERROR, REQUEST_TIMEOUT
 from banking_server.chaining import (
     IDENTIFIER,
     META_KEY,
-    ChainFailed,
     ChainResult,
     call_tool_with_chaining,
 )
@@ -40,27 +39,23 @@ async def call(link: Link, running: Running, params: Json) -> Json:
     caller = _Caller(link, running, params, upstream)
     options = link.options
     meta = {k: v for k, v in (params.get("_meta") or {}).items() if k != IDENTIFIER}
-    try:
-        chain = await call_tool_with_chaining(
-            caller,
-            name,
-            arguments,
-            limit=options.limit,
-            consent=options.consent(running.ask),
-            catalog=link.catalog,
-            call_timeout=options.call_timeout,
-            total_timeout=options.time_limit,
-            meta=meta,
-            follow_unadvertised=options.follow_unadvertised,
-            in_doubt=link.in_doubt,
-        )
-    except ChainFailed as failed:
-        chain = failed.result
-        if not chain.steps:
-            # A result that is none of a tool, such as a task, is the client's own business.
-            if caller.first is not None:
-                return _without_directive(caller.first)
-            raise _first_failure(failed) from None
+    chain = await call_tool_with_chaining(
+        caller,
+        name,
+        arguments,
+        limit=options.limit,
+        consent=options.consent(running.ask),
+        call_timeout=options.call_timeout,
+        total_timeout=options.time_limit,
+        meta=meta,
+        follow_unadvertised=options.follow_unadvertised,
+        in_doubt=link.in_doubt,
+    )
+    if chain.error is not None and not chain.steps:
+        # A result that is none of a tool, such as a task, is the client's own business.
+        if caller.first is not None:
+            return _without_directive(caller.first)
+        raise _first_failure(chain.error, chain.detail)
     if caller.first is None or (len(chain.steps) == 1 and not _has_directive(caller.first)):
         return caller.first or {}
     return caller.merged(chain)
@@ -161,7 +156,7 @@ def _told(chain: ChainResult) -> Json:
         told: Json = {
             "tool": follow_up.tool,
             "arguments": follow_up.arguments,
-            "fate": follow_up.fate,
+            "fate": follow_up.status,
         }
         step = next(steps, None)
         if step is not None:
@@ -193,12 +188,10 @@ def _without_directive(result: Json) -> Json:
     return {**result, "_meta": {k: v for k, v in result["_meta"].items() if k != META_KEY}}
 
 
-def _first_failure(failed: ChainFailed) -> Exception:
-    cause = failed.__cause__
-    if isinstance(cause, RuntimeError):
-        cause = cause.__cause__
+def _first_failure(error: Exception, detail: str) -> Exception:
+    cause = error.__cause__ if isinstance(error, RuntimeError) else error
     if isinstance(cause, MCPError):
         return cause
     if isinstance(cause, TimeoutError):
         return MCPError(code=REQUEST_TIMEOUT, message="The time allowed for the call ran out.")
-    return MCPError(code=INTERNAL_ERROR, message=failed.result.detail)
+    return MCPError(code=INTERNAL_ERROR, message=detail)

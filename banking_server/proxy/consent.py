@@ -40,11 +40,10 @@ class _Rule:
 
 
 class _Asking:
-    """Asks the client's user, about each call at most once."""
+    """Asks the client's user."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._agreed: Proposal | None = None
 
     async def allows_again(self, proposal: Proposal) -> bool:
         return await self._agrees(
@@ -55,8 +54,6 @@ class _Asking:
 
     async def _agrees(self, proposal: Proposal, doubt: str = "") -> bool:
         """Ask. Whatever is not a yes is a no, and so is nobody who could be asked."""
-        if self._agreed is proposal:
-            return True
         reason = f" It says why: {quoted(proposal.title)}." if proposal.title is not None else ""
         question = {
             "mode": "form",
@@ -68,8 +65,7 @@ class _Asking:
             answer = await self._ask("elicitation/create", question)
         except MCPError:
             return False
-        self._agreed = proposal if answer.get("action") == "accept" else None
-        return self._agreed is proposal
+        return answer.get("action") == "accept"
 
 
 class _ByRules(_Asking):

@@ -9,7 +9,6 @@ from anyio.abc import TaskGroup
 from mcp import MCPError
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, INVALID_REQUEST
 
-from banking_server.chaining import ToolCatalog
 from banking_server.chaining.doubt import CallsInDoubt
 from banking_server.proxy.changes import Changes
 from banking_server.proxy.eras import Declared, Json, declared_by, for_upstream, is_modern
@@ -93,7 +92,6 @@ class Link:
         self._first: Link = beside or self
         self.in_doubt = CallsInDoubt() if in_doubt is None else in_doubt
         """The user's calls whose effect is unknown; all links of one user share it."""
-        self.catalog: ToolCatalog = beside.catalog if beside else ToolCatalog(self)
         self._changes: Changes = beside._changes if beside else Changes(tasks, self._tell)
 
     @property
@@ -119,7 +117,6 @@ class Link:
                     patience=self.options.start_timeout,
                 )
                 self._upstream, self._level_set = upstream, None
-                self.catalog.changed()
                 self._tasks.start_soon(upstream.run)
                 try:
                     await upstream.connected()
@@ -367,8 +364,6 @@ class Link:
         """Pass a notification on to where it belongs."""
         if method == "notifications/cancelled":
             return  # Of a question of the server's own, which has been withdrawn by now.
-        if method == "notifications/tools/list_changed":
-            self.catalog.changed()
         if method == "notifications/progress":
             token = params.get("progressToken")
             for running in self._running:
@@ -388,7 +383,7 @@ class Link:
             await self._connection.notify(method, params)
 
     async def list_tools(self, *, cursor: str | None) -> Json:
-        """Return a page of the tools of the server behind, as the library's catalog reads them."""
+        """Return a page of the tools of the server behind, as the library reads them."""
         upstream = await self.upstream()
         return await upstream.request("tools/list", {"cursor": cursor} if cursor else {})
 

@@ -8,10 +8,11 @@ from typing import Any, Final
 from mcp.types import INTERNAL_ERROR, ErrorData, JSONRPCError
 from pydantic import ValidationError
 
-from banking_server.chaining.message_size import NO_RESULT, TOO_LARGE, TOO_MANY
 from banking_server.proxy.sdk import SessionMessage
 
-OF_A_SERVER: Final = ErrorData(code=INTERNAL_ERROR, message=NO_RESULT)
+OF_A_SERVER: Final = ErrorData(
+    code=INTERNAL_ERROR, message="The server answered with something that is no result."
+)
 
 
 def readable(came: Any) -> Any:
@@ -29,11 +30,3 @@ def readable(came: Any) -> Any:
             if isinstance(number, int | str) and not isinstance(number, bool):
                 return SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=OF_A_SERVER))
     return came
-
-
-def is_too_large(came: Any) -> bool:
-    """Return whether a message of a server over stdio was too large, and nobody's answer."""
-    said = came.message if isinstance(came, SessionMessage) else None
-    if not isinstance(said, JSONRPCError) or said.id is not None:
-        return False
-    return said.error.message in (TOO_LARGE, TOO_MANY)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
-from banking_server.chaining.message_size import MESSAGE_BYTES
+from banking_server.chaining.transport import MESSAGE_BYTES
 from banking_server.messages.lines import client_on_stdio
 from banking_server.proxy.link import OneUser
 from banking_server.proxy.options import ProxyOptions

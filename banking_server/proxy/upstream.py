@@ -37,14 +37,13 @@ from mcp.types.version import (
 )
 
 from banking_server import __version__
-from banking_server.chaining import SteadyHttpClient
-from banking_server.chaining.message_size import (
+from banking_server.chaining import ResilientHttpClient
+from banking_server.chaining.transport import (
     BOUNDED_LINES,
     COMPRESSED,
+    CONNECTION_BROKE,
     MESSAGE_BYTES,
-    NOT_THE_ANSWER,
     TOO_LARGE,
-    TOO_MANY,
 )
 from banking_server.proxy import malformed
 from banking_server.proxy.eras import Declared, Json, server_info
@@ -89,11 +88,8 @@ _TIMEOUT: Final = httpx2.Timeout(30, read=None)
 _NOBODY: Final = {"name": "tool-chaining-proxy", "version": __version__}
 
 
-_HTTP_BREAKS: Final = (
-    "SSE stream ended without a response",
-    "the connection failed before the whole answer was there",
-)
-"""How the SDK's transport, and `SteadyHttpClient`, begin to say that an answer was lost."""
+_HTTP_BREAKS: Final = ("SSE stream ended without a response", CONNECTION_BROKE)
+"""How the SDK's transport, and `ResilientHttpClient`, begin to say that an answer was lost."""
 
 _UNREADABLE: Final = (
     "Failed to parse JSON response",
@@ -105,9 +101,7 @@ _UNREADABLE: Final = (
 _BOUNDS: Final = {
     TOO_LARGE: TOO_LARGE,
     f"exceeded the {MESSAGE_BYTES} byte limit": TOO_LARGE,
-    TOO_MANY: TOO_MANY,
     COMPRESSED: COMPRESSED,
-    NOT_THE_ANSWER: NOT_THE_ANSWER,
 }
 """How it goes on if nobody has read the answer, and in which words this is passed on."""
 
@@ -488,9 +482,6 @@ class Upstream:
         """
         async with heard:
             async for came in read:
-                if malformed.is_too_large(came):
-                    self._failure = TOO_LARGE
-                    return
                 await heard.send(malformed.readable(came))
                 while len(self._news) + self._questions + self._way_there.answers > AHEAD:
                     await self._told.wait()
@@ -591,7 +582,8 @@ async def _streams(server: Server) -> AsyncIterator[tuple[Any, Any]]:
                 # The transport sends a request in the context of whoever makes it.
                 _REFUSALS.get([]).append(response)
 
-        http = SteadyHttpClient(headers=headers, timeout=_TIMEOUT, event_hooks={"response": [note]})
+        hooks = {"response": [note]}
+        http = ResilientHttpClient(headers=headers, timeout=_TIMEOUT, event_hooks=hooks)
         transport = streamable_http_client(
             server.url, http_client=http, max_sse_event_size=MESSAGE_BYTES
         )

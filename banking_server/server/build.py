@@ -202,7 +202,6 @@ def build_server(
         cache_hints={"tools/list": CacheHint(ttl_ms=TOOLS_FRESH_MS, scope="private")},
     )
     add_resources(mcp)
-    chaining.bind(mcp)
     return mcp
 
 

@@ -51,7 +51,6 @@ def build(log: Log, name: str = "shop") -> MCPServer[Any]:
     """Return the server."""
     chaining = ToolChaining()
     mcp = MCPServer(name, instructions="The shop sells doors.", extensions=[chaining])
-    chaining.bind(mcp)
 
     @mcp.tool(title="Price of a Door", annotations=READ_ONLY)
     async def price(

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 
 from mcp import Client, StdioServerParameters
 
-from banking_server.chaining import ToolCatalog, call_tool_with_chaining
+from banking_server.chaining import call_tool_with_chaining
 from banking_server.server.build import utc_now
 
 from ..kit import servers
@@ -151,10 +151,9 @@ async def chain(bench: Bench) -> None:
     first, second = "prepare_money_transfer", "request_agent_handoff"
     server = bench.bank()
     async with http_client(server.url, caller(server).token, "auto") as client:
-        catalog = ToolCatalog(client)
 
         async def followed() -> None:
-            found = await call_tool_with_chaining(client, first, MONEY, catalog=catalog)
+            found = await call_tool_with_chaining(client, first, MONEY)
             assert [step.tool for step in found.steps] == [first, second], found
 
         async def two_calls() -> None:

@@ -2,17 +2,19 @@
 
 from typing import Any, ClassVar
 
+import anyio
 import pytest
-from mcp.types import CallToolResult, InputRequiredResult
+from mcp.types import CallToolResult, InputRequiredResult, ListToolsResult
 
 from banking_server.chaining import (
     IDENTIFIER,
-    ChainFailed,
     Outcome,
     Proposal,
+    list_all_tools,
 )
+from banking_server.chaining.caller import MAX_PAGES
 
-from .support import follow, texts
+from .support import FakeClient, a_names_b, follow, never, result, texts, tool
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -109,14 +111,13 @@ async def test_a_chain_over_a_plain_object() -> None:
 )
 async def test_what_is_no_complete_result_fails_the_chain(returned: Any, problem: str) -> None:
     shop = Shop(reserve=returned)
-    with pytest.raises(ChainFailed) as failure:
-        await follow(shop, "reserve")
+    chain = await follow(shop, "reserve")
 
-    assert isinstance(failure.value.__cause__, ValueError)
-    assert problem in failure.value.result.detail
-    assert "\n" not in failure.value.result.detail
-    assert "S3CRET" not in failure.value.result.detail
-    assert failure.value.result.steps == ()
+    assert isinstance(chain.error, ValueError)
+    assert problem in chain.detail
+    assert "\n" not in chain.detail
+    assert "S3CRET" not in chain.detail
+    assert chain.steps == ()
 
 
 class Synchronous(Shop):
@@ -127,5 +128,60 @@ class Synchronous(Shop):
 
 
 async def test_methods_that_are_not_async_are_named() -> None:
-    with pytest.raises(ChainFailed, match="call_tool returned dict at once: it must be an async"):
-        await follow(Synchronous(), "reserve")
+    chain = await follow(Synchronous(), "reserve")
+    assert "call_tool returned dict at once: it must be an async" in chain.detail
+
+
+async def test_a_paginator_without_end_is_left() -> None:
+    def endless(cursor: str | None) -> ListToolsResult:
+        number = int(cursor or 0)
+        return ListToolsResult(tools=[tool(f"t{number}")], next_cursor=str(number + 1))
+
+    client = FakeClient(endless, lambda *_: result())
+    tools = await list_all_tools(client)
+
+    assert [each.name for each in tools] == [f"t{n}" for n in range(MAX_PAGES)]
+
+
+async def test_a_list_that_is_too_long_fails_the_chain() -> None:
+    def long(cursor: str | None) -> ListToolsResult:
+        number = int(cursor or 0)
+        long = tool(f"t{number}", description="x" * 100_000)
+        return ListToolsResult(tools=[long], next_cursor=str(number + 1))
+
+    chain = await follow(FakeClient(long, a_names_b), "a")
+    assert "the server's tools have more than 4,000,000 characters" in chain.detail
+    assert [step.tool for step in chain.steps] == ["a"]
+
+
+async def test_the_time_for_a_request_bounds_the_list_too() -> None:
+    client = FakeClient([], lambda *_: result("said", nextTool={"tool": "b"}))
+    client.list_tools = never  # type: ignore[method-assign]
+    with anyio.fail_after(60):
+        chain = await follow(client, "a", call_timeout=0.01)
+
+    assert isinstance(chain.error, TimeoutError)
+    assert [step.tool for step in chain.steps] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("hints", "modes"),
+    [({"readOnlyHint": True}, ["use"]), ({"destructiveHint": True}, ["use", "refresh"])],
+)
+async def test_a_list_that_was_kept_is_read_anew_where_it_could_end_the_chain(
+    hints: dict[str, Any], modes: list[str]
+) -> None:
+    asked: list[Proposal] = []
+
+    class Refusing:
+        async def allows(self, proposal: Proposal) -> bool:
+            asked.append(proposal)
+            return False
+
+    client = FakeClient([tool("b", annotations=hints)], a_names_b, ttl_ms=60_000)
+    chain = await follow(client, "a", consent=Refusing())
+
+    assert chain.outcome is Outcome.DECLINED
+    assert [mode for _, mode in client.lists] == modes
+    # A person who said no is not asked twice.
+    assert len(asked) == 1

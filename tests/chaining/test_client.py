@@ -13,11 +13,10 @@ from mcp.types import CallToolResult
 from banking_server.chaining import (
     META_KEY,
     ChainFailed,
+    ChainStop,
     Outcome,
     Proposal,
-    ToolCatalog,
 )
-from banking_server.chaining import client as follower
 
 from .support import FakeClient, follow, result, texts, tool
 
@@ -65,21 +64,6 @@ async def test_a_limit_below_one_is_refused_before_any_call() -> None:
     assert client.calls == []
 
 
-async def test_results_that_take_too_much_room_end_the_chain(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(follower, "MAX_KEPT", 6_000)
-    policy = Policy(lambda _: True)
-    large = FakeClient(
-        TOOLS, lambda name, _: result(name * 4_000, **{META_KEY: B if name == "a" else C})
-    )
-    chain = await follow(large, "a", consent=policy)
-
-    assert (chain.outcome, texts(chain)) == (Outcome.DECLINED, ["a" * 4_000, "b" * 4_000])
-    assert "the results so far have more than 6,000 characters" in chain.detail
-    assert (chain.pending is not None, len(policy.asked)) == (True, 1)
-
-
 async def test_a_proposal_is_told_before_consent_is_asked_for() -> None:
     happened: list[tuple[str, str, int]] = []
 
@@ -121,11 +105,12 @@ def broken(_: Any) -> bool:
 @pytest.mark.parametrize("asked", [{"consent": Policy(broken)}, {"on_step": broken}])
 async def test_a_host_that_raises_fails_the_chain_and_hides_nothing(asked: Any) -> None:
     client = following(B)
-    with pytest.raises(ChainFailed) as failure:
-        await follow(client, "a", **asked)
+    chain = await follow(client, "a", **asked)
 
-    assert isinstance(failure.value.__cause__, LookupError)
-    chain = failure.value.result
+    assert isinstance(chain.error, LookupError)
+    with pytest.raises(ChainFailed, match="no policy today") as failure:
+        chain.raise_for_failure()
+    assert (failure.value.result, failure.value.__cause__) == (chain, chain.error)
     assert (chain.outcome, texts(chain)) == (Outcome.FAILED, ["a"])
     assert "no policy today" in chain.detail
     assert chain.pending is not None
@@ -133,13 +118,20 @@ async def test_a_host_that_raises_fails_the_chain_and_hides_nothing(asked: Any) 
 
 
 async def test_cancelled_between_two_calls_it_makes_no_other() -> None:
-    # With the list at hand, nothing between the two calls has to wait for the server.
     client = following(B)
-    catalog = ToolCatalog(client)
-    await catalog.list()
     with anyio.CancelScope() as scope:
-        await follow(client, "a", catalog=catalog, on_step=lambda _: scope.cancel())
+        await follow(client, "a", on_step=lambda _: scope.cancel())
         pytest.fail("the chain outlived its cancellation")
 
     assert scope.cancelled_caught
+    assert client.calls == [("a", {})]
+
+
+@pytest.mark.parametrize("last", [True, False])
+async def test_what_happens_after_the_last_result_changes_no_outcome(last: bool) -> None:
+    stop = ChainStop()
+    client = following(*([] if last else [B]))
+    chain = await follow(client, "a", stop=stop, on_step=lambda _: stop.stop())
+
+    assert chain.outcome is (Outcome.COMPLETED if last else Outcome.CANCELLED)
     assert client.calls == [("a", {})]

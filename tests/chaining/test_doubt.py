@@ -6,7 +6,7 @@ import anyio
 import pytest
 from mcp.types import CallToolResult
 
-from banking_server.chaining import CallsInDoubt, ChainFailed, ChainResult, Outcome, Proposal
+from banking_server.chaining import CallsInDoubt, ChainResult, Outcome, Proposal
 from banking_server.chaining.doubt import KEPT
 
 from .support import FakeClient, a_names_b, follow, result, tool
@@ -42,10 +42,7 @@ async def test_of_two_calls_side_by_side_each_has_a_fate_of_its_own(first: str) 
         return b() if name == "b" else a_names_b(name, arguments)
 
     async def run() -> None:
-        try:
-            ended.append(await follow(client, "b"))
-        except ChainFailed as failed:
-            ended.append(failed.result)
+        ended.append(await follow(client, "b"))
 
     ended: list[ChainResult] = []
     client = FakeClient([tool("b")], answer)
@@ -95,4 +92,39 @@ async def test_a_person_is_asked_whether_it_is_made_again(again: bool) -> None:
 
     # That it is answered now says nothing of the one that was lost.
     assert outcomes == {Outcome.COMPLETED if again else Outcome.DECLINED}
-    assert person.asked == ([("again", "b"), ("once", "b")] * 2 if again else [("again", "b")] * 2)
+    assert person.asked == [("again", "b")] * 2
+
+
+async def test_of_two_chains_whose_users_are_asked_side_by_side_one_makes_the_call() -> None:
+    """Both users are asked before either call is started; the second yes comes too late."""
+    both_asked, paid = anyio.Event(), anyio.Event()
+
+    async def pay() -> CallToolResult:
+        await paid.wait()
+        return result("b")
+
+    def answer(name: str, arguments: Any) -> Any:
+        return pay() if name == "b" else a_names_b(name, arguments)
+
+    class Slow(Person):
+        async def allows(self, proposal: Proposal) -> bool:
+            await super().allows(proposal)
+            if len(self.asked) == 2:
+                both_asked.set()
+            await both_asked.wait()
+            return True
+
+    async def run() -> None:
+        ended.append(await follow(client, "a", consent=person))
+
+    person, ended, client = Slow(again=False), list[ChainResult](), FakeClient([tool("b")], answer)
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(run)
+            group.start_soon(run)
+            await anyio.wait_all_tasks_blocked()
+            paid.set()
+
+    assert [chain.outcome for chain in ended] == [Outcome.DECLINED, Outcome.COMPLETED]
+    assert person.asked == [("once", "b"), ("once", "b"), ("again", "b")]
+    assert [name for name, _ in client.calls] == ["a", "a", "b"]

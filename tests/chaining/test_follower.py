@@ -16,10 +16,9 @@ from mcp_types import HEADER_MISMATCH
 from banking_server.chaining import (
     IDENTIFIER,
     META_KEY,
-    ChainFailed,
     ChainResult,
-    Fate,
     FollowNonDestructive,
+    FollowUpStatus,
     Outcome,
     Proposal,
     Step,
@@ -161,20 +160,22 @@ class Session:
         self.said += 1
         return self.answers[(self.said - 1) % len(self.answers)]
 
-    def chain(self, first: Call) -> tuple[Outcome, list[Call], list[tuple[str, Fate, bool]], bool]:
+    def chain(
+        self, first: Call
+    ) -> tuple[Outcome, list[Call], list[tuple[str, FollowUpStatus, bool]], bool]:
         """How a chain must end, after which calls, with which follow-ups, and if it is an error."""
-        calls, follow_ups, wrong = [first], list[tuple[str, Fate, bool]](), False
+        calls, follow_ups, wrong = [first], list[tuple[str, FollowUpStatus, bool]](), False
         while True:
             name, arguments = calls[-1]
             value, is_error = self.answer()
             if value is LOST:
                 self.in_doubt.add((name, plain(arguments)))
             if value is LOST or value is REFUSED:
-                fate = Fate.UNKNOWN if value is LOST else Fate.NOT_MADE
+                fate = FollowUpStatus.UNKNOWN if value is LOST else FollowUpStatus.NOT_MADE
                 follow_ups += [(name, fate, True)] if len(calls) > 1 else []
                 return Outcome.FAILED, calls, follow_ups, wrong or value is LOST
             wrong = wrong or is_error
-            follow_ups += [(name, Fate.MADE, True)] if len(calls) > 1 else []
+            follow_ups += [(name, FollowUpStatus.MADE, True)] if len(calls) > 1 else []
             if value is ABSENT:
                 return Outcome.COMPLETED, calls, follow_ups, wrong
             if (
@@ -188,7 +189,7 @@ class Session:
             end = self.obstacle(name, arguments, calls)
             if end is not None:
                 listed = end not in (Outcome.LIMIT_REACHED, Outcome.UNKNOWN_TOOL)
-                return end, calls, [*follow_ups, (name, Fate.NOT_MADE, listed)], wrong
+                return end, calls, [*follow_ups, (name, FollowUpStatus.NOT_MADE, listed)], wrong
             calls.append((name, arguments))
 
     def obstacle(self, name: str, arguments: dict[str, Any], calls: list[Call]) -> Outcome | None:
@@ -208,13 +209,6 @@ class Session:
         )
         agreed = shown(self.kinds[name]) and self.followed and allowed and again
         return None if agreed else Outcome.DECLINED
-
-
-async def ended(client: FakeClient, first: Call, **options: Any) -> ChainResult:
-    try:
-        return await call_tool_with_chaining(client, *first, **options)
-    except ChainFailed as failed:
-        return failed.result
 
 
 @settings(max_examples=200, deadline=None)
@@ -298,9 +292,9 @@ def test_any_chains_of_a_session_end_by_the_rules(
         proposed: list[Proposal] = []
         chain = anyio.run(
             partial(
-                ended,
+                call_tool_with_chaining,
                 client,
-                first,
+                *first,
                 limit=limit,
                 consent=POLICIES[policy],
                 follow_unadvertised=anyway,
@@ -328,15 +322,15 @@ def test_any_chains_of_a_session_end_by_the_rules(
         assert [(step.tool, step.arguments) for step in chain.steps] == brought
         assert [step.level for step in chain.steps] == [n + 1 for n in range(len(brought))]
         assert texts(chain) == [f"result {before + n + 1}" for n in range(len(brought))]
-        assert [(each.tool, each.fate, each.listed) for each in chain.follow_ups] == follow_ups
+        assert [(each.tool, each.status, each.listed) for each in chain.follow_ups] == follow_ups
         assert chain.detail
         # Nobody is asked about a call that cannot be made.
         assert [each.tool.name for each in proposed][: len(calls) - 1] == [n for n, _ in calls[1:]]
         assert len(proposed) - len(calls) + 1 == (
             outcome is Outcome.DECLINED and shown(kinds[follow_ups[-1][0]]) and followed
         )
-        # However the pages lie, the list is read at most twice: once, and once on a miss.
-        assert len(client.lists) <= len(calls) + 2
+        # A list that cannot have been kept is read once for each directive.
+        assert len(client.lists) <= len(calls)
         if chain.steps:
             check_the_one_result(chain, is_error)
 
@@ -355,9 +349,9 @@ def check_the_one_result(chain: ChainResult, is_error: bool) -> None:
     for said, follow_up in zip(told, chain.follow_ups, strict=malformed is False):
         named = f"the tool {json.dumps(follow_up.tool)} with the arguments"
         assert (named in said) is follow_up.listed
-        assert ("was made for you" in said) is (follow_up.fate is Fate.MADE)
+        assert ("was made for you" in said) is (follow_up.status is FollowUpStatus.MADE)
         assert ("whether it took effect is not known" in said and "again could" in said) is (
-            follow_up.fate is Fate.UNKNOWN
+            follow_up.status is FollowUpStatus.UNKNOWN
         )
 
 
@@ -367,11 +361,10 @@ async def test_total_time_that_runs_out_later_keeps_the_steps() -> None:
         lambda name, _: never() if name == "b" else result("said", nextTool={"tool": "b"}),
     )
     reached: list[Step] = []
-    with pytest.raises(ChainFailed) as failure, anyio.fail_after(60):
-        await follow(client, "a", total_timeout=0.05, on_step=reached.append)
+    with anyio.fail_after(60):
+        ended = await follow(client, "a", total_timeout=0.05, on_step=reached.append)
 
-    ended = failure.value.result
-    assert isinstance(failure.value.__cause__, TimeoutError)
+    assert isinstance(ended.error, TimeoutError)
     assert ended.outcome is Outcome.FAILED
     assert ended.steps == tuple(reached)
     assert texts(ended) == ["said"]

@@ -9,7 +9,7 @@ import pytest
 from banking_server import agent, chaining
 from banking_server.chaining import needed_sdk
 
-SDK_FREE = ["directive", "provenance", "values", "content", "effort", "arguments"]
+SDK_FREE = ["directive", "provenance", "values", "content", "arguments"]
 LOADING = f"""
 import sys
 
@@ -19,7 +19,7 @@ def loaded(statement):
     print(*(set(sys.modules) - known), sep=" ", end=";")
 
 loaded("from {chaining.__name__} import {", ".join(SDK_FREE)}, read_directive, META_KEY")
-loaded("from {chaining.__name__} import ToolCaller, ToolCatalog, ConsentPolicy, ChainResult")
+loaded("from {chaining.__name__} import ToolCaller, ConsentPolicy, ChainResult")
 loaded("from {chaining.__name__} import call_tool_with_chaining")
 loaded("from {chaining.__name__} import ToolChaining, with_next_tool")
 """
@@ -37,16 +37,16 @@ def test_no_half_and_no_sdk_is_loaded_before_it_is_used() -> None:
     assert sdk(sdk_free) == set()
     assert sdk(models) == {"mcp_types"}
     assert sdk(client) == set()
-    half = {f"{chaining.__name__}.{each}" for each in ("server", "client_extension", "outgoing")}
+    half = {f"{chaining.__name__}.{each}" for each in ("server", "transport", "outgoing")}
     assert (models | client).isdisjoint(half)
     assert f"{chaining.__name__}.server" in server
-    assert f"{chaining.__name__}.client_extension" not in server
+    assert f"{chaining.__name__}.transport" not in server
 
 
 @pytest.mark.quick
 @pytest.mark.parametrize("package", [chaining, agent])
 def test_every_name_of_the_stub_is_there_and_no_other(package: Any) -> None:
-    assert len(package.__all__) > 30
+    assert len(package.__all__) > 25
     assert dir(package) == package.__all__
     for name in package.__all__:
         assert getattr(package, name) is not None

@@ -40,9 +40,7 @@ class OfItsOwn(BaseModel):
 
 def bank(structured: dict[str, Any] | None, **directive: Any) -> MCPServer[Any]:
     """A server whose tools return the same, and differ in their output schemas."""
-    chaining = ToolChaining()
-    mcp: MCPServer[Any] = MCPServer("steps", extensions=[chaining])
-    chaining.bind(mcp)
+    mcp: MCPServer[Any] = MCPServer("steps", extensions=[ToolChaining()])
     answer = CallToolResult(
         content=[TextContent(type="text", text="Told.")], structured_content=structured
     )

@@ -10,8 +10,7 @@ from mcp.types import CallToolResult, ListToolsResult, TextContent
 
 from banking_server.chaining import (
     META_KEY,
-    ChainFailed,
-    Fate,
+    FollowUpStatus,
     Step,
 )
 
@@ -44,34 +43,13 @@ def server(list_tools: Callable[..., Awaitable[ListToolsResult]] = listed) -> Se
 async def test_a_result_that_breaks_its_schema_is_kept(mode: str) -> None:
     told: list[Step] = []
     async with Client(server(), mode=mode) as client:
-        with pytest.raises(ChainFailed) as failed:
-            await follow(client, "a", on_step=told.append, follow_unadvertised=True)
+        chain = await follow(client, "a", on_step=told.append, follow_unadvertised=True)
         # What the client does outside a chain is as before.
         with pytest.raises(RuntimeError, match="Invalid structured content"):
             await client.call_tool("pay", {})
 
-    chain = failed.value.result
     assert chain.detail.startswith('the client\'s check of what "pay" returned failed: ')
     assert [step.tool for step in chain.steps] == ["a", "pay"]
     assert tuple(told) == chain.steps
-    assert [(call.tool, call.fate) for call in chain.follow_ups] == [("pay", Fate.MADE)]
+    assert [(call.tool, call.status) for call in chain.follow_ups] == [("pay", FollowUpStatus.MADE)]
     assert "pay was done" in str(chain.content)
-
-
-@pytest.mark.parametrize("mode", MODES)
-async def test_a_schema_that_would_keep_a_validator_busy_for_ever_refuses_the_result(
-    mode: str,
-) -> None:
-    """The SDK's own validator holds the event loop meanwhile: no time limit would end it."""
-    pattern = {"type": "object", "properties": {"n": {"pattern": "^(?=(a+)+$)(a+)+$"}}}
-
-    async def list_tools(*_: Any) -> ListToolsResult:
-        return ListToolsResult(tools=[tool("a", outputSchema=pattern)])
-
-    async def call_tool(_: Any, params: Any) -> CallToolResult:
-        return CallToolResult(content=[], structured_content={"n": "a" * 40 + "!"})
-
-    bomb: Server[Any] = Server("s", on_list_tools=list_tools, on_call_tool=call_tool)
-    async with Client(bomb, mode=mode) as client:
-        with pytest.raises(ChainFailed, match="Invalid structured content returned by tool a"):
-            await follow(client, "a")

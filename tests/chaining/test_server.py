@@ -42,10 +42,8 @@ ITEMS: dict[str, ContentBlock] = {
 }
 
 
-def checked() -> MCPServer[Any]:
-    chaining = ToolChaining()
-    mcp: MCPServer[Any] = MCPServer("checked", extensions=[chaining])
-    chaining.bind(mcp)
+def checked(chaining: ToolChaining | None = None) -> MCPServer[Any]:
+    mcp: MCPServer[Any] = MCPServer("checked", extensions=[chaining or ToolChaining()])
 
     @mcp.tool()
     async def emit(
@@ -187,7 +185,7 @@ async def test_what_another_extension_answers_is_checked_too(
     answer: Any, kept: bool | None
 ) -> None:
     chaining = ToolChaining()
-    chaining.bind(checked())
+    checked(chaining)
     session = SimpleNamespace(client_capabilities=None)
     context: Any = SimpleNamespace(protocol_version="2026-07-28", session=session)
 
@@ -219,20 +217,15 @@ async def test_an_interim_result_loses_its_directive(caplog: pytest.LogCaptureFi
     assert "interim" in message
 
 
-async def test_an_extension_that_was_never_bound_is_not_silent(
-    mode: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    ran: list[str] = []
-    mcp: MCPServer[Any] = MCPServer("unbound", extensions=[ToolChaining()])
+async def test_a_strict_server_answers_a_bad_directive_with_an_error(mode: str) -> None:
+    async with connect(checked(ToolChaining(strict=True)), mode) as client:
+        with pytest.raises(MCPError, match=r"Dropped the directive of tool 'emit': .*'nowhere'"):
+            await emit(client, {"tool": "nowhere", "arguments": {"reason": "S3CRET"}})
+        result = await emit(client, GOOD)
 
-    @mcp.tool()
-    async def t() -> str:
-        ran.append("t")
-        return "done"
+    assert (result.meta or {})[META_KEY] == GOOD
 
-    async with connect(mcp, mode) as client:
-        with pytest.raises(MCPError):
-            await client.call_tool("t", {})
 
-    assert ran == []
-    assert "bind(mcp)" in caplog.text
+def test_an_extension_without_a_server_cannot_start() -> None:
+    with pytest.raises(RuntimeError, match=r"MCPServer\(extensions="):
+        ToolChaining().settings()

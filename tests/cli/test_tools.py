@@ -58,7 +58,7 @@ def test_what_is_odd_hides_nothing_and_steers_nothing(cli: Cli, origin: str) -> 
             2,
             "tools as MCP has it: tools: Input should be a valid list.",
         ),
-        ("pages", 2, "Its tools are not shown: the server lists more than 5,000 tools."),
+        ("pages", 2, "the server's tools have more than 4,000,000 characters."),
         ("long_pages", 2, "the server's tools have more than 4,000,000 characters."),
         ("listless", 2, "It did not list its tools within 0.5 s."),
     ],

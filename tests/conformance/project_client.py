@@ -19,7 +19,6 @@ from mcp.types import CallToolResult, ElicitResult
 
 from banking_server.chaining import (
     CLIENT_EXTENSION,
-    ChainFailed,
     ChainResult,
     ChainStop,
     Directive,
@@ -27,8 +26,8 @@ from banking_server.chaining import (
     Outcome,
     Proposal,
     Step,
-    ToolCatalog,
     call_tool_with_chaining,
+    list_all_tools,
 )
 
 
@@ -51,7 +50,9 @@ class Policy:
         return await self.allows_again(proposal)
 
     async def allows_again(self, proposal: Proposal) -> bool:
-        """Ask the user, whatever the hints say."""
+        """Ask the user, whatever the hints say, unless the host denies the call anyway."""
+        if proposal.tool.name in self.denied:
+            return False
         answer = self.answers.get(proposal.tool.name, self.answer)
         if isinstance(answer, list):
             answer = answer.pop(0) if len(answer) > 1 else answer[0]
@@ -132,7 +133,7 @@ async def chain_of(
         context.get("trustHints", True),
     )
     if context.get("firstCallBy") == "model":
-        tools = {tool.name: tool for tool in await ToolCatalog(client).list()}
+        tools = {tool.name: tool for tool in await list_all_tools(client)}
         first = Proposal(tools[context["tool"]], context["arguments"], level=1, previous_tool="")
         if not await policy.allows(first):
             return None
@@ -149,8 +150,6 @@ async def chain_of(
             on_proposal=told.proposals.append,
             stop=stop,
         )
-    except ChainFailed as failed:
-        return failed.result
     finally:
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
@@ -170,7 +169,7 @@ def handed_on(chain: ChainResult) -> dict[str, Any]:
     return {
         **{name: result[name] for name in members if name in result},
         "outcome": chain.outcome,
-        "followUps": [{"tool": each.tool, "fate": each.fate} for each in chain.follow_ups],
+        "followUps": [{"tool": each.tool, "fate": each.status} for each in chain.follow_ups],
     }
 
 

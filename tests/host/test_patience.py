@@ -10,7 +10,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import ElicitResult
 from pydantic import BaseModel
 
-from banking_server.chaining import ChainFailed, call_tool_with_chaining
+from banking_server.chaining import call_tool_with_chaining
 from banking_server.host.patience import Bounds, PatientClient
 
 pytestmark = pytest.mark.anyio
@@ -48,8 +48,8 @@ async def test_a_call_may_ask_so_many_questions_and_the_next_call_again() -> Non
         for _ in range(2):
             result = await call_tool_with_chaining(asked, "ask", {"times": 3})
             assert not result.steps[0].result.is_error
-        with pytest.raises(ChainFailed, match="asked more than 3 questions in one call"):
-            await call_tool_with_chaining(asked, "ask", {"times": 4})
+        chain = await call_tool_with_chaining(asked, "ask", {"times": 4})
+        assert "asked more than 3 questions in one call" in chain.detail
         # The connection goes on.
         await call_tool_with_chaining(asked, "ask", {"times": 3})
 

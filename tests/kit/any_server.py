@@ -24,8 +24,6 @@ class Unchecked(ToolChaining):
 
 extensions = [] if "--unadvertised" in sys.argv else [Unchecked()]
 mcp = MCPServer("anything", extensions=extensions)
-for extension in extensions:
-    extension.bind(mcp)
 harmless = ToolAnnotations(destructive_hint=False)
 
 

@@ -110,7 +110,6 @@ async def test_the_user_is_asked_once_about_a_call_in_doubt(
     policy: Any = consent_of(choice, trust_hints=trust_hints)(ask)
     look = proposal("look", readOnlyHint=True)
     assert await policy.allows_again(look) is bool(questions)
-    assert await policy.allows(look) is bool(questions)
     assert ["whether it took effect is not known" in one for one in asked] == [True] * questions
     says["action"] = "decline"
     assert not await policy.allows_again(proposal("look", readOnlyHint=True))

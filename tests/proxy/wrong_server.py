@@ -17,7 +17,6 @@ MALFORMED: dict[str, JSON] = {
 }
 
 UNREADABLE = ("half a character", "a batch")
-ANOTHER = "another id"
 
 REFUSALS = {"-32602": 200, "-32020": 400, "401": 401, "502": 502}
 """Which tool is refused with which error, and by which HTTP status."""
@@ -60,14 +59,10 @@ def answer(message: JSON, revision: str) -> str:
         return json.dumps({**own, **MALFORMED[kind]})
     if kind == "large":
         return json.dumps({**own, **said(LARGE)})
-    if kind == "large, of nobody":
-        return json.dumps({"jsonrpc": "2.0", "method": "notifications/x", "params": {"x": LARGE}})
     if kind == "half a character":
         return json.dumps({**own, **said("\ud800")})
     if kind == "a batch":
         return json.dumps([{**own, **said("Good.")}])
-    if kind == ANOTHER:
-        return json.dumps({**own, **said("Of another."), "id": 424242})
     if kind.startswith("to "):
         led = {"content": [], "_meta": {"nextTool": {"tool": kind[3:], "arguments": {}}}}
         return json.dumps({**own, "result": {"resultType": "complete", **led}})

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from banking_server.bank.rules import excerpt
 from banking_server.chaining import META_KEY
-from banking_server.chaining.arguments import argument_problem, undeclared_arguments
-from banking_server.chaining.content import for_user_alone
+from banking_server.chaining.arguments import argument_problem
+from banking_server.chaining.content import for_user_alone, undeclared_arguments
 from banking_server.chaining.values import same
 from banking_server.tools.asking import asks_in_results
 from banking_server.tools.calling import App, BankServer
