@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
-from banking_server.bank.audit import Call, add_event, in_one_transaction
+from banking_server.bank.audit import Call, add_event, write_and_audit
 from banking_server.bank.models import TABLES, Approval, ApprovalStatus, Transfer, new_id
 from banking_server.bank.rules import (
     REFUSED_BY_MANAGER,
@@ -119,7 +119,7 @@ async def request_approval(
             _view(approval), transfer_view, is_branch_open(bank.rules, call.at)
         )
 
-    return await in_one_transaction(bank, call, rule)
+    return await write_and_audit(bank, call, rule)
 
 
 _approvals, _transfers = TABLES[Approval].c, TABLES[Transfer].c

@@ -51,7 +51,7 @@ class Outcome(Protocol):
 _Outcome = TypeVar("_Outcome", bound=Outcome)
 
 
-async def in_one_transaction(
+async def write_and_audit(
     bank: Bank, call: Call, rule: Callable[[Transaction], _Outcome]
 ) -> _Outcome:
     """Run `rule` and record its outcome, in one write transaction; return the outcome.
@@ -69,19 +69,22 @@ async def in_one_transaction(
     return await bank.write(work, committed=call.is_recorded)
 
 
-async def looked_up(bank: Bank, call: Call, look: Callable[[Transaction], _Outcome]) -> _Outcome:
-    """Look something up and record that; return the outcome. Only the record is a write."""
+async def read_and_audit(
+    bank: Bank, call: Call, look: Callable[[Transaction], _Outcome]
+) -> _Outcome:
+    """Look something up on one state of the database, and record that; return the outcome."""
 
-    def note(tx: Transaction, outcome: _Outcome) -> _Outcome:
+    def work(tx: Transaction) -> _Outcome:
+        outcome = look(tx)
         add_event(tx, call, outcome.recorded_as, outcome.subject)
         return outcome
 
-    return await bank.look_and_write(look, note, committed=call.is_recorded)
+    return await bank.write(work, committed=call.is_recorded, one_state=True)
 
 
-async def record(bank: Bank, call: Call, outcome: str) -> None:
+async def record(bank: Bank, call: Call, outcome: str, subject: str | None = None) -> None:
     """Record a call that changed nothing."""
-    await bank.write(lambda tx: add_event(tx, call, outcome, None), committed=call.is_recorded)
+    await bank.write(lambda tx: add_event(tx, call, outcome, subject), committed=call.is_recorded)
 
 
 _ADD = insertion(AuditEvent)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
-from banking_server.bank.audit import Call, in_one_transaction
+from banking_server.bank.audit import Call, write_and_audit
 from banking_server.bank.models import TABLES, Account, ComplianceReport, Transfer, new_id
 from banking_server.bank.rules import Argument, NotFound, Refused, check_report, excerpt
 from banking_server.bank.storage import Bank, find_owned
@@ -55,7 +55,7 @@ async def record_report(
         refused = check_report(bank.rules, transfer, to_account, rule)
         return refused or add_report(tx, transfer, rule, call.at)
 
-    return await in_one_transaction(bank, call, file)
+    return await write_and_audit(bank, call, file)
 
 
 _reports = TABLES[ComplianceReport].c

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
-from banking_server.bank.audit import Call, add_event, in_one_transaction, looked_up
+from banking_server.bank.audit import Call, add_event, read_and_audit, write_and_audit
 from banking_server.bank.models import (
     TABLES,
     Account,
@@ -145,7 +145,7 @@ async def open_handoff(
             tx.change(handoff, choice=chosen)
         return HandoffOpened(_view(handoff))
 
-    return await in_one_transaction(bank, call, rule)
+    return await write_and_audit(bank, call, rule)
 
 
 async def look_at_handoff(
@@ -169,7 +169,7 @@ async def look_at_handoff(
             return Refused(Argument.REASON, "No handoff for this reason is open.")
         return HandoffSeen(_view(handoff))
 
-    return await looked_up(bank, call, look)
+    return await read_and_audit(bank, call, look)
 
 
 async def choose(
@@ -190,7 +190,7 @@ async def choose(
         tx.change(handoff, choice=chosen)
         return ChoiceRecorded(_view(handoff))
 
-    return await in_one_transaction(bank, call, rule)
+    return await write_and_audit(bank, call, rule)
 
 
 _handoffs = TABLES[Handoff].c

@@ -10,11 +10,12 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
+from banking_server.bank.backup import delete_database
 from banking_server.bank.location import Location
 from banking_server.bank.models import fingerprint, schema
 from banking_server.bank.rules import Rules
 from banking_server.bank.sqlite import SqliteStore
-from banking_server.bank.sqlite_file import APPLICATION_ID, delete_database, explain, prepare_file
+from banking_server.bank.sqlite_file import APPLICATION_ID, explain, prepare_file
 from banking_server.bank.storage import (
     Bank,
     BankBusy,
@@ -58,7 +59,7 @@ async def open_bank(
                 raise
     except (DatabaseFailed, BankBusy) as error:
         raise DatabaseUnavailable(f"The database {location} cannot be used. {error}") from error
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.Error) as error:  # A `TimeoutError` is an `OSError`.
         raise DatabaseUnavailable(explain(Path(str(location)), error)) from error
     return bank
 

@@ -98,12 +98,12 @@ def database_restore(
 ) -> None:
     """Put a copy in the place of the database, which no server may have open."""
     from banking_server.bank.backup import restore
-    from banking_server.bank.sqlite_file import check_there
     from banking_server.server.build import utc_now
 
     settings = settings_of(ctx)
     path = _file_of(settings)
-    check_there(file)
+    if not file.is_file():
+        raise CommandFailed(f"There is no file {file}.")
     ask(f"Replace everything in {path} with what {file} holds?", yes=yes)
     kept = restore(path, file.absolute(), now=utc_now())
     note(f"{path} holds what was in {file}.")

@@ -15,10 +15,10 @@ import sqlalchemy as sa
 
 from banking_server.bank import sqlite_file
 from banking_server.bank.audit import Call, list_events, record
+from banking_server.bank.backup import delete_database
 from banking_server.bank.location import Location
 from banking_server.bank.models import Customer
 from banking_server.bank.postgresql import CONNECTIONS
-from banking_server.bank.sqlite_file import delete_database
 from banking_server.bank.storage import Bank, DatabaseFailed, DatabaseUnavailable
 from banking_server.bank.transaction import Statement, Transaction, value
 

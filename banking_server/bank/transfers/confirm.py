@@ -5,7 +5,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from banking_server.bank.accounts import view_account
-from banking_server.bank.audit import Call, in_one_transaction
+from banking_server.bank.audit import Call, write_and_audit
 from banking_server.bank.models import TABLES, Transfer, WrongAttempt
 from banking_server.bank.rules import (
     TOO_MANY_WRONG_CODES,
@@ -129,7 +129,7 @@ async def confirm_transfer(
                 _apply(tx, decision, transfer, parties, call.at)
         return _shown(bank, decision, transfer, parties, call.at)
 
-    return await in_one_transaction(bank, call, rule)
+    return await write_and_audit(bank, call, rule)
 
 
 async def decline_transfer(bank: Bank, call: Call, transfer_id: str) -> Confirmation:
@@ -151,7 +151,7 @@ async def decline_transfer(bank: Bank, call: Call, transfer_id: str) -> Confirma
         _apply(tx, decision, transfer, parties, call.at)
         return _shown(bank, decision, transfer, parties, call.at)
 
-    return await in_one_transaction(bank, call, rule)
+    return await write_and_audit(bank, call, rule)
 
 
 def _apply(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from banking_server.bank.accounts import unknown_account, view_account
-from banking_server.bank.audit import Call, in_one_transaction, looked_up
+from banking_server.bank.audit import Call, read_and_audit, write_and_audit
 from banking_server.bank.models import TABLES, Account, Transfer, new_id
 from banking_server.bank.rules import (
     Argument,
@@ -153,7 +153,7 @@ async def prepare_transfer(
             return OverThreshold(view, code)
         return Prepared(view, code, view_secret(bank.rules, bank.code_key, transfer))
 
-    return await in_one_transaction(bank, call, rule)
+    return await write_and_audit(bank, call, rule)
 
 
 async def record_locked_attempt(bank: Bank, call: Call, account_id: str) -> AccountLocked | None:
@@ -170,7 +170,7 @@ async def record_locked_attempt(bank: Bank, call: Call, account_id: str) -> Acco
         return AccountLocked(view_account(tx, account, call.at))
 
     locked = await bank.read(look)
-    return None if locked is None else await looked_up(bank, call, lambda _: locked)
+    return None if locked is None else await read_and_audit(bank, call, lambda _: locked)
 
 
 class _Details(NamedTuple):
