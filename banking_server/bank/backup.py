@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
+from banking_server.bank.consistency_check import expected_objects, faults_in
 from banking_server.bank.file_watch import beside
 from banking_server.bank.new_file import draft_of, publish, sync
 from banking_server.bank.sqlite_file import (
@@ -24,7 +25,6 @@ from banking_server.bank.sqlite_file import (
 )
 from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
 from banking_server.bank.transaction import Transaction
-from banking_server.bank.upkeep import find_faults
 
 
 def back_up(path: Path, copy: Path) -> None:
@@ -146,7 +146,8 @@ def _check(draft: Path, name: Path) -> None:
     with closing(connect(draft, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
         if not is_filled(connection, name):
             raise DatabaseUnavailable(f"{name} is empty.")
-        faults = find_faults(Transaction(connection.execute, DIALECT, lock_rows=False))
+        tx = Transaction(connection.execute, DIALECT, lock_rows=False)
+        faults = faults_in(tx, expected_objects(tx), now=None)
     if faults:
         raise DatabaseUnavailable(
             f"{name} has faults, and is not copied; the first is: {faults[0]}. "

@@ -3,7 +3,7 @@
 Money is integer minor units, time is UTC, and every closed set has a CHECK. The ledger is double
 entry: a `Posting` has two `Entry` rows, a debit (negative) and a credit (positive), that sum to
 zero. Each account keeps its totals, and each entry the totals after it, so that no balance and no
-statement has to add anything up; `upkeep.find_faults` proves them against the sums.
+statement has to add anything up; `consistency_check.find_faults` proves them against the sums.
 
 A record is a plain object: what a rule is given, and what `Transaction` reads and writes. `TABLES`
 has the table of each kind.

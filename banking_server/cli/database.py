@@ -58,11 +58,12 @@ def database_check(ctx: typer.Context, as_json: JsonOption = False) -> None:
 
     Every fault is one line, and the exit code is then 1.
     """
-    from banking_server.bank.upkeep import find_faults
+    from banking_server.bank.consistency_check import find_faults
     from banking_server.host.printing import console, say
+    from banking_server.server.build import utc_now
 
     settings = settings_of(ctx)
-    faults = at_the_bank(settings, lambda bank: bank.read(find_faults))
+    faults = at_the_bank(settings, lambda bank: find_faults(bank, utc_now()))
     if as_json:
         print(json.dumps({"database": str(settings.database), "faults": faults}))
     elif faults:
