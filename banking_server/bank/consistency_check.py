@@ -79,12 +79,9 @@ def faults_in(tx: Transaction, expected: Objects, now: datetime | None) -> list[
 
     Without `now`, entries of the future are no faults.
     """
-    if tx.dialect.name == "sqlite":
-        faults = _find_damage(tx)
-        if faults:
-            return faults  # The answers of a damaged file are worth nothing.
-    else:
-        tx.run_text("SET LOCAL statement_timeout = 0")
+    tx.take_time()
+    if tx.dialect.name == "sqlite" and (damage := _find_damage(tx)):
+        return damage  # The answers of a damaged file are worth nothing.
     there = dict(tx.all(_OBJECTS[tx.dialect.name]))
     faults = list(_find_changes(there, expected))
     if any(there.get(one) != made for one, made in expected.items() if one[0] in _ASKED):

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
 from banking_server.bank.backup import delete_database
+from banking_server.bank.ledger import warn_of_clock
 from banking_server.bank.location import Location
 from banking_server.bank.models import fingerprint, schema
 from banking_server.bank.rules import Rules
@@ -51,12 +52,13 @@ async def open_bank(
         else:
             store, is_new = await _open_file(location, may_create=may_create)
         bank = Bank(store, rules=rules, code_key=code_key, other_code_keys=other_code_keys)
-        if is_new:
-            try:
+        try:
+            if is_new:
                 await _fill(bank, demo_data, now)
-            except BaseException:
-                await bank.close()
-                raise
+            await bank.read(lambda tx: warn_of_clock(tx, now))
+        except BaseException:
+            await bank.close()
+            raise
     except (DatabaseFailed, BankBusy) as error:
         raise DatabaseUnavailable(f"The database {location} cannot be used. {error}") from error
     except (OSError, sqlite3.Error) as error:  # A `TimeoutError` is an `OSError`.

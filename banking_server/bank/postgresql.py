@@ -72,6 +72,8 @@ _NETWORK: Final = {
     "tcp_user_timeout": 15_000,
 }
 _TRY_EVERY_SECONDS: Final = 0.1
+START_WAITS: Final = {"starting up": 60, "refused": 5}
+"""How long a start waits, in seconds, for a server that says so; after a power cut it recovers."""
 
 
 @dataclass(frozen=True)
@@ -127,12 +129,20 @@ class PostgresStore:
 
     @classmethod
     async def open(cls, url: URL) -> "PostgresStore":
-        """Connect for the first time. Raises `DatabaseUnavailable`."""
-        try:
-            first = await asyncio.to_thread(connect, url)
-        except psycopg.Error as error:
-            raise DatabaseUnavailable(explain(url, error)) from None
-        return cls(url, first)
+        """Connect for the first time, and wait a while for a server that is starting.
+
+        Raises `DatabaseUnavailable`.
+        """
+        began = time.monotonic()
+        while True:
+            try:
+                return cls(url, await asyncio.to_thread(connect, url))
+            except psycopg.Error as error:
+                waits = next((n for said, n in START_WAITS.items() if said in str(error)), 0)
+                if time.monotonic() - began >= waits:
+                    raise DatabaseUnavailable(explain(url, error)) from None
+                logger.warning("%s Trying again.", explain(url, error))
+            await asyncio.sleep(1)
 
     async def until_lost(self) -> str:
         """Wait for ever: a server that is away comes back with everything that it committed."""

@@ -15,7 +15,6 @@ from banking_server.cli.options import JsonOption, YesOption, ask, settings_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from banking_server.bank.models import AuditEvent
     from banking_server.bank.storage import Bank
 
 handoffs_app = typer.Typer(help="The agent's desk: customers who wait for an agent.")
@@ -165,21 +164,30 @@ def audit(
     from banking_server.bank.accounts import list_customers
     from banking_server.bank.audit import list_events
     from banking_server.cli.listings import event_as_json, show_events
-    from banking_server.host.printing import console
+    from banking_server.host.printing import console, say
 
     if ctx.invoked_subcommand is not None:
         return
 
-    async def read(bank: "Bank") -> "list[AuditEvent]":
+    out = console(sys.stdout)
+
+    async def show(bank: "Bank") -> None:
         if customer is not None and customer not in await list_customers(bank):
             raise unknown_customer(customer)
-        return await list_events(bank, customer)
+        last = 0
+        while events := await list_events(bank, customer, after=last):
+            if as_json:
+                _print_lines(map(event_as_json, events))
+            else:
+                show_events(out, events)
+            last = events[-1].event_id
+        if not (last or as_json):
+            say(
+                out,
+                f"There are no events of {customer}." if customer else "The audit trail is empty.",
+            )
 
-    events = at_the_bank(settings_of(ctx), read)
-    if as_json:
-        _print_lines(map(event_as_json, events))
-    else:
-        show_events(console(sys.stdout), events, customer)
+    at_the_bank(settings_of(ctx), show)
 
 
 @audit_app.command("archive")

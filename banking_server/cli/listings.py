@@ -130,10 +130,8 @@ def show_settled(out: Console, transfers: Sequence[TransferView]) -> None:
         say(out, _transfer(transfer), indent=2)
 
 
-def show_events(out: Console, events: Sequence[AuditEvent], customer: str | None = None) -> None:
-    """Print the audit trail, or one customer's part of it, with the chains that calls name."""
-    if not events:
-        say(out, f"There are no events of {customer}." if customer else "The audit trail is empty.")
+def show_events(out: Console, events: Sequence[AuditEvent]) -> None:
+    """Print a part of the audit trail, with the chains that calls name."""
     for event in events:
         subject = f" {event.subject}" if event.subject else ""
         say_in_parts(

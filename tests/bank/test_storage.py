@@ -218,7 +218,7 @@ async def test_cancelled_calls_leave_no_lock_and_know_whether_they_were_recorded
         calls.append(this)
         await record(bank, this, f"n{place}")
 
-    for number in range(8):
+    for number in range(11):
         # Whoever comes first has to wait for these.
         others = [
             asyncio.ensure_future(bank.write(lambda tx: time.sleep(0.001)))
