@@ -15,7 +15,7 @@ from banking_server.bank.audit import Call
 from banking_server.bank.consistency_check import expected_objects, faults_in
 from banking_server.bank.location import Location
 from banking_server.bank.postgresql import DIALECT as POSTGRESQL
-from banking_server.bank.rules import Rules
+from banking_server.bank.rules import Code, NoConsent, Rules, Yes
 from banking_server.bank.sqlite_file import DIALECT
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Transaction
@@ -109,8 +109,7 @@ async def confirm(
         bank,
         call("confirm", at=at, customer=customer),
         transfer_id,
-        customer_agreed=agreed,
-        code=code,
+        Yes(0, code) if agreed else NoConsent() if code is None else Code(code),
     )
 
 

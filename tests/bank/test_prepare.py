@@ -36,9 +36,15 @@ from .support import (
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
-async def test_a_lock_is_answered_before_anything_else(bank: Bank, path: Location) -> None:
-    for target, amount in ((None, "1"), (LOCKED, "NaN"), (PAYEE, "-1"), ("\ud800", "1e15")):
-        outcome = await prepare(bank, amount, source=LOCKED, target=target, on="never", memo="\x00")
+async def test_a_lock_is_answered_before_anything_but_an_amount_that_is_none(
+    bank: Bank, path: Location
+) -> None:
+    for amount in ("NaN", "-1", "1e15"):
+        outcome = await prepare(bank, amount, source=LOCKED)
+        assert isinstance(outcome, Refused)
+        assert outcome.field is Argument.AMOUNT
+    for target in (None, LOCKED, PAYEE, "\ud800"):
+        outcome = await prepare(bank, "1", source=LOCKED, target=target, on="never", memo="\x00")
         assert isinstance(outcome, AccountLocked)
         assert (outcome.account.account_name, outcome.account.account_id) == (
             "Primary Checking",
@@ -112,7 +118,7 @@ async def test_a_missing_target_is_asked_for(bank: Bank, path: Location) -> None
     outcome = await prepare(bank, target=None)
     assert isinstance(outcome, ToAccountMissing)
     assert outcome.account.account_id == EVERYDAY
-    assert outcomes(path) == [("prepare", "to_account_missing", EVERYDAY)]
+    assert outcomes(path) == [("prepare", "account_needed", EVERYDAY)]
 
 
 async def test_an_expired_transfer_is_replaced_once(bank: Bank, path: Location) -> None:

@@ -10,6 +10,7 @@ import anyio
 
 from banking_server.bank import approvals, handoffs, transfers
 from banking_server.bank.audit import Call
+from banking_server.bank.rules import Yes
 from banking_server.bank.storage import Bank
 from banking_server.server.build import open_bank, utc_now
 from banking_server.server.settings import load_settings
@@ -80,7 +81,7 @@ async def schedule_for_tomorrow(bank: Bank) -> str:
     assert isinstance(prepared, transfers.Prepared)
     transfer = prepared.transfer.transfer_id
     confirm = call("confirm_or_cancel_money_transfer")
-    await transfers.confirm_transfer(bank, confirm, transfer, customer_agreed=True, code=None)
+    await transfers.confirm_transfer(bank, confirm, transfer, Yes(0))
     return transfer
 
 

@@ -85,7 +85,7 @@ async def test_the_bank_fails_without_a_detail(
     calls: list[tuple[str, dict[str, Any], str]] = [
         (HANDOFF, {"reason": "Lost card"}, "handoff"),
         (PREPARE, {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 5}, "transfer"),
-        (PREPARE, {"fromAccountId": LOCKED, "amount": "5"}, "account"),
+        (PREPARE, {"fromAccountId": LOCKED, "memo": 5}, "account"),
         (ACCOUNTS, {}, "account"),
         (ACCOUNTS, {}, "audit_event"),
         (BALANCE, {"accountId": 5}, "audit_event"),

@@ -48,7 +48,7 @@ async def prepare_transfer(
     bank: Bank,
     call: Call,
     *,
-    from_account_id: str,
+    from_account_id: str | None,
     to_account_id: str | None,
     amount: Decimal,
     scheduled_date: str | None,
@@ -57,20 +57,14 @@ async def prepare_transfer(
 ) -> Preparation:
     """Make a pending transfer and reserve its funds, or return the identical one that is pending.
 
-    The lock is checked before everything else. `amount` is in major units as it came from the
-    wire; `scheduled_date` is `YYYY-MM-DD`; None or today's date means immediately.
+    An amount that nobody can pay is refused first; then the lock is looked at, before everything
+    else. `amount` is in major units as it came from the wire; `scheduled_date` is `YYYY-MM-DD`;
+    None or today's date means immediately.
     `expired_transfer_id` is a transfer that this one replaces; with the same details it is replaced
     once, so that a repeated call makes no second transfer, whatever became of the first.
     """
 
     def rule(tx: Transaction) -> Preparation:
-        from_account = find_owned(tx, Account, from_account_id, call.customer_id)
-        if from_account is None:
-            return unknown_account(
-                tx, call, Argument.FROM_ACCOUNT_ID, from_account_id, check_from_account
-            )
-        if is_debit_blocked(from_account):
-            return AccountLocked(view_account(tx, from_account, call.at))
         details = check_details(
             bank.rules,
             amount=amount,
@@ -78,6 +72,18 @@ async def prepare_transfer(
             memo=memo,
             today=call.at.astimezone(UTC).date(),
         )
+        if isinstance(details, Refused) and details.field is Argument.AMOUNT:
+            return details
+        if from_account_id is None:
+            is_missing = Refused(Argument.FROM_ACCOUNT_ID, "is missing.")
+            return details if isinstance(details, Refused) else is_missing
+        from_account = find_owned(tx, Account, from_account_id, call.customer_id)
+        if from_account is None:
+            return unknown_account(
+                tx, call, Argument.FROM_ACCOUNT_ID, from_account_id, check_from_account
+            )
+        if is_debit_blocked(from_account):
+            return AccountLocked(view_account(tx, from_account, call.at))
         if isinstance(details, Refused):
             return details
         if to_account_id is None:

@@ -6,6 +6,7 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from banking_server.bank import transfers as bank_transfers
+from banking_server.bank.rules import ViewSecret
 from banking_server.bank.transfers import Seen
 from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
@@ -39,9 +40,7 @@ async def confirm_in_view(
     """Confirm a transfer in the view that shows it to the customer, by their own act there. It
     takes the secret that the view alone was given; it is no tool for a model."""
     bank, call = current_call()
-    outcome = await bank_transfers.confirm_transfer(
-        bank, call, transferId, customer_agreed=False, code=None, secret=secret
-    )
+    outcome = await bank_transfers.confirm_transfer(bank, call, transferId, ViewSecret(secret))
     return confirmed(outcome, bank.rules)
 
 
