@@ -126,7 +126,7 @@ def _chosen(answer: Any) -> Any:
 def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
     """Return the accounts as given, if both are or this client is not asked by a form."""
     from_id, to_id = arguments.get("fromAccountId"), arguments.get("toAccountId")
-    if asks_by_form(ctx) and (from_id is None or to_id is None):
+    if (from_id is None or to_id is None) and asks_by_form(ctx):
         return None
     return {"chosen_from": from_id, "chosen_to": to_id}
 
