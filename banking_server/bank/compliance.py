@@ -14,23 +14,12 @@ from banking_server.bank.transaction import Transaction, records
 
 
 @dataclass(frozen=True)
-class ReportView:
-    """A report as it was filed."""
-
-    report_id: str
-    transfer_id: str
-    rule: str
-    customer_id: str
-    created_at: datetime
-
-
-@dataclass(frozen=True)
 class ReportRecorded:
     """The posting is reported, now or earlier."""
 
     recorded_as: ClassVar[str] = "report_recorded"
 
-    report: ReportView
+    report: ComplianceReport
 
     @property
     def subject(self) -> str:
@@ -78,12 +67,4 @@ def add_report(tx: Transaction, transfer: Transfer, rule: str, now: datetime) ->
             created_at=now,
         )
         tx.add(report)
-    return ReportRecorded(
-        ReportView(
-            report_id=report.report_id,
-            transfer_id=report.transfer_id,
-            rule=report.rule,
-            customer_id=report.customer_id,
-            created_at=report.created_at,
-        )
-    )
+    return ReportRecorded(report)

@@ -130,7 +130,7 @@ def codes(
     host that the model runs in.
     """
     from banking_server.bank.accounts import list_customers
-    from banking_server.bank.transfers import PendingCode, list_codes
+    from banking_server.bank.transfers.desk import PendingCode, list_codes
     from banking_server.cli.listings import code_as_json, show_codes
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
@@ -241,7 +241,7 @@ def settle(
     ] = None,
 ) -> None:
     """Post the scheduled transfers that are due, as the HTTP server does once a minute."""
-    from banking_server.bank import transfers as bank_transfers
+    from banking_server.bank.transfers.settle import settle as settle_due
     from banking_server.cli.listings import show_settled
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
@@ -250,6 +250,6 @@ def settle(
     day = now.date() if as_of is None else _date("--as-of", as_of)
     settled = at_the_bank(
         settings_of(ctx),
-        lambda bank: bank_transfers.settle(bank, as_of=day, now=now),
+        lambda bank: settle_due(bank, as_of=day, now=now),
     )
     show_settled(console(sys.stdout), settled)

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from banking_server.bank import sqlite
-from banking_server.bank.transfers import settle
+from banking_server.bank.transfers.settle import settle
 
 from ..kit.words import PAYEE, SAVINGS
 from .support import DAY, NOW, confirm, open_bank, prepared

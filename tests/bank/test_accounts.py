@@ -14,7 +14,7 @@ from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.statement import get_statement
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import Prepared
+from banking_server.bank.transfers.outcomes import Prepared
 
 from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT, SAVINGS
 from .support import BAD_IDS, NOW, call, outcomes, posted, prepare

@@ -12,7 +12,8 @@ from banking_server.bank.approvals import (
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import ApprovalRefused, cancel_transfer
+from banking_server.bank.transfers.cancel import cancel_transfer
+from banking_server.bank.transfers.outcomes import ApprovalRefused
 
 from ..kit.words import EVERYDAY, SAVINGS
 from .support import BAD_IDS, DAY, HOUR, NOW, call, confirm, outcomes, prepared, sql

@@ -13,11 +13,11 @@ from banking_server.bank import (
     handoffs,
     rules,
     statement,
-    transfers,
 )
 from banking_server.bank.audit import Call, list_events, record
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Transaction
+from banking_server.bank.transfers import outcomes
 
 from ..kit.words import EVERYDAY, wrong
 from .support import MINUTE, NOW, call, confirm, prepare, prepared, sql
@@ -105,7 +105,7 @@ async def test_no_code_is_ever_stored(bank: Bank, path: Path) -> None:
 def test_every_outcome_has_a_word_of_its_own() -> None:
     kinds = {
         kind
-        for module in (rules, accounts, statement, transfers, handoffs, approvals, compliance)
+        for module in (rules, accounts, statement, outcomes, handoffs, approvals, compliance)
         for kind in vars(module).values()
         if isinstance(kind, type) and hasattr(kind, "recorded_as")
     }

@@ -10,7 +10,9 @@ import pytest
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import (
+from banking_server.bank.transfers.cancel import cancel_transfer
+from banking_server.bank.transfers.confirm import decline_transfer
+from banking_server.bank.transfers.outcomes import (
     CodeMissing,
     Declined,
     Expired,
@@ -18,10 +20,8 @@ from banking_server.bank.transfers import (
     Scheduled,
     TransferFailed,
     Voided,
-    cancel_transfer,
-    decline_transfer,
-    settle,
 )
+from banking_server.bank.transfers.settle import settle
 
 from ..kit.words import EVERYDAY, wrong
 from .support import (

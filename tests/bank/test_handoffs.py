@@ -8,7 +8,6 @@ from banking_server.bank.handoffs import (
     DEFAULT_REASON,
     ChoiceRecorded,
     HandoffOpened,
-    HandoffView,
     choose,
     claim_handoff,
     find_open_handoff,
@@ -16,6 +15,7 @@ from banking_server.bank.handoffs import (
     open_handoff,
 )
 from banking_server.bank.location import Location
+from banking_server.bank.models import Handoff
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 
@@ -133,7 +133,7 @@ async def test_somebody_elses_and_unknown_handoffs_are_the_same(bank: Bank) -> N
 async def test_claiming(bank: Bank, path: Location) -> None:
     handoff_id = (await opened(bank)).handoff.handoff_id
     claimed = await claim_handoff(bank, handoff_id, agent="Ada", now=NOW + HOUR)
-    assert isinstance(claimed, HandoffView)
+    assert isinstance(claimed, Handoff)
     assert (claimed.status, claimed.claimed_by, claimed.claimed_at) == (
         "claimed",
         "Ada",

@@ -10,13 +10,9 @@ from banking_server.bank.accounts import (
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import (
-    AccountLocked,
-    Posted,
-    ToAccountMissing,
-    confirmation_code,
-    record_locked_attempt,
-)
+from banking_server.bank.transfers.codes import confirmation_code
+from banking_server.bank.transfers.outcomes import AccountLocked, Posted, ToAccountMissing
+from banking_server.bank.transfers.prepare import record_locked_attempt
 
 from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT
 from .support import (

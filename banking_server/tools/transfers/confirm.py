@@ -7,7 +7,6 @@ from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, Elicitati
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from banking_server.bank import transfers as bank_transfers
 from banking_server.bank.audit import Outcome
 from banking_server.bank.rules import (
     Code,
@@ -19,7 +18,10 @@ from banking_server.bank.rules import (
     TooMany,
     Yes,
 )
-from banking_server.bank.transfers import (
+from banking_server.bank.transfers import records
+from banking_server.bank.transfers.cancel import cancel_transfer
+from banking_server.bank.transfers.confirm import confirm_transfer, decline_transfer
+from banking_server.bank.transfers.outcomes import (
     AccountLocked,
     ApprovalOutstanding,
     ApprovalRefused,
@@ -66,7 +68,7 @@ class NotAsked:
 async def find_confirmable(transferId: str) -> TransferView | None:
     """Return the transfer if the customer may be asked to confirm it."""
     bank, call = current_call()
-    return await bank_transfers.find_confirmable(bank, call.customer_id, transferId, call.at)
+    return await records.find_confirmable(bank, call.customer_id, transferId, call.at)
 
 
 Confirmable = Annotated[TransferView | None, Resolve(find_confirmable)]
@@ -142,7 +144,7 @@ async def confirm_or_cancel_money_transfer(
     bank, call = current_call()
     in_view = shows_view(ctx)
     if action == "cancel":
-        cancelled = await bank_transfers.cancel_transfer(bank, call, transferId)
+        cancelled = await cancel_transfer(bank, call, transferId)
         if not isinstance(cancelled, Cancelled):
             return refusal_of(cancelled)
         words = f"{summary(cancelled.transfer)} is cancelled. Nothing is reserved for it any more."
@@ -152,9 +154,9 @@ async def confirm_or_cancel_money_transfer(
     code = None if in_view and bank.rules.codes == "result" else confirmationCode
     consent = given_consent(agreement, asked_about, code)
     if consent is None:
-        declined = await bank_transfers.decline_transfer(bank, call, transferId)
+        declined = await decline_transfer(bank, call, transferId)
         return confirmed(declined, bank.rules)
-    outcome = await bank_transfers.confirm_transfer(bank, call, transferId, consent)
+    outcome = await confirm_transfer(bank, call, transferId, consent)
     told = confirmed(outcome, bank.rules, in_view=in_view)
     if not in_view or isinstance(outcome, AccountLocked | Refused | NotFound | TooMany):
         return told

@@ -11,7 +11,6 @@ from mcp.types import CallToolResult
 from pydantic import Field, TypeAdapter
 
 from banking_server.bank import accounts as bank_accounts
-from banking_server.bank import transfers as bank_transfers
 from banking_server.bank.accounts import AccountView
 from banking_server.bank.money import to_minor
 from banking_server.bank.rules import (
@@ -20,7 +19,13 @@ from banking_server.bank.rules import (
     TooMany,
     check_details,
 )
-from banking_server.bank.transfers import AccountLocked, OverThreshold, Prepared, ToAccountMissing
+from banking_server.bank.transfers.outcomes import (
+    AccountLocked,
+    OverThreshold,
+    Prepared,
+    ToAccountMissing,
+)
+from banking_server.bank.transfers.prepare import prepare_transfer, record_locked_attempt
 from banking_server.tools.accounts import account_out
 from banking_server.tools.amounts import AmountIn
 from banking_server.tools.asking import Option, Pick, can_ask, picker
@@ -140,7 +145,7 @@ async def locked_account_first(arguments: dict[str, Any]) -> CallToolResult | No
     if not isinstance(from_id, str) or not _is_payable(arguments):
         return None
     bank, call = current_call()
-    outcome = await bank_transfers.record_locked_attempt(bank, call, from_id)
+    outcome = await record_locked_attempt(bank, call, from_id)
     return None if outcome is None else locked(outcome)
 
 
@@ -212,7 +217,7 @@ async def prepare_money_transfer(
         missing = await find_missing(None, amount, scheduledDate, memo)
         if missing is not None:
             return _offered(missing, ctx)
-    outcome = await bank_transfers.prepare_transfer(
+    outcome = await prepare_transfer(
         bank,
         call,
         from_account_id=from_id,
