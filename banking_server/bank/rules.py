@@ -710,8 +710,7 @@ def check_statement_period(
 ) -> Period | Refused:
     """Return the time that a statement is of: a calendar month if one is given, else the last days.
 
-    Months are written as people and models do: `last`, `this`, `2026-10`, `10/2026`, `October`,
-    `Oct 2025`.
+    A month is written `last`, `this` or `2026-10`.
     """
     if month is not None:
         this = today.replace(day=1)
@@ -737,43 +736,21 @@ def check_statement_period(
     )
 
 
-_MONTHS: Final = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-
-
 def _month_asked(text: str, this: date) -> tuple[str, date] | None:
     """Return how a month was asked for, and its first day; None if the text names no month.
 
-    `this` is the first day of the month that it is now. A name without a year is the latest such
-    month.
+    `this` is the first day of the month that it is now.
     """
     words = text.strip().lower().removesuffix(" month")
     if words in ("this", "current"):
         return "this", this
     if words in ("last", "previous"):
         return "last", (this - timedelta(days=1)).replace(day=1)
-    named = re.fullmatch(r"([a-z]{3,9})\.?,? ?([0-9]{4})?", words)
-    if named is not None:
-        number = next((n for n, name in enumerate(_MONTHS, 1) if name.startswith(named[1])), None)
-        if number is None:
-            return None
-        year = int(named[2] or (this.year if number <= this.month else this.year - 1))
-        words = f"{year:04}-{number:02}"
-    else:
-        numbers = re.fullmatch(r"([0-9]{4})[-/.]([0-9]{1,2})", words)
-        turned = re.fullmatch(r"([0-9]{1,2})[-/.]([0-9]{4})", words)
-        if numbers is not None:
-            words = f"{numbers[1]}-{numbers[2]:0>2}"
-        elif turned is not None:
-            words = f"{turned[2]}-{turned[1]:0>2}"
-        else:
-            return None
     try:
-        return words, date.fromisoformat(f"{words}-01")
+        first = datetime.strptime(words, "%Y-%m").date()
     except ValueError:
         return None
+    return f"{first:%Y-%m}", first
 
 
 def _month_after(day: date) -> date:

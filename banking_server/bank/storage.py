@@ -81,8 +81,7 @@ class Store(Protocol):
     `work` is synchronous and runs whole on a thread of the store's; if the connection broke and
     nothing can have been committed, it runs once more. Waiting can be cancelled; what has begun
     runs to its end, and a cancellation is raised then. What has waited for `WAIT_SECONDS` raises
-    `BankBusy`, and so does one that comes while `MAX_WAITING` wait already. The database's own
-    errors are raised as `DatabaseFailed`, or as `BankBusy` where time mends them.
+    `BankBusy`. The database's own errors are raised as `DatabaseFailed`, or as `BankBusy` where time mends them.
     """
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:
@@ -186,34 +185,23 @@ def find_owned(
 
 
 class ConcurrencyLimit:
-    """How many may be at work at once. The others wait in turn: not too many, and not too long."""
+    """How many may be at work at once. The others wait in turn, and not too long."""
 
     def __init__(self, count: int) -> None:
         self._free = asyncio.Semaphore(count)
-        self._waiting = 0
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[None]:
         """Have a place until the end of the block. Raises `BankBusy`."""
-        await self._wait()
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await self._free.acquire()
+        except TimeoutError:
+            raise BankBusy from None
         try:
             yield
         finally:
             self._free.release()
-
-    async def _wait(self) -> None:
-        if not self._free.locked():
-            await self._free.acquire()
-            return
-        if self._waiting >= MAX_WAITING:
-            raise BankBusy
-        self._waiting += 1
-        try:
-            await asyncio.wait_for(self._free.acquire(), WAIT_SECONDS)
-        except TimeoutError:
-            raise BankBusy from None
-        finally:
-            self._waiting -= 1
 
 
 async def to_the_end(work: Awaitable[_T]) -> _T:

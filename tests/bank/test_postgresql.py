@@ -124,9 +124,6 @@ async def test_more_than_there_are_connections_wait_and_not_for_ever(
     await asyncio.sleep(0)
     with pytest.raises(BankBusy):
         await record(bank, call(), "too late")
-    monkeypatch.setattr(storage, "MAX_WAITING", 0)
-    with pytest.raises(BankBusy):
-        await record(bank, call(), "too many")
     go_on.set()
     assert await asyncio.gather(*at_work) == [True] * postgresql.CONNECTIONS
     assert await list_events(bank) == []
