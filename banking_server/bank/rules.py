@@ -747,10 +747,9 @@ def _month_asked(text: str, this: date) -> tuple[str, date] | None:
     if words in ("last", "previous"):
         return "last", (this - timedelta(days=1)).replace(day=1)
     try:
-        first = datetime.strptime(words, "%Y-%m").date()
+        return words, date.fromisoformat(f"{words}-01")
     except ValueError:
         return None
-    return f"{first:%Y-%m}", first
 
 
 def _month_after(day: date) -> date:

@@ -12,7 +12,6 @@ from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import settings_of
 
 if TYPE_CHECKING:
-    from banking_server.bank.storage import Bank
     from banking_server.server.settings import Settings
 
 _STYLES: Final = {"ok": "green", "warning": "yellow", "problem": "bold red"}
@@ -89,12 +88,13 @@ def _settings(settings: "Settings") -> Finding:
 
 
 def _database(settings: "Settings") -> Finding:
+    from banking_server.bank.accounts import is_customer
     from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
     from banking_server.cli.at_the_bank import at_the_bank
 
     where, customer, secret = settings.database, settings.customer, settings.secret_path
     try:
-        has_customer = at_the_bank(settings, lambda bank: _has_customer(bank, customer))
+        is_known = at_the_bank(settings, lambda bank: is_customer(bank, customer or ""))
     except DatabaseMissing:
         known = settings.secret is not None or (secret is not None and secret.exists())
         if known or not isinstance(where, Path):
@@ -107,12 +107,6 @@ def _database(settings: "Settings") -> Finding:
         return "problem", "database", f"{where} is not there, and {folder} cannot be written to"
     except DatabaseUnavailable as error:
         return "problem", "database", str(error)
-    if not has_customer:
+    if customer is not None and not is_known:
         return "problem", "database", f"{where} has no customer {customer!r}"
     return "ok", "database", str(where)
-
-
-async def _has_customer(bank: "Bank", customer: str | None) -> bool:
-    from banking_server.bank.accounts import is_customer
-
-    return customer is None or await is_customer(bank, customer)

@@ -12,7 +12,6 @@ from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers.codes import confirmation_code
 from banking_server.bank.transfers.outcomes import AccountLocked, Posted, ToAccountMissing
-from banking_server.bank.transfers.prepare import record_locked_attempt
 
 from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT
 from .support import (
@@ -20,7 +19,6 @@ from .support import (
     DAY,
     FOREIGN,
     NOW,
-    call,
     confirm,
     outcomes,
     prepare,
@@ -47,20 +45,6 @@ async def test_a_lock_is_answered_before_anything_but_an_amount_that_is_none(
             LOCKED,
         )
     assert sql(path, "SELECT count(*) FROM transfer") == [(0,)]
-
-
-async def test_a_locked_attempt_is_reported_by_the_account_alone(
-    bank: Bank, path: Location
-) -> None:
-    set_flag(path, FOREIGN, "is_locked", True)
-    for account_id in (EVERYDAY, *BAD_IDS):
-        assert await record_locked_attempt(bank, call(), account_id) is None
-    assert outcomes(path) == []
-    the_call = call("prepare")
-    outcome = await record_locked_attempt(bank, the_call, LOCKED)
-    assert outcome == await prepare(bank, source=LOCKED)
-    assert the_call.recorded
-    assert outcomes(path) == [("prepare", "account_locked", LOCKED)] * 2
 
 
 def named(accounts: list[AccountView]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from banking_server.bank.accounts import unknown_account, view_account
-from banking_server.bank.audit import Call, read_and_audit, write_and_audit
+from banking_server.bank.audit import Call, write_and_audit
 from banking_server.bank.models import TABLES, Account, Transfer, new_id
 from banking_server.bank.rules import (
     Argument,
@@ -160,23 +160,6 @@ async def prepare_transfer(
         return Prepared(view, code, view_secret(bank.rules, bank.code_key, transfer))
 
     return await write_and_audit(bank, call, rule)
-
-
-async def record_locked_attempt(bank: Bank, call: Call, account_id: str) -> AccountLocked | None:
-    """Audit an attempt to transfer from a locked account.
-
-    For a call whose other arguments cannot be read. Returns None, and leaves nothing in the audit
-    trail, if the customer has no such account or it is not locked.
-    """
-
-    def look(tx: Transaction) -> AccountLocked | None:
-        account = find_owned(tx, Account, account_id, call.customer_id)
-        if account is None or not is_debit_blocked(account):
-            return None
-        return AccountLocked(view_account(tx, account, call.at))
-
-    locked = await bank.read(look)
-    return None if locked is None else await read_and_audit(bank, call, lambda _: locked)
 
 
 class _Details(NamedTuple):

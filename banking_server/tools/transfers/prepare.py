@@ -4,15 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from decimal import Decimal
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
 from mcp.types import CallToolResult
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
 from banking_server.bank import accounts as bank_accounts
 from banking_server.bank.accounts import AccountView
-from banking_server.bank.money import to_minor
 from banking_server.bank.rules import (
     NotFound,
     Refused,
@@ -25,7 +24,7 @@ from banking_server.bank.transfers.outcomes import (
     Prepared,
     ToAccountMissing,
 )
-from banking_server.bank.transfers.prepare import prepare_transfer, record_locked_attempt
+from banking_server.bank.transfers.prepare import prepare_transfer
 from banking_server.tools.accounts import account_out
 from banking_server.tools.amounts import AmountIn
 from banking_server.tools.asking import Option, Pick, can_ask, picker
@@ -136,31 +135,9 @@ def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[s
     return {"chosen_from": from_id, "chosen_to": to_id}
 
 
-_AMOUNT: Final = TypeAdapter[Decimal](AmountIn)
-
-
-async def locked_account_first(arguments: dict[str, Any]) -> CallToolResult | None:
-    """Return the result for a locked from-account, whatever is wrong but the amount itself."""
-    from_id = arguments.get("fromAccountId")
-    if not isinstance(from_id, str) or not _is_payable(arguments):
-        return None
-    bank, call = current_call()
-    outcome = await record_locked_attempt(bank, call, from_id)
-    return None if outcome is None else locked(outcome)
-
-
-def _is_payable(arguments: dict[str, Any]) -> bool:
-    try:
-        to_minor(_AMOUNT.validate_python(arguments.get("amount", 1)))
-    except ValueError:
-        return False
-    return True
-
-
 @bank_tool(
     title="Prepare Money Transfer",
     scope=TRANSFER_SCOPE,
-    before_refusal=locked_account_first,
     nothing_to_ask=not_to_be_asked,
     view=TRANSFER,
 )
