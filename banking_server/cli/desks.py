@@ -176,16 +176,13 @@ def audit(
             raise unknown_customer(customer)
         last = 0
         while events := await list_events(bank, customer, after=last):
+            last = events[-1].event_id
             if as_json:
                 _print_lines(map(event_as_json, events))
             else:
                 show_events(out, events)
-            last = events[-1].event_id
         if not (last or as_json):
-            say(
-                out,
-                f"There are no events of {customer}." if customer else "The audit trail is empty.",
-            )
+            say(out, f"There are no events of {customer or 'anybody'}.")
 
     at_the_bank(settings_of(ctx), show)
 

@@ -118,13 +118,6 @@ def test_bad_dates_are_refused_by_name(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("memo", "kept"), [("\u00a0", None), ("é" * 140, "é" * 140), ("\u200f\u05e9",) * 2]
-)
-def test_memos_that_can_be_kept(memo: str, kept: str | None) -> None:
-    assert check(memo=memo) == TransferDetails(500, None, kept)
-
-
-@pytest.mark.parametrize(
     "memo",
     [
         *("x" * 141, "x" * 1_000_000, "a\nb", "a\tb", "\x00", "\x85", "\u2028", "\u202e", "\ud800"),
