@@ -6,6 +6,8 @@ from itertools import product
 from typing import get_args
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from banking_server.bank.models import Account, ApprovalState, Transfer, TransferStatus
 from banking_server.bank.rules import (
