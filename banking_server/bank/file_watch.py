@@ -136,10 +136,13 @@ class WatchedFiles:
 
     def _lose(self, file: Path) -> None:
         what = f"The database {file}" if file == self._path else f"{file}, of the database,"
+        # What was written over cannot be had back, and the log does not belong to what is there.
+        is_whole = file != self._path or identity_of(file) != self._identities[file]
+        first = f"{self._put_log_aside()}, or bring" if is_whole else "Trust no part of it: bring"
         self.lost = DatabaseLost(
             f"{what} was deleted, replaced, overwritten or shortened while it was in use. Nothing "
-            f"was acknowledged after that. {self._put_log_aside()}, or bring a backup back with "
-            "`banking-server database restore FILE`; then start again."
+            f"was acknowledged after that. {first} a backup back with `banking-server database "
+            "restore FILE`; then start again."
         )
         raise self.lost
 

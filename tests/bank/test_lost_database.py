@@ -155,7 +155,7 @@ async def test_a_file_that_is_overwritten_is_noticed(bank: Bank, path: Path, how
     """The same file, as `cp backup bank.db` leaves it: with something else in it."""
     with path.open("r+b") as file:
         file.truncate(4096) if how == "cut" else file.write(file.read(4096))
-    with pytest.raises(DatabaseLost, match="overwritten"):
+    with pytest.raises(DatabaseLost, match="Trust no part of it: bring a backup back"):
         await record(bank, call(), "later")
     await bank.close()
 
