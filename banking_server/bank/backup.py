@@ -97,15 +97,14 @@ def delete_database(path: Path) -> None:
 
 
 @contextmanager
-def alone_with(path: Path) -> Iterator[sqlite3.Connection | None]:
+def alone_with(path: Path) -> Iterator[None]:
     """Keep everybody else from the database at `path`, if there is one, until the end of the block.
 
-    The connection that is given can read it. Raises `DatabaseUnavailable` if somebody has it open,
-    or it is not one of ours. A damaged one cannot be asked who has it: a server that has will
+    Raises `DatabaseUnavailable` if somebody has it open, or it is not one of ours. A damaged one cannot be asked who has it: a server that has will
     notice that it is gone, and end.
     """
     if not path.exists():
-        yield None
+        yield
         return
     try:
         connection = connect(path, wait_seconds=1)
@@ -128,7 +127,7 @@ def alone_with(path: Path) -> Iterator[sqlite3.Connection | None]:
             raise DatabaseUnavailable(
                 f"{path} is not a database of this program, and stays as it is."
             )
-        yield connection
+        yield
 
 
 def _copy(source: Path, target: Path) -> None:
