@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
-from banking_server.bank.audit import Call, looked_up
+from banking_server.bank.audit import Call, read_and_audit
 from banking_server.bank.ledger import read_funds
 from banking_server.bank.models import TABLES, Account, AccountType, Customer, is_id
 from banking_server.bank.rules import (
@@ -100,12 +100,12 @@ async def list_accounts(bank: Bank, call: Call) -> list[AccountView]:
         accounts = accounts_of(tx, call.customer_id)
         return AccountList([view_account(tx, account, call.at) for account in accounts])
 
-    return (await looked_up(bank, call, look)).accounts
+    return (await read_and_audit(bank, call, look)).accounts
 
 
 async def get_balance(bank: Bank, call: Call, account_id: str) -> Balance | NotFound | Refused:
     """Return what is posted, reserved and available on one of the customer's accounts."""
-    return await looked_up(bank, call, lambda tx: _balance(tx, call, account_id))
+    return await read_and_audit(bank, call, lambda tx: _balance(tx, call, account_id))
 
 
 async def debit_accounts(bank: Bank, customer_id: str, now: datetime) -> list[AccountView]:

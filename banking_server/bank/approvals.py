@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
-from banking_server.bank.audit import Call, add_event, in_one_transaction
+from banking_server.bank.audit import Call, add_event, write_and_audit
 from banking_server.bank.models import TABLES, Approval, ApprovalStatus, Transfer, new_id
 from banking_server.bank.rules import (
     REFUSED_BY_MANAGER,
@@ -22,8 +22,8 @@ from banking_server.bank.rules import (
 )
 from banking_server.bank.storage import Bank, find_owned, find_record
 from banking_server.bank.transaction import Transaction, has_status, records
-from banking_server.bank.transfers import (
-    TransferView,
+from banking_server.bank.transfers.outcomes import TransferView
+from banking_server.bank.transfers.records import (
     expire_if_due,
     read_parties,
     set_status,
@@ -32,56 +32,32 @@ from banking_server.bank.transfers import (
 
 
 @dataclass(frozen=True)
-class ApprovalView:
-    """A request for approval, and the decision once there is one."""
-
-    approval_id: str
-    transfer_id: str
-    customer_id: str
-    reason: str
-    status: ApprovalStatus
-    created_at: datetime
-    decided_by: str | None
-    decided_at: datetime | None
-
-
-@dataclass(frozen=True)
 class OpenApproval:
     """A request that waits for a manager, with the transfer it is about."""
 
-    approval: ApprovalView
+    approval: Approval
     transfer: TransferView
+
+    @property
+    def subject(self) -> str:
+        """The request, for the audit trail."""
+        return self.approval.approval_id
 
 
 @dataclass(frozen=True)
-class ApprovalRequested:
+class ApprovalRequested(OpenApproval):
     """A manager has been asked, now or earlier. `branch_open`: whether one can be reached now."""
 
     recorded_as: ClassVar[str] = "approval_requested"
 
-    approval: ApprovalView
-    transfer: TransferView
     branch_open: bool
-
-    @property
-    def subject(self) -> str:
-        """The request, for the audit trail."""
-        return self.approval.approval_id
 
 
 @dataclass(frozen=True)
-class ApprovalGranted:
+class ApprovalGranted(OpenApproval):
     """A manager has granted it: the transfer can be confirmed."""
 
     recorded_as: ClassVar[str] = "approval_granted"
-
-    approval: ApprovalView
-    transfer: TransferView
-
-    @property
-    def subject(self) -> str:
-        """The request, for the audit trail."""
-        return self.approval.approval_id
 
 
 async def request_approval(
@@ -114,12 +90,10 @@ async def request_approval(
             tx.change(transfer, approval="requested")
         transfer_view = view_transfer(transfer, parties, call.at)
         if approval.status == "granted":
-            return ApprovalGranted(_view(approval), transfer_view)
-        return ApprovalRequested(
-            _view(approval), transfer_view, is_branch_open(bank.rules, call.at)
-        )
+            return ApprovalGranted(approval, transfer_view)
+        return ApprovalRequested(approval, transfer_view, is_branch_open(bank.rules, call.at))
 
-    return await in_one_transaction(bank, call, rule)
+    return await write_and_audit(bank, call, rule)
 
 
 _approvals, _transfers = TABLES[Approval].c, TABLES[Transfer].c
@@ -144,7 +118,7 @@ async def list_open_approvals(bank: Bank, now: datetime) -> list[OpenApproval]:
         for approval in tx.all(_WAITING, now=now):
             transfer = tx.get(Transfer, approval.transfer_id)
             view = view_transfer(transfer, read_parties(tx, transfer), now)
-            waiting.append(OpenApproval(_view(approval), view))
+            waiting.append(OpenApproval(approval, view))
         return waiting
 
     return await bank.read(look)
@@ -152,7 +126,7 @@ async def list_open_approvals(bank: Bank, now: datetime) -> list[OpenApproval]:
 
 async def decide_approval(
     bank: Bank, approval_id: str, *, granted: bool, manager: str, now: datetime
-) -> ApprovalView | NotFound | Refused:
+) -> Approval | NotFound | Refused:
     """Grant a request, or refuse it, which voids the transfer.
 
     Deciding again the same way changes nothing; a decision cannot be reversed, nor can one be
@@ -162,7 +136,7 @@ async def decide_approval(
     if refused:
         return refused
 
-    def work(tx: Transaction) -> ApprovalView | NotFound | Refused:
+    def work(tx: Transaction) -> Approval | NotFound | Refused:
         found = find_record(tx, Approval, approval_id)
         if found is None:
             return NotFound(Argument.APPROVAL_ID, excerpt(approval_id))
@@ -183,7 +157,7 @@ async def decide_approval(
 
 def _decide(
     tx: Transaction, approval: Approval, *, granted: bool, manager: str, now: datetime
-) -> ApprovalView | Refused:
+) -> Approval | Refused:
     decision: ApprovalStatus = "granted" if granted else "refused"
     if approval.status == "requested":
         transfer = tx.get(Transfer, approval.transfer_id)
@@ -204,17 +178,4 @@ def _decide(
                 approval=decision,
                 reason=REFUSED_BY_MANAGER,
             )
-    return check_decision(approval, decision) or _view(approval)
-
-
-def _view(approval: Approval) -> ApprovalView:
-    return ApprovalView(
-        approval_id=approval.approval_id,
-        transfer_id=approval.transfer_id,
-        customer_id=approval.customer_id,
-        reason=approval.reason,
-        status=approval.status,
-        created_at=approval.created_at,
-        decided_by=approval.decided_by,
-        decided_at=approval.decided_at,
-    )
+    return check_decision(approval, decision) or approval

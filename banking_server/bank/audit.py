@@ -3,15 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import ClassVar, Protocol, TypeVar
+from typing import ClassVar, Final, Protocol, TypeVar
 
 import sqlalchemy as sa
 
-from banking_server.bank.models import TABLES, AuditEvent, is_id
+from banking_server.bank.models import TABLES, AuditEvent, Customer, is_id
 from banking_server.bank.rules import excerpt
 from banking_server.bank.storage import Bank
-from banking_server.bank.transaction import Transaction, insertion, records
+from banking_server.bank.transaction import Statement, Transaction, insertion, reading
 
+THE_BANK: Final = "(the bank)"
+"""Written to the audit trail in place of a customer, for an act that is about none."""
 _MAX_LENGTH = 128
 _MAX_LEVEL = 2**31 - 1
 
@@ -51,7 +53,7 @@ class Outcome(Protocol):
 _Outcome = TypeVar("_Outcome", bound=Outcome)
 
 
-async def in_one_transaction(
+async def write_and_audit(
     bank: Bank, call: Call, rule: Callable[[Transaction], _Outcome]
 ) -> _Outcome:
     """Run `rule` and record its outcome, in one write transaction; return the outcome.
@@ -69,19 +71,33 @@ async def in_one_transaction(
     return await bank.write(work, committed=call.is_recorded)
 
 
-async def looked_up(bank: Bank, call: Call, look: Callable[[Transaction], _Outcome]) -> _Outcome:
-    """Look something up and record that; return the outcome. Only the record is a write."""
+async def read_and_audit(
+    bank: Bank, call: Call, look: Callable[[Transaction], _Outcome]
+) -> _Outcome:
+    """Look something up on one state of the database, and record that; return the outcome."""
 
-    def note(tx: Transaction, outcome: _Outcome) -> _Outcome:
+    def work(tx: Transaction) -> _Outcome:
+        outcome = look(tx)
         add_event(tx, call, outcome.recorded_as, outcome.subject)
         return outcome
 
-    return await bank.look_and_write(look, note, committed=call.is_recorded)
+    return await bank.write(work, committed=call.is_recorded, one_state=True)
 
 
-async def record(bank: Bank, call: Call, outcome: str) -> None:
+async def record(bank: Bank, call: Call, outcome: str, subject: str | None = None) -> None:
     """Record a call that changed nothing."""
-    await bank.write(lambda tx: add_event(tx, call, outcome, None), committed=call.is_recorded)
+    await bank.write(lambda tx: add_event(tx, call, outcome, subject), committed=call.is_recorded)
+
+
+async def check_serving(bank: Bank, now: datetime) -> None:
+    """Return if the bank can serve a call; else raise what the call would raise.
+
+    It reads. Only where the last write failed, it writes: an event, which says since when calls
+    are served again.
+    """
+    await bank.read(lambda tx: tx.find(Customer, THE_BANK))
+    if bank.write_failed:
+        await record(bank, Call(THE_BANK, "health", now), "recovered")
 
 
 _ADD = insertion(AuditEvent)
@@ -107,19 +123,32 @@ def add_event(tx: Transaction, call: Call, outcome: str, subject: str | None) ->
     )
 
 
+EVENTS_A_PAGE: Final = 1_000
+
 _events = TABLES[AuditEvent].c
-_ALL = records(AuditEvent, order_by=[_events.event_id])
-_OF_CUSTOMER = records(
-    AuditEvent, _events.customer_id == sa.bindparam("customer_id"), order_by=[_events.event_id]
-)
 
 
-async def list_events(bank: Bank, customer_id: str | None = None) -> list[AuditEvent]:
-    """Return the events of one customer, or of all, oldest first."""
+def _page(*where: sa.ColumnElement[bool]) -> Statement[AuditEvent]:
+    after = _events.event_id > sa.bindparam("after")
+    page = sa.select(TABLES[AuditEvent]).where(after, *where).order_by(_events.event_id)
+    return Statement(page.limit(EVENTS_A_PAGE), reading(AuditEvent))
+
+
+_ALL = _page()
+_OF_CUSTOMER = _page(_events.customer_id == sa.bindparam("customer_id"))
+
+
+async def list_events(
+    bank: Bank, customer_id: str | None = None, *, after: int = 0
+) -> list[AuditEvent]:
+    """Return a page of the events of one customer, or of all, oldest first.
+
+    `after` is the number of the last event of the page before.
+    """
     if customer_id is None:
-        return await bank.read(lambda tx: tx.all(_ALL))
+        return await bank.read(lambda tx: tx.all(_ALL, after=after))
     customer = excerpt(customer_id, _MAX_LENGTH)
-    return await bank.read(lambda tx: tx.all(_OF_CUSTOMER, customer_id=customer))
+    return await bank.read(lambda tx: tx.all(_OF_CUSTOMER, customer_id=customer, after=after))
 
 
 def _shown(text: str | None) -> str | None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from banking_server.bank.audit import Call, add_event
+from banking_server.bank.audit import THE_BANK, Call, add_event
 from banking_server.bank.models import TABLES, AuditArchive, AuditEvent
 from banking_server.bank.new_file import draft_of, publish
 from banking_server.bank.storage import Bank
@@ -21,8 +21,6 @@ from banking_server.bank.transaction import Statement, Transaction, command, rea
 
 UNDER_WAY: Final = timedelta(hours=1)
 """Events that are no older stay: a call that is still under way may yet add an earlier one."""
-THE_BANK: Final = "(the bank)"
-"""Written to the audit trail in place of a customer, for an act that is about none."""
 _AT_ONCE: Final = 5_000
 """Events that are read, or deleted, at once: nobody has to wait for long."""
 
@@ -45,6 +43,7 @@ async def find_archivable(bank: Bank, before: date, now: datetime) -> Archivable
     end = min(datetime.combine(before, time(), UTC), now - UNDER_WAY)
 
     def look(tx: Transaction) -> Archivable:
+        tx.take_time()
         after = _archived_up_to(tx)
         stays = tx.first(_FIRST_TO_STAY, after=after, end=end)
         up_to = (tx.first(_LAST) or 0) if stays is None else stays - 1
@@ -106,6 +105,7 @@ async def _note(bank: Bank, events: Archivable, sha256: str, now: datetime) -> N
     """Record the archive; from then on its events can be deleted."""
 
     def work(tx: Transaction) -> None:
+        tx.take_time()
         count = _count(tx, events.after, events.up_to)
         if (_archived_up_to(tx), count) != (events.after, events.events):
             raise ArchiveFailed(

@@ -1,21 +1,23 @@
-"""Copies of the SQLite file: made while servers go on working, and put back when none does.
+"""The SQLite file as a whole: copied while servers go on working; put back, or deleted, when none
+does.
 
 A copy is one file that is complete in itself, and was checked. The secret is not in it.
 """
 
 import os
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 
+from banking_server.bank.consistency_check import expected_objects, faults_in
+from banking_server.bank.file_watch import beside
 from banking_server.bank.new_file import draft_of, publish, sync
 from banking_server.bank.sqlite_file import (
+    APPLICATION_ID,
     DIALECT,
     LOCK_WAIT_SECONDS,
-    alone_with,
-    beside,
-    check_there,
     close_to_others,
     connect,
     explain,
@@ -23,7 +25,6 @@ from banking_server.bank.sqlite_file import (
 )
 from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
 from banking_server.bank.transaction import Transaction
-from banking_server.bank.upkeep import find_faults
 
 
 def back_up(path: Path, copy: Path) -> None:
@@ -43,7 +44,7 @@ def back_up(path: Path, copy: Path) -> None:
         message = f"There is a file {copy} already, and it stays as it is."
         raise DatabaseUnavailable(message) from None
     except OSError as error:
-        raise _unwritable(copy, error) from error
+        raise _unusable(copy, "written", error) from error
     except sqlite3.Error as error:
         raise DatabaseUnavailable(explain(path, error)) from error
 
@@ -56,7 +57,8 @@ def restore(path: Path, copy: Path, *, now: datetime) -> Path | None:
     belongs to the other. Raises `DatabaseUnavailable` if the database is in use, or the copy cannot
     be used; then nothing has changed.
     """
-    check_there(copy)
+    if not copy.is_file():
+        raise DatabaseUnavailable(f"There is no file {copy}.")
     if path.exists() and path.samefile(copy):
         raise DatabaseUnavailable(f"{copy} is the database itself.")
     path = path.resolve()
@@ -74,8 +76,58 @@ def restore(path: Path, copy: Path, *, now: datetime) -> Path | None:
             os.replace(draft, path)
             sync(path.parent)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _unusable(path, "written", error) from error
     return kept if was_there else None
+
+
+def delete_database(path: Path) -> None:
+    """Delete the database at `path`, with the files that are kept beside it, if there is one.
+
+    Raises `DatabaseUnavailable` if it is in use, is not one of ours, or cannot be deleted. One of
+    ours that is damaged is deleted, and so is an empty file.
+    """
+    path = path.resolve()
+    with alone_with(path):
+        pass
+    try:
+        for suffix in ("", "-wal", "-shm", "-journal", ".lock"):
+            beside(path, suffix).unlink(missing_ok=True)
+    except OSError as error:
+        raise _unusable(path, "deleted", error) from error
+
+
+@contextmanager
+def alone_with(path: Path) -> Iterator[None]:
+    """Keep everybody else from the database at `path`, if there is one, until the end of the block.
+
+    Raises `DatabaseUnavailable` if somebody has it open, or it is not one of ours. A damaged one
+    cannot be asked who has it: a server that has will notice that it is gone, and end.
+    """
+    if not path.exists():
+        yield
+        return
+    try:
+        connection = connect(path, wait_seconds=1)
+    except sqlite3.Error as error:
+        raise DatabaseUnavailable(explain(path, error)) from error
+    with closing(connection):
+        try:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            if application == APPLICATION_ID:
+                # SQLite leaves WAL mode only for the last one who has the file open.
+                connection.execute("PRAGMA journal_mode = DELETE")
+                connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError:
+            raise DatabaseUnavailable(f"{path} is in use; stop the server first.") from None
+        except sqlite3.DatabaseError:
+            # Damaged; but is it ours? The id's place in the file is fixed:
+            # https://www.sqlite.org/fileformat.html#the_database_header
+            application = int.from_bytes(path.read_bytes()[68:72], "big")
+        if application != APPLICATION_ID and path.stat().st_size:
+            raise DatabaseUnavailable(
+                f"{path} is not a database of this program, and stays as it is."
+            )
+        yield
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -93,7 +145,8 @@ def _check(draft: Path, name: Path) -> None:
     with closing(connect(draft, wait_seconds=LOCK_WAIT_SECONDS)) as connection:
         if not is_filled(connection, name):
             raise DatabaseUnavailable(f"{name} is empty.")
-        faults = find_faults(Transaction(connection.execute, DIALECT, lock_rows=False))
+        tx = Transaction(connection.execute, DIALECT, lock_rows=False)
+        faults = faults_in(tx, expected_objects(tx), now=None)
     if faults:
         raise DatabaseUnavailable(
             f"{name} has faults, and is not copied; the first is: {faults[0]}. "
@@ -118,6 +171,6 @@ def _keep(path: Path, kept: Path) -> bool:
     return was_there
 
 
-def _unwritable(path: Path, error: OSError) -> DatabaseUnavailable:
+def _unusable(path: Path, what: str, error: OSError) -> DatabaseUnavailable:
     problem = (error.strerror or str(error)).lower()
-    return DatabaseUnavailable(f"{path} cannot be written: {problem}.")
+    return DatabaseUnavailable(f"{path} cannot be {what}: {problem}.")

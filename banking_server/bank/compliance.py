@@ -6,22 +6,11 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
-from banking_server.bank.audit import Call, in_one_transaction
+from banking_server.bank.audit import Call, write_and_audit
 from banking_server.bank.models import TABLES, Account, ComplianceReport, Transfer, new_id
 from banking_server.bank.rules import Argument, NotFound, Refused, check_report, excerpt
 from banking_server.bank.storage import Bank, find_owned
 from banking_server.bank.transaction import Transaction, records
-
-
-@dataclass(frozen=True)
-class ReportView:
-    """A report as it was filed."""
-
-    report_id: str
-    transfer_id: str
-    rule: str
-    customer_id: str
-    created_at: datetime
 
 
 @dataclass(frozen=True)
@@ -30,7 +19,7 @@ class ReportRecorded:
 
     recorded_as: ClassVar[str] = "report_recorded"
 
-    report: ReportView
+    report: ComplianceReport
 
     @property
     def subject(self) -> str:
@@ -55,7 +44,7 @@ async def record_report(
         refused = check_report(bank.rules, transfer, to_account, rule)
         return refused or add_report(tx, transfer, rule, call.at)
 
-    return await in_one_transaction(bank, call, file)
+    return await write_and_audit(bank, call, file)
 
 
 _reports = TABLES[ComplianceReport].c
@@ -78,12 +67,4 @@ def add_report(tx: Transaction, transfer: Transfer, rule: str, now: datetime) ->
             created_at=now,
         )
         tx.add(report)
-    return ReportRecorded(
-        ReportView(
-            report_id=report.report_id,
-            transfer_id=report.transfer_id,
-            rule=report.rule,
-            customer_id=report.customer_id,
-            created_at=report.created_at,
-        )
-    )
+    return ReportRecorded(report)

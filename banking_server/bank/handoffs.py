@@ -8,14 +8,12 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
-from banking_server.bank.audit import Call, add_event, in_one_transaction, looked_up
+from banking_server.bank.audit import Call, add_event, read_and_audit, write_and_audit
 from banking_server.bank.models import (
     TABLES,
     Account,
     Customer,
     Handoff,
-    HandoffChoice,
-    HandoffStatus,
     Transfer,
     is_id,
     new_id,
@@ -40,72 +38,43 @@ DEFAULT_REASON = "Customer asked to speak with an agent"
 
 
 @dataclass(frozen=True)
-class HandoffView:
-    """A handoff; `choice` is how the customer wants to be connected, once they have said."""
+class _AboutHandoff:
+    handoff: Handoff
 
-    handoff_id: str
-    customer_id: str
-    reason: str
-    choice: HandoffChoice | None
-    status: HandoffStatus
-    created_at: datetime
-    claimed_by: str | None
-    claimed_at: datetime | None
+    @property
+    def subject(self) -> str:
+        """The handoff, for the audit trail."""
+        return self.handoff.handoff_id
 
 
 @dataclass(frozen=True)
-class HandoffOpened:
+class HandoffOpened(_AboutHandoff):
     """There is an open handoff for this reason, opened now or earlier."""
 
     recorded_as: ClassVar[str] = "handoff_opened"
 
-    handoff: HandoffView
-
-    @property
-    def subject(self) -> str:
-        """The handoff, for the audit trail."""
-        return self.handoff.handoff_id
-
 
 @dataclass(frozen=True)
-class ChoiceRecorded:
+class ChoiceRecorded(_AboutHandoff):
     """The handoff has the customer's choice."""
 
     recorded_as: ClassVar[str] = "choice_recorded"
 
-    handoff: HandoffView
-
-    @property
-    def subject(self) -> str:
-        """The handoff, for the audit trail."""
-        return self.handoff.handoff_id
-
 
 @dataclass(frozen=True)
-class HandoffSeen:
+class HandoffSeen(_AboutHandoff):
     """The handoff as it stands."""
 
     recorded_as: ClassVar[str] = "handoff_seen"
 
-    handoff: HandoffView
 
-    @property
-    def subject(self) -> str:
-        """The handoff, for the audit trail."""
-        return self.handoff.handoff_id
-
-
-async def find_open_handoff(bank: Bank, customer_id: str, reason: str | None) -> HandoffView | None:
+async def find_open_handoff(bank: Bank, customer_id: str, reason: str | None) -> Handoff | None:
     """Return the customer's open handoff for this reason. Not audited: for questions to them."""
     checked = check_reason(bank.rules, reason, default=DEFAULT_REASON)
     if isinstance(checked, Refused) or not is_id(customer_id):
         return None
 
-    def look(tx: Transaction) -> HandoffView | None:
-        handoff = _find_open(tx, customer_id, checked)
-        return None if handoff is None else _view(handoff)
-
-    return await bank.read(look)
+    return await bank.read(lambda tx: _find_open(tx, customer_id, checked))
 
 
 async def open_handoff(
@@ -143,9 +112,9 @@ async def open_handoff(
             tx.add(handoff)
         elif handoff.choice is None and chosen is not None:
             tx.change(handoff, choice=chosen)
-        return HandoffOpened(_view(handoff))
+        return HandoffOpened(handoff)
 
-    return await in_one_transaction(bank, call, rule)
+    return await write_and_audit(bank, call, rule)
 
 
 async def look_at_handoff(
@@ -159,7 +128,7 @@ async def look_at_handoff(
             return (
                 NotFound(Argument.HANDOFF_ID, excerpt(handoff_id))
                 if handoff is None
-                else HandoffSeen(_view(handoff))
+                else HandoffSeen(handoff)
             )
         checked = check_reason(bank.rules, reason, default=DEFAULT_REASON)
         if isinstance(checked, Refused):
@@ -167,9 +136,9 @@ async def look_at_handoff(
         handoff = _find_open(tx, call.customer_id, checked) if is_id(call.customer_id) else None
         if handoff is None:
             return Refused(Argument.REASON, "No handoff for this reason is open.")
-        return HandoffSeen(_view(handoff))
+        return HandoffSeen(handoff)
 
-    return await looked_up(bank, call, look)
+    return await read_and_audit(bank, call, look)
 
 
 async def choose(
@@ -188,9 +157,9 @@ async def choose(
         if refused:
             return refused
         tx.change(handoff, choice=chosen)
-        return ChoiceRecorded(_view(handoff))
+        return ChoiceRecorded(handoff)
 
-    return await in_one_transaction(bank, call, rule)
+    return await write_and_audit(bank, call, rule)
 
 
 _handoffs = TABLES[Handoff].c
@@ -209,20 +178,20 @@ _OPEN = records(
 _SUBJECT = re.compile(r"\b(?:acc|tr)_[A-Za-z0-9_-]+")
 
 
-async def list_open_handoffs(bank: Bank) -> list[HandoffView]:
+async def list_open_handoffs(bank: Bank) -> list[Handoff]:
     """Return what waits at the agents' desk, longest first."""
-    return await bank.read(lambda tx: [_view(handoff) for handoff in tx.all(_WAITING)])
+    return await bank.read(lambda tx: tx.all(_WAITING))
 
 
 async def claim_handoff(
     bank: Bank, handoff_id: str, *, agent: str, now: datetime
-) -> HandoffView | NotFound | Refused:
+) -> Handoff | NotFound | Refused:
     """Take an open handoff for `agent`. Claiming one's own again changes nothing."""
     refused = check_required_text(bank.rules, Argument.AGENT, agent)
     if refused:
         return refused
 
-    def work(tx: Transaction) -> HandoffView | NotFound | Refused:
+    def work(tx: Transaction) -> Handoff | NotFound | Refused:
         found = find_record(tx, Handoff, handoff_id)
         if found is None:
             return NotFound(Argument.HANDOFF_ID, excerpt(handoff_id))
@@ -234,7 +203,7 @@ async def claim_handoff(
         call = Call(customer_id=handoff.customer_id, tool="handoffs claim", at=now)
         said = refused.recorded_as if refused else "claimed"
         add_event(tx, call, said, handoff.handoff_id)
-        return refused or _view(handoff)
+        return refused or handoff
 
     return await bank.write(work)
 
@@ -260,16 +229,3 @@ def _is_owned(tx: Transaction, subject: str, customer_id: str) -> bool:
     if subject.startswith("acc_"):
         return find_owned(tx, Account, subject, customer_id) is not None
     return find_owned(tx, Transfer, subject, customer_id) is not None
-
-
-def _view(handoff: Handoff) -> HandoffView:
-    return HandoffView(
-        handoff_id=handoff.handoff_id,
-        customer_id=handoff.customer_id,
-        reason=handoff.reason,
-        choice=handoff.choice,
-        status=handoff.status,
-        created_at=handoff.created_at,
-        claimed_by=handoff.claimed_by,
-        claimed_at=handoff.claimed_at,
-    )

@@ -1,7 +1,9 @@
 """The ledger: how a posting is written, and what an account holds."""
 
+import logging
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 import sqlalchemy as sa
 
@@ -15,6 +17,11 @@ from banking_server.bank.models import (
     Transfer,
 )
 from banking_server.bank.transaction import Statement, Transaction, has_status, insertion, value
+
+logger = logging.getLogger(__name__)
+
+CLOCK_TOLERANCE: Final = timedelta(minutes=1)
+"""How far an entry may be ahead of the clock unsaid: servers differ, and calls overtake another."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,11 @@ def add_posting(
     """
     earlier = [at for at in (debit.last_posted_at, credit.last_posted_at) if at is not None]
     at = max([posted_at, *earlier])
+    if at - posted_at > CLOCK_TOLERANCE:
+        logger.warning(
+            "The clock says %s, but %s and %s have entries up to %s: the posting is dated so.",
+            *(posted_at, debit.account_id, credit.account_id, at),
+        )
     posting = Posting(kind=kind, description=description, posted_at=at, transfer_id=transfer_id)
     tx.add(posting)
     tx.change(
@@ -107,3 +119,21 @@ def read_funds(tx: Transaction, account: Account, now: datetime) -> Funds:
     # They are still counted as pending, until somebody marks them.
     overdue = tx.first(_OVERDUE, account_id=account.account_id, now=now)
     return Funds(posted, account.debits_pending_minor - int(overdue or 0))
+
+
+_postings = TABLES[Posting].c
+_NEWEST = Statement(
+    sa.select(_postings.posted_at).order_by(_postings.posting_id.desc()).limit(1), value
+)
+
+
+def warn_of_clock(tx: Transaction, now: datetime) -> None:
+    """Tell in the log if the newest entry is dated after `now`: this clock or another is wrong."""
+    newest = tx.first(_NEWEST)
+    if newest is not None and newest - now > CLOCK_TOLERANCE:
+        logger.warning(
+            "The clock says %s, but the newest entry is of %s. Until then, what is posted to its "
+            "accounts is dated so: set the clock right. `banking-server database check` names the "
+            "entries of the future.",
+            *(now, newest),
+        )

@@ -3,7 +3,7 @@
 Money is integer minor units, time is UTC, and every closed set has a CHECK. The ledger is double
 entry: a `Posting` has two `Entry` rows, a debit (negative) and a credit (positive), that sum to
 zero. Each account keeps its totals, and each entry the totals after it, so that no balance and no
-statement has to add anything up; `upkeep.find_faults` proves them against the sums.
+statement has to add anything up; `consistency_check.find_faults` proves them against the sums.
 
 A record is a plain object: what a rule is given, and what `Transaction` reads and writes. `TABLES`
 has the table of each kind.
@@ -141,10 +141,7 @@ class Customer(SQLModel):
     name: str = Field(sa_type=_TEXT)
 
 
-_keep(
-    Customer,
-    "customer",
-)
+_keep(Customer, "customer")
 
 
 class Account(SQLModel):
@@ -365,11 +362,7 @@ class ComplianceReport(SQLModel):
     created_at: datetime = Field(sa_type=UtcTimestamp)
 
 
-_keep(
-    ComplianceReport,
-    "compliance_report",
-    UniqueConstraint("transfer_id", "rule"),
-)
+_keep(ComplianceReport, "compliance_report", UniqueConstraint("transfer_id", "rule"))
 
 
 class AuditEvent(SQLModel):
@@ -391,11 +384,7 @@ class AuditEvent(SQLModel):
     chain_previous_tool: str | None = Field(default=None, sa_type=_TEXT)
 
 
-_keep(
-    AuditEvent,
-    "audit_event",
-    sqlite_autoincrement=True,
-)
+_keep(AuditEvent, "audit_event", sqlite_autoincrement=True)
 
 
 class AuditArchive(SQLModel):
@@ -411,11 +400,7 @@ class AuditArchive(SQLModel):
     sha256: str = Field(sa_type=_TEXT)
 
 
-_keep(
-    AuditArchive,
-    "audit_archive",
-    sqlite_autoincrement=True,
-)
+_keep(AuditArchive, "audit_archive", sqlite_autoincrement=True)
 
 
 class WrongAttempt(SQLModel):
@@ -429,11 +414,7 @@ class WrongAttempt(SQLModel):
     at: datetime = Field(sa_type=UtcTimestamp)
 
 
-_keep(
-    WrongAttempt,
-    "wrong_attempt",
-    Index("wrong_attempt_of_customer", "customer_id", "at"),
-)
+_keep(WrongAttempt, "wrong_attempt", Index("wrong_attempt_of_customer", "customer_id", "at"))
 
 
 _APPEND_ONLY = ("posting", "entry", "audit_event", "audit_archive")

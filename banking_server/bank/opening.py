@@ -10,11 +10,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
+from banking_server.bank.backup import delete_database
+from banking_server.bank.ledger import warn_of_clock
 from banking_server.bank.location import Location
 from banking_server.bank.models import fingerprint, schema
 from banking_server.bank.rules import Rules
 from banking_server.bank.sqlite import SqliteStore
-from banking_server.bank.sqlite_file import APPLICATION_ID, delete_database, explain, prepare_file
+from banking_server.bank.sqlite_file import APPLICATION_ID, explain, prepare_file
 from banking_server.bank.storage import (
     Bank,
     BankBusy,
@@ -50,15 +52,16 @@ async def open_bank(
         else:
             store, is_new = await _open_file(location, may_create=may_create)
         bank = Bank(store, rules=rules, code_key=code_key, other_code_keys=other_code_keys)
-        if is_new:
-            try:
+        try:
+            if is_new:
                 await _fill(bank, demo_data, now)
-            except BaseException:
-                await bank.close()
-                raise
+            await bank.read(lambda tx: warn_of_clock(tx, now))
+        except BaseException:
+            await bank.close()
+            raise
     except (DatabaseFailed, BankBusy) as error:
         raise DatabaseUnavailable(f"The database {location} cannot be used. {error}") from error
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.Error) as error:  # A `TimeoutError` is an `OSError`.
         raise DatabaseUnavailable(explain(Path(str(location)), error)) from error
     return bank
 

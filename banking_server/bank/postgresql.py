@@ -35,11 +35,11 @@ from banking_server.bank import storage
 from banking_server.bank.models import FUNCTIONS, TABLES, fingerprint
 from banking_server.bank.storage import (
     BankBusy,
+    ConcurrencyLimit,
     DatabaseFailed,
     DatabaseUnavailable,
     MaybeDone,
     OtherVersion,
-    Places,
     to_the_end,
 )
 from banking_server.bank.transaction import Statement, Transaction
@@ -47,7 +47,6 @@ from banking_server.bank.transaction import Statement, Transaction
 logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
-_Seen = TypeVar("_Seen")
 
 CONNECTIONS: Final = 8
 """Connections of one process; each piece of work has one to itself, and a thread."""
@@ -73,6 +72,8 @@ _NETWORK: Final = {
     "tcp_user_timeout": 15_000,
 }
 _TRY_EVERY_SECONDS: Final = 0.1
+START_WAITS: Final = {"starting up": 60, "refused": 5}
+"""How long a start waits, in seconds, for a server that says so; after a power cut it recovers."""
 
 
 @dataclass(frozen=True)
@@ -121,19 +122,27 @@ class PostgresStore:
     def __init__(self, url: URL, first: psycopg.Connection[Any]) -> None:
         self._url = url
         self._idle = [first]
-        self._places = Places(CONNECTIONS)
+        self._places = ConcurrencyLimit(CONNECTIONS)
         self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="bank")
         self._closed = False
         self._is_reached = True
 
     @classmethod
     async def open(cls, url: URL) -> "PostgresStore":
-        """Connect for the first time. Raises `DatabaseUnavailable`."""
-        try:
-            first = await asyncio.to_thread(connect, url)
-        except psycopg.Error as error:
-            raise DatabaseUnavailable(explain(url, error)) from None
-        return cls(url, first)
+        """Connect for the first time, and wait a while for a server that is starting.
+
+        Raises `DatabaseUnavailable`.
+        """
+        began = time.monotonic()
+        while True:
+            try:
+                return cls(url, await asyncio.to_thread(connect, url))
+            except psycopg.Error as error:
+                waits = next((n for said, n in START_WAITS.items() if said in str(error)), 0)
+                if time.monotonic() - began >= waits:
+                    raise DatabaseUnavailable(explain(url, error)) from None
+                logger.warning("%s Trying again.", explain(url, error))
+            await asyncio.sleep(1)
 
     async def until_lost(self) -> str:
         """Wait for ever: a server that is away comes back with everything that it committed."""
@@ -154,18 +163,13 @@ class PostgresStore:
 
     async def write(
         self,
-        work: Callable[[Transaction, _Seen], _T],
+        work: Callable[[Transaction], _T],
         *,
-        look: Callable[[Transaction], _Seen] | None,
         committed: Callable[[], None],
+        one_state: bool = False,
     ) -> _T:
-        """Run `look` and `work` in one transaction, which is on one state if there is a look.
-
-        So what `work` locks after a look may have changed meanwhile; it is told to come again then.
-        """
-        if look is None:
-            return await self._done(_WRITING, lambda tx: work(tx, None), committed)  # type: ignore[arg-type]
-        return await self._done(_WRITING_ON_ONE_STATE, lambda tx: work(tx, look(tx)), committed)
+        """Run `work` in one transaction."""
+        return await self._done(_WRITING_ON_ONE_STATE if one_state else _WRITING, work, committed)
 
     async def _done(
         self, kind: _Kind, work: Callable[[Transaction], _T], committed: Callable[[], None]
@@ -209,7 +213,7 @@ class PostgresStore:
             return result
         except psycopg.Error as error:
             if not connection.closed:
-                raise in_our_words(error) from None
+                raise translate_error(error) from None
             if ending and kind.end == "COMMIT":
                 raise MaybeDone(
                     "The connection to the database broke during a commit. Look whether it was "
@@ -261,7 +265,7 @@ class PostgresStore:
                 return
 
 
-def in_our_words(error: psycopg.Error) -> Exception:
+def translate_error(error: psycopg.Error) -> Exception:
     """Return what to raise instead: PostgreSQL's words may hold what is stored, or who we are."""
     if error.sqlstate in _COME_AGAIN:
         return BankBusy()

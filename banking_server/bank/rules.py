@@ -33,7 +33,7 @@ from banking_server.bank.models import (
 from banking_server.bank.money import InvalidAmount, format_money, to_decimal, to_minor
 from banking_server.text import CONTROL, printable
 
-Codes = Literal["result", "desk"]
+CodeDelivery = Literal["result", "desk"]
 """Where a customer gets the code that confirms a transfer."""
 
 
@@ -51,7 +51,7 @@ class Rules:
     """How long a prepared transfer waits when a manager has to approve it first."""
     max_wrong_codes: int = 5
     """Wrong confirmation codes after which the transfer is voided."""
-    codes: Codes = "result"
+    codes: CodeDelivery = "result"
     """Whether the code is in the result of the call that prepares a transfer, where a model may
     read it, or is given out by the bank's desk alone."""
     branch_opens: time = time(8)
@@ -314,6 +314,40 @@ REFUSED_BY_MANAGER: Final = "refused by a manager"
 TOO_MANY_WRONG_CODES: Final = "too many wrong confirmation codes"
 
 
+@dataclass(frozen=True)
+class Yes:
+    """The customer was asked, and said yes. They had declined `after_declines` times by then.
+
+    A `code` that came beside it is checked all the same.
+    """
+
+    after_declines: int
+    code: str | None = None
+
+
+@dataclass(frozen=True)
+class Code:
+    """What a caller gave as the transfer's confirmation code."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class ViewSecret:
+    """What a caller gave as the secret of the view in which the customer said yes."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class NoConsent:
+    """Nothing yet stands for the customer's yes."""
+
+
+Consent = Yes | Code | ViewSecret | NoConsent
+"""What stands for the customer's yes. Whether it is right, the bank finds out."""
+
+
 class GivenCode(Enum):
     """What came as the confirmation code. Whether it is right is decided outside: that needs the
     secret."""
@@ -407,11 +441,10 @@ def decide_confirmation(
     to_account: Account,
     *,
     available_minor: int,
-    customer_agreed: bool,
+    yes_after_declines: int | None,
     code: GivenCode,
     recent_wrong_codes: int,
     now: datetime,
-    asked_after: int = 0,
 ) -> ConfirmationDecision:
     """Decide what has to be done when a transfer is confirmed; the first that applies wins.
 
@@ -421,9 +454,9 @@ def decide_confirmation(
     4. A code that is given is always checked, even beside a yes, and a wrong one counts. If the
        customer was asked and said no, nothing comes here. After too many wrong ones within the
        hour (`recent_wrong_codes`), for whatever transfers, not even a right one is taken.
-    5. It takes the customer's own act: `customer_agreed` (they were asked and said yes), or the
-       right code. A question takes one answer: when they were asked, they had declined
-       `asked_after` times, and if they have once more since then, that stands.
+    5. It takes the customer's own act: a yes, or the right code. A question takes one answer: when
+       they were asked, they had declined `yes_after_declines` times (None: there is no yes), and if
+       they have once more since then, that stands.
     6. The accounts must still allow it, with `available_minor` to pay from (`check_payable`);
        if they do not, the transfer stays pending.
     7. A transfer dated after today, UTC, is scheduled; any other is posted.
@@ -442,9 +475,9 @@ def decide_confirmation(
         )
     if code is GivenCode.WRONG:
         return decide_wrong_code(rules, transfer)
-    if customer_agreed and asked_after != transfer.declines:
+    if yes_after_declines not in (None, transfer.declines):
         return DeclinedSince()
-    if code is GivenCode.MISSING and not customer_agreed:
+    if code is GivenCode.MISSING and yes_after_declines is None:
         return CustomerMustAgree()
     refused = check_payable(transfer, from_account, to_account, available_minor=available_minor)
     if refused:
@@ -677,8 +710,7 @@ def check_statement_period(
 ) -> Period | Refused:
     """Return the time that a statement is of: a calendar month if one is given, else the last days.
 
-    Months are written as people and models do: `last`, `this`, `2026-10`, `10/2026`, `October`,
-    `Oct 2025`.
+    A month is written `last`, `this` or `2026-10`.
     """
     if month is not None:
         this = today.replace(day=1)
@@ -704,39 +736,16 @@ def check_statement_period(
     )
 
 
-_MONTHS: Final = (
-    *("january", "february", "march", "april", "may", "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
-
-
 def _month_asked(text: str, this: date) -> tuple[str, date] | None:
     """Return how a month was asked for, and its first day; None if the text names no month.
 
-    `this` is the first day of the month that it is now. A name without a year is the latest such
-    month.
+    `this` is the first day of the month that it is now.
     """
     words = text.strip().lower().removesuffix(" month")
     if words in ("this", "current"):
         return "this", this
     if words in ("last", "previous"):
         return "last", (this - timedelta(days=1)).replace(day=1)
-    named = re.fullmatch(r"([a-z]{3,9})\.?,? ?([0-9]{4})?", words)
-    if named is not None:
-        number = next((n for n, name in enumerate(_MONTHS, 1) if name.startswith(named[1])), None)
-        if number is None:
-            return None
-        year = int(named[2] or (this.year if number <= this.month else this.year - 1))
-        words = f"{year:04}-{number:02}"
-    else:
-        numbers = re.fullmatch(r"([0-9]{4})[-/.]([0-9]{1,2})", words)
-        turned = re.fullmatch(r"([0-9]{1,2})[-/.]([0-9]{4})", words)
-        if numbers is not None:
-            words = f"{numbers[1]}-{numbers[2]:0>2}"
-        elif turned is not None:
-            words = f"{turned[2]}-{turned[1]:0>2}"
-        else:
-            return None
     try:
         return words, date.fromisoformat(f"{words}-01")
     except ValueError:

@@ -19,7 +19,6 @@ from banking_server.bank.rules import Rules
 from banking_server.bank.transaction import Transaction
 
 _T = TypeVar("_T")
-_Seen = TypeVar("_Seen")
 _Record = TypeVar("_Record", bound=SQLModel)
 _Owned = TypeVar("_Owned", Account, Approval, Handoff, Transfer)
 
@@ -82,8 +81,8 @@ class Store(Protocol):
     `work` is synchronous and runs whole on a thread of the store's; if the connection broke and
     nothing can have been committed, it runs once more. Waiting can be cancelled; what has begun
     runs to its end, and a cancellation is raised then. What has waited for `WAIT_SECONDS` raises
-    `BankBusy`, and so does one that comes while `MAX_WAITING` wait already. The database's own
-    errors are raised as `DatabaseFailed`, or as `BankBusy` where time mends them.
+    `BankBusy`. The database's own errors are raised as `DatabaseFailed`, or as `BankBusy` where
+    time mends them.
     """
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:
@@ -92,15 +91,16 @@ class Store(Protocol):
 
     async def write(
         self,
-        work: Callable[[Transaction, _Seen], _T],
+        work: Callable[[Transaction], _T],
         *,
-        look: Callable[[Transaction], _Seen] | None,
         committed: Callable[[], None],
+        one_state: bool = False,
     ) -> _T:
-        """Run `look`, if there is one, as `read` does; then `work` in a write transaction.
+        """Run `work` in a write transaction; commit it, or roll back if it raises.
 
-        `work` is given what was seen. The transaction is committed, or rolled back if `work`
-        raises. A commit is on the disk before `committed` is called and this returns.
+        `one_state`: it reads one state of the database, and locks nothing. A commit is on the disk
+        before `committed` is called and this returns. Raises `MaybeDone` for a failure from the
+        commit on.
         """
         ...
 
@@ -125,44 +125,44 @@ class Bank:
         self.code_keys = (code_key, *other_code_keys)
         """Those whose codes are taken: more than this one while the secret is being changed."""
         self.store = store
-        self._turns: WeakValueDictionary[str, Places] = WeakValueDictionary()
+        self.write_failed = False
+        """Whether the database failed when it was written to last."""
+        self._heavy_reads: WeakValueDictionary[str, ConcurrencyLimit] = WeakValueDictionary()
 
-    def turn_to_read_much(self, customer_id: str) -> AbstractAsyncContextManager[None]:
+    def heavy_read_slot(self, customer_id: str) -> AbstractAsyncContextManager[None]:
         """Have the one place that each customer has in this process for what is long to read.
 
         So nobody waits for more than one such call of somebody else's. Entering raises `BankBusy`.
         """
-        places = self._turns.get(customer_id)
-        if places is None:
-            places = self._turns[customer_id] = Places(1)
-        return places.one()
+        slots = self._heavy_reads.get(customer_id)
+        if slots is None:
+            slots = self._heavy_reads[customer_id] = ConcurrencyLimit(1)
+        return slots.one()
 
     async def read(self, work: Callable[[Transaction], _T]) -> _T:
         """Run `work` on one state of the database, which it cannot change."""
         return await self.store.read(work)
 
     async def write(
-        self, work: Callable[[Transaction], _T], *, committed: Callable[[], None] = _nothing
+        self,
+        work: Callable[[Transaction], _T],
+        *,
+        committed: Callable[[], None] = _nothing,
+        one_state: bool = False,
     ) -> _T:
         """Run `work` in a write transaction; commit it, or roll back if it raises.
 
         What it changes of a customer's has to be locked before it is read: `Transaction.lock`.
         `committed` is called as soon as the commit is on the disk, even if nobody waits any more.
+        `one_state`: `work` reads one state of the database, and locks nothing.
         """
-        return await self.store.write(lambda tx, _: work(tx), look=None, committed=committed)
-
-    async def look_and_write(
-        self,
-        look: Callable[[Transaction], _Seen],
-        work: Callable[[Transaction, _Seen], _T],
-        *,
-        committed: Callable[[], None] = _nothing,
-    ) -> _T:
-        """Run `look` as `read` does; then `work`, with what was seen, as `write` does.
-
-        So nobody has to wait while it is being looked.
-        """
-        return await self.store.write(work, look=look, committed=committed)
+        try:
+            result = await self.store.write(work, committed=committed, one_state=one_state)
+        except DatabaseFailed:
+            self.write_failed = True
+            raise
+        self.write_failed = False
+        return result
 
     async def close(self) -> None:
         """Close every connection."""
@@ -185,35 +185,24 @@ def find_owned(
     return record if record is not None and record.customer_id == customer_id else None
 
 
-class Places:
-    """How many may be at work at once. The others wait in turn: not too many, and not too long."""
+class ConcurrencyLimit:
+    """How many may be at work at once. The others wait in turn, and not too long."""
 
     def __init__(self, count: int) -> None:
         self._free = asyncio.Semaphore(count)
-        self._waiting = 0
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[None]:
         """Have a place until the end of the block. Raises `BankBusy`."""
-        await self._wait()
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await self._free.acquire()
+        except TimeoutError:
+            raise BankBusy from None
         try:
             yield
         finally:
             self._free.release()
-
-    async def _wait(self) -> None:
-        if not self._free.locked():
-            await self._free.acquire()
-            return
-        if self._waiting >= MAX_WAITING:
-            raise BankBusy
-        self._waiting += 1
-        try:
-            await asyncio.wait_for(self._free.acquire(), WAIT_SECONDS)
-        except TimeoutError:
-            raise BankBusy from None
-        finally:
-            self._waiting -= 1
 
 
 async def to_the_end(work: Awaitable[_T]) -> _T:

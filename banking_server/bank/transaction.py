@@ -147,6 +147,11 @@ class Transaction:
         """Run a statement that is in the words of this database already, such as a schema's."""
         self._execute(text, ())
 
+    def take_time(self) -> None:
+        """Let statements take as long as they need: those over whole tables, at the desks."""
+        if self._dialect.name == "postgresql":
+            self.run_text("SET LOCAL statement_timeout = 0")
+
     @property
     def dialect(self) -> sa.Dialect:
         """Which words this database understands."""

@@ -58,11 +58,12 @@ def database_check(ctx: typer.Context, as_json: JsonOption = False) -> None:
 
     Every fault is one line, and the exit code is then 1.
     """
-    from banking_server.bank.upkeep import find_faults
+    from banking_server.bank.consistency_check import find_faults
     from banking_server.host.printing import console, say
+    from banking_server.server.build import utc_now
 
     settings = settings_of(ctx)
-    faults = at_the_bank(settings, lambda bank: bank.read(find_faults))
+    faults = at_the_bank(settings, lambda bank: find_faults(bank, utc_now()))
     if as_json:
         print(json.dumps({"database": str(settings.database), "faults": faults}))
     elif faults:
@@ -98,12 +99,12 @@ def database_restore(
 ) -> None:
     """Put a copy in the place of the database, which no server may have open."""
     from banking_server.bank.backup import restore
-    from banking_server.bank.sqlite_file import check_there
     from banking_server.server.build import utc_now
 
     settings = settings_of(ctx)
     path = _file_of(settings)
-    check_there(file)
+    if not file.is_file():
+        raise CommandFailed(f"There is no file {file}.")
     ask(f"Replace everything in {path} with what {file} holds?", yes=yes)
     kept = restore(path, file.absolute(), now=utc_now())
     note(f"{path} holds what was in {file}.")

@@ -15,7 +15,6 @@ from banking_server.cli.options import JsonOption, YesOption, ask, settings_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from banking_server.bank.models import AuditEvent
     from banking_server.bank.storage import Bank
 
 handoffs_app = typer.Typer(help="The agent's desk: customers who wait for an agent.")
@@ -131,7 +130,7 @@ def codes(
     host that the model runs in.
     """
     from banking_server.bank.accounts import list_customers
-    from banking_server.bank.transfers import PendingCode, list_codes
+    from banking_server.bank.transfers.desk import PendingCode, list_codes
     from banking_server.cli.listings import code_as_json, show_codes
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
@@ -165,21 +164,27 @@ def audit(
     from banking_server.bank.accounts import list_customers
     from banking_server.bank.audit import list_events
     from banking_server.cli.listings import event_as_json, show_events
-    from banking_server.host.printing import console
+    from banking_server.host.printing import console, say
 
     if ctx.invoked_subcommand is not None:
         return
 
-    async def read(bank: "Bank") -> "list[AuditEvent]":
+    out = console(sys.stdout)
+
+    async def show(bank: "Bank") -> None:
         if customer is not None and customer not in await list_customers(bank):
             raise unknown_customer(customer)
-        return await list_events(bank, customer)
+        last = 0
+        while events := await list_events(bank, customer, after=last):
+            last = events[-1].event_id
+            if as_json:
+                _print_lines(map(event_as_json, events))
+            else:
+                show_events(out, events)
+        if not (last or as_json):
+            say(out, f"There are no events of {customer or 'anybody'}.")
 
-    events = at_the_bank(settings_of(ctx), read)
-    if as_json:
-        _print_lines(map(event_as_json, events))
-    else:
-        show_events(console(sys.stdout), events, customer)
+    at_the_bank(settings_of(ctx), show)
 
 
 @audit_app.command("archive")
@@ -233,7 +238,7 @@ def settle(
     ] = None,
 ) -> None:
     """Post the scheduled transfers that are due, as the HTTP server does once a minute."""
-    from banking_server.bank import transfers as bank_transfers
+    from banking_server.bank.transfers.settle import settle as settle_due
     from banking_server.cli.listings import show_settled
     from banking_server.host.printing import console
     from banking_server.server.build import utc_now
@@ -242,6 +247,6 @@ def settle(
     day = now.date() if as_of is None else _date("--as-of", as_of)
     settled = at_the_bank(
         settings_of(ctx),
-        lambda bank: bank_transfers.settle(bank, as_of=day, now=now),
+        lambda bank: settle_due(bank, as_of=day, now=now),
     )
     show_settled(console(sys.stdout), settled)

@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -15,9 +14,6 @@ from banking_server.cli.options import settings_of
 if TYPE_CHECKING:
     from banking_server.server.settings import Settings
 
-_SECONDS: Final = 3.0
-"""How long it is looked at most whether a file is damaged."""
-
 _STYLES: Final = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 _WIDTH: Final = len("problem  ")
 
@@ -26,7 +22,7 @@ Finding = tuple[str, str, str]
 
 
 def doctor(ctx: typer.Context) -> None:
-    """Say what a start of the server would fail at. It changes nothing.
+    """Say what a start of the server would fail at. It makes nothing, and opens what is there.
 
     The database, the customer, the secret, the port and the settings that are in force. The exit
     code is 1 if a start would fail; a port that is taken stops `serve --http` alone.
@@ -92,14 +88,13 @@ def _settings(settings: "Settings") -> Finding:
 
 
 def _database(settings: "Settings") -> Finding:
-    import anyio
-
-    from banking_server.bank.looking import look_at
+    from banking_server.bank.accounts import is_customer
     from banking_server.bank.storage import DatabaseMissing, DatabaseUnavailable
+    from banking_server.cli.at_the_bank import at_the_bank
 
     where, customer, secret = settings.database, settings.customer, settings.secret_path
     try:
-        look = anyio.run(partial(look_at, where, customer, seconds=_SECONDS))
+        is_known = at_the_bank(settings, lambda bank: is_customer(bank, customer or ""))
     except DatabaseMissing:
         known = settings.secret is not None or (secret is not None and secret.exists())
         if known or not isinstance(where, Path):
@@ -112,6 +107,6 @@ def _database(settings: "Settings") -> Finding:
         return "problem", "database", f"{where} is not there, and {folder} cannot be written to"
     except DatabaseUnavailable as error:
         return "problem", "database", str(error)
-    if not look.has_customer:
+    if customer is not None and not is_known:
         return "problem", "database", f"{where} has no customer {customer!r}"
-    return "ok", "database", f"{where}{', undamaged' if look.checked else ''}"
+    return "ok", "database", str(where)

@@ -11,17 +11,17 @@ from typing import Any
 
 from rich.console import Console
 
-from banking_server.bank.approvals import ApprovalView, OpenApproval
-from banking_server.bank.handoffs import HandoffView
-from banking_server.bank.models import AuditEvent
+from banking_server.bank.approvals import OpenApproval
+from banking_server.bank.models import Approval, AuditEvent, Handoff
 from banking_server.bank.money import format_money
-from banking_server.bank.transfers import PendingCode, TransferView
+from banking_server.bank.transfers.desk import PendingCode
+from banking_server.bank.transfers.outcomes import TransferView
 from banking_server.host.printing import say, say_in_parts
 
 _WISHES = {"realtime": "wants to speak to an agent now", "callback": "wants to be called back"}
 
 
-def show_handoffs(out: Console, handoffs: Sequence[HandoffView]) -> None:
+def show_handoffs(out: Console, handoffs: Sequence[Handoff]) -> None:
     """Print handoffs, oldest first as they come."""
     if not handoffs:
         say(out, "No customer is waiting for an agent.")
@@ -43,7 +43,7 @@ def show_open_approvals(out: Console, waiting: Sequence[OpenApproval]) -> None:
         say(out, _transfer(request.transfer), indent=2)
 
 
-def show_approval(out: Console, approval: ApprovalView) -> None:
+def show_approval(out: Console, approval: Approval) -> None:
     """Print a request for approval, and who decided it."""
     say(out, f"{approval.approval_id}  {approval.status}", style="bold")
     by = f"; {approval.status} by {approval.decided_by}" if approval.decided_by else ""
@@ -62,7 +62,7 @@ def show_codes(out: Console, waiting: Sequence[PendingCode]) -> None:
         say(out, _transfer(each.transfer), indent=2)
 
 
-def handoff_as_json(handoff: HandoffView) -> str:
+def handoff_as_json(handoff: Handoff) -> str:
     """Return a handoff as one line of JSON."""
     members = {
         "handoffId": handoff.handoff_id,
@@ -130,10 +130,8 @@ def show_settled(out: Console, transfers: Sequence[TransferView]) -> None:
         say(out, _transfer(transfer), indent=2)
 
 
-def show_events(out: Console, events: Sequence[AuditEvent], customer: str | None = None) -> None:
-    """Print the audit trail, or one customer's part of it, with the chains that calls name."""
-    if not events:
-        say(out, f"There are no events of {customer}." if customer else "The audit trail is empty.")
+def show_events(out: Console, events: Sequence[AuditEvent]) -> None:
+    """Print a part of the audit trail, with the chains that calls name."""
     for event in events:
         subject = f" {event.subject}" if event.subject else ""
         say_in_parts(

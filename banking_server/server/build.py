@@ -25,7 +25,7 @@ from banking_server.agent.settings import (
 from banking_server.bank import opening
 from banking_server.bank.accounts import list_customers
 from banking_server.bank.storage import Bank, BankBusy
-from banking_server.bank.transfers import settle
+from banking_server.bank.transfers.settle import settle
 from banking_server.chaining import ToolChaining
 from banking_server.log import log_to_standard_error
 from banking_server.packaged import demo_data

@@ -24,7 +24,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from banking_server.bank.location import Location, in_full, read_location
 from banking_server.bank.money import to_decimal, to_minor
-from banking_server.bank.rules import Codes, Rules
+from banking_server.bank.rules import CodeDelivery, Rules
 from banking_server.chaining.bearer import is_loopback
 
 PREFIX: Final = "BANKING_"
@@ -152,7 +152,7 @@ class Settings(BaseSettings):
         le=86400,
         description="Seconds that a prepared transfer waits to be confirmed.",
     )
-    codes: Codes = Field(
+    codes: CodeDelivery = Field(
         default=_RULES.codes,
         description="Where a customer gets the code that confirms a transfer. `result`: in the "
         "result of the call that prepares it, which most hosts show to the model too, so that the "

@@ -58,7 +58,7 @@ class App:
 
     bank: Bank
     clock: Callable[[], datetime]
-    """Returns the time, in UTC; read once for each call."""
+    """Returns the time, in UTC; read each time that a call asks the bank for something."""
     customer: str | None
     """Over stdio, the customer who started the server. None over HTTP: there only a verified token
     says who is calling."""
@@ -83,6 +83,7 @@ class App:
 class _Current:
     bank: Bank
     call: Call
+    clock: Callable[[], datetime]
     is_step: bool
     """Whether it is made inside another call."""
 
@@ -91,8 +92,12 @@ _current: ContextVar[_Current] = ContextVar("bank_call")
 
 
 def current_call() -> tuple[Bank, Call]:
-    """Return the bank and the call that is being served."""
+    """Return the bank and the call that is being served, which is of now.
+
+    A customer may have taken minutes over a question of the same call.
+    """
     current = _current.get()
+    current.call.at = current.clock()
     return current.bank, current.call
 
 
@@ -118,7 +123,7 @@ def serving(app: App, tool: str, meta: object) -> Iterator[tuple[Bank, Call]]:
         chain_level=provenance.level if provenance else None,
         chain_previous_tool=provenance.previous_tool if provenance else None,
     )
-    mark = _current.set(_Current(app.bank, call, is_step=_current.get(None) is not None))
+    mark = _current.set(_Current(app.bank, call, app.clock, is_step=_current.get(None) is not None))
     try:
         yield app.bank, call
     finally:

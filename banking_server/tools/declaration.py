@@ -5,7 +5,7 @@ mistakes in its validator's words. `BankTool` mends all three, for every tool, h
 """
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Final
 
@@ -37,8 +37,6 @@ WholeNumber = Annotated[int, BeforeValidator(whole_number), WithJsonSchema({"typ
 """A whole number as an argument: `30` and `30.0` are the same JSON number, `"30"` is not."""
 
 
-BeforeRefusal = Callable[[dict[str, Any]], Awaitable[CallToolResult | None]]
-
 NothingToAsk = Callable[[dict[str, Any], Context[Any, Any]], dict[str, Any] | None]
 
 
@@ -47,9 +45,6 @@ class BankTool(ExactTool):
 
     scope: Scope = Field(exclude=True)
     """The OAuth scope that a call needs."""
-
-    before_refusal: BeforeRefusal | None = Field(default=None, exclude=True)
-    """Given arguments that do not fit. May return a result that goes before the refusal."""
 
     nothing_to_ask: NothingToAsk | None = Field(default=None, exclude=True)
     """Given arguments that may not fit. Returns what the tool's questions would find out if they
@@ -76,25 +71,16 @@ class BankTool(ExactTool):
             return temporarily_unavailable(self.name, error.__cause__ or error)
         except ToolError as error:
             if isinstance(error.__cause__, ValidationError):
-                return await self._refused(error.__cause__, arguments)
+                return _refused(error.__cause__, self.parameters)
             # The only cause left: the customer's answer does not fit our question.
             return _odd_answer()
 
-    async def _refused(
-        self, problems: ValidationError, arguments: dict[str, Any]
-    ) -> CallToolResult:
-        details = problems.errors(include_url=False)
-        all_known = all(detail["type"] != "extra_forbidden" for detail in details)
-        if self.before_refusal is not None and all_known:
-            try:
-                goes_before = await self.before_refusal(arguments)
-            except Exception as error:
-                return temporarily_unavailable(self.name, error)
-            if goes_before is not None:
-                return goes_before
-        field = str(details[0]["loc"][0]) if details[0]["loc"] else ""
-        text = "\n".join(_in_words(detail, self.parameters) for detail in details[:5])
-        return refuse("invalid_arguments", excerpt(field), text)
+
+def _refused(problems: ValidationError, schema: dict[str, Any]) -> CallToolResult:
+    details = problems.errors(include_url=False)
+    field = str(details[0]["loc"][0]) if details[0]["loc"] else ""
+    text = "\n".join(_in_words(detail, schema) for detail in details[:5])
+    return refuse("invalid_arguments", excerpt(field), text)
 
 
 def _odd_answer() -> CallToolResult:
@@ -192,7 +178,6 @@ def bank_tool(
     destructive: bool = False,
     idempotent: bool = True,
     moves_money: bool = False,
-    before_refusal: BeforeRefusal | None = None,
     nothing_to_ask: NothingToAsk | None = None,
     view: str | None = None,
     for_views: bool = False,
@@ -226,7 +211,6 @@ def bank_tool(
             output_schema=published,
             meta=meta or None,
             scope=scope,
-            before_refusal=before_refusal,
             nothing_to_ask=nothing_to_ask,
         )
 

@@ -18,8 +18,8 @@ from banking_server.bank.handoffs import (
     ChoiceRecorded,
     HandoffOpened,
     HandoffSeen,
-    HandoffView,
 )
+from banking_server.bank.models import Handoff
 from banking_server.tools.asking import Option, Pick, picker
 from banking_server.tools.calling import asks_by_form, current_call
 from banking_server.tools.declaration import bank_tool
@@ -143,7 +143,7 @@ def _answer(outcome: HandoffOpened | ChoiceRecorded) -> CallToolResult:
     )
 
 
-def _handoff(handoff: HandoffView) -> HandoffOut:
+def _handoff(handoff: Handoff) -> HandoffOut:
     return HandoffOut(
         status=handoff.status,
         handoff_id=handoff.handoff_id,
@@ -154,7 +154,7 @@ def _handoff(handoff: HandoffView) -> HandoffOut:
     )
 
 
-def _in_words(handoff: HandoffView) -> str:
+def _in_words(handoff: Handoff) -> str:
     reference = f"Your reference is {handoff.handoff_id}."
     if handoff.status == "claimed":
         return f"A customer service agent has taken this over. {reference}"
@@ -172,7 +172,7 @@ def _in_words(handoff: HandoffView) -> str:
             )
 
 
-def _how_to_choose(handoff: HandoffView) -> str:
+def _how_to_choose(handoff: Handoff) -> str:
     return (
         "When the customer has chosen, call process_agent_handoff_choice with handoffId "
         f"{handoff.handoff_id!r} and choice 'realtime' (speak to an agent now) or "

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from banking_server.bank.approvals import ApprovalRequested
 from banking_server.bank.audit import Outcome
-from banking_server.bank.transfers import (
+from banking_server.bank.transfers.outcomes import (
     AccountLocked,
     ApprovalOutstanding,
     Expired,

@@ -15,8 +15,7 @@ import sys
 from pathlib import Path
 
 from banking_server.bank import sqlite
-from banking_server.bank.sqlite_file import set_up
-from banking_server.bank.transfers import settle
+from banking_server.bank.transfers.settle import settle
 
 from ..kit.words import PAYEE, SAVINGS
 from .support import DAY, NOW, confirm, open_bank, prepared
@@ -32,11 +31,13 @@ def die_at(number: int) -> list[str]:
         if len(run) == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def set_up_and_watch(connection: sqlite3.Connection, **options: bool) -> None:
-        set_up(connection, **options)
+    set_up = sqlite._set_up
+
+    def set_up_and_watch(reads: bool, connection: sqlite3.Connection) -> None:
+        set_up(reads, connection)
         connection.set_trace_callback(each_statement)
 
-    sqlite.set_up = set_up_and_watch  # type: ignore[attr-defined]
+    sqlite._set_up = set_up_and_watch
     return run
 
 

@@ -12,22 +12,18 @@ from sqlalchemy.engine import URL
 from banking_server.bank import opening
 from banking_server.bank.approvals import decide_approval, request_approval
 from banking_server.bank.audit import Call
+from banking_server.bank.consistency_check import expected_objects, faults_in
 from banking_server.bank.location import Location
 from banking_server.bank.postgresql import DIALECT as POSTGRESQL
-from banking_server.bank.rules import Rules
+from banking_server.bank.rules import Code, NoConsent, Rules, Yes
 from banking_server.bank.sqlite_file import DIALECT
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Transaction
-from banking_server.bank.transfers import (
-    OverThreshold,
-    Posted,
-    Prepared,
-    cancel_transfer,
-    confirm_transfer,
-    prepare_transfer,
-    settle,
-)
-from banking_server.bank.upkeep import find_faults
+from banking_server.bank.transfers.cancel import cancel_transfer
+from banking_server.bank.transfers.confirm import confirm_transfer
+from banking_server.bank.transfers.outcomes import OverThreshold, Posted, Prepared
+from banking_server.bank.transfers.prepare import prepare_transfer
+from banking_server.bank.transfers.settle import settle
 
 from ..kit import postgres
 from ..kit.words import EVERYDAY, PAYEE, SAVINGS
@@ -109,8 +105,7 @@ async def confirm(
         bank,
         call("confirm", at=at, customer=customer),
         transfer_id,
-        customer_agreed=agreed,
-        code=code,
+        Yes(0, code) if agreed else NoConsent() if code is None else Code(code),
     )
 
 
@@ -165,10 +160,15 @@ def check_books(path: Location, now: datetime) -> None:
 
 def _faults(path: Location) -> list[str]:
     if isinstance(path, URL):
-        run = postgres.connection_to(path).execute
-        return find_faults(Transaction(run, POSTGRESQL, lock_rows=False))
+        connection = postgres.connection_to(path)
+        tx = Transaction(connection.execute, POSTGRESQL, lock_rows=False)
+        with connection.transaction(force_rollback=True):
+            expected = expected_objects(tx)
+        with connection.transaction():
+            return faults_in(tx, expected, now=None)
     with closing(sqlite3.connect(path, timeout=10, isolation_level=None)) as connection:
-        return find_faults(Transaction(connection.execute, DIALECT, lock_rows=False))
+        tx = Transaction(connection.execute, DIALECT, lock_rows=False)
+        return faults_in(tx, expected_objects(tx), now=None)
 
 
 _OVERSPENT = """

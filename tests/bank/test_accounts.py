@@ -11,10 +11,10 @@ from banking_server.bank.accounts import (
     payable_accounts,
 )
 from banking_server.bank.location import Location
-from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
+from banking_server.bank.rules import Argument, Refused
 from banking_server.bank.statement import get_statement
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import Prepared
+from banking_server.bank.transfers.outcomes import Prepared
 
 from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT, SAVINGS
 from .support import BAD_IDS, NOW, call, outcomes, posted, prepare
@@ -52,16 +52,6 @@ async def test_accounts_to_pay_from_and_to_are_those_that_prepare_accepts(
     for account in await list_accounts(bank, call()):
         outcome = await prepare(bank, "0.01", source=EVERYDAY, target=account.account_id)
         assert isinstance(outcome, Prepared) == (account.account_id in targets)
-
-
-async def test_foreign_and_unknown_accounts_are_the_same(bank: Bank) -> None:
-    views = await list_accounts(bank, call())
-    # Those whose figures the customer may see: no payee's, and nobody else's.
-    own = [f"{each.account_id} ({each.account_name})" for each in views[:4] + views[5:]]
-    for account_id in (*BAD_IDS, "acc_equity_usd"):
-        expected = NotFound(Argument.ACCOUNT_ID, excerpt(account_id), tuple(own))
-        assert await get_balance(bank, call(), account_id) == expected
-        assert await get_statement(bank, call(), account_id, days=30, cursor=None) == expected
 
 
 async def test_a_payees_figures_are_not_shown(bank: Bank, path: Location) -> None:

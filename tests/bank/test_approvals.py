@@ -10,12 +10,13 @@ from banking_server.bank.approvals import (
     request_approval,
 )
 from banking_server.bank.location import Location
-from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
+from banking_server.bank.rules import Argument, Refused
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import ApprovalRefused, cancel_transfer
+from banking_server.bank.transfers.cancel import cancel_transfer
+from banking_server.bank.transfers.outcomes import ApprovalRefused
 
 from ..kit.words import EVERYDAY, SAVINGS
-from .support import BAD_IDS, DAY, HOUR, NOW, call, confirm, outcomes, prepared, sql
+from .support import DAY, HOUR, NOW, call, confirm, outcomes, prepared
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -77,27 +78,3 @@ async def test_the_desk_lists_what_can_still_be_decided(bank: Bank) -> None:
         outcome = await decide(bank, each.approval.approval_id, True, at=NOW + DAY)
         assert isinstance(outcome, Refused)
         assert outcome.field == Argument.APPROVAL_ID
-
-
-async def test_unknown_ids(bank: Bank) -> None:
-    theirs = await over(bank)
-    assert await request_approval(bank, call(customer="CUST002"), theirs, reason="r") == NotFound(
-        Argument.TRANSFER_ID, theirs
-    )
-    for bad_id in BAD_IDS:
-        outcome = await request_approval(bank, call(), bad_id, reason="r")
-        assert outcome == NotFound(Argument.TRANSFER_ID, excerpt(bad_id))
-        assert await decide(bank, bad_id, True) == NotFound(Argument.APPROVAL_ID, excerpt(bad_id))
-
-
-@pytest.mark.parametrize("text", ["", "a\nb"])
-async def test_reasons_and_managers_are_fit_to_keep(bank: Bank, path: Location, text: str) -> None:
-    transfer_id = await over(bank)
-    outcome = await request_approval(bank, call(), transfer_id, reason=text)
-    assert isinstance(outcome, Refused)
-    assert outcome.field == "reason"
-    assert sql(path, "SELECT count(*) FROM approval") == [(0,)]
-    approval_id = (await requested(bank, transfer_id)).approval.approval_id
-    decided = await decide(bank, approval_id, True, text)
-    assert isinstance(decided, Refused)
-    assert decided.field == "manager"

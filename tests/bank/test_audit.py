@@ -8,14 +8,16 @@ import pytest
 from banking_server.bank import (
     accounts,
     approvals,
+    audit,
     compliance,
     handoffs,
     rules,
     statement,
-    transfers,
 )
 from banking_server.bank.audit import Call, list_events, record
 from banking_server.bank.storage import Bank
+from banking_server.bank.transaction import Transaction
+from banking_server.bank.transfers import outcomes
 
 from ..kit.words import EVERYDAY, wrong
 from .support import MINUTE, NOW, call, confirm, prepare, prepared, sql
@@ -43,6 +45,20 @@ async def test_events_are_listed_oldest_first_for_one_or_all(bank: Bank) -> None
     assert [e.tool for e in await list_events(bank, "CUST001")] == ["one", "three"]
     assert await list_events(bank, "CUST009") == []
     assert await list_events(bank, "\ud800") == []
+
+
+async def test_they_are_listed_by_the_page(bank: Bank) -> None:
+    def many(tx: Transaction) -> None:
+        for _ in range(audit.EVENTS_A_PAGE + 1):
+            for customer in ("CUST001", "CUST002"):
+                audit.add_event(tx, call(customer=customer), "x", None)
+
+    await bank.write(many)
+    seen: list[int] = []
+    while page := await list_events(bank, "CUST002", after=seen[-1] if seen else 0):
+        assert len(page) <= audit.EVENTS_A_PAGE
+        seen += [event.event_id for event in page]
+    assert len(set(seen)) == len(seen) == audit.EVENTS_A_PAGE + 1
 
 
 async def test_what_callers_say_is_made_safe_to_keep(bank: Bank) -> None:
@@ -89,7 +105,7 @@ async def test_no_code_is_ever_stored(bank: Bank, path: Path) -> None:
 def test_every_outcome_has_a_word_of_its_own() -> None:
     kinds = {
         kind
-        for module in (rules, accounts, statement, transfers, handoffs, approvals, compliance)
+        for module in (rules, accounts, statement, outcomes, handoffs, approvals, compliance)
         for kind in vars(module).values()
         if isinstance(kind, type) and hasattr(kind, "recorded_as")
     }

@@ -3,7 +3,8 @@
 import pytest
 
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import Posted, list_codes
+from banking_server.bank.transfers.desk import list_codes
+from banking_server.bank.transfers.outcomes import Posted
 
 from ..kit.words import SAVINGS
 from .support import CODE_KEY, HOUR, MINUTE, NOW, confirm, prepared

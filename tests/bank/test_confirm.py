@@ -8,22 +8,18 @@ from dataclasses import replace
 import pytest
 
 from banking_server.bank.location import Location
-from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
+from banking_server.bank.rules import Argument, NotFound, excerpt
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import (
-    CodeMissing,
+from banking_server.bank.transfers.cancel import cancel_transfer
+from banking_server.bank.transfers.confirm import decline_transfer
+from banking_server.bank.transfers.outcomes import (
     Declined,
     Expired,
     Posted,
-    Scheduled,
-    TransferFailed,
     Voided,
-    cancel_transfer,
-    decline_transfer,
-    settle,
 )
 
-from ..kit.words import EVERYDAY, wrong
+from ..kit.words import wrong
 from .support import (
     BAD_IDS,
     DAY,
@@ -32,7 +28,6 @@ from .support import (
     confirm,
     outcomes,
     prepared,
-    set_flag,
     sql,
 )
 
@@ -87,19 +82,3 @@ async def test_somebody_elses_and_unknown_transfers_are_the_same(bank: Bank) -> 
         expected = NotFound(Argument.TRANSFER_ID, excerpt(bad))
         assert await confirm(bank, bad) == expected
         assert await cancel(bank, bad) == expected
-
-
-async def test_without_a_yes_or_a_code_nothing_moves(bank: Bank) -> None:
-    transfer_id = (await prepared(bank)).transfer.transfer_id
-    assert isinstance(await confirm(bank, transfer_id, agreed=False), CodeMissing)
-
-
-async def test_what_failed_when_it_was_due_stays_failed(bank: Bank, path: Location) -> None:
-    transfer_id = (await prepared(bank, on="2026-03-05")).transfer.transfer_id
-    assert isinstance(await confirm(bank, transfer_id), Scheduled)
-    set_flag(path, EVERYDAY, "is_locked", True)
-    await settle(bank, as_of=(NOW + DAY).date(), now=NOW + DAY)
-    failed = await confirm(bank, transfer_id)
-    assert isinstance(failed, TransferFailed)
-    assert failed.transfer.reason == "Everyday Checking (acc_everyday_001) is locked."
-    assert isinstance(await cancel(bank, transfer_id), Refused)

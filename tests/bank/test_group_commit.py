@@ -13,11 +13,10 @@ import pytest
 import sqlalchemy as sa
 
 from banking_server.bank import sqlite, storage
-from banking_server.bank.audit import list_events, record
-from banking_server.bank.file_lock import FileLock
+from banking_server.bank.audit import check_serving, list_events, record
+from banking_server.bank.file_watch import FileLock, beside
 from banking_server.bank.models import Customer
 from banking_server.bank.sqlite import SqliteStore
-from banking_server.bank.sqlite_file import beside
 from banking_server.bank.storage import Bank, BankBusy, DatabaseFailed, DatabaseUnavailable
 from banking_server.bank.transaction import Transaction, command
 
@@ -46,7 +45,7 @@ def added(path: Path) -> set[str]:
 
 async def on_the_writer(bank: Bank, do: Callable[[sqlite3.Connection], T]) -> T:
     assert isinstance(bank.store, SqliteStore)
-    return await bank.store._writer.run(do)
+    return await sqlite._run(bank.store._writer, do)
 
 
 async def statements(bank: Bank) -> list[str]:
@@ -117,9 +116,7 @@ async def test_only_so_many_may_wait(
 ) -> None:
     monkeypatch.setattr(storage, "MAX_WAITING", 2)
     async with at_work(bank.write):
-        tasks = await queued(
-            bank.write(adds("a")), bank.look_and_write(lambda _: None, lambda tx, _: adds("b")(tx))
-        )
+        tasks = await queued(bank.write(adds("a")), bank.write(adds("b")))
         with pytest.raises(BankBusy) as busy:
             await bank.write(adds("c"))
     assert "try again" in str(busy.value)
@@ -128,28 +125,22 @@ async def test_only_so_many_may_wait(
     assert added(path) == {"a", "b", "d"}
 
 
-@pytest.mark.parametrize(("held", "looks_first"), [("the database", True), ("the turn", False)])
+@pytest.mark.parametrize("held", ["the database", "the turn"])
 async def test_nobody_waits_for_another_program_for_ever(
-    bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch, held: str, looks_first: bool
+    path: Path, monkeypatch: pytest.MonkeyPatch, held: str
 ) -> None:
-    monkeypatch.setattr(storage, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(storage, "WAIT_SECONDS", 0.1)
+    bank = await open_bank(path)
     lock = FileLock(beside(path, ".lock"))
     with closing(sqlite3.connect(path, isolation_level=None)) as other, closing(lock):
         if held == "the database":
             other.execute("BEGIN IMMEDIATE")
-        with lock.held(lambda: False) if held == "the turn" else closing(other):
-            if looks_first:
-                # While it looks, nobody can take it back; its time runs out meanwhile.
-                async with at_work(
-                    lambda wait: bank.look_and_write(wait, lambda tx, _: adds("late")(tx))
-                ) as late:
-                    await asyncio.sleep(0.1)
-            else:
-                (late,) = await queued(bank.write(adds("late")))
-            tasks = await queued(*(bank.write(adds(f"n{n}")) for n in range(3)))
-            assert [type(each) for each in await ended(late, *tasks)] == [BankBusy] * 4
+        with lock.held(0) if held == "the turn" else closing(other):
+            tasks = await queued(*(bank.write(adds(f"n{n}")) for n in range(4)))
+            assert [type(each) for each in await ended(*tasks)] == [BankBusy] * 4
     await bank.write(adds("afterwards"))
     assert added(path) == {"afterwards"}
+    await bank.close()
 
 
 # --- troubles
@@ -175,11 +166,29 @@ async def test_a_full_disk_fails_everybody_of_that_group_and_heals(bank: Bank, p
         assert isinstance(outcome, DatabaseFailed)
         assert "the disk is full" in str(outcome)
     assert (added(path), told) == (set(), [])
-
     await on_the_writer(bank, lambda connection: limit(connection, 1_000_000))
     await bank.write(adds("healed"))
     assert added(path) == {"healed"}
     check_books(path, NOW)
+
+
+async def test_whether_calls_can_be_served_is_tried_once_one_could_not(bank: Bank) -> None:
+    def let_write(can: bool) -> Any:
+        return on_the_writer(bank, lambda one: one.execute(f"PRAGMA query_only = {int(not can)}"))
+
+    await let_write(False)
+    await check_serving(bank, NOW)  # It can be read, and nobody knows more yet.
+    for _ in range(2):
+        with pytest.raises(DatabaseFailed, match="cannot be written to"):
+            await record(bank, call(), "x")
+        with pytest.raises(DatabaseFailed):
+            await check_serving(bank, NOW)
+    await let_write(True)
+    for _ in range(2):
+        await check_serving(bank, NOW)
+    assert [(each.tool, each.outcome) for each in await list_events(bank)] == [
+        ("health", "recovered")
+    ]
 
 
 async def test_closing_ends_what_has_begun_and_refuses_what_waits(path: Path) -> None:
@@ -198,7 +207,7 @@ async def test_closing_ends_what_has_begun_and_refuses_what_waits(path: Path) ->
 
     async with at_work(read) as reading:
         async with at_work(begin) as begun:
-            waiting = await queued(bank.write(adds("a")), bank.look_and_write(adds, adds))
+            waiting = await queued(bank.write(adds("a")), bank.write(adds("b")))
             (closing_,) = await queued(bank.close())
         assert await ended(begun, closing_) == ["done", None]
     assert await ended(reading) == [None]
@@ -216,9 +225,10 @@ async def test_closing_ends_what_has_begun_and_refuses_what_waits(path: Path) ->
 
 
 async def test_the_log_is_checkpointed_when_it_is_long(
-    bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "LONG_WAL_BYTES", 100_000)
+    bank = await open_bank(path)
     log = beside(path, "-wal")
     longest = 0
     for _ in range(100):
@@ -226,3 +236,4 @@ async def test_the_log_is_checkpointed_when_it_is_long(
         longest = max(longest, log.stat().st_size)
     assert 100_000 < longest < 200_000
     assert len(await list_events(bank)) == 100
+    await bank.close()

@@ -1,6 +1,8 @@
 """Files that are deleted or replaced while the bank is open: nothing is acknowledged after that."""
 
 import asyncio
+import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,9 +12,8 @@ import pytest
 
 from banking_server.bank import sqlite
 from banking_server.bank.audit import list_events, record
-from banking_server.bank.sqlite import DatabaseLost
-from banking_server.bank.sqlite_file import beside
-from banking_server.bank.storage import Bank
+from banking_server.bank.file_watch import DatabaseLost, beside
+from banking_server.bank.storage import Bank, MaybeDone
 
 from .support import NOW, call, check_books, open_bank, outcomes, posted
 
@@ -55,7 +56,7 @@ async def test_a_write_notices(
     assert told == []
     message = str(error.value)
     assert f"{lost}" in message
-    assert "was deleted, replaced or overwritten while it was in use" in message
+    assert "was deleted, replaced, overwritten or shortened while it was in use" in message
     assert "\n" not in message
     # Nor does anything that comes later get through, even if the file comes back.
     with pytest.raises(DatabaseLost):
@@ -95,24 +96,39 @@ async def test_what_was_acknowledged_is_there_when_only_a_file_beside_it_went(
     check_books(path, NOW)
 
 
-async def test_what_was_put_in_its_place_never_meets_the_old_log(
-    bank: Bank, path: Path, template: Path
+@pytest.mark.parametrize("is_replaced", [True, False])
+async def test_what_is_printed_is_enough_to_lose_nothing(
+    bank: Bank, path: Path, template: Path, is_replaced: bool
 ) -> None:
+    """A replaced file never meets the old log, which its own file needs."""
     await posted(bank)
-    shutil.copy(template, path.with_name("copy"))
-    path.with_name("copy").rename(path)
-    other = await open_bank(path.with_name("other.db"))  # Has nothing to do with it.
-    with pytest.raises(DatabaseLost):
+    elsewhere = path.rename(path.with_name("elsewhere"))
+    if is_replaced:
+        shutil.copy(template, path)
+    with pytest.raises(DatabaseLost) as lost:
         await record(bank, call(), "not acknowledged")
     await bank.close()
-    await other.close()
-    # It is kept, for whoever has the old file.
-    assert len(list(path.parent.glob("bank.db-wal.lost-*"))) == 1
+    if is_replaced:
+        again = await open_bank(path, may_create=False)
+        assert await list_events(again) == []
+        await again.close()
+        told = r"in (\S+): put the file back, .* beside it as (\S+),"
+        printed = re.search(told, str(lost.value))
+        assert printed is not None
+        shutil.move(printed[1], printed[2])
+    elsewhere.rename(path)
     again = await open_bank(path, may_create=False)
-    await posted(again)
     await again.close()
-    assert [outcome for _, outcome, _ in outcomes(path)] == ["prepared", "posted"]
+    assert [outcome for _, outcome, _ in outcomes(path)] == ["acknowledged", "prepared", "posted"]
     check_books(path, NOW)
+
+
+async def test_a_log_that_is_shortened_is_noticed(bank: Bank, path: Path) -> None:
+    await posted(bank)
+    os.truncate(beside(path, "-wal"), 0)
+    with pytest.raises(DatabaseLost, match=r"bank\.db-wal, of the database, was .* shortened"):
+        await record(bank, call(), "not acknowledged")
+    await bank.close()
 
 
 async def test_a_group_that_was_being_committed_is_not_acknowledged(bank: Bank, path: Path) -> None:
@@ -126,7 +142,7 @@ async def test_a_group_that_was_being_committed_is_not_acknowledged(bank: Bank, 
         bank.write(deleted_meanwhile, committed=lambda: told.append("two")),
         return_exceptions=True,
     )
-    assert [type(each) for each in outcomes] == [DatabaseLost] * 2
+    assert [type(each) for each in outcomes] == [MaybeDone] * 2
     assert told == []
     await bank.close()
 
@@ -139,15 +155,16 @@ async def test_a_file_that_is_overwritten_is_noticed(bank: Bank, path: Path, how
     """The same file, as `cp backup bank.db` leaves it: with something else in it."""
     with path.open("r+b") as file:
         file.truncate(4096) if how == "cut" else file.write(file.read(4096))
-    with pytest.raises(DatabaseLost, match="overwritten"):
+    with pytest.raises(DatabaseLost, match="Trust no part of it: bring a backup back"):
         await record(bank, call(), "later")
     await bank.close()
 
 
 async def test_checkpoints_of_another_process_are_nobodys_loss(
-    bank: Bank, path: Path, monkeypatch: pytest.MonkeyPatch
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite, "LONG_WAL_BYTES", 1)
+    bank = await open_bank(path)
     other = await open_bank(path)  # It has a lock, and a memory, of its own, as a process has.
     for number in range(10):
         await record(bank if number % 2 else other, call(), f"n{number}")

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import anyio
 import psycopg
@@ -123,9 +124,6 @@ async def test_more_than_there_are_connections_wait_and_not_for_ever(
     await asyncio.sleep(0)
     with pytest.raises(BankBusy):
         await record(bank, call(), "too late")
-    monkeypatch.setattr(storage, "MAX_WAITING", 0)
-    with pytest.raises(BankBusy):
-        await record(bank, call(), "too many")
     go_on.set()
     assert await asyncio.gather(*at_work) == [True] * postgresql.CONNECTIONS
     assert await list_events(bank) == []
@@ -224,6 +222,21 @@ async def refusal(url: URL) -> str:
 async def test_a_database_that_is_not_there_is_refused(path: URL) -> None:
     message = await refusal(path.set(database="nothing"))
     assert message.endswith("cannot be used: there is no such database or user.")
+
+
+async def test_a_start_waits_for_a_server_that_is_starting(
+    path: URL, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect, said = postgresql.connect, ["the database system is starting up", "Connection refused"]
+
+    def not_at_once(url: URL) -> psycopg.Connection[Any]:
+        if said:
+            raise psycopg.OperationalError(said.pop())
+        return connect(url)
+
+    monkeypatch.setattr(postgresql, "connect", not_at_once)
+    await (await open_bank(path)).close()
+    assert said == []
 
 
 async def test_another_programs_database_is_refused_and_left_alone(empty: URL) -> None:

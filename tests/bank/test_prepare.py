@@ -10,13 +10,8 @@ from banking_server.bank.accounts import (
 from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import (
-    AccountLocked,
-    Posted,
-    ToAccountMissing,
-    confirmation_code,
-    record_locked_attempt,
-)
+from banking_server.bank.transfers.codes import confirmation_code
+from banking_server.bank.transfers.outcomes import AccountLocked, Posted, ToAccountMissing
 
 from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT
 from .support import (
@@ -24,7 +19,6 @@ from .support import (
     DAY,
     FOREIGN,
     NOW,
-    call,
     confirm,
     outcomes,
     prepare,
@@ -36,29 +30,21 @@ from .support import (
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
 
-async def test_a_lock_is_answered_before_anything_else(bank: Bank, path: Location) -> None:
-    for target, amount in ((None, "1"), (LOCKED, "NaN"), (PAYEE, "-1"), ("\ud800", "1e15")):
-        outcome = await prepare(bank, amount, source=LOCKED, target=target, on="never", memo="\x00")
+async def test_a_lock_is_answered_before_anything_but_an_amount_that_is_none(
+    bank: Bank, path: Location
+) -> None:
+    for amount in ("NaN", "-1", "1e15"):
+        outcome = await prepare(bank, amount, source=LOCKED)
+        assert isinstance(outcome, Refused)
+        assert outcome.field is Argument.AMOUNT
+    for target in (None, LOCKED, PAYEE, "\ud800"):
+        outcome = await prepare(bank, "1", source=LOCKED, target=target, on="never", memo="\x00")
         assert isinstance(outcome, AccountLocked)
         assert (outcome.account.account_name, outcome.account.account_id) == (
             "Primary Checking",
             LOCKED,
         )
     assert sql(path, "SELECT count(*) FROM transfer") == [(0,)]
-
-
-async def test_a_locked_attempt_is_reported_by_the_account_alone(
-    bank: Bank, path: Location
-) -> None:
-    set_flag(path, FOREIGN, "is_locked", True)
-    for account_id in (EVERYDAY, *BAD_IDS):
-        assert await record_locked_attempt(bank, call(), account_id) is None
-    assert outcomes(path) == []
-    the_call = call("prepare")
-    outcome = await record_locked_attempt(bank, the_call, LOCKED)
-    assert outcome == await prepare(bank, source=LOCKED)
-    assert the_call.recorded
-    assert outcomes(path) == [("prepare", "account_locked", LOCKED)] * 2
 
 
 def named(accounts: list[AccountView]) -> tuple[str, ...]:
@@ -112,7 +98,7 @@ async def test_a_missing_target_is_asked_for(bank: Bank, path: Location) -> None
     outcome = await prepare(bank, target=None)
     assert isinstance(outcome, ToAccountMissing)
     assert outcome.account.account_id == EVERYDAY
-    assert outcomes(path) == [("prepare", "to_account_missing", EVERYDAY)]
+    assert outcomes(path) == [("prepare", "account_needed", EVERYDAY)]
 
 
 async def test_an_expired_transfer_is_replaced_once(bank: Bank, path: Location) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from banking_server.bank.location import Location
 from banking_server.bank.storage import Bank
-from banking_server.bank.transfers import Scheduled, TransferView, settle
+from banking_server.bank.transfers.outcomes import Scheduled, TransferView
+from banking_server.bank.transfers.settle import settle
 
 from .support import (
     DAY,

@@ -30,7 +30,9 @@ from banking_server.bank.location import Location
 from banking_server.bank.models import Account, Transfer
 from banking_server.bank.rules import Rules
 from banking_server.bank.transaction import Transaction
-from banking_server.bank.transfers import cancel_transfer, read_parties, settle, view_transfer
+from banking_server.bank.transfers.cancel import cancel_transfer
+from banking_server.bank.transfers.records import read_parties, view_transfer
+from banking_server.bank.transfers.settle import settle
 
 from ..kit.postgres import Resettable
 from ..kit.words import wrong
@@ -321,7 +323,7 @@ class BankMachine(RuleBasedStateMachine):
             if not granted:
                 expected.status = "voided"
         agrees = expected.approval == wanted
-        assert type(outcome).__name__ == ("ApprovalView" if agrees else "Refused")
+        assert type(outcome).__name__ == ("Approval" if agrees else "Refused")
 
     @rule(account=st.sampled_from(["acc_a", "acc_b"]), lock=st.sampled_from([True, False, False]))
     def lock_or_unlock(self, account: str, lock: bool) -> None:

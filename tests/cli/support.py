@@ -8,9 +8,13 @@ from typing import Any, TypeVar
 
 import anyio
 
-from banking_server.bank import approvals, handoffs, transfers
+from banking_server.bank import approvals, handoffs
 from banking_server.bank.audit import Call
+from banking_server.bank.rules import Yes
 from banking_server.bank.storage import Bank
+from banking_server.bank.transfers.confirm import confirm_transfer
+from banking_server.bank.transfers.outcomes import OverThreshold, Prepared
+from banking_server.bank.transfers.prepare import prepare_transfer
 from banking_server.server.build import open_bank, utc_now
 from banking_server.server.settings import load_settings
 from banking_server.server.tokens import load_keys
@@ -50,7 +54,7 @@ async def wait_for_an_agent(bank: Bank) -> str:
 
 
 async def wait_for_a_manager(bank: Bank) -> str:
-    prepared = await transfers.prepare_transfer(
+    prepared = await prepare_transfer(
         bank,
         call("prepare_money_transfer"),
         from_account_id="acc_savings_001",
@@ -59,7 +63,7 @@ async def wait_for_a_manager(bank: Bank) -> str:
         scheduled_date=None,
         memo=None,
     )
-    assert isinstance(prepared, transfers.OverThreshold)
+    assert isinstance(prepared, OverThreshold)
     requested = await approvals.request_approval(
         bank, call("request_manager_approval"), prepared.transfer.transfer_id, reason="A house"
     )
@@ -68,7 +72,7 @@ async def wait_for_a_manager(bank: Bank) -> str:
 
 
 async def schedule_for_tomorrow(bank: Bank) -> str:
-    prepared = await transfers.prepare_transfer(
+    prepared = await prepare_transfer(
         bank,
         call("prepare_money_transfer"),
         from_account_id="acc_savings_001",
@@ -77,10 +81,10 @@ async def schedule_for_tomorrow(bank: Bank) -> str:
         scheduled_date=tomorrow(),
         memo=None,
     )
-    assert isinstance(prepared, transfers.Prepared)
+    assert isinstance(prepared, Prepared)
     transfer = prepared.transfer.transfer_id
     confirm = call("confirm_or_cancel_money_transfer")
-    await transfers.confirm_transfer(bank, confirm, transfer, customer_agreed=True, code=None)
+    await confirm_transfer(bank, confirm, transfer, Yes(0))
     return transfer
 
 

@@ -94,7 +94,7 @@ def test_codes_are_of_the_servers_secret_or_none(cli: Cli, database: Path) -> No
 
 
 def test_the_audit_trail(cli: Cli, database: Path) -> None:
-    assert cli("audit").out == "The audit trail is empty.\n"
+    assert cli("audit").out == "There are no events of anybody.\n"
     assert cli("audit", "--json").out == ""
     handoff = at_the_bank(database, wait_for_an_agent)
     shown = cli("audit").out.splitlines()

@@ -20,7 +20,7 @@ from sqlalchemy.engine import URL
 from banking_server.bank import opening
 from banking_server.bank.approvals import decide_approval
 from banking_server.bank.location import Location
-from banking_server.bank.rules import Codes
+from banking_server.bank.rules import CodeDelivery
 from banking_server.bank.storage import Bank
 from banking_server.chaining import ChainResult, FollowNonDestructive, call_tool_with_chaining
 from banking_server.packaged import demo_data
@@ -180,7 +180,7 @@ class World:
     def __init__(self, location: Location) -> None:
         self.location = location
         self.clock = Clock()
-        self.codes: Codes = "result"
+        self.codes: CodeDelivery = "result"
 
     def server(self, customer: str = "CUST001") -> MCPServer[Any]:
         chosen = settings(self.location).model_copy(update={"codes": self.codes})

@@ -15,7 +15,7 @@ import anyio
 import psycopg
 from sqlalchemy.engine import URL, make_url
 
-from banking_server.bank.file_lock import FileLock
+from banking_server.bank.file_watch import FileLock
 from banking_server.bank.models import TABLES
 from banking_server.bank.postgresql import connect
 
@@ -98,7 +98,7 @@ def server_of_run() -> PostgresServer:
     folder = Path(os.environ[FOLDER])
     lock = FileLock(folder / "lock")
     try:
-        with lock.held(lambda: True):
+        with lock.held(300):
             server = PostgresServer(folder / "data")
             server.start()
     finally:

@@ -194,4 +194,4 @@ def test_without_its_database_it_ends_though_nobody_asks(database: Path) -> None
         assert server.process.wait(PATIENCE) == 3
         assert server.process.stderr is not None
         *_, said = server.process.stderr.read().decode().splitlines()
-    assert "was deleted, replaced or overwritten while it was in use." in said
+    assert "was deleted, replaced, overwritten or shortened while it was in use." in said

@@ -15,7 +15,6 @@ from ..kit.words import (
     BALANCE,
     EVERYDAY,
     HANDOFF,
-    LOCKED,
     PREPARE,
     SAVINGS,
 )
@@ -85,7 +84,6 @@ async def test_the_bank_fails_without_a_detail(
     calls: list[tuple[str, dict[str, Any], str]] = [
         (HANDOFF, {"reason": "Lost card"}, "handoff"),
         (PREPARE, {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS, "amount": 5}, "transfer"),
-        (PREPARE, {"fromAccountId": LOCKED, "amount": "5"}, "account"),
         (ACCOUNTS, {}, "account"),
         (ACCOUNTS, {}, "audit_event"),
         (BALANCE, {"accountId": 5}, "audit_event"),

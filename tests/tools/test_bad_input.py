@@ -111,9 +111,12 @@ async def test_bad_arguments_are_refused_by_name_and_leave_nothing_but_events(
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 async def test_numbers_that_json_has_not(world: World, value: float) -> None:
     """Our own client writes them as null; other clients, and the wire, let them through."""
-    for tool, field in [(PREPARE, "amount"), (STATEMENT, "days")]:
-        arguments = {"accountId": EVERYDAY} if tool == STATEMENT else {"toAccountId": SAVINGS}
-        result = await world.server().call_tool(tool, {**arguments, field: value})
+    both = {"fromAccountId": EVERYDAY, "toAccountId": SAVINGS}
+    for tool, field, rest in [
+        (PREPARE, "amount", both),
+        (STATEMENT, "days", {"accountId": EVERYDAY}),
+    ]:
+        result = await world.server().call_tool(tool, {**rest, field: value})
         refused(result, field)  # type: ignore[arg-type]
 
 

@@ -88,21 +88,29 @@ async def test_locked_is_answered_before_anything_is_asked(
 
 
 REST: list[dict[str, Any]] = [
-    {},
-    *({"amount": amount} for amount in (0, 19.999, 10**400, 5_250_750, "5", True, None, [])),
-    *({"amount": 5, "toAccountId": to} for to in ("acc_nowhere", FOREIGN, LOCKED, EURO, "", 7)),
-    *({"amount": 5, "scheduledDate": on} for on in ("yesterday", "2020-01-01", 20260303)),
-    *({"amount": 5, "memo": memo} for memo in ("x" * 1_000_000, "a\x00b", "\ud800", ["a"])),
+    {"amount": 5_250_750},
+    *({"amount": 5, "toAccountId": to} for to in ("acc_nowhere", FOREIGN, LOCKED, EURO, "")),
+    *({"amount": 5, "scheduledDate": on} for on in ("yesterday", "2020-01-01")),
+    *({"amount": 5, "memo": memo} for memo in ("x" * 1_000_000, "a\x00b", "\ud800")),
 ]
 
 
-async def test_locked_wins_over_every_other_bad_argument(world: World) -> None:
+async def test_locked_wins_over_what_the_bank_refuses_else(world: World) -> None:
     before = world.stored()
     async with world.customer() as customer:
         for rest in REST:
             is_locked_answer(await customer.call(PREPARE, fromAccountId=LOCKED, **rest))
     assert world.stored() == before
     assert world.outcomes() == [(PREPARE, "account_locked")] * len(REST)
+
+
+@pytest.mark.parametrize("amount", [0, -5, 19.999, 10**400, "5", None])
+async def test_an_amount_that_nobody_can_pay_is_told_first(world: World, amount: Any) -> None:
+    async with world.customer() as customer:
+        result = await customer.call(PREPARE, fromAccountId=LOCKED, amount=amount)
+    assert result.is_error
+    assert "nextTool" not in result.meta
+    assert words(result).startswith("amount: ")
 
 
 async def test_choosing_the_locked_account_starts_the_handoff(world: World, mode: str) -> None:

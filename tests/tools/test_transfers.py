@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from mcp.types import CallToolResult, InputRequiredResult
 
-from banking_server.bank.transfers import list_codes
+from banking_server.bank.transfers.desk import list_codes
 from banking_server.server.tokens import load_keys
 
 from ..kit.bank import (
     Customer,
+    Question,
     World,
     audiences,
     code_of,
@@ -233,6 +234,21 @@ async def test_an_elicited_yes_posts(world: World, mode: str) -> None:
     assert world.funds(EVERYDAY) == 182_540
     assert world.funds(SAVINGS) == 2_502_500
     assert world.outcomes()[-2:] == [(CONFIRM, "posted")] * 2
+
+
+@pytest.mark.parametrize(("minutes", "status"), [(9, "posted"), (10, "expired")])
+async def test_a_yes_is_judged_and_dated_by_when_it_is_given(
+    world: World, mode: str, minutes: int, status: str
+) -> None:
+    def after_a_while(_: Question) -> dict[str, Any]:
+        world.clock.move(minutes=minutes)
+        return YES
+
+    async with world.customer(mode=mode, answers=[after_a_while]) as customer:
+        transfer_id, _ = await prepared(customer)
+        told = structured(await customer.confirm(transfer_id))
+    assert told["status"] == status
+    assert told.get("postedAt") in (None, "2026-03-02T10:09:00Z")
 
 
 NO_ANSWERS: list[dict[str, Any]] = [

@@ -10,7 +10,7 @@ from mcp.client import advertise
 from mcp.server.apps import APP_MIME_TYPE, EXTENSION_ID
 
 from banking_server.bank.handoffs import claim_handoff
-from banking_server.bank.transfers import confirmation_code
+from banking_server.bank.transfers.codes import confirmation_code
 from banking_server.server.tokens import load_keys
 from banking_server.tools import TOOLS
 from banking_server.tools.views import ACCOUNTS as ACCOUNTS_VIEW

@@ -1,6 +1,6 @@
 """Cancelling a transfer: the customer changes their mind before the money has moved."""
 
-from banking_server.bank.audit import Call, in_one_transaction
+from banking_server.bank.audit import Call, write_and_audit
 from banking_server.bank.models import Transfer
 from banking_server.bank.rules import (
     CANCELLED_BY_CUSTOMER,
@@ -38,4 +38,4 @@ async def cancel_transfer(
         set_status(tx, transfer, parties.from_account, "voided", reason=CANCELLED_BY_CUSTOMER)
         return Cancelled(view_transfer(transfer, parties, call.at))
 
-    return await in_one_transaction(bank, call, rule)
+    return await write_and_audit(bank, call, rule)

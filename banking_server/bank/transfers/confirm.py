@@ -5,12 +5,14 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from banking_server.bank.accounts import view_account
-from banking_server.bank.audit import Call, in_one_transaction
+from banking_server.bank.audit import Call, write_and_audit
 from banking_server.bank.models import TABLES, Transfer, WrongAttempt
 from banking_server.bank.rules import (
     TOO_MANY_WRONG_CODES,
     WRONG_CODES_COUNT_FOR,
     Argument,
+    Code,
+    Consent,
     CountWrongCode,
     CustomerMustAgree,
     DebitBlocked,
@@ -24,7 +26,9 @@ from banking_server.bank.rules import (
     Refused,
     Schedule,
     TooMany,
+    ViewSecret,
     VoidForWrongCodes,
+    Yes,
     compliance_rule,
     decide_confirmation,
     decide_not_pending,
@@ -73,23 +77,14 @@ _AboutTransfer = (
 
 
 async def confirm_transfer(
-    bank: Bank,
-    call: Call,
-    transfer_id: str,
-    *,
-    customer_agreed: bool,
-    code: str | None,
-    asked_after: int = 0,
-    secret: str | None = None,
+    bank: Bank, call: Call, transfer_id: str, consent: Consent
 ) -> Confirmation:
     """Post a pending transfer, or schedule it if it is dated in the future.
 
-    It takes the customer's own act: `customer_agreed` (they were asked and said yes), the right
-    `code`, or the `secret` of the view in which they said yes, which that spends. A code that is
-    given is always checked, even beside a yes, and a wrong one counts. A customer's no goes to
-    `decline_transfer` instead: a yes counts only if they had declined `asked_after` times when they
-    were asked, and have not since. A posted or scheduled transfer gives the same outcome again. If
-    the accounts no longer allow it, the transfer stays pending.
+    It takes the customer's own act, `consent`; a view's secret is spent by it. A code that is given
+    is always checked, even beside a yes, and a wrong one counts. A customer's no goes to
+    `decline_transfer` instead. A posted or scheduled transfer gives the same outcome again. If the
+    accounts no longer allow it, the transfer stays pending.
     """
 
     def rule(tx: Transaction) -> Confirmation:
@@ -97,9 +92,17 @@ async def confirm_transfer(
         if transfer is None:
             return NotFound(Argument.TRANSFER_ID, excerpt(transfer_id))
         parties = read_parties(tx, transfer)
-        in_view = secret is not None
-        if in_view and not is_view_secret(bank.rules, bank.code_keys, transfer, str(secret)):
-            return SecretRefused(view_transfer(transfer, parties, call.at))
+        yes_after_declines: int | None = None
+        code: str | None = None
+        match consent:
+            case Yes():
+                yes_after_declines, code = consent.after_declines, consent.code
+            case Code():
+                code = consent.text
+            case ViewSecret():
+                if not is_view_secret(bank.rules, bank.code_keys, transfer, consent.text):
+                    return SecretRefused(view_transfer(transfer, parties, call.at))
+                yes_after_declines = transfer.declines
         given = compare_code(bank.code_keys, transfer.transfer_id, code)
         decision = decide_confirmation(
             bank.rules,
@@ -107,17 +110,16 @@ async def confirm_transfer(
             parties.from_account,
             parties.to_account,
             available_minor=read_available(tx, parties.from_account, call.at),
-            customer_agreed=customer_agreed or in_view,
+            yes_after_declines=yes_after_declines,
             code=given,
             recent_wrong_codes=(
                 0 if given is GivenCode.MISSING else _wrong_codes(tx, call.customer_id, call.at)
             ),
             now=call.at,
-            asked_after=transfer.declines if in_view else asked_after,
         )
-        if in_view and isinstance(decision, Refused | DebitBlocked | ManagerMustDecide):
-            # It stays pending, and the secret is spent all the same.
-            tx.change(transfer, declines=transfer.declines + 1)
+        stays_pending = isinstance(decision, Refused | DebitBlocked | ManagerMustDecide)
+        if stays_pending and isinstance(consent, ViewSecret):
+            tx.change(transfer, declines=transfer.declines + 1)  # The secret is spent all the same.
         match decision:
             case Refused() | TooMany():
                 return decision
@@ -129,7 +131,7 @@ async def confirm_transfer(
                 _apply(tx, decision, transfer, parties, call.at)
         return _shown(bank, decision, transfer, parties, call.at)
 
-    return await in_one_transaction(bank, call, rule)
+    return await write_and_audit(bank, call, rule)
 
 
 async def decline_transfer(bank: Bank, call: Call, transfer_id: str) -> Confirmation:
@@ -151,7 +153,7 @@ async def decline_transfer(bank: Bank, call: Call, transfer_id: str) -> Confirma
         _apply(tx, decision, transfer, parties, call.at)
         return _shown(bank, decision, transfer, parties, call.at)
 
-    return await in_one_transaction(bank, call, rule)
+    return await write_and_audit(bank, call, rule)
 
 
 def _apply(

@@ -1,6 +1,6 @@
 """Looking at a transfer that was prepared: where it stands now."""
 
-from banking_server.bank.audit import Call, looked_up
+from banking_server.bank.audit import Call, read_and_audit
 from banking_server.bank.models import Transfer
 from banking_server.bank.rules import Argument, NotFound, excerpt, may_be_asked_to_confirm
 from banking_server.bank.storage import Bank, find_owned
@@ -24,4 +24,4 @@ async def look_at_transfer(bank: Bank, call: Call, transfer_id: str) -> Seen | N
             view_secret(bank.rules, bank.code_key, transfer) if confirmable else None,
         )
 
-    return await looked_up(bank, call, look)
+    return await read_and_audit(bank, call, look)

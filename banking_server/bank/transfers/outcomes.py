@@ -59,7 +59,7 @@ class AccountLocked:
 class ToAccountMissing:
     """The details are right, but no to-account is given."""
 
-    recorded_as: ClassVar[str] = "to_account_missing"
+    recorded_as: ClassVar[str] = "account_needed"
 
     account: AccountView
     """The from-account."""

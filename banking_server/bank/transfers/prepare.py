@@ -9,7 +9,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from banking_server.bank.accounts import unknown_account, view_account
-from banking_server.bank.audit import Call, in_one_transaction, looked_up
+from banking_server.bank.audit import Call, write_and_audit
 from banking_server.bank.models import TABLES, Account, Transfer, new_id
 from banking_server.bank.rules import (
     Argument,
@@ -48,7 +48,7 @@ async def prepare_transfer(
     bank: Bank,
     call: Call,
     *,
-    from_account_id: str,
+    from_account_id: str | None,
     to_account_id: str | None,
     amount: Decimal,
     scheduled_date: str | None,
@@ -57,20 +57,14 @@ async def prepare_transfer(
 ) -> Preparation:
     """Make a pending transfer and reserve its funds, or return the identical one that is pending.
 
-    The lock is checked before everything else. `amount` is in major units as it came from the
-    wire; `scheduled_date` is `YYYY-MM-DD`; None or today's date means immediately.
+    An amount that nobody can pay is refused first; then the lock is looked at, before everything
+    else. `amount` is in major units as it came from the wire; `scheduled_date` is `YYYY-MM-DD`;
+    None or today's date means immediately.
     `expired_transfer_id` is a transfer that this one replaces; with the same details it is replaced
     once, so that a repeated call makes no second transfer, whatever became of the first.
     """
 
     def rule(tx: Transaction) -> Preparation:
-        from_account = find_owned(tx, Account, from_account_id, call.customer_id)
-        if from_account is None:
-            return unknown_account(
-                tx, call, Argument.FROM_ACCOUNT_ID, from_account_id, check_from_account
-            )
-        if is_debit_blocked(from_account):
-            return AccountLocked(view_account(tx, from_account, call.at))
         details = check_details(
             bank.rules,
             amount=amount,
@@ -78,6 +72,18 @@ async def prepare_transfer(
             memo=memo,
             today=call.at.astimezone(UTC).date(),
         )
+        if isinstance(details, Refused) and details.field is Argument.AMOUNT:
+            return details
+        if from_account_id is None:
+            is_missing = Refused(Argument.FROM_ACCOUNT_ID, "is missing.")
+            return details if isinstance(details, Refused) else is_missing
+        from_account = find_owned(tx, Account, from_account_id, call.customer_id)
+        if from_account is None:
+            return unknown_account(
+                tx, call, Argument.FROM_ACCOUNT_ID, from_account_id, check_from_account
+            )
+        if is_debit_blocked(from_account):
+            return AccountLocked(view_account(tx, from_account, call.at))
         if isinstance(details, Refused):
             return details
         if to_account_id is None:
@@ -153,24 +159,7 @@ async def prepare_transfer(
             return OverThreshold(view, code)
         return Prepared(view, code, view_secret(bank.rules, bank.code_key, transfer))
 
-    return await in_one_transaction(bank, call, rule)
-
-
-async def record_locked_attempt(bank: Bank, call: Call, account_id: str) -> AccountLocked | None:
-    """Audit an attempt to transfer from a locked account.
-
-    For a call whose other arguments cannot be read. Returns None, and leaves nothing in the audit
-    trail, if the customer has no such account or it is not locked.
-    """
-
-    def look(tx: Transaction) -> AccountLocked | None:
-        account = find_owned(tx, Account, account_id, call.customer_id)
-        if account is None or not is_debit_blocked(account):
-            return None
-        return AccountLocked(view_account(tx, account, call.at))
-
-    locked = await bank.read(look)
-    return None if locked is None else await looked_up(bank, call, lambda _: locked)
+    return await write_and_audit(bank, call, rule)
 
 
 class _Details(NamedTuple):

@@ -7,10 +7,21 @@ from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, Elicitati
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from banking_server.bank import transfers as bank_transfers
 from banking_server.bank.audit import Outcome
-from banking_server.bank.rules import NotFound, Refused, Rules, TooMany
-from banking_server.bank.transfers import (
+from banking_server.bank.rules import (
+    Code,
+    Consent,
+    NoConsent,
+    NotFound,
+    Refused,
+    Rules,
+    TooMany,
+    Yes,
+)
+from banking_server.bank.transfers import records
+from banking_server.bank.transfers.cancel import cancel_transfer
+from banking_server.bank.transfers.confirm import confirm_transfer, decline_transfer
+from banking_server.bank.transfers.outcomes import (
     AccountLocked,
     ApprovalOutstanding,
     ApprovalRefused,
@@ -57,7 +68,7 @@ class NotAsked:
 async def find_confirmable(transferId: str) -> TransferView | None:
     """Return the transfer if the customer may be asked to confirm it."""
     bank, call = current_call()
-    return await bank_transfers.find_confirmable(bank, call.customer_id, transferId, call.at)
+    return await records.find_confirmable(bank, call.customer_id, transferId, call.at)
 
 
 Confirmable = Annotated[TransferView | None, Resolve(find_confirmable)]
@@ -83,6 +94,19 @@ def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[s
     if arguments.get("action") == "confirm" and asks_by_form(ctx):
         return None
     return {"agreement": NotAsked(can_be_asked=False), "asked_about": None}
+
+
+def given_consent(
+    agreement: ElicitationResult[Any] | NotAsked, asked_about: TransferView | None, code: str | None
+) -> Consent | None:
+    """Return what stands for the customer's yes; None if they were asked and did not say yes."""
+    said = agreement.data if isinstance(agreement, AcceptedElicitation) else agreement
+    if isinstance(said, NotAsked):
+        # What could not be confirmed a moment ago may be now. Who can be asked is asked then.
+        return NoConsent() if code is None or said.can_be_asked else Code(code)
+    if not (isinstance(said, Agreement) and said.agreed):
+        return None
+    return Yes(after_declines=0 if asked_about is None else asked_about.declines, code=code)
 
 
 @bank_tool(
@@ -120,30 +144,19 @@ async def confirm_or_cancel_money_transfer(
     bank, call = current_call()
     in_view = shows_view(ctx)
     if action == "cancel":
-        cancelled = await bank_transfers.cancel_transfer(bank, call, transferId)
+        cancelled = await cancel_transfer(bank, call, transferId)
         if not isinstance(cancelled, Cancelled):
             return refusal_of(cancelled)
         words = f"{summary(cancelled.transfer)} is cancelled. Nothing is reserved for it any more."
         told = result(words, transfer_content(cancelled.transfer), then=next_step(cancelled))
         return shown_in_view(told, cancelled.transfer) if in_view else told
-    said = agreement.data if isinstance(agreement, AcceptedElicitation) else agreement
-    asked = not isinstance(said, NotAsked)
-    agreed = isinstance(said, Agreement) and said.agreed
-    if asked and not agreed:
-        declined = await bank_transfers.decline_transfer(bank, call, transferId)
+    # Who is given what confirms in a view confirms there, whatever code they have.
+    code = None if in_view and bank.rules.codes == "result" else confirmationCode
+    consent = given_consent(agreement, asked_about, code)
+    if consent is None:
+        declined = await decline_transfer(bank, call, transferId)
         return confirmed(declined, bank.rules)
-    # What could not be confirmed a moment ago may be now. Who can be asked is asked then, and who
-    # is given what confirms in a view confirms there, whatever code they have.
-    asks_else = isinstance(said, NotAsked) and said.can_be_asked
-    confirms_in_view = in_view and bank.rules.codes == "result"
-    outcome = await bank_transfers.confirm_transfer(
-        bank,
-        call,
-        transferId,
-        customer_agreed=agreed,
-        code=None if asks_else or confirms_in_view else confirmationCode,
-        asked_after=0 if asked_about is None else asked_about.declines,
-    )
+    outcome = await confirm_transfer(bank, call, transferId, consent)
     told = confirmed(outcome, bank.rules, in_view=in_view)
     if not in_view or isinstance(outcome, AccountLocked | Refused | NotFound | TooMany):
         return told

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC
+from decimal import Decimal
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, Resolve
@@ -10,16 +11,20 @@ from mcp.types import CallToolResult
 from pydantic import Field
 
 from banking_server.bank import accounts as bank_accounts
-from banking_server.bank import transfers as bank_transfers
 from banking_server.bank.accounts import AccountView
 from banking_server.bank.rules import (
     NotFound,
     Refused,
     TooMany,
-    TransferDetails,
     check_details,
 )
-from banking_server.bank.transfers import AccountLocked, OverThreshold, Prepared, ToAccountMissing
+from banking_server.bank.transfers.outcomes import (
+    AccountLocked,
+    OverThreshold,
+    Prepared,
+    ToAccountMissing,
+)
+from banking_server.bank.transfers.prepare import prepare_transfer
 from banking_server.tools.accounts import account_out
 from banking_server.tools.amounts import AmountIn
 from banking_server.tools.asking import Option, Pick, can_ask, picker
@@ -45,120 +50,95 @@ from banking_server.tools.views import TRANSFER, shown_with, takes_views
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The account is known: given as an argument."""
-
-    account_id: str
-
-
-@dataclass(frozen=True)
-class Choices:
-    """The account is not known, and this client is not asked by a form: offer what it may be."""
+class MissingAccount:
+    """An account that the customer has to choose, and what it can be."""
 
     field: str
     question: str
     accounts: Sequence[AccountView]
 
 
-@dataclass(frozen=True)
-class NotAsked:
-    """There is no need to know: the call ends for another reason."""
+async def find_missing(
+    from_id: str | None, amount: Decimal, scheduled_date: str | None, memo: str | None
+) -> MissingAccount | None:
+    """Return which account has to be chosen next: the one to take from, or the one to send to.
 
-
-async def check_before_asking(
-    amount: AmountIn, scheduledDate: str | None, memo: str | None
-) -> TransferDetails | Refused:
-    """Check the details first, so that nobody picks accounts for an impossible transfer."""
+    None if the call ends for another reason, which the bank says: nobody picks accounts for an
+    impossible transfer.
+    """
     bank, call = current_call()
-    return check_details(
+    details = check_details(
         bank.rules,
         amount=amount,
-        scheduled_date=scheduledDate,
+        scheduled_date=scheduled_date,
         memo=memo,
         today=call.at.astimezone(UTC).date(),
     )
+    if isinstance(details, Refused):
+        return None
+    if from_id is None:
+        accounts = await bank_accounts.debit_accounts(bank, call.customer_id, call.at)
+        return MissingAccount("fromAccountId", FROM_QUESTION, accounts)
+    payable = await bank_accounts.payable_accounts(bank, call.customer_id, from_id, call.at)
+    return None if payable is None else MissingAccount("toAccountId", TO_QUESTION, payable)
 
 
-Details = Annotated[TransferDetails | Refused, Resolve(check_before_asking)]
+# The SDK takes one question a resolver.
 
 
 async def ask_from_account(
-    fromAccountId: str | None, details: Details, ctx: Context[Any, Any]
-) -> Chosen | Choices | NotAsked | Elicit[Pick]:
-    """Ask which account to take the money from, unless it is given or the call ends before."""
+    fromAccountId: str | None, amount: AmountIn, scheduledDate: str | None, memo: str | None
+) -> str | Elicit[Pick] | None:
+    """Ask which account to take the money from, unless it is given or nothing is to be asked."""
     if fromAccountId is not None:
-        return Chosen(fromAccountId)
-    if isinstance(details, Refused):
-        return NotAsked()
-    bank, call = current_call()
-    accounts = await bank_accounts.debit_accounts(bank, call.customer_id, call.at)
-    return _ask(ctx, "fromAccountId", FROM_QUESTION, accounts)
+        return fromAccountId
+    return _question(await find_missing(None, amount, scheduledDate, memo))
 
 
 async def ask_to_account(
     toAccountId: str | None,
     chosen_from: Annotated[ElicitationResult[Any], Resolve(ask_from_account)],
-    details: Details,
-    ctx: Context[Any, Any],
-) -> Chosen | Choices | NotAsked | Elicit[Pick]:
-    """Ask which account to send the money to, unless it is given or the call ends before."""
-    if toAccountId is not None:
-        return Chosen(toAccountId)
-    from_id = _account_id(chosen_from)
-    if from_id is None or isinstance(details, Refused):
-        return NotAsked()
-    bank, call = current_call()
-    accounts = await bank_accounts.payable_accounts(bank, call.customer_id, from_id, call.at)
-    return NotAsked() if accounts is None else _ask(ctx, "toAccountId", TO_QUESTION, accounts)
+    amount: AmountIn,
+    scheduledDate: str | None,
+    memo: str | None,
+) -> str | Elicit[Pick] | None:
+    """Ask which account to send the money to, unless it is given or nothing is to be asked."""
+    from_id = _chosen(chosen_from)
+    if toAccountId is not None or not isinstance(from_id, str):
+        return toAccountId
+    return _question(await find_missing(from_id, amount, scheduledDate, memo))
 
 
-def _ask(
-    ctx: Context[Any, Any], field: str, question: str, accounts: Sequence[AccountView]
-) -> Choices | Elicit[Pick]:
-    if not accounts or not asks_by_form(ctx):
-        return Choices(field, question, accounts)
+def _question(missing: MissingAccount | None) -> Elicit[Pick] | None:
+    if missing is None or not missing.accounts:
+        return None
     options = [
         Option(
             account.account_id, f"{account.account_name} ({account.account_id}), {account.currency}"
         )
-        for account in accounts
+        for account in missing.accounts
     ]
-    return Elicit(question, picker(field, options))
+    return Elicit(missing.question, picker(missing.field, options))
 
 
-def _account_id(chosen: ElicitationResult[Any] | Chosen) -> str | None:
-    if isinstance(chosen, Chosen):
-        return chosen.account_id
-    if not isinstance(chosen, AcceptedElicitation):
-        return None
-    if isinstance(chosen.data, Pick):
-        return chosen.data.picked
-    return chosen.data.account_id if isinstance(chosen.data, Chosen) else None
+def _chosen(answer: Any) -> Any:
+    """Return an account's id; None if it is not known; anything else if none was chosen."""
+    data = answer.data if isinstance(answer, AcceptedElicitation) else answer
+    return data.picked if isinstance(data, Pick) else data
 
 
-def both_accounts_given(arguments: dict[str, Any], _: Context[Any, Any]) -> dict[str, Any] | None:
-    """Return the accounts if both are given; the bank itself checks the rest then."""
+def not_to_be_asked(arguments: dict[str, Any], ctx: Context[Any, Any]) -> dict[str, Any] | None:
+    """Return the accounts as given, if both are or this client is not asked by a form."""
     from_id, to_id = arguments.get("fromAccountId"), arguments.get("toAccountId")
-    if not isinstance(from_id, str) or not isinstance(to_id, str):
+    if (from_id is None or to_id is None) and asks_by_form(ctx):
         return None
-    return {"chosen_from": Chosen(from_id), "chosen_to": Chosen(to_id), "details": None}
-
-
-async def locked_account_first(arguments: dict[str, Any]) -> CallToolResult | None:
-    """Return the result for a locked from-account, whatever else is wrong with the arguments."""
-    from_id = arguments.get("fromAccountId")
-    if not isinstance(from_id, str):
-        return None
-    bank, call = current_call()
-    outcome = await bank_transfers.record_locked_attempt(bank, call, from_id)
-    return None if outcome is None else locked(outcome)
+    return {"chosen_from": from_id, "chosen_to": to_id}
 
 
 @bank_tool(
     title="Prepare Money Transfer",
     scope=TRANSFER_SCOPE,
-    before_refusal=locked_account_first,
-    nothing_to_ask=both_accounts_given,
+    nothing_to_ask=not_to_be_asked,
     view=TRANSFER,
 )
 async def prepare_money_transfer(
@@ -168,7 +148,6 @@ async def prepare_money_transfer(
     ],
     chosen_from: Annotated[ElicitationResult[Any], Resolve(ask_from_account)],
     chosen_to: Annotated[ElicitationResult[Any], Resolve(ask_to_account)],
-    details: Details,
     ctx: Context[Any, Any],
     fromAccountId: Annotated[
         str | None,
@@ -205,12 +184,17 @@ async def prepare_money_transfer(
     could confirm: it is for the customer, so do not use it unless they say so. Leave an account
     out if the customer has not named it."""
     bank, call = current_call()
-    from_id, to_id = _account_id(chosen_from), _account_id(chosen_to)
+    from_id, to_id = _chosen(chosen_from), _chosen(chosen_to)
+    if not (isinstance(from_id, str | None) and isinstance(to_id, str | None)):
+        return result(
+            "No transfer was prepared, because no account was chosen.",
+            TransferOut(status="declined"),
+        )
     if from_id is None:
-        return refusal_of(details) if isinstance(details, Refused) else _undecided(chosen_from, ctx)
-    if to_id is None and not _needs_no_answer(chosen_to):
-        return _undecided(chosen_to, ctx)
-    outcome = await bank_transfers.prepare_transfer(
+        missing = await find_missing(None, amount, scheduledDate, memo)
+        if missing is not None:
+            return _offered(missing, ctx)
+    outcome = await prepare_transfer(
         bank,
         call,
         from_account_id=from_id,
@@ -226,45 +210,37 @@ async def prepare_money_transfer(
         case Prepared() | OverThreshold():
             return _prepared(outcome, ctx)
         case ToAccountMissing():
-            return refuse("refused", "toAccountId", "toAccountId: is missing.")
+            missing = await find_missing(from_id, amount, scheduledDate, memo)
+            if missing is None:
+                return refuse("refused", "toAccountId", "toAccountId: is missing.")
+            return _offered(missing, ctx)
         case Refused() | NotFound() | TooMany():
             return refusal_of(outcome)
 
 
-def _needs_no_answer(chosen: ElicitationResult[Any]) -> bool:
-    return isinstance(chosen, AcceptedElicitation) and isinstance(chosen.data, NotAsked)
-
-
-def _undecided(chosen: ElicitationResult[Any], ctx: Context[Any, Any]) -> CallToolResult:
-    """Return the result if an account is missing: what it may be, or that none was chosen."""
-    if isinstance(chosen, AcceptedElicitation) and isinstance(chosen.data, Choices):
-        choices = chosen.data
-        if not choices.accounts:
-            return refuse(
-                "refused", choices.field, f"{choices.field}: you have no account that it could be."
-            )
-        lines = [f"- {account.account_name}: {account.account_id}" for account in choices.accounts]
-        shown = shows_view(ctx)
-        offered = result(
-            "\n".join([f"{choices.question} Call again with {choices.field}:", *lines]),
-            TransferOut(
-                status="account_needed",
-                field=choices.field,
-                choices=[choice(account) for account in choices.accounts],
-            ),
-            more=[text(CHOOSE_IN_VIEW, "assistant")] if shown else [],
-        )
-        if not shown:
-            return offered
-        accounts = [
-            account_out(account).model_dump(mode="json", by_alias=True, exclude_none=True)
-            for account in choices.accounts
-        ]
-        return shown_with(offered, {"accounts": accounts})
-    return result(
-        "No transfer was prepared, because no account was chosen.",
-        TransferOut(status="declined"),
+def _offered(missing: MissingAccount, ctx: Context[Any, Any]) -> CallToolResult:
+    """Return the result that says what a missing account can be."""
+    field, accounts = missing.field, missing.accounts
+    if not accounts:
+        return refuse("refused", field, f"{field}: you have no account that it could be.")
+    lines = [f"- {account.account_name}: {account.account_id}" for account in accounts]
+    shown = shows_view(ctx)
+    offered = result(
+        "\n".join([f"{missing.question} Call again with {field}:", *lines]),
+        TransferOut(
+            status="account_needed",
+            field=field,
+            choices=[choice(account) for account in accounts],
+        ),
+        more=[text(CHOOSE_IN_VIEW, "assistant")] if shown else [],
     )
+    if not shown:
+        return offered
+    listed = [
+        account_out(account).model_dump(mode="json", by_alias=True, exclude_none=True)
+        for account in accounts
+    ]
+    return shown_with(offered, {"accounts": listed})
 
 
 def _prepared(outcome: Prepared | OverThreshold, ctx: Context[Any, Any]) -> CallToolResult:

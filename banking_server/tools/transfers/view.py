@@ -5,8 +5,10 @@ from typing import Annotated
 from mcp.types import CallToolResult
 from pydantic import Field
 
-from banking_server.bank import transfers as bank_transfers
-from banking_server.bank.transfers import Seen
+from banking_server.bank.rules import ViewSecret
+from banking_server.bank.transfers import look
+from banking_server.bank.transfers.confirm import confirm_transfer
+from banking_server.bank.transfers.outcomes import Seen
 from banking_server.tools.calling import current_call
 from banking_server.tools.declaration import bank_tool
 from banking_server.tools.results import refusal_of, result
@@ -39,9 +41,7 @@ async def confirm_in_view(
     """Confirm a transfer in the view that shows it to the customer, by their own act there. It
     takes the secret that the view alone was given; it is no tool for a model."""
     bank, call = current_call()
-    outcome = await bank_transfers.confirm_transfer(
-        bank, call, transferId, customer_agreed=False, code=None, secret=secret
-    )
+    outcome = await confirm_transfer(bank, call, transferId, ViewSecret(secret))
     return confirmed(outcome, bank.rules)
 
 
@@ -49,7 +49,7 @@ async def confirm_in_view(
 async def look_at_transfer(transferId: TransferId) -> Annotated[CallToolResult, TransferOut]:
     """Look where a transfer stands, for the view that shows it to the customer."""
     bank, call = current_call()
-    outcome = await bank_transfers.look_at_transfer(bank, call, transferId)
+    outcome = await look.look_at_transfer(bank, call, transferId)
     if not isinstance(outcome, Seen):
         return refusal_of(outcome)
     transfer = outcome.transfer

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from banking_server.bank.accounts import AccountView
 from banking_server.bank.money import format_money, to_decimal
-from banking_server.bank.transfers import AccountLocked, TransferView
+from banking_server.bank.transfers.outcomes import AccountLocked, TransferView
 from banking_server.tools.amounts import AmountOut
 from banking_server.tools.next_steps import next_step
 from banking_server.tools.results import Structured, result

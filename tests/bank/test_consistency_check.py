@@ -4,16 +4,17 @@ import asyncio
 import shutil
 import sqlite3
 from contextlib import closing
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from sqlalchemy.engine import URL
 
+from banking_server.bank.consistency_check import FAULTS_OF_A_KIND, find_faults
 from banking_server.bank.location import Location
-from banking_server.bank.upkeep import FAULTS_OF_A_KIND, find_faults
 
 from ..kit.words import SAVINGS
-from .support import open_bank, sql, use
+from .support import DAY, NOW, open_bank, sql, use
 
 pytestmark = pytest.mark.anyio
 
@@ -45,9 +46,9 @@ def change_behind_its_back(path: Path, statement: str) -> None:
         assert connection.execute(statement).rowcount > 0, statement
 
 
-async def faults_of(path: Location) -> list[str]:
+async def faults_of(path: Location, now: datetime = NOW + 9 * DAY) -> list[str]:
     bank = await open_bank(path)
-    found = await bank.read(find_faults)
+    found = await find_faults(bank, now)
     await bank.close()
     return found
 
@@ -69,7 +70,7 @@ FAULTS = {
     "has 1 entries that sum to -100;": f"DELETE FROM entry WHERE {PLAIN} AND side = 'credit'",
     "is not dated as its posting": CREDIT % "posted_at = '2030-01-01T00:00:00.000000Z'",
     "keeps debits of": ACCOUNT % "credits_posted_minor = credits_posted_minor + 1",
-    "does not keep the time of its last entry": ACCOUNT % "last_posted_at = NULL",
+    " and a last entry at None; its entries have ": ACCOUNT % "last_posted_at = NULL",
     "keeps 1 as pending; its pending transfers sum": ACCOUNT % "debits_pending_minor = 1",
     "does not continue the running totals": CREDIT % "credits_after_minor = 1",
     "is below zero after entry": CREDIT % "debits_after_minor = 99000000000",
@@ -119,9 +120,16 @@ async def test_of_each_kind_only_some_are_named(path: Path) -> None:
         ("the trigger entry_balances is missing", "DROP TRIGGER entry_balances"),
         ("the index transfer_reserves is missing", "DROP INDEX transfer_reserves"),
         ("the table entry is missing", "DROP TABLE entry"),
+        (
+            "the trigger back_door is none of this program's",
+            "CREATE TRIGGER back_door AFTER INSERT ON audit_event BEGIN "
+            "UPDATE account SET is_locked = 0; END",
+        ),
+        ("the view rich is none of this program's", "CREATE VIEW rich AS SELECT * FROM account"),
+        ("the table notes is none of this program's", "CREATE TABLE notes (text TEXT)"),
     ],
 )
-async def test_what_is_missing_is_named(path: Path, line: str, statement: str) -> None:
+async def test_what_is_missing_or_too_much_is_named(path: Path, line: str, statement: str) -> None:
     sql(path, statement)
     assert line in await faults_of(path)
 
@@ -133,15 +141,47 @@ async def test_a_trigger_that_is_another_is_named(path: Path) -> None:
     assert found == ["the trigger entry_balances is not the one that this program makes"]
 
 
+async def test_a_rule_that_a_table_has_lost_is_named(path: Path) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, 'amount_minor > 0', 'amount_minor > -9')"
+            " WHERE name = 'transfer'"
+        )
+    assert await faults_of(path) == ["the table transfer is not the one that this program makes"]
+
+
+async def test_entries_of_the_future_are_named(path: Path) -> None:
+    found = await faults_of(path, NOW - DAY)
+    assert found
+    assert all("which is still to come" in each for each in found)
+
+
 @pytest.mark.only_on("postgresql")
-async def test_what_is_missing_on_postgresql_is_named(empty: URL, engine: str) -> None:
+async def test_what_was_changed_on_postgresql_is_named(empty: URL, engine: str) -> None:
     await (await open_bank(empty)).close()
-    sql(empty, "DROP INDEX transfer_reserves")
-    sql(empty, "DROP FUNCTION is_archived CASCADE")
-    sql(empty, "ALTER TABLE entry DISABLE TRIGGER entry_balances")
-    assert await faults_of(empty) == [
-        "the index transfer_reserves is missing",
+    assert await faults_of(empty) == []
+    for statement in (
+        "DROP INDEX transfer_reserves",
+        "DROP FUNCTION is_archived CASCADE",
+        "ALTER TABLE entry DISABLE TRIGGER entry_balances",
+        "ALTER TABLE account DROP CONSTRAINT nobody_owes_the_bank",
+        "ALTER TABLE posting DROP CONSTRAINT posting_transfer_id_key",
+        "ALTER TABLE entry DROP CONSTRAINT entry_account_id_currency_fkey",
+        "CREATE VIEW rich AS SELECT * FROM account",
+        "CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN RETURN NEW; END'",
+    ):
+        sql(empty, statement)
+    assert sorted(await faults_of(empty)) == [
+        "the constraint account.nobody_owes_the_bank is missing",
+        "the constraint entry.entry_account_id_currency_fkey is missing",
+        "the constraint posting.posting_transfer_id_key is missing",
         "the function is_archived is missing",
-        "the trigger audit_event_is_append_only_DELETE is missing",
-        "the trigger entry_balances is switched off",
+        "the function refuse_change is not the one that this program makes",
+        "the index posting_transfer_id_key is missing",
+        "the index transfer_reserves is missing",
+        "the trigger audit_event_is_append_only_delete is missing",
+        "the trigger entry_balances is not the one that this program makes",
+        "the view rich is none of this program's",
     ]

@@ -1,0 +1,184 @@
+"""The files of an open database: whose turn it is to commit, and whether they are still the same.
+
+`.lock`, beside the database, is locked by whoever commits or checkpoints, so that processes take
+turns; the lock ends with the process that holds it. In it stands how the last checkpoint left the
+database: nothing else writes to the file itself, or makes the write-ahead log shorter.
+"""
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from banking_server.bank import storage
+from banking_server.bank.storage import DatabaseUnavailable
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
+
+_TRY_EVERY_SECONDS = 0.001
+
+
+class DatabaseLost(DatabaseUnavailable):
+    """A file of the database was deleted, replaced, overwritten or shortened while it was open."""
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """Return the path of a file that is kept beside the database at `path`, such as `-wal`."""
+    return path.with_name(path.name + suffix)
+
+
+class FileLock:
+    """A lock on one file, which it makes; each object is a holder of its own, for one thread.
+
+    On Windows it locks nothing: there one process at a time should use a database.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def close(self) -> None:
+        """Give the file back, and with it the lock."""
+        os.close(self._descriptor)
+
+    @contextmanager
+    def held(self, wait_seconds: float) -> Iterator[None]:
+        """Hold the lock until the end of the block. Raises `TimeoutError` if it is not to be had.
+
+        It is tried once in any case.
+        """
+        if fcntl is None:
+            yield
+            return
+        give_up_at = time.monotonic() + wait_seconds
+        while True:
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= give_up_at:
+                    raise TimeoutError from None
+                time.sleep(_TRY_EVERY_SECONDS)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+
+    def note(self) -> bytes:
+        """Return what the last holder wrote down."""
+        return os.pread(self._descriptor, 64, 0)
+
+    def write_down(self, note: bytes) -> None:
+        """Leave a note for the next holder; only who holds the lock may."""
+        os.pwrite(self._descriptor, note, 0)
+        os.ftruncate(self._descriptor, len(note))
+
+
+class WatchedFiles:
+    """The files of one open database. But for `look`, its methods are for who holds the lock."""
+
+    def __init__(self, path: Path, identity: object) -> None:
+        """Watch from now on: a connection is open, so that SQLite itself replaces none of them.
+
+        `identity` is what the database's was before that. Raises `DatabaseLost` or `TimeoutError`.
+        """
+        real = path.resolve()  # SQLite's own files are beside the one that a link leads to.
+        self._path, self._wal, lock = path, beside(real, "-wal"), beside(real, ".lock")
+        self.lock = FileLock(lock)
+        others = (self._wal, beside(real, "-shm"), lock)
+        self._identities = {path: identity, **{file: identity_of(file) for file in others}}
+        self.lost: DatabaseLost | None = None
+        try:
+            with self.lock.held(storage.WAIT_SECONDS):
+                self.take_note()
+                self.check()
+        except BaseException:
+            self.lock.close()
+            raise
+
+    def look(self) -> None:
+        """Check the files if nobody holds the lock. Raises `DatabaseLost` or `TimeoutError`."""
+        with self.lock.held(0):
+            self.check()
+
+    def begin_checkpoint(self) -> None:
+        """Let nobody take for a stranger's what this process may leave half done, if it ends."""
+        self.lock.write_down(b"")
+
+    def take_note(self) -> None:
+        """Note how a checkpoint, or the start, left the database."""
+        self._written, self.log_bytes = _last_written(self._path), self._wal.stat().st_size
+        self.lock.write_down(self._written)
+
+    def check(self) -> None:
+        """Raise `DatabaseLost` unless each file is the one that was opened, and whole.
+
+        What is written to a file that nobody will find again has not been done. A copy over the
+        database is the same file, written to by another program.
+        """
+        if self.lost is not None:
+            raise self.lost
+        for file, identity in self._identities.items():
+            if identity_of(file) != identity:
+                self._lose(file)
+        if (written := _last_written(self._path)) != self._written:
+            if self.lock.note() not in (written, b""):
+                self._lose(self._path)
+            self.take_note()  # Another process of ours has made a checkpoint.
+        log_bytes = self._wal.stat().st_size
+        if log_bytes < self.log_bytes:
+            self._lose(self._wal)
+        self.log_bytes = log_bytes
+
+    def _lose(self, file: Path) -> None:
+        what = f"The database {file}" if file == self._path else f"{file}, of the database,"
+        # What was written over cannot be had back, and the log does not belong to what is there.
+        is_whole = file != self._path or identity_of(file) != self._identities[file]
+        first = f"{self._put_log_aside()}, or bring" if is_whole else "Trust no part of it: bring"
+        self.lost = DatabaseLost(
+            f"{what} was deleted, replaced, overwritten or shortened while it was in use. Nothing "
+            f"was acknowledged after that. {first} a backup back with `banking-server database "
+            "restore FILE`; then start again."
+        )
+        raise self.lost
+
+    def _put_log_aside(self) -> str:
+        """Keep our log from a database that was put in the place of ours; say what to do.
+
+        SQLite would take it for that database's own, and ruin it. Where nothing was put in its
+        place, the log stays: it is needed if the file is put back.
+        """
+        ours = self._identities[self._wal]
+        if identity_of(self._path) not in (None, self._identities[self._path]):
+            with suppress(OSError):
+                if identity_of(self._wal) == ours:
+                    self._wal.rename(beside(self._wal, f".lost-{secrets.token_hex(4)}"))
+            for log in self._wal.parent.glob(f"{self._wal.name}.lost-*"):
+                if identity_of(log) == ours:
+                    return (
+                        f"What was done last is in {log}: put the file back, and that log beside "
+                        f"it as {self._wal}"
+                    )
+        return "Put the file back"
+
+
+def identity_of(path: Path) -> tuple[int, int] | None:
+    """Return what stays the same as long as the file at `path` is the same one; None: no file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _last_written(path: Path) -> bytes:
+    """Return what changes when somebody writes to the file at `path` itself; empty: no file."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return b""
+    return f"{found.st_mtime_ns} {found.st_size}".encode()
