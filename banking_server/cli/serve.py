@@ -4,7 +4,7 @@ import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -106,74 +106,26 @@ def _one_of(customers: Sequence[str], chosen: str | None) -> str:
 
 
 def _serve_http(settings: "Settings") -> None:
-    from functools import partial
-
     import anyio
-    import uvicorn
-    from uvicorn.supervisors import Multiprocess
 
-    from banking_server.connections import BACKLOG, Http, Limits
-    from banking_server.server.build import GIVEN_UP, check_before_serving, configure_logging
+    from banking_server.server.build import check_before_serving, configure_logging
+    from banking_server.server.http import http_app_from_environment
+    from banking_server.serving import GIVEN_UP, CannotListen, listen, serve, serve_in_workers
 
     configure_logging(settings.log_level)
     anyio.run(check_before_serving, settings)
-    check_address(settings.host, settings.port)
+    try:
+        listening = listen(settings.host, settings.port)
+    except CannotListen as error:
+        raise CommandFailed(str(error)) from error
     note(f"Serving MCP at {settings.resource} (bound to {settings.host}). Ctrl-C ends it.")
     if not settings.on_loopback:
         note(
-            "It speaks plain HTTP, and others can reach it: in front of it has to stand a proxy "
-            "that speaks TLS, which BANKING_TRUSTED_PROXIES names."
+            "It speaks plain HTTP, and others can reach it: in front of it has to stand a reverse "
+            "proxy that speaks TLS, and limits what one address may do."
         )
     os.environ.update(settings.environment())
-    limits = Limits(trusted_proxies=settings.trusted_proxies)
-    config = uvicorn.Config(
-        "banking_server.server.http:http_app_from_environment",
-        factory=True,
-        host=settings.host,
-        port=settings.port,
-        workers=settings.workers,
-        http=partial(Http, limits=limits),  # type: ignore[arg-type]
-        backlog=BACKLOG,
-        proxy_headers=bool(settings.trusted_proxies),
-        forwarded_allow_ips=list(settings.trusted_proxies),
-        lifespan="on",
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=5,
-        # On a busy machine a worker that starts can be slow to say that it lives; one that ends
-        # just when it is asked is waited for as long.
-        timeout_worker_healthcheck=30,
-    )
-    if settings.workers == 1:
-        server = uvicorn.Server(config)
-        with suppress(KeyboardInterrupt):
-            server.run()
-        failed = not server.started
-    else:
-        supervisor = Multiprocess(config, sockets=[config.bind_socket()])
-        supervisor.run()
-        failed = any(worker.exitcode == GIVEN_UP for worker in supervisor.processes)
-    if failed:
+    if settings.workers > 1:
+        serve_in_workers(http_app_from_environment, listening, settings.workers)
+    elif not serve(http_app_from_environment(), listening):
         sys.exit(GIVEN_UP)
-
-
-def check_address(host: str, port: int) -> None:
-    """Try to bind the address, so that a problem is one line now and not a traceback later.
-
-    Raises `CommandFailed`.
-    """
-    import socket
-
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            if os.name == "posix":
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except OSError as error:
-        problem = (error.strerror or str(error)).lower()
-        raise CommandFailed(f"Cannot serve at {host} port {port}: {problem}.") from error

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from banking_server.server.running import Running
 
@@ -24,30 +24,16 @@ TIME_LIMIT_SECONDS: Final = 2.0
 
 
 class Health:
-    """ASGI middleware that answers for one path, outside of everything else."""
+    """Answers for the server, to whoever asks."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        running: Running,
-        monotonic: Callable[[], float],
-    ) -> None:
-        self._app = app
+    def __init__(self, running: Running, monotonic: Callable[[], float]) -> None:
         self._running = running
         self._monotonic = monotonic
         self._asked: asyncio.Task[bool] | None = None
         self._asked_at = 0.0
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI connection."""
-        if scope["type"] != "http" or scope["path"] != PATH:
-            await self._app(scope, receive, send)
-        elif scope["method"] in ("GET", "HEAD"):
-            await (await self._answer())(scope, receive, send)
-        else:
-            await Response(status_code=405, headers={"Allow": "GET, HEAD"})(scope, receive, send)
-
-    async def _answer(self) -> Response:
+    async def answer(self, _: Request) -> Response:
+        """Return the response to one request."""
         good = await self._is_good()
         return JSONResponse(
             {"status": "ok" if good else "unavailable"},
@@ -60,7 +46,7 @@ class Health:
         now = self._monotonic()
         asked = self._asked
         if asked is None or (asked.done() and now - self._asked_at >= EVERY_SECONDS):
-            asked = self._asked = asyncio.create_task(self._running.can_be_read())
+            asked = self._asked = asyncio.create_task(self._running.can_serve())
             self._asked_at = now
         left = max(0.0, self._asked_at + TIME_LIMIT_SECONDS - now)
         # A question that is stuck is left alone: a second one would be stuck behind it.

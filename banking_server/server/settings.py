@@ -3,7 +3,6 @@
 Each is described once, here; the table in `README.md` repeats it, and a test compares the two.
 """
 
-import ipaddress
 from datetime import time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -133,11 +132,6 @@ class Settings(BaseSettings):
         description="Further `Origin` headers to accept, separated by commas. Accepted anyway: "
         "the resource URL's, and on loopback its names.",
     )
-    trusted_proxies: _Names = Field(
-        default=(),
-        description="Addresses and networks of the proxies in front, separated by commas, such as "
-        "`10.0.0.5` or `10.0.0.0/24`. Their requests count for the address in `X-Forwarded-For`.",
-    )
     approval_threshold: Decimal = Field(
         default=to_decimal(_RULES.approval_threshold_minor),
         description="A transfer above this amount needs a manager's approval.",
@@ -177,21 +171,11 @@ class Settings(BaseSettings):
         default="WARNING", description="How much the server says about itself on standard error."
     )
 
-    @field_validator("allowed_hosts", "allowed_origins", "trusted_proxies", mode="before")
+    @field_validator("allowed_hosts", "allowed_origins", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         if isinstance(value, str):
             return tuple(name.strip() for name in value.split(",") if name.strip())
-        return value
-
-    @field_validator("trusted_proxies")
-    @classmethod
-    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for each in value:
-            try:
-                ipaddress.ip_network(each, strict=False)
-            except ValueError as error:
-                raise ValueError("must be addresses or networks, such as 10.0.0.0/24") from error
         return value
 
     @field_validator("secret_file")

@@ -4,12 +4,11 @@ from typing import Any
 
 from mcp.server import MCPServer
 
-from banking_server.messages.lines import client_on_stdio
-from banking_server.server.answers import drop_odd_yes
 from banking_server.server.sdk import serve_streams
+from banking_server.stdio import client_on_stdio
 
 
 async def serve_stdio(server: MCPServer[Any]) -> None:
     """Serve the client on standard input and output, until the input ends."""
-    async with client_on_stdio(hear=drop_odd_yes) as (messages, outgoing):
+    async with client_on_stdio() as (messages, outgoing):
         await serve_streams(server, messages, outgoing)

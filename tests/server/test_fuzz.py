@@ -2,7 +2,7 @@
 
 Messages of a usual conversation are changed at random: the usual run sends some dozens, `--ci` some
 hundreds and `--nightly` some thousands. The seed is the same each time, and a failure says what was
-sent last. `test_connections.py` has what is odd on the wire, `test_stdio.py` what is odd in a line.
+sent last. `test_serving.py` has what is odd on the wire, `test_stdio.py` what is odd in a line.
 """
 
 import copy
@@ -21,7 +21,7 @@ import pytest
 from banking_server.chaining import IDENTIFIER, SETTINGS
 
 from ..kit.command import PATIENCE, Cli
-from ..kit.servers import headers_of
+from ..kit.servers import request_of
 from ..kit.words import CONFIRM, HANDOFF, MODES, PREPARE, STATEMENT, TO_SAVINGS, VERSIONS
 from .in_memory import Bank, bank_in_memory
 
@@ -188,26 +188,18 @@ async def send(bank: Bank, conversation: Conversation, sent: bytes) -> None:
             odd = random.choices(HEADERS, k=2)
         case 4:
             token = bank.token("CUST001", "bank:read")
-    headers = {**headers_of(token), "MCP-Protocol-Version": conversation.revision}
-    if conversation.revision == MODERN:
-        headers |= routing(message or {})
+    headers = request_of(sent, token)[1] | routing(message or {})
     pairs = [(name, value.encode()) for name, value in [*headers.items(), *odd]]
     with anyio.fail_after(PATIENCE):
         url = f"http://127.0.0.1:8000{path}"
         answer = await bank.http.request(method, url, content=sent, headers=pairs)
     case = (answer.status_code, answer.content, method, path, odd, sent)
     assert answer.status_code < 500, case
-    # A session is opened in an event stream.
-    told = [json.loads(one) for one in re.findall(r"(?m)^(?:data: )?(\{.*\})\s*$", answer.text)]
-    for each in told:
-        conversation.learn(each)
-    if (method, path, odd) == ("POST", "/mcp", []) and message is not None:
-        request_id = message.get("id")
-        if isinstance(request_id, int | str) and not ({"result", "error"} & message.keys()):
-            # What cannot be an id is not given back.
-            is_none = isinstance(request_id, bool) or "\ud800" in str(request_id)
-            (one,) = told
-            assert one.get("id") == (None if is_none else request_id), case
+    if answer.text.startswith("{"):
+        conversation.learn(answer.json())
+    if (method, path, odd, answer.status_code) == ("POST", "/mcp", [], 200):
+        assert message is not None, case
+        assert answer.json()["id"] == message["id"], case
 
 
 async def send_all(database: Path, count: int, revision: str) -> Conversation:
