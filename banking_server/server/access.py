@@ -17,6 +17,7 @@ from mcp.server.auth.provider import AccessToken
 from mcp.types import INTERNAL_ERROR, INVALID_REQUEST
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -68,16 +69,16 @@ class AccessControl:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        token = await self._authenticate(Headers(scope=scope))
+        token = await self._authenticate(HTTPConnection(scope))
         if isinstance(token, Response):
             await token(scope, receive, send)
             return
         scope["user"] = authenticated_as(token)
         await self._of_customer(scope, receive, send)
 
-    async def _authenticate(self, headers: Headers) -> AccessToken | Response:
-        sent = headers.getlist("authorization")
-        if len(sent) > 1:
+    async def _authenticate(self, request: HTTPConnection) -> AccessToken | Response:
+        sent = request.headers.getlist("authorization")
+        if len(sent) + ("access_token" in request.query_params) > 1:
             return self._challenge(400, "More than one token", "invalid_request")
         kind, _, bearer = (sent or [""])[0].partition(" ")
         if kind.lower() != "bearer":

@@ -106,8 +106,7 @@ def test_who_does_not_read_is_closed(address: tuple[str, int]) -> None:
         connection.settimeout(PATIENCE)
         # Once it is closed, what is still sent is answered with a reset.
         with pytest.raises(ConnectionError):
-            while True:
-                connection.sendall(REQUEST % b"/big" * 100)
+            connection.sendall(REQUEST % b"/big" * 1_000_000)
 
 
 def test_what_is_under_way_is_answered_when_it_ends() -> None:

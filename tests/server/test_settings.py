@@ -27,7 +27,6 @@ ISSUER = {"issuer": "https://login.example", "jwks_url": "https://login.example/
         ("JWKS_URL", "https://me:word@login.example/jwks", "without a user or password"),
         ("CODES", "nowhere", "'result' or 'desk', not 'nowhere'"),
         ("LOG_LEVEL", "LOUD", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
-        ("TRUSTED_PROXIES", "10.0.0.1, proxy.example", "10.0.0.0/24"),
         ("DATABASE", "~nobody-of-that-name/bank.db", "home directory"),
     ],
 )
