@@ -1,7 +1,7 @@
 """A server of the SDK that does nothing: one tool, one constant result, no token, no database.
 
-`python -m tests.benchmark.bare PORT` serves HTTP, on the bank's HTTP server, and without a port, stdio. What a call takes here
-is what it takes with any server that is made with this SDK.
+`python -m tests.benchmark.bare PORT` serves HTTP, on the bank's HTTP server, and without a port,
+stdio. What a call takes here is what it takes with any server that is made with this SDK.
 """
 
 import sys
