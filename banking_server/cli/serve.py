@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from banking_server.cli.messages import CommandFailed, note, unknown_customer
-from banking_server.cli.options import CustomerOption, DatabaseOption, settings_of
+from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOption, settings_of
 
 if TYPE_CHECKING:
     from banking_server.server.settings import Settings
@@ -33,16 +33,18 @@ def serve(
     ] = None,
     database: DatabaseOption = None,
     customer: CustomerOption = None,
+    codes: CodesOption = None,
 ) -> None:
     """Serve MCP: over stdio, or with --http over Streamable HTTP."""
     if http:
         if customer is not None:
             raise typer.BadParameter("over HTTP, the bearer token says who the customer is")
-        _serve_http(settings_of(ctx, host=host, port=port, workers=workers, database=database))
+        options = {"database": database, "codes": codes}
+        _serve_http(settings_of(ctx, host=host, port=port, workers=workers, **options))
     elif (host, port, workers) != (None, None, None):
         raise typer.BadParameter("--host, --port and --workers need --http")
     else:
-        serve_stdio(ctx, database=database, customer=customer)
+        serve_stdio(ctx, database=database, customer=customer, codes=codes)
 
 
 @contextmanager
@@ -76,7 +78,7 @@ def serve_stdio(ctx: typer.Context, **options: Any) -> None:
             check_before_serving,
             configure_logging,
         )
-        from banking_server.server.stdio import serve_stdio as serve_lines
+        from banking_server.server.sdk import serve_stdio as serve_lines
 
         configure_logging(settings.log_level)
         customer = _one_of(anyio.run(check_before_serving, settings), settings.customer)

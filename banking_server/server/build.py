@@ -80,7 +80,12 @@ def configure_logging(level: str) -> None:
 
 @asynccontextmanager
 async def open_bank(
-    settings: Settings, now: datetime, keys: Keys | None = None, *, create: bool | None = None
+    settings: Settings,
+    now: datetime,
+    keys: Keys | None = None,
+    *,
+    create: bool | None = None,
+    over_stdio: bool = False,
 ) -> AsyncIterator[Bank]:
     """Open the bank of these settings until the end of the block. Raises `DatabaseUnavailable`.
 
@@ -92,7 +97,7 @@ async def open_bank(
     may_create = _is_new(settings) if create is None else create
     bank = await opening.open_bank(
         settings.database,
-        rules=settings.rules(),
+        rules=settings.rules(over_stdio=over_stdio),
         code_key=secrets.token_bytes(32) if keys is None else keys.confirmation_codes,
         other_code_keys=() if keys is None else [other.confirmation_codes for other in keys.others],
         demo_data=demo_data(),
@@ -150,7 +155,7 @@ def build_server(
     async def lifespan(_: MCPServer[App]) -> AsyncIterator[App]:
         async with AsyncExitStack() as open_until_the_end:
             bank = await open_until_the_end.enter_async_context(
-                open_bank(settings, clock(), keys, create=is_new)
+                open_bank(settings, clock(), keys, create=is_new, over_stdio=not over_http)
             )
             infer = None if model is None else await open_until_the_end.enter_async_context(model())
             app = App(

@@ -28,13 +28,15 @@ from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_NAME_HEADER
 from pydantic import AnyHttpUrl
 from starlette.types import ASGIApp
 
+from banking_server.stdio import client_on_stdio
+
 __all__ = [
     "MCP_METHOD_HEADER",
     "MCP_NAME_HEADER",
     "SessionManager",
     "authenticated_as",
     "resource_metadata_url",
-    "serve_streams",
+    "serve_stdio",
     "with_access_token",
 ]
 
@@ -78,7 +80,8 @@ def with_access_token(app: ASGIApp) -> ASGIApp:
     return AuthContextMiddleware(app)
 
 
-async def serve_streams(server: MCPServer[Any], incoming: Any, outgoing: Any) -> None:
-    """Serve the one client whose messages come and go on these streams, until they end."""
+async def serve_stdio(server: MCPServer[Any]) -> None:
+    """Serve the one client on standard input and output, until the input ends."""
     inner = server._lowlevel_server
-    await inner.run(incoming, outgoing, inner.create_initialization_options())
+    async with client_on_stdio() as (incoming, outgoing):
+        await inner.run(incoming, outgoing, inner.create_initialization_options())

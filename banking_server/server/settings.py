@@ -146,12 +146,13 @@ class Settings(BaseSettings):
         le=86400,
         description="Seconds that a prepared transfer waits to be confirmed.",
     )
-    codes: Codes = Field(
-        default=_RULES.codes,
-        description="Where a customer gets the code that confirms a transfer. `result`: in the "
-        "result of the call that prepares it, which most hosts show to the model too, so that the "
-        "model can confirm. `desk`: in no result, but from the bank's desk (`banking-server "
-        "codes`); to be preferred wherever a model is in the loop.",
+    codes: Codes | None = Field(
+        default=None,
+        description="How a customer confirms whose client cannot ask them. `result`: by a code in "
+        "the result of the call that prepares the transfer, which most hosts show to the model "
+        "too, so that the model can confirm. `asked`: by a code from the bank's desk "
+        "(`banking-server codes`). `desk`: likewise, and not in a view either. By default `result` "
+        "over HTTP and `asked` over stdio.",
     )
     branch_opens: time = Field(
         default=_RULES.branch_opens, description="When the branch opens, Monday to Friday, in UTC."
@@ -270,13 +271,13 @@ class Settings(BaseSettings):
             return self.secret_file
         return self.database.with_name(self.database.name + ".secret")
 
-    def rules(self) -> Rules:
+    def rules(self, *, over_stdio: bool = False) -> Rules:
         """Return the bank's rules with these thresholds and times."""
         return Rules(
             approval_threshold_minor=to_minor(self.approval_threshold),
             compliance_threshold_minor=to_minor(self.compliance_threshold),
             transfer_expiry=timedelta(seconds=self.transfer_expiry),
-            codes=self.codes,
+            codes=self.codes or ("asked" if over_stdio else "result"),
             branch_opens=self.branch_opens,
             branch_closes=self.branch_closes,
         )

@@ -135,7 +135,7 @@ async def confirm_or_cancel_money_transfer(
     # What could not be confirmed a moment ago may be now. Who can be asked is asked then, and who
     # is given what confirms in a view confirms there, whatever code they have.
     asks_else = isinstance(said, NotAsked) and said.can_be_asked
-    confirms_in_view = in_view and bank.rules.codes == "result"
+    confirms_in_view = in_view and bank.rules.codes != "desk"
     outcome = await bank_transfers.confirm_transfer(
         bank,
         call,
@@ -170,7 +170,7 @@ def confirmed(outcome: Confirmation, rules: Rules, *, in_view: bool = False) -> 
                     f"{summary(transfer)} needs the customer's confirmation: they confirm it where "
                     "it is shown to them, by their own act."
                 )
-            if rules.codes == "desk":
+            if rules.codes == "desk" or (rules.codes == "asked" and not in_view):
                 words += f" {DESK_HAS_CODE}"
             content = transfer_content(transfer, "confirmation_needed")
             return result(words, content, then=next_step(outcome))
