@@ -9,9 +9,10 @@ import pytest
 
 from banking_server.chaining import IDENTIFIER, SETTINGS
 from banking_server.server import access, sdk
+from banking_server.server.tokens import load_keys
 from banking_server.tools import calling, limits
 
-from ..kit.bank import Customer, code_of, structured
+from ..kit.bank import Customer, code_at_desk, structured
 from ..kit.servers import Chooser, HttpServer, http_client, tool_call
 from ..kit.words import HANDOFF, PREPARE
 from .in_memory import Talk, bank_in_memory, initialize
@@ -36,7 +37,8 @@ async def test_who_can_be_asked_is_asked_and_no_code_stands_in(bank: HttpServer)
     answers: dict[str, Any] = {"declined": "decline", "posted": YES}
     async with connected as customer.client:
         prepared = await customer.prepare(**mine)
-        transfer, code = structured(prepared)["transferId"], code_of(prepared)
+        transfer = structured(prepared)["transferId"]
+        code = code_at_desk(prepared, load_keys(bank.settings))
         for status, said in answers.items():
             customer.answers = [said]
             confirmed = await customer.confirm(transfer, confirmationCode=code)
