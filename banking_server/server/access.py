@@ -20,13 +20,13 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from banking_server.bank.storage import BankBusy
-from banking_server.server.running import Running
 from banking_server.server.sdk import (
     MCP_METHOD_HEADER,
     MCP_NAME_HEADER,
+    SessionManager,
     authenticated_as,
     resource_metadata_url,
     with_access_token,
@@ -57,12 +57,9 @@ class AccessControl:
     with 503.
     """
 
-    def __init__(
-        self, app: ASGIApp, tokens: CustomerTokens, running: Running, settings: Settings
-    ) -> None:
-        self._app = app
+    def __init__(self, manager: SessionManager, tokens: CustomerTokens, settings: Settings) -> None:
+        self._manager = manager
         self._tokens = tokens
-        self._running = running
         self._metadata_url = resource_metadata_url(settings.resource)
         self._of_customer = with_access_token(self._authorize)
         self._under_way: Counter[str] = Counter()
@@ -107,7 +104,7 @@ class AccessControl:
         self._under_way[customer] += 1
         try:
             with anyio.move_on_after(REQUEST_SECONDS):
-                await self._app(scope, receive, send)
+                await self._manager.handle_request(scope, receive, send)
         finally:
             self._under_way[customer] -= 1
             if not self._under_way[customer]:
@@ -115,7 +112,7 @@ class AccessControl:
 
     def _too_many(self, customer: str) -> Response | None:
         # What the request asks for is not looked at: refusing has to cost next to nothing.
-        seconds = self._running.app.rate.wait(customer)
+        seconds = self._manager.opened.rate.wait(customer)
         if seconds:
             return _error(429, too_fast_words(seconds), retry_seconds=seconds)
         if self._under_way[customer] >= MOST_REQUESTS:
@@ -137,7 +134,7 @@ class AccessControl:
             if missing is not None:
                 tool = UNKNOWN_TOOL if needed is None else headers[MCP_NAME_HEADER]
                 try:
-                    await record_scope_missing(self._running.app, tool)
+                    await record_scope_missing(self._manager.opened, tool)
                 except Exception as failure:
                     return _unavailable(tool, failure)
         if missing is None:

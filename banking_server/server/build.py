@@ -28,7 +28,6 @@ from banking_server.bank.transfers import settle
 from banking_server.chaining import ToolChaining
 from banking_server.log import log_to_standard_error
 from banking_server.packaged import demo_data
-from banking_server.server.running import Running
 from banking_server.server.settings import Settings, SettingsError
 from banking_server.server.tokens import Keys, load_keys
 from banking_server.tools import (
@@ -136,18 +135,15 @@ def build_server(
     customer: str | None,
     clock: Callable[[], datetime] = utc_now,
     monotonic: Callable[[], float] = time.monotonic,
-    running: Running | None = None,
 ) -> MCPServer[App]:
     """Return the server for the one `customer` of a stdio connection, or for HTTP (None).
 
-    Over HTTP a verified token says who is calling, due transfers are settled while it runs, and
-    `running` holds the application for what stands in front of the server. `monotonic` returns
-    seconds, by which a customer's calls are counted.
+    Over HTTP a verified token says who is calling, and due transfers are settled while it runs.
+    `monotonic` returns seconds, by which a customer's calls are counted.
     Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
     """
     is_new = _is_new(settings)  # Until its secret is made.
     keys = load_keys(settings)
-    running = Running() if running is None else running
     over_http = customer is None
     model = _model(to_its_owner=not over_http)
 
@@ -169,9 +165,8 @@ def build_server(
                 background.start_soon(_end_when_lost, bank)
                 if over_http:
                     background.start_soon(_settle_for_ever, bank, clock)
-                with running.with_app(app):
-                    logger.info("Process %d serves.", os.getpid())
-                    yield app
+                logger.info("Process %d serves.", os.getpid())
+                yield app
                 background.cancel_scope.cancel()
 
     chaining = ToolChaining()

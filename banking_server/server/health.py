@@ -6,13 +6,14 @@ nothing to be done. All that can be learned is one word, which anybody with a to
 """
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from banking_server.server.running import Running
+logger = logging.getLogger(__name__)
 
 PATH: Final = "/health"
 
@@ -26,8 +27,11 @@ TIME_LIMIT_SECONDS: Final = 2.0
 class Health:
     """Answers for the server, to whoever asks."""
 
-    def __init__(self, running: Running, monotonic: Callable[[], float]) -> None:
-        self._running = running
+    def __init__(
+        self, ask: Callable[[], Awaitable[object]], monotonic: Callable[[], float]
+    ) -> None:
+        """`ask` asks the bank for something, and raises if it cannot answer."""
+        self._ask = ask
         self._monotonic = monotonic
         self._asked: asyncio.Task[bool] | None = None
         self._asked_at = 0.0
@@ -46,9 +50,17 @@ class Health:
         now = self._monotonic()
         asked = self._asked
         if asked is None or (asked.done() and now - self._asked_at >= EVERY_SECONDS):
-            asked = self._asked = asyncio.create_task(self._running.can_serve())
+            asked = self._asked = asyncio.create_task(self._can_serve())
             self._asked_at = now
         left = max(0.0, self._asked_at + TIME_LIMIT_SECONDS - now)
         # A question that is stuck is left alone: a second one would be stuck behind it.
         done, _ = await asyncio.wait({asked}, timeout=left)
         return bool(done) and asked.result()
+
+    async def _can_serve(self) -> bool:
+        try:
+            await self._ask()
+        except Exception as error:
+            logger.warning("The bank cannot serve (%s)", type(error).__name__)
+            return False
+        return True

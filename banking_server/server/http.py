@@ -14,12 +14,12 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.routing import Route
 
+from banking_server.bank.accounts import is_customer
 from banking_server.server.access import AccessControl, metadata_route
 from banking_server.server.build import build_server, configure_logging, utc_now
 from banking_server.server.health import PATH as HEALTH_PATH
 from banking_server.server.health import Health
 from banking_server.server.issuer import IssuedTokens
-from banking_server.server.running import Running
 from banking_server.server.sdk import SessionManager
 from banking_server.server.settings import PATH, Settings, load_settings
 from banking_server.server.tokens import CustomerTokens, Tokens, load_keys
@@ -44,10 +44,7 @@ def http_app(
     Requests of 2026-07-28 stand for themselves; those of 2025-11-25 belong to sessions, which the
     SDK keeps. Raises `SecretUnavailable` or `SettingsError`.
     """
-    running = Running()
-    server = build_server(
-        settings, customer=None, clock=clock, monotonic=monotonic, running=running
-    )
+    server = build_server(settings, customer=None, clock=clock, monotonic=monotonic)
     issued = IssuedTokens.of(settings, monotonic)
     verifier = issued or Tokens.of(settings, load_keys(settings))
     manager = SessionManager(
@@ -67,12 +64,14 @@ def http_app(
             yield
             background.cancel_scope.cancel()
 
-    tokens = CustomerTokens(verifier, running.is_customer)
-    access = AccessControl(manager.handle_request, tokens, running, settings)
+    async def is_known(subject: str) -> bool:
+        return await is_customer(manager.opened.bank, subject)
+
+    access = AccessControl(manager, CustomerTokens(verifier, is_known), settings)
     return Starlette(
         routes=[
             Route(PATH, endpoint=access),
-            Route(HEALTH_PATH, endpoint=Health(running, monotonic).answer),
+            Route(HEALTH_PATH, endpoint=Health(lambda: is_known(""), monotonic).answer),
             metadata_route(settings),
         ],
         lifespan=lifespan,

@@ -6,7 +6,8 @@ other module of the server imports any.
 
 - `StreamableHTTPSessionManager`: both revisions at one endpoint. `MCPServer.streamable_http_app`
   makes one too, but either every answer is a stream of events, or none; and one customer can take
-  all sessions. So `_admit_session` is overridden.
+  all sessions. So `_admit_session` is overridden. `_lifespan_state` is the one place where what the
+  lifespan yields can be had before a request gets as far as MCP.
 - `MCPServer._lowlevel_server`: what the manager serves, and one connection over stdio.
 - `AuthenticatedUser` and `AuthContextMiddleware`: by whom the SDK keeps others out of a session,
   and what `get_access_token` returns.
@@ -29,6 +30,7 @@ from pydantic import AnyHttpUrl
 from starlette.types import ASGIApp
 
 from banking_server.stdio import client_on_stdio
+from banking_server.tools import App
 
 __all__ = [
     "MCP_METHOD_HEADER",
@@ -53,6 +55,14 @@ class SessionManager(StreamableHTTPSessionManager):
 
     def __init__(self, server: MCPServer[Any], **options: Any) -> None:
         super().__init__(server._lowlevel_server, json_response=True, **options)
+
+    @property
+    def opened(self) -> App:
+        """What the server's lifespan holds. Raises `RuntimeError` unless the server runs."""
+        state: App | None = self._lifespan_state
+        if state is None:
+            raise RuntimeError("The bank is not open.")
+        return state
 
     def _admit_session(self, requestor: Any) -> StreamableHTTPServerTransport | None:
         theirs = [session for session, owner in self._session_owners.items() if owner == requestor]

@@ -27,8 +27,8 @@ async def answer(request: Request) -> Response:
     return PlainTextResponse(request.url.path * 10_000 if "big" in request.url.path else "well")
 
 
-async def slow(_: Request) -> Response:
-    await asyncio.sleep(0.5)
+async def slow(request: Request) -> Response:
+    await asyncio.sleep(float(request.query_params.get("seconds", "0.5")))
     return PlainTextResponse("done")
 
 
@@ -136,7 +136,7 @@ def test_what_takes_too_long_is_cut_off(
         except httpx2.TransportError:
             told.append("nothing")
 
-    with served(app(), path="/slow") as url:
+    with served(app(), path="/slow?seconds=60") as url:
         asking = threading.Thread(target=ask)
         asking.start()
         time.sleep(0.2)

@@ -14,7 +14,6 @@ from typing import Any
 import jwt
 import pytest
 
-from banking_server.server.running import Running
 from banking_server.server.settings import Settings, load_settings
 from banking_server.server.tokens import (
     REMEMBERED_SECONDS,
@@ -207,12 +206,6 @@ async def test_what_was_accepted_is_remembered_for_seconds() -> None:
     for asked in (3, 4):
         assert await verifier.verify_token(signed()) is None
         assert customers.asked == asked, "a refusal is not remembered"
-
-
-@pytest.mark.anyio
-async def test_while_the_bank_is_closed_nobody_is_let_in() -> None:
-    verifier = CustomerTokens(TOKENS, Running().is_customer)
-    assert await verifier.verify_token(signed()) is None
 
 
 # --- how a token is sent --------------------------------------------------------------------------
