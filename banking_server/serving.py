@@ -36,7 +36,7 @@ except ImportError:  # pragma: no cover - Windows
 
 logger = logging.getLogger(__name__)
 
-HEAD_SECONDS: Final = 10
+HEAD_SECONDS: Final = 5
 """How long a client may take for the head of a request, and be idle between two."""
 
 UNREAD_SECONDS: Final = 30
