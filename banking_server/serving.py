@@ -115,7 +115,10 @@ async def serve_until(
     *,
     ending: Callable[[], None] | None = None,
 ) -> None:
-    """Serve until the event is set; then requests have `ENDING_SECONDS` to be answered."""
+    """Serve until the event is set; then requests have `ENDING_SECONDS` to be answered.
+
+    Raises `RuntimeError` if Granian stops by itself.
+    """
     under_way = _UnderWay(app)
     server = _Server(under_way, listening)
     loop = asyncio.get_running_loop()
@@ -123,6 +126,8 @@ async def serve_until(
         serving = asyncio.create_task(server.serve())
         signalled = asyncio.create_task(to_end.wait())
         await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
+        if not to_end.is_set():
+            raise RuntimeError("The HTTP server has stopped.")
         if ending is not None:
             ending()
         for worker in server.wrks:
