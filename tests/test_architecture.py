@@ -15,24 +15,25 @@ PACKAGE = Path(banking_server.__file__).parent
 LOOSE = {
     "__init__.py",
     "__main__.py",
-    "connections.py",
     "lazily.py",
     "log.py",
     "packaged.py",
     "py.typed",
     "README.md",
+    "serving.py",
+    "stdio.py",
     "text.py",
 }
 """What stands in no folder."""
 
 MAY_IMPORT: dict[str, set[str]] = {
     "__init__": set(),
-    "connections": set(),
     "lazily": set(),
     "log": set(),
     "packaged": set(),
     "text": set(),
-    "messages": set(),
+    "serving": set(),
+    "stdio": set(),
     "chaining": {"lazily", "text"},
     "bank": {"text"},
     "tools": {"bank", "chaining", "text"},
@@ -40,11 +41,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "adapters": {"chaining"},
     "agent": {"chaining", "lazily", "text"},
     "host": {"chaining", "text"},
-    "proxy": {"chaining", "connections", "log", "messages", "text"},
-    "server": {"agent", "bank", "chaining", "log", "messages", "packaged", "tools"},
+    "proxy": {"chaining", "log", "serving", "stdio", "text"},
+    "server": {"agent", "bank", "chaining", "log", "packaged", "serving", "stdio", "tools"},
     "cli": {
-        *("agent", "bank", "chaining", "connections"),
-        *("host", "packaged", "server", "text", "tools"),
+        *("agent", "bank", "chaining"),
+        *("host", "packaged", "server", "serving", "text", "tools"),
     },
     "__main__": {"cli"},
 }
@@ -58,8 +59,8 @@ CONSTANTS = {"IDENTIFIER", "META_KEY", "SETTINGS"}
 
 ONLY_IN: dict[str, set[str]] = {
     "mcp": {
-        *("chaining", "tools", "adapters", "agent", "host", "messages", "proxy", "server"),
-        "cli",
+        *("chaining", "tools", "adapters", "agent", "host", "proxy", "server"),
+        *("cli", "stdio"),
     },
     "mcp_types": {"chaining", "adapters"},
     "fastmcp": {"adapters"},
@@ -70,8 +71,8 @@ ONLY_IN: dict[str, set[str]] = {
     "aiosqlite": {"bank"},
     "psycopg": {"bank"},
     "sqlite3": {"bank"},
-    "starlette": {"messages", "proxy", "server"},
-    "uvicorn": {"cli", "connections", "proxy"},
+    "starlette": {"proxy", "server", "serving"},
+    "granian": {"serving"},
     "openai": {"agent"},
     "rich": {"host", "cli", "conformance"},
     "markdown_it": {"host"},
@@ -86,7 +87,6 @@ ROOMS: dict[str, tuple[int, str]] = {
     "bank": (6_956, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
     "tools": (4_604, "the bank as MCP shows it: one module a capability, multiplex, views"),
     "server": (2_214, "the server put together: settings, tokens, scopes, stdio, HTTP"),
-    "messages": (471, "what a client sent, read before the SDK reads it"),
     "proxy": (3_589, "any server, with its chains followed for any client"),
     "adapters": (425, "chains in other people's frameworks"),
     "agent": (3_229, "a language model in the loop, on any server"),
@@ -242,7 +242,7 @@ def test_the_page_on_the_rooms_says_the_same() -> None:
     rows = re.findall(r"^\| \d \| \[`(\w+)/`\][^|]*\|[^|]*\|([^|]*)\|$", page, re.MULTILINE)
     assert {name for name, _ in rows} == {
         name for name in MAY_IMPORT if not name.startswith("__")
-    } - {"connections", "lazily", "log", "packaged", "text"}
+    } - {"lazily", "log", "packaged", "serving", "stdio", "text"}
     for name, may in rows:
         if "`" in may and "all but" not in may and "everything" not in may:
             named = {one.removesuffix(".py") for one in re.findall(r"`([\w.]+)`", may)}

@@ -33,7 +33,7 @@ from banking_server.bank.models import (
 from banking_server.bank.money import InvalidAmount, format_money, to_decimal, to_minor
 from banking_server.text import CONTROL, printable
 
-CodeDelivery = Literal["result", "desk"]
+CodeDelivery = Literal["result", "asked", "desk"]
 """Where a customer gets the code that confirms a transfer."""
 
 
@@ -53,7 +53,7 @@ class Rules:
     """Wrong confirmation codes after which the transfer is voided."""
     codes: CodeDelivery = "result"
     """Whether the code is in the result of the call that prepares a transfer, where a model may
-    read it, or is given out by the bank's desk alone."""
+    read it, or is given out by the bank's desk; with `desk` a view confirms nothing either."""
     branch_opens: time = time(8)
     """Opening time, UTC, Monday to Friday; inclusive."""
     branch_closes: time = time(18)

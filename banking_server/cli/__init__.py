@@ -30,7 +30,7 @@ from banking_server.cli.desks import approvals_app, audit_app, codes, handoffs_a
 from banking_server.cli.doctor import doctor
 from banking_server.cli.install import install
 from banking_server.cli.messages import complain, for_people
-from banking_server.cli.options import CustomerOption, DatabaseOption
+from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOption
 from banking_server.cli.serve import serve, serve_stdio
 from banking_server.cli.setup import token
 
@@ -116,11 +116,12 @@ def root(
     ctx: typer.Context,
     database: DatabaseOption = None,
     customer: CustomerOption = None,
+    codes: CodesOption = None,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """Serve MCP over standard input and output, unless a command says otherwise."""
-    ctx.obj = {"database": database, "customer": customer}
+    ctx.obj = {"database": database, "customer": customer, "codes": codes}
     if ctx.invoked_subcommand is None:
         serve_stdio(ctx)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from banking_server.cli.messages import CommandFailed
 from banking_server.cli.options import settings_of
 
 if TYPE_CHECKING:
@@ -47,8 +46,8 @@ def doctor(ctx: typer.Context) -> None:
 
 def _findings(settings: "Settings") -> Iterator[Finding]:
     from banking_server.agent.settings import ModelNotConfigured, is_configured, load_model_settings
-    from banking_server.cli.serve import check_address
     from banking_server.server.tokens import SecretUnavailable, load_keys
+    from banking_server.serving import CannotListen, listen
 
     yield _settings(settings)
     yield _database(settings)
@@ -64,8 +63,8 @@ def _findings(settings: "Settings") -> Iterator[Finding]:
             there = settings.secret_path if settings.secret is None else "BANKING_SECRET"
             yield "ok", "secret", str(there)
     try:
-        check_address(settings.host, settings.port)
-    except CommandFailed as error:
+        listen(settings.host, settings.port).close()
+    except CannotListen as error:
         yield "warning", "port", str(error)
     else:
         yield "ok", "port", f"{settings.port} of {settings.host} is free"

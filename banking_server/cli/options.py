@@ -18,6 +18,14 @@ CustomerOption = Annotated[
     str | None, typer.Option("--customer", help="The customer to serve [BANKING_CUSTOMER].")
 ]
 
+CodesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--codes",
+        help="Where the codes are of customers who cannot be asked: result, asked or desk "
+        "[BANKING_CODES, else asked over stdio and result over HTTP].",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object on each line.")]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 

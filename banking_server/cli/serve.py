@@ -4,13 +4,13 @@ import gc
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from banking_server.cli.messages import CommandFailed, note, unknown_customer
-from banking_server.cli.options import CustomerOption, DatabaseOption, settings_of
+from banking_server.cli.options import CodesOption, CustomerOption, DatabaseOption, settings_of
 
 if TYPE_CHECKING:
     from banking_server.server.settings import Settings
@@ -33,16 +33,18 @@ def serve(
     ] = None,
     database: DatabaseOption = None,
     customer: CustomerOption = None,
+    codes: CodesOption = None,
 ) -> None:
     """Serve MCP: over stdio, or with --http over Streamable HTTP."""
     if http:
         if customer is not None:
             raise typer.BadParameter("over HTTP, the bearer token says who the customer is")
-        _serve_http(settings_of(ctx, host=host, port=port, workers=workers, database=database))
+        options = {"database": database, "codes": codes}
+        _serve_http(settings_of(ctx, host=host, port=port, workers=workers, **options))
     elif (host, port, workers) != (None, None, None):
         raise typer.BadParameter("--host, --port and --workers need --http")
     else:
-        serve_stdio(ctx, database=database, customer=customer)
+        serve_stdio(ctx, database=database, customer=customer, codes=codes)
 
 
 @contextmanager
@@ -76,7 +78,7 @@ def serve_stdio(ctx: typer.Context, **options: Any) -> None:
             check_before_serving,
             configure_logging,
         )
-        from banking_server.server.stdio import serve_stdio as serve_lines
+        from banking_server.server.sdk import serve_stdio as serve_lines
 
         configure_logging(settings.log_level)
         customer = _one_of(anyio.run(check_before_serving, settings), settings.customer)
@@ -106,74 +108,26 @@ def _one_of(customers: Sequence[str], chosen: str | None) -> str:
 
 
 def _serve_http(settings: "Settings") -> None:
-    from functools import partial
-
     import anyio
-    import uvicorn
-    from uvicorn.supervisors import Multiprocess
 
-    from banking_server.connections import BACKLOG, Http, Limits
-    from banking_server.server.build import GIVEN_UP, check_before_serving, configure_logging
+    from banking_server.server.build import check_before_serving, configure_logging
+    from banking_server.server.http import http_app_from_environment
+    from banking_server.serving import GIVEN_UP, CannotListen, listen, serve, serve_in_workers
 
     configure_logging(settings.log_level)
     anyio.run(check_before_serving, settings)
-    check_address(settings.host, settings.port)
+    try:
+        listening = listen(settings.host, settings.port)
+    except CannotListen as error:
+        raise CommandFailed(str(error)) from error
     note(f"Serving MCP at {settings.resource} (bound to {settings.host}). Ctrl-C ends it.")
     if not settings.on_loopback:
         note(
-            "It speaks plain HTTP, and others can reach it: in front of it has to stand a proxy "
-            "that speaks TLS, which BANKING_TRUSTED_PROXIES names."
+            "It speaks plain HTTP, and others can reach it: in front of it has to stand a reverse "
+            "proxy that speaks TLS, and limits what one address may do."
         )
     os.environ.update(settings.environment())
-    limits = Limits(trusted_proxies=settings.trusted_proxies)
-    config = uvicorn.Config(
-        "banking_server.server.http:http_app_from_environment",
-        factory=True,
-        host=settings.host,
-        port=settings.port,
-        workers=settings.workers,
-        http=partial(Http, limits=limits),  # type: ignore[arg-type]
-        backlog=BACKLOG,
-        proxy_headers=bool(settings.trusted_proxies),
-        forwarded_allow_ips=list(settings.trusted_proxies),
-        lifespan="on",
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=5,
-        # On a busy machine a worker that starts can be slow to say that it lives; one that ends
-        # just when it is asked is waited for as long.
-        timeout_worker_healthcheck=30,
-    )
-    if settings.workers == 1:
-        server = uvicorn.Server(config)
-        with suppress(KeyboardInterrupt):
-            server.run()
-        failed = not server.started
-    else:
-        supervisor = Multiprocess(config, sockets=[config.bind_socket()])
-        supervisor.run()
-        failed = any(worker.exitcode == GIVEN_UP for worker in supervisor.processes)
-    if failed:
+    if settings.workers > 1:
+        serve_in_workers(http_app_from_environment, listening, settings.workers)
+    elif not serve(http_app_from_environment(), listening):
         sys.exit(GIVEN_UP)
-
-
-def check_address(host: str, port: int) -> None:
-    """Try to bind the address, so that a problem is one line now and not a traceback later.
-
-    Raises `CommandFailed`.
-    """
-    import socket
-
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        with socket.socket(family, kind, protocol) as probe:
-            if os.name == "posix":
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind(address)
-    except OSError as error:
-        problem = (error.strerror or str(error)).lower()
-        raise CommandFailed(f"Cannot serve at {host} port {port}: {problem}.") from error

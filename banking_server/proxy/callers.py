@@ -46,16 +46,13 @@ class _Caller:
     """When it was last active, in seconds."""
     anonymous: bool
     """Whether it sends no `Authorization` header."""
-    has_cookie: bool = False
-    left: bool = False
-    """Whether its connection is gone."""
 
     def is_over(self, now: float, idle: float) -> bool:
-        """Return whether nobody will come again, or nobody has for `idle` seconds."""
+        """Return whether nobody has come for `idle` seconds."""
         if self.link.in_use:
             self.seen = now
             return False
-        return now - self.seen > idle or (self.left and not self.has_cookie)
+        return now - self.seen > idle
 
 
 class Callers:
@@ -175,16 +172,6 @@ class Callers:
     def knows(self, name: str) -> bool:
         """Return whether somebody has this name."""
         return any(caller.name == name for caller in self._callers)
-
-    def showed_cookie(self, name: str) -> None:
-        """Note that this caller can come on any connection."""
-        for caller in self._callers:
-            caller.has_cookie = caller.has_cookie or caller.name == name
-
-    def left(self, name: str) -> None:
-        """Note that the TCP connection is gone on which this caller first came."""
-        for caller in self._callers:
-            caller.left = caller.left or caller.name == name
 
     # --- no more than there may be ----------------------------------------------------------------
 

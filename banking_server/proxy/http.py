@@ -1,35 +1,26 @@
 """The proxy over Streamable HTTP: who is let in, and who sent each request."""
 
-import asyncio
 import hashlib
-import os
 import secrets
-import signal
-import socket
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from functools import partial
+from contextlib import asynccontextmanager
 from http.cookies import CookieError, SimpleCookie
-from typing import Any, Final
+from typing import Final
 
 import anyio
-import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from banking_server.chaining.bearer import is_loopback
-from banking_server.connections import BACKLOG, Http, Limits, most_connections
 from banking_server.log import log_to_standard_error
-from banking_server.messages.names import LOOPBACK, KnownNames
-from banking_server.messages.reading import Refusal, read
-from banking_server.messages.replies import reply
-from banking_server.messages.sdk import once_more, with_body
 from banking_server.proxy import TOKEN_VARIABLE
 from banking_server.proxy.callers import CALLER, REFUSAL, Callers
 from banking_server.proxy.eras import is_modern
@@ -40,21 +31,20 @@ from banking_server.proxy.sdk import (
     MCP_SESSION_ID_HEADER,
     StreamableHTTPSessionManager,
     authenticated_as,
-    end_no_streams_at_shutdown,
 )
 from banking_server.proxy.server import proxy_server
 from banking_server.proxy.signals import end_when_the_terminal_is_gone
+from banking_server.serving import CannotListen, listen, serve
 
 PATH: Final = "/mcp"
+
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+"""The names of this computer that everybody has."""
 
 MAX_REQUEST_BYTES: Final = 4 * 1024 * 1024
 """The largest body of a request."""
 
 _COOKIE: Final = "tool-chaining-proxy"
-_CALLERS: Final = "callers"
-_CONNECTION: Final = "connection"
-_DESCRIPTORS_OF_CALLER: Final = 6
-"""A server of one caller's own is a process, with pipes."""
 
 
 class CannotServe(Exception):
@@ -65,56 +55,32 @@ def serve_http(options: ProxyOptions, chosen: HttpOptions) -> None:
     """Serve until Ctrl-C or SIGTERM, and say where. Raises `CannotServe`."""
     _check(options, chosen)
     log_to_standard_error("%(message)s")
-    bound = _bound(chosen.host, chosen.port)
-    reserve = 64 + _DESCRIPTORS_OF_CALLER * chosen.max_callers
-    config = uvicorn.Config(
-        http_app(options, chosen),
-        http=partial(_Http, limits=Limits(most=most_connections(reserve))),  # type: ignore[arg-type]
-        backlog=BACKLOG,
-        proxy_headers=False,
-        lifespan="on",
-        ws="none",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        # Who has no session and no cookie is known by the connection.
-        timeout_keep_alive=max(5, int(chosen.idle)),
-        timeout_graceful_shutdown=5,
-    )
+    try:
+        listening = listen(chosen.host, chosen.port)
+    except CannotListen as error:
+        raise CannotServe(str(error)) from None
     host = f"[{chosen.host}]" if ":" in chosen.host else chosen.host
-    url = f"http://{host}:{bound.getsockname()[1]}{PATH}"
+    url = f"http://{host}:{listening.getsockname()[1]}{PATH}"
     print(f"Serving {options.server.name} at {url}. Ctrl-C ends it.", file=sys.stderr, flush=True)
-    end_no_streams_at_shutdown()
-    # When it has wound down, uvicorn raises the signal again that ended it.
-    signal.signal(signal.SIGTERM, lambda *_: None)
     end_when_the_terminal_is_gone()
-    with suppress(KeyboardInterrupt):
-        _Server(config).run(sockets=[bound])
-
-
-class _Server(uvicorn.Server):
-    """uvicorn, which tells whoever waits for an answer that there will be none."""
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Wind down: what does not end within the time for that is cancelled."""
-        self.lifespan.state[_CALLERS].end()
-        await super().shutdown(sockets)
-
-
-def http_app(options: ProxyOptions, chosen: HttpOptions) -> Starlette:
-    """Return the ASGI application: both revisions at `/mcp`."""
     callers = Callers(options, chosen)
+    serve(http_app(options, chosen, callers), listening, ending=callers.end)
+
+
+def http_app(options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> Starlette:
+    """Return the ASGI application for `callers`: both revisions at `/mcp`."""
     manager = StreamableHTTPSessionManager(
         proxy_server(callers, parked_for=options.parked_for),
         session_idle_timeout=chosen.idle,
         max_sessions=chosen.max_callers,
         max_request_body_size=MAX_REQUEST_BYTES,
+        security_settings=_names_let_in(chosen),
     )
 
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with callers.running(), manager.run():
-            yield {_CALLERS: callers}
+            yield
 
     # A page elsewhere asks first whether it may (CORS), and cannot read what is not exposed.
     pages = Middleware(
@@ -124,10 +90,8 @@ def http_app(options: ProxyOptions, chosen: HttpOptions) -> Starlette:
         allow_headers=["*"],
         expose_headers=[MCP_SESSION_ID_HEADER, "WWW-Authenticate"],
     )
-    hosts, origins = _names_let_in(chosen)
-    door = KnownNames(_Door(manager.handle_request, callers), hosts, origins)
     return Starlette(
-        routes=[Route(PATH, endpoint=door)],
+        routes=[Route(PATH, endpoint=_Door(manager.handle_request, callers))],
         middleware=[pages] if chosen.allow_origins else [],
         lifespan=lifespan,
     )
@@ -158,31 +122,15 @@ def _check(options: ProxyOptions, chosen: HttpOptions) -> None:
         )
 
 
-def _names_let_in(chosen: HttpOptions) -> tuple[list[str], list[str]]:
+def _names_let_in(chosen: HttpOptions) -> TransportSecuritySettings:
     """Return which `Host` and `Origin` headers are let in."""
     own = [*LOOPBACK, chosen.host] if is_loopback(chosen.host) else [*LOOPBACK]
     names = [*chosen.allow_hosts, *own]
     pages = [f"http://{name}" for name in own]
-    return (
-        [*names, *(f"{name}:*" for name in names)],
-        [*chosen.allow_origins, *pages, *(f"{page}:*" for page in pages)],
+    return TransportSecuritySettings(
+        allowed_hosts=[*names, *(f"{name}:*" for name in names)],
+        allowed_origins=[*chosen.allow_origins, *pages, *(f"{page}:*" for page in pages)],
     )
-
-
-def _bound(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound to an address. Raises `CannotServe`."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        bound = socket.socket(family, kind, protocol)
-        if os.name == "posix":
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind(address)
-    except OSError as error:
-        problem = (error.strerror or str(error)).lower()
-        raise CannotServe(f"Cannot serve at {host} port {port}: {problem}.") from None
-    return bound
 
 
 class _Door:
@@ -195,28 +143,15 @@ class _Door:
     def __init__(self, app: ASGIApp, callers: Callers) -> None:
         self._app = app
         self._callers = callers
-        self._with_body = with_body(self._read, MAX_REQUEST_BYTES)
+        self._names: dict[object, str] = {}
+        """By the connection, the names of those who say nothing about themselves."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
-        ways = {"POST": self._with_body, "GET": self._serve_until_the_end}
+        ways = {"POST": self._serve_to_the_end, "GET": self._serve_until_the_end}
         await ways.get(scope["method"], self._serve)(scope, receive, send)
 
-    async def _read(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request if its body is a message; else say why it is none."""
-        found = read(body)
-        if not isinstance(found, Refusal):
-            return await self._serve_to_the_end(found, scope, receive, send)
-        refusal = reply(400, found.request_id, found.code, found.message)
-        if found.is_answer:
-            # Whoever asked the question would wait for another answer, which never comes.
-            instead = once_more({"type": "http.request", "body": refusal.body}, receive)
-            return await self._serve(scope, instead, send)
-        await refusal(scope, receive, send)
-
-    async def _serve_to_the_end(
-        self, message: dict[str, Any], scope: Scope, receive: Receive, send: Send
-    ) -> None:
+    async def _serve_to_the_end(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request; say so if the proxy ends before there is an answer."""
         begun = False
 
@@ -232,7 +167,7 @@ class _Door:
                 raise
         if self._callers.ending and not begun:
             words = f"{ENDING} Whether the request took effect is not known."
-            refusal = reply(503, message.get("id"), CONNECTION_CLOSED, words)
+            refusal = _reply(503, None, CONNECTION_CLOSED, words)
             await refusal(scope, receive, send)
 
     async def _serve_until_the_end(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -259,6 +194,7 @@ class _Door:
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] == "POST":
             send = _or_refusal(scope, receive, send)
+        scope.setdefault("state", {})
         headers = Headers(scope=scope)
         if authorization := headers.getlist("authorization"):
             name = hashlib.sha256("\n".join(authorization).encode()).hexdigest()
@@ -273,7 +209,7 @@ class _Door:
                 send = self._gives_its_place(session, send)
             return await self._app(scope, receive, send)
         if not self._callers.has_room(anonymous=not authorization):
-            refusal = reply(503, None, INTERNAL_ERROR, self._callers.full)
+            refusal = _reply(503, None, INTERNAL_ERROR, self._callers.full)
             return await refusal(scope, receive, send)
         return await self._begin_session(scope, receive, send)
 
@@ -291,10 +227,9 @@ class _Door:
         """Name a sender who does not say who it is; return `send`, which may set a cookie."""
         shown = _cookie(headers)
         if shown is not None and self._callers.knows(shown):
-            self._callers.showed_cookie(shown)
             scope["state"][CALLER] = shown
             return send
-        name = scope["state"][CALLER] = scope["state"][_CONNECTION]
+        name = scope["state"][CALLER] = self._name_of(scope["client"])
 
         async def send_with_cookie(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -303,6 +238,15 @@ class _Door:
             await send(message)
 
         return send_with_cookie
+
+    def _name_of(self, connection: tuple[str, object]) -> str:
+        """Return the name of whoever is on a connection; after a pause, a new one."""
+        key = tuple(connection)
+        name = self._names.get(key)
+        if name is None or not self._callers.knows(name):
+            self._names = {at: one for at, one in self._names.items() if self._callers.knows(one)}
+            name = self._names[key] = secrets.token_urlsafe(24)
+        return name
 
     async def _begin_session(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a session begin; end it if its `initialize` failed, since the SDK keeps it.
@@ -378,7 +322,7 @@ def _or_refusal(scope: Scope, receive: Receive, send: Send) -> Send:
         elif held is not None and REFUSAL in scope["state"]:
             refused, held = True, None
             number, refusal = scope["state"][REFUSAL]
-            answer = reply(refusal.status, number, refusal.code, refusal.message)
+            answer = _reply(refusal.status, number, refusal.code, refusal.message)
             answer.raw_headers += [(b"www-authenticate", one) for one in refusal.challenges]
             await answer(scope, receive, send)
         elif not refused:
@@ -398,17 +342,7 @@ def _cookie(headers: Headers) -> str | None:
     return cookie.value if cookie else None
 
 
-class _Http(Http):  # type: ignore[misc, valid-type]
-    """HTTP of uvicorn, which gives each TCP connection a name, and says when it is gone."""
-
-    app_state: dict[str, Any]
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin a connection."""
-        self.app_state = {**self.app_state, _CONNECTION: secrets.token_urlsafe(24)}
-        super().connection_made(transport)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        """End a connection."""
-        super().connection_lost(error)
-        self.app_state[_CALLERS].left(self.app_state[_CONNECTION])
+def _reply(status: int, request_id: str | int | None, code: int, message: str) -> JSONResponse:
+    """Return an error response to one request; the id is None where the request was not read."""
+    error = {"code": code, "message": message}
+    return JSONResponse({"jsonrpc": "2.0", "id": request_id, "error": error}, status)

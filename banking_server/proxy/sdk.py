@@ -16,8 +16,6 @@ other module of the proxy imports any.
 - `StreamableHTTPSessionManager`: both revisions over HTTP. `Server.streamable_http_app` makes one
   too, but takes no user without a check of tokens, and the proxy has none to make.
 - `AuthenticatedUser`: by whom the session manager keeps others out of a session.
-- `AppStatus` of sse-starlette, by which the SDK streams: at uvicorn's end it would break off every
-  stream within half a second, also one that an answer is about to come on.
 """
 
 from typing import Any
@@ -44,7 +42,6 @@ from mcp.shared.inbound import (
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
 from mcp.shared.message import SessionMessage
 from mcp.shared.subscriptions import SUBSCRIPTION_ID_META_KEY
-from sse_starlette.sse import AppStatus
 
 __all__ = [
     "MCP_METHOD_HEADER",
@@ -69,7 +66,6 @@ __all__ = [
     "authenticated_as",
     "connection_of",
     "encode_header_value",
-    "end_no_streams_at_shutdown",
     "find_invalid_x_mcp_header",
     "mcp_param_headers",
     "request_channel",
@@ -93,8 +89,3 @@ def connection_of(ctx: Context) -> Connection:
 def authenticated_as(name: str) -> AuthenticatedUser:
     """Return the user `name`, as the SDK knows users."""
     return AuthenticatedUser(AccessToken(token="", client_id=name, scopes=[]))
-
-
-def end_no_streams_at_shutdown() -> None:
-    """Leave it to this process's own server when the streams of its answers end."""
-    AppStatus.disable_automatic_graceful_drain()  # type: ignore[no-untyped-call]

@@ -7,12 +7,11 @@ from typing import Any, Final
 import anyio
 from anyio.streams.memory import MemoryObjectSendStream
 
-from banking_server.chaining.transport import MESSAGE_BYTES
-from banking_server.messages.lines import client_on_stdio
 from banking_server.proxy.link import OneUser
 from banking_server.proxy.options import ProxyOptions
 from banking_server.proxy.server import proxy_server
 from banking_server.proxy.signals import end_when_the_terminal_is_gone
+from banking_server.stdio import client_on_stdio
 
 AHEAD: Final = 100
 """Messages that are read before those that came earlier are dealt with."""
@@ -28,7 +27,7 @@ async def serve_stdio(options: ProxyOptions) -> None:
         links = OneUser(options, tasks)
         tasks.start_soon(_end_on_signal, links)
         server = proxy_server(links, parked_for=options.parked_for)
-        async with client_on_stdio(MESSAGE_BYTES) as (read, write):
+        async with client_on_stdio() as (read, write):
             ahead, read_ahead = anyio.create_memory_object_stream[Any](AHEAD)
             tasks.start_soon(_read, read, ahead, links)
             await server.run(read_ahead, write, server.create_initialization_options())

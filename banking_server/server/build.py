@@ -9,11 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import anyio
 from mcp.server import CacheHint, MCPServer
-from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import RequestStateSecurity
 
 from banking_server import __version__
@@ -29,25 +28,19 @@ from banking_server.bank.transfers.settle import settle
 from banking_server.chaining import ToolChaining
 from banking_server.log import log_to_standard_error
 from banking_server.packaged import demo_data
-from banking_server.server.running import Running
-from banking_server.server.sessions import CallsOfSession
 from banking_server.server.settings import Settings, SettingsError
-from banking_server.server.tokens import CustomerTokens, Keys, Tokens, load_keys
+from banking_server.server.tokens import Keys, load_keys
 from banking_server.tools import (
     FOR_VIEWS,
-    READ_SCOPE,
     TOOLS,
     App,
     BankServer,
     Infer,
-    Pace,
+    RateLimiter,
     add_resources,
     serving_resource,
 )
 from banking_server.tools.views import only_to_who_shows_them, views
-
-if TYPE_CHECKING:
-    from banking_server.server.issuer import IssuedTokens
 
 logger = logging.getLogger(__name__)
 
@@ -58,9 +51,6 @@ SETTLE_EVERY_SECONDS: Final = 60
 TOOLS_FRESH_MS: Final = 60_000
 """How long a client may keep the list of tools. It only changes with the program."""
 
-GIVEN_UP: Final = 3
-"""The exit code of a server whose database is lost. uvicorn's supervisor replaces other workers
-that end, but stops when one ends with this, as it does when one cannot be started."""
 LAST_WORDS_SECONDS: Final = 0.5
 """For those whose calls were refused, to be told before the process ends."""
 
@@ -89,7 +79,12 @@ def configure_logging(level: str) -> None:
 
 @asynccontextmanager
 async def open_bank(
-    settings: Settings, now: datetime, keys: Keys | None = None, *, create: bool | None = None
+    settings: Settings,
+    now: datetime,
+    keys: Keys | None = None,
+    *,
+    create: bool | None = None,
+    over_stdio: bool = False,
 ) -> AsyncIterator[Bank]:
     """Open the bank of these settings until the end of the block. Raises `DatabaseUnavailable`.
 
@@ -101,7 +96,7 @@ async def open_bank(
     may_create = _is_new(settings) if create is None else create
     bank = await opening.open_bank(
         settings.database,
-        rules=settings.rules(),
+        rules=settings.rules(over_stdio=over_stdio),
         code_key=secrets.token_bytes(32) if keys is None else keys.confirmation_codes,
         other_code_keys=() if keys is None else [other.confirmation_codes for other in keys.others],
         demo_data=demo_data(),
@@ -140,28 +135,23 @@ def build_server(
     customer: str | None,
     clock: Callable[[], datetime] = utc_now,
     monotonic: Callable[[], float] = time.monotonic,
-    running: Running | None = None,
 ) -> MCPServer[App]:
     """Return the server for the one `customer` of a stdio connection, or for HTTP (None).
 
-    Over HTTP a verified token says who is calling, due transfers are settled while it runs, and
-    `running` holds the application for what stands in front of the server. `monotonic` returns
-    seconds, by which a customer's pace is measured, and that of asking for the issuer's keys.
+    Over HTTP a verified token says who is calling, and due transfers are settled while it runs.
+    `monotonic` returns seconds, by which a customer's calls are counted.
     Raises `SecretUnavailable` or `SettingsError`; the bank is opened when the server starts.
     """
     is_new = _is_new(settings)  # Until its secret is made.
     keys = load_keys(settings)
-    running = Running() if running is None else running
     over_http = customer is None
-    issued = _issued(settings, monotonic) if over_http else None
-    tokens = issued or Tokens.of(settings, keys)
     model = _model(to_its_owner=not over_http)
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[App]) -> AsyncIterator[App]:
         async with AsyncExitStack() as open_until_the_end:
             bank = await open_until_the_end.enter_async_context(
-                open_bank(settings, clock(), keys, create=is_new)
+                open_bank(settings, clock(), keys, create=is_new, over_stdio=not over_http)
             )
             infer = None if model is None else await open_until_the_end.enter_async_context(model())
             app = App(
@@ -169,17 +159,14 @@ def build_server(
                 clock=clock,
                 customer=customer,
                 infer=infer,
-                pace=Pace(settings.calls_per_second, monotonic),
+                rate=RateLimiter(settings.calls_per_second, monotonic),
             )
             async with anyio.create_task_group() as background:
                 background.start_soon(_end_when_lost, bank)
                 if over_http:
                     background.start_soon(_settle_for_ever, bank, clock)
-                if issued is not None:
-                    background.start_soon(issued.keys.keep_fresh)
-                with running.with_app(app, background):
-                    logger.info("Process %d serves.", os.getpid())
-                    yield app
+                logger.info("Process %d serves.", os.getpid())
+                yield app
                 background.cancel_scope.cancel()
 
     chaining = ToolChaining()
@@ -191,9 +178,7 @@ def build_server(
         tools=(*TOOLS, *FOR_VIEWS),
         extensions=[chaining, views()],
         lifespan=lifespan,
-        middleware=[serving_resource, only_to_who_shows_them, CallsOfSession()],
-        token_verifier=CustomerTokens(tokens, running.is_customer) if over_http else None,
-        auth=_auth(settings) if over_http else None,
+        middleware=[serving_resource, only_to_who_shows_them],
         # All processes share the key: the answer may reach another process than the one that asked.
         request_state_security=RequestStateSecurity(
             keys=[keys.request_state, *(other.request_state for other in keys.others)]
@@ -222,31 +207,11 @@ def _model(*, to_its_owner: bool) -> Callable[[], AbstractAsyncContextManager[In
     return lambda: answering(chosen, to_its_owner=to_its_owner)
 
 
-def _issued(settings: Settings, monotonic: Callable[[], float]) -> "IssuedTokens | None":
-    """Return the tokens of the issuer whose tokens alone are taken, if there is one."""
-    if settings.issuer is None or settings.jwks_url is None:
-        return None
-
-    from banking_server.server.issuer import IssuedTokens, PublishedKeys  # Nobody else needs it.
-
-    keys = PublishedKeys(settings.jwks_url, monotonic)
-    return IssuedTokens(settings.issuer, settings.resource, settings.customer_claim, keys)
-
-
-def _auth(settings: Settings) -> AuthSettings:
-    # What is said of tokens, and of the resource, is ours (`bearer.py`); each is for the resource.
-    return AuthSettings.model_validate(
-        {
-            "issuer_url": settings.issuer or settings.resource,
-            "resource_server_url": None,
-            "required_scopes": [READ_SCOPE],
-        }
-    )
-
-
 async def _end_when_lost(bank: Bank) -> None:
     """End the process, with a line that says why, when what it stores would be stored nowhere."""
     lost = await bank.store.until_lost()
+    from banking_server.serving import GIVEN_UP  # Granian, which stdio does without.
+
     print(f"banking-server: {lost}", file=sys.stderr, flush=True)
     await anyio.sleep(LAST_WORDS_SECONDS)
     await bank.close()

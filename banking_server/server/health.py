@@ -6,13 +6,14 @@ nothing to be done. All that can be learned is one word, which anybody with a to
 """
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from banking_server.server.running import Running
+logger = logging.getLogger(__name__)
 
 PATH: Final = "/health"
 
@@ -24,30 +25,19 @@ TIME_LIMIT_SECONDS: Final = 2.0
 
 
 class Health:
-    """ASGI middleware that answers for one path, outside of everything else."""
+    """Answers for the server, to whoever asks."""
 
     def __init__(
-        self,
-        app: ASGIApp,
-        running: Running,
-        monotonic: Callable[[], float],
+        self, ask: Callable[[], Awaitable[object]], monotonic: Callable[[], float]
     ) -> None:
-        self._app = app
-        self._running = running
+        """`ask` asks the bank for something, and raises if it cannot answer."""
+        self._ask = ask
         self._monotonic = monotonic
         self._asked: asyncio.Task[bool] | None = None
         self._asked_at = 0.0
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI connection."""
-        if scope["type"] != "http" or scope["path"] != PATH:
-            await self._app(scope, receive, send)
-        elif scope["method"] in ("GET", "HEAD"):
-            await (await self._answer())(scope, receive, send)
-        else:
-            await Response(status_code=405, headers={"Allow": "GET, HEAD"})(scope, receive, send)
-
-    async def _answer(self) -> Response:
+    async def answer(self, _: Request) -> Response:
+        """Return the response to one request."""
         good = await self._is_good()
         return JSONResponse(
             {"status": "ok" if good else "unavailable"},
@@ -60,9 +50,17 @@ class Health:
         now = self._monotonic()
         asked = self._asked
         if asked is None or (asked.done() and now - self._asked_at >= EVERY_SECONDS):
-            asked = self._asked = asyncio.create_task(self._running.can_be_read())
+            asked = self._asked = asyncio.create_task(self._can_serve())
             self._asked_at = now
         left = max(0.0, self._asked_at + TIME_LIMIT_SECONDS - now)
         # A question that is stuck is left alone: a second one would be stuck behind it.
         done, _ = await asyncio.wait({asked}, timeout=left)
         return bool(done) and asked.result()
+
+    async def _can_serve(self) -> bool:
+        try:
+            await self._ask()
+        except Exception as error:
+            logger.warning("The bank cannot serve (%s)", type(error).__name__)
+            return False
+        return True

@@ -1,38 +1,36 @@
 """The server over Streamable HTTP: the ASGI application."""
 
 import gc
-import multiprocessing
-import os
-import signal
 import sys
-import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime
-from multiprocessing.process import BaseProcess
 from typing import Final
 from urllib.parse import urlsplit
 
+import anyio
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
+from starlette.routing import Route
 
-from banking_server.messages.names import LOOPBACK, KnownNames
-from banking_server.messages.reading import MAX_BYTES
-from banking_server.server.bearer import OneGoodToken, metadata_route
-from banking_server.server.bodies import Bodies
+from banking_server.bank.accounts import is_customer
+from banking_server.server.access import AccessControl, metadata_route
 from banking_server.server.build import build_server, configure_logging, utc_now
+from banking_server.server.health import PATH as HEALTH_PATH
 from banking_server.server.health import Health
-from banking_server.server.pace import RequestPace
-from banking_server.server.replies import UncheckedTokens
-from banking_server.server.running import Running
-from banking_server.server.scopes import ToolScopes
-from banking_server.server.sdk import add_behind_authentication, resource_metadata_url
-from banking_server.server.sessions import Sessions
+from banking_server.server.issuer import IssuedTokens
+from banking_server.server.sdk import SessionManager
 from banking_server.server.settings import PATH, Settings, load_settings
+from banking_server.server.tokens import CustomerTokens, Tokens, load_keys
 
 SESSION_IDLE: Final = 1800.0
 """Seconds without a request after which a session ends."""
+
+MAX_BYTES: Final = 2 * 1024 * 1024
+"""The largest body of a request: room for an argument of a megabyte to be refused by name."""
+
+_LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
 def http_app(
@@ -43,69 +41,50 @@ def http_app(
 ) -> Starlette:
     """Return the ASGI application: Streamable HTTP at `/mcp`, and `/health`.
 
-    It keeps nothing between requests, but for the sessions of clients that can be asked something
-    and need one for that (`Sessions`).
-
-    Raises `SecretUnavailable`.
+    Requests of 2026-07-28 stand for themselves; those of 2025-11-25 belong to sessions, which the
+    SDK keeps. Raises `SecretUnavailable` or `SettingsError`.
     """
-    running = Running()
-    hosts, origins = _names_let_in(settings)
-    mcp = build_server(settings, customer=None, clock=clock, monotonic=monotonic, running=running)
-    app = mcp.streamable_http_app(
-        streamable_http_path=PATH,
-        stateless_http=True,
-        # A call runs to its end even if the client goes away, and may safely be repeated.
-        json_response=True,
+    server = build_server(settings, customer=None, clock=clock, monotonic=monotonic)
+    issued = IssuedTokens.of(settings, monotonic)
+    verifier = issued or Tokens.of(settings, load_keys(settings))
+    manager = SessionManager(
+        server,
+        stateless=not settings.sessions,
+        max_sessions=settings.sessions or None,
+        session_idle_timeout=session_idle,
         max_request_body_size=MAX_BYTES,
-        # `KnownNames` is stricter, and comes before anybody's token is read.
-        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+        security_settings=_names_let_in(settings),
     )
-    app.router.routes.append(metadata_route(settings))
-    metadata_url = resource_metadata_url(settings.resource)
-    add_behind_authentication(app, Middleware(OneGoodToken, metadata_url=metadata_url))
-    add_behind_authentication(app, Middleware(RequestPace, running=running))
-    add_behind_authentication(
-        app, Middleware(ToolScopes, running=running, metadata_url=metadata_url)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with manager.run(), anyio.create_task_group() as background:
+            if issued is not None:
+                background.start_soon(issued.keys.keep_fresh)
+            yield
+            background.cancel_scope.cancel()
+
+    async def is_known(subject: str) -> bool:
+        return await is_customer(manager.opened.bank, subject)
+
+    access = AccessControl(manager, CustomerTokens(verifier, is_known), settings)
+    return Starlette(
+        routes=[
+            Route(PATH, endpoint=access),
+            Route(HEALTH_PATH, endpoint=Health(lambda: is_known(""), monotonic).answer),
+            metadata_route(settings),
+        ],
+        lifespan=lifespan,
     )
-    add_behind_authentication(app, Middleware(Bodies))
-    add_behind_authentication(
-        app,
-        Middleware(
-            Sessions,
-            server=mcp.session_manager.app,
-            running=running,
-            most=settings.sessions,
-            idle_seconds=session_idle,
-        ),
-    )
-    # The last one added stands outermost.
-    app.add_middleware(UncheckedTokens)
-    # What was not meant for this server is read no further.
-    app.add_middleware(KnownNames, hosts=hosts, origins=origins)
-    app.add_middleware(Health, running=running, monotonic=monotonic)
-    return app
 
 
 def http_app_from_environment() -> Starlette:
-    """Return the ASGI application of a worker process; its settings are in the environment."""
+    """Return the ASGI application of a server process; its settings are in the environment."""
     settings = load_settings()
     configure_logging(settings.log_level)
     app = http_app(settings)
-    supervisor = multiprocessing.parent_process()
-    if supervisor is not None:
-        threading.Thread(target=_end_after, args=(supervisor,), daemon=True).start()
     _tune_process()
     return app
-
-
-def _end_after(supervisor: BaseProcess) -> None:
-    """End this process, one of several workers, when their supervisor has ended, however it did.
-
-    One that was killed tells nobody, but the pipe between them is closed. A worker gives up the
-    port at once, so that a new server can have it.
-    """
-    supervisor.join()
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _tune_process() -> None:
@@ -125,12 +104,12 @@ def _tune_process() -> None:
     sys.setswitchinterval(0.02)
 
 
-def _names_let_in(settings: Settings) -> tuple[list[str], list[str]]:
-    """Say which `Host` and `Origin` headers are let in."""
+def _names_let_in(settings: Settings) -> TransportSecuritySettings:
+    """Say which `Host` and `Origin` headers the SDK lets in, against DNS rebinding."""
     resource = urlsplit(settings.resource)
     hosts = [resource.netloc, *settings.allowed_hosts]
     origins = [f"{resource.scheme}://{resource.netloc}", *settings.allowed_origins]
     if settings.on_loopback:
-        hosts += [f"{name}:*" for name in LOOPBACK]
-        origins += [f"http://{name}:*" for name in LOOPBACK]
-    return hosts, origins
+        hosts += [f"{name}:*" for name in _LOOPBACK]
+        origins += [f"http://{name}:*" for name in _LOOPBACK]
+    return TransportSecuritySettings(allowed_hosts=hosts, allowed_origins=origins)

@@ -5,13 +5,14 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import anyio
 import httpx2
 import jwt
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
+from banking_server.server.settings import Settings
 from banking_server.server.tokens import (
     KeysUnavailable,
     VerificationKey,
@@ -180,6 +181,14 @@ class IssuedTokens(TokenVerifier):
     resource: str
     customer_claim: str
     keys: PublishedKeys
+
+    @classmethod
+    def of(cls, settings: Settings, monotonic: Callable[[], float]) -> Self | None:
+        """Return the tokens that these settings say are taken; None if they name no issuer."""
+        if settings.issuer is None or settings.jwks_url is None:
+            return None
+        keys = PublishedKeys(settings.jwks_url, monotonic)
+        return cls(settings.issuer, settings.resource, settings.customer_claim, keys)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return what a good token says; None for any other. Raises `KeysUnavailable`."""

@@ -3,7 +3,6 @@
 Each is described once, here; the table in `README.md` repeats it, and a test compares the two.
 """
 
-import ipaddress
 from datetime import time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -133,11 +132,6 @@ class Settings(BaseSettings):
         description="Further `Origin` headers to accept, separated by commas. Accepted anyway: "
         "the resource URL's, and on loopback its names.",
     )
-    trusted_proxies: _Names = Field(
-        default=(),
-        description="Addresses and networks of the proxies in front, separated by commas, such as "
-        "`10.0.0.5` or `10.0.0.0/24`. Their requests count for the address in `X-Forwarded-For`.",
-    )
     approval_threshold: Decimal = Field(
         default=to_decimal(_RULES.approval_threshold_minor),
         description="A transfer above this amount needs a manager's approval.",
@@ -152,12 +146,13 @@ class Settings(BaseSettings):
         le=86400,
         description="Seconds that a prepared transfer waits to be confirmed.",
     )
-    codes: CodeDelivery = Field(
-        default=_RULES.codes,
-        description="Where a customer gets the code that confirms a transfer. `result`: in the "
-        "result of the call that prepares it, which most hosts show to the model too, so that the "
-        "model can confirm. `desk`: in no result, but from the bank's desk (`banking-server "
-        "codes`); to be preferred wherever a model is in the loop.",
+    codes: CodeDelivery | None = Field(
+        default=None,
+        description="How a customer confirms whose client cannot ask them. `result`: by a code in "
+        "the result of the call that prepares the transfer, which most hosts show to the model "
+        "too, so that the model can confirm. `asked`: by a code from the bank's desk "
+        "(`banking-server codes`). `desk`: likewise, and not in a view either. By default `result` "
+        "over HTTP and `asked` over stdio.",
     )
     branch_opens: time = Field(
         default=_RULES.branch_opens, description="When the branch opens, Monday to Friday, in UTC."
@@ -177,21 +172,11 @@ class Settings(BaseSettings):
         default="WARNING", description="How much the server says about itself on standard error."
     )
 
-    @field_validator("allowed_hosts", "allowed_origins", "trusted_proxies", mode="before")
+    @field_validator("allowed_hosts", "allowed_origins", mode="before")
     @classmethod
     def _split(cls, value: Any) -> Any:
         if isinstance(value, str):
             return tuple(name.strip() for name in value.split(",") if name.strip())
-        return value
-
-    @field_validator("trusted_proxies")
-    @classmethod
-    def _networks(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        for each in value:
-            try:
-                ipaddress.ip_network(each, strict=False)
-            except ValueError as error:
-                raise ValueError("must be addresses or networks, such as 10.0.0.0/24") from error
         return value
 
     @field_validator("secret_file")
@@ -286,13 +271,13 @@ class Settings(BaseSettings):
             return self.secret_file
         return self.database.with_name(self.database.name + ".secret")
 
-    def rules(self) -> Rules:
+    def rules(self, *, over_stdio: bool = False) -> Rules:
         """Return the bank's rules with these thresholds and times."""
         return Rules(
             approval_threshold_minor=to_minor(self.approval_threshold),
             compliance_threshold_minor=to_minor(self.compliance_threshold),
             transfer_expiry=timedelta(seconds=self.transfer_expiry),
-            codes=self.codes,
+            codes=self.codes or ("asked" if over_stdio else "result"),
             branch_opens=self.branch_opens,
             branch_closes=self.branch_closes,
         )

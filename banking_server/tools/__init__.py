@@ -2,10 +2,10 @@
 
 Each tool asks the bank, looks up the next tool for its outcome in the one table (`next_steps`),
 and turns both into a result (`results`). How tools are declared stands in `declaration`, which
-scope a call needs in `scopes`, who is calling in `calling`, how fast in `pace`, how the customer is
-asked in `asking`. The package `multiplex` runs several in one call, `views` are the cards that some
-hosts show of the results. What is borrowed from the
-inside of the SDK stands in `sdk`.
+scope a call needs in `scopes`, who is calling in `calling`, how fast and how many at once in
+`limits`, how the customer is asked in `asking`. The package `multiplex` runs several in one call,
+`views` are the cards that some hosts show of the results. What is borrowed from the inside of the
+SDK stands in `sdk`.
 """
 
 from typing import Final
@@ -25,8 +25,8 @@ from banking_server.tools.handoffs import (
     process_agent_handoff_choice,
     request_agent_handoff,
 )
+from banking_server.tools.limits import RateLimiter
 from banking_server.tools.multiplex import multiplex_tools
-from banking_server.tools.pace import Pace
 from banking_server.tools.scopes import READ_SCOPE, TRANSFER_SCOPE, Scope
 from banking_server.tools.transfers import (
     confirm_in_view,
@@ -69,7 +69,7 @@ __all__ = [
     "BankServer",
     "BankTool",
     "Infer",
-    "Pace",
+    "RateLimiter",
     "Scope",
     "add_resources",
     "required_scope",

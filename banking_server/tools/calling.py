@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+import anyio
 from mcp import MCPError
 from mcp.server import MCPServer, ServerRequestContext
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -27,7 +28,7 @@ from banking_server.chaining import read_provenance
 from banking_server.chaining.content import hidden_from_model
 from banking_server.tools.asking import can_ask
 from banking_server.tools.declaration import BankTool
-from banking_server.tools.pace import Pace
+from banking_server.tools.limits import MOST_OPEN, OpenCalls, RateLimiter
 from banking_server.tools.prompts import PROMPT_MARK, misplaced_prompt
 from banking_server.tools.results import (
     BUSY,
@@ -43,6 +44,9 @@ from banking_server.tools.views import takes_views
 
 UNKNOWN_TOOL: Final = "(unknown tool)"
 """Written to the audit trail in place of a name that the caller made up."""
+
+QUESTION_SECONDS: Final = 600
+"""How long a call may wait for the customer's answers."""
 
 SCOPE_MISSING: Final = "scope_missing"
 """The outcome of a call that is refused because its token lacks a scope."""
@@ -64,8 +68,10 @@ class App:
     says who is calling."""
     infer: Infer | None = None
     """The server's own language model, if it has one."""
-    pace: Pace = field(default_factory=lambda: Pace(0))
+    rate: RateLimiter = field(default_factory=lambda: RateLimiter(0))
     """How fast a customer may go."""
+    open_calls: OpenCalls = field(default_factory=OpenCalls)
+    """How many calls a customer has under way."""
 
     def caller(self) -> str:
         """Return the customer who is calling; never taken from a call's arguments.
@@ -176,10 +182,22 @@ class BankServer(MCPServer[App]):
         call_tool = super().call_tool
         if context is None:
             return await call_tool(name, arguments)
-        request = context.request_context
-        seconds = _too_early(request.lifespan_context)
+        app = context.request_context.lifespan_context
+        seconds = _too_early(app)
         if seconds:
             return too_fast(seconds)
+        if _is_step():
+            return await self._serve(name, arguments, context)
+        with app.open_calls.one_more(app.caller()) as has_room:
+            if not has_room:
+                return refuse("busy", None, _TOO_MANY_OPEN)
+            return await self._serve(name, arguments, context)
+
+    async def _serve(
+        self, name: str, arguments: dict[str, Any], context: Context[App, Any]
+    ) -> CallToolResult | InputRequiredResult:
+        call_tool = super().call_tool
+        request = context.request_context
         if self._has(name, context):
             prompt = None if _is_step() else misplaced_prompt(arguments)
             if prompt is not None and read_provenance(request.meta) is not None:
@@ -214,12 +232,22 @@ def _too_early(app: App) -> float:
 
     Returns 0, or the seconds until there is room for it.
     """
-    return app.pace.wait(app.caller()) if app.customer is not None or _is_step() else 0.0
+    return app.rate.wait(app.caller()) if app.customer is not None or _is_step() else 0.0
 
 
 def _is_step() -> bool:
     """Return whether a call is made within another one, by `multiplex_tools`."""
     return _current.get(None) is not None
+
+
+_TOO_MANY_OPEN: Final = (
+    f"{MOST_OPEN} calls of yours are under way, and nothing was done. Please answer what they ask, "
+    "and try again."
+)
+_NOBODY_ANSWERED: Final = (
+    f"Nobody answered the bank's question within {QUESTION_SECONDS // 60} minutes. Make the same "
+    "call again: nothing is done twice."
+)
 
 
 def _misplaced(argument: str) -> str:
@@ -249,7 +277,10 @@ async def _recorded(
             return None
 
         try:
-            result = await run()
+            with anyio.move_on_after(QUESTION_SECONDS) as waiting:
+                result = await run()
+            if waiting.cancelled_caught:
+                result = refuse("invalid_answer", None, _NOBODY_ANSWERED)
         except MCPError as error:
             # If a client of 2025-11-25 cannot show our question, its error ends the call.
             unrecorded = await end(SCOPE_MISSING if isinstance(error, ScopeMissing) else "failed")
@@ -268,9 +299,9 @@ async def _recorded(
         return result
 
 
-async def record_scope_missing(app: App, tool: str, meta: object) -> None:
+async def record_scope_missing(app: App, tool: str) -> None:
     """Record a call of `tool` that was refused before it got as far as MCP."""
-    with serving(app, tool, meta) as (bank, call):
+    with serving(app, tool, None) as (bank, call):
         await record(bank, call, SCOPE_MISSING)
 
 

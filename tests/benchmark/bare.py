@@ -1,13 +1,15 @@
 """A server of the SDK that does nothing: one tool, one constant result, no token, no database.
 
-`python -m tests.benchmark.bare PORT` serves HTTP, and without a port, stdio. What a call takes here
-is what it takes with any server that is made with this SDK.
+`python -m tests.benchmark.bare PORT` serves HTTP, on the bank's HTTP server, and without a port,
+stdio. What a call takes here is what it takes with any server that is made with this SDK.
 """
 
 import sys
 
 from mcp.server import MCPServer
 from mcp.types import CallToolResult, TextContent
+
+from banking_server.serving import listen, serve
 
 TOOL, SAYS = "constant", "Nothing was done."
 _META = {"nextTool": {"tool": TOOL, "arguments": {}}}
@@ -24,5 +26,5 @@ if __name__ == "__main__":
     if len(sys.argv) == 1:
         mcp.run("stdio")
     else:
-        port = int(sys.argv[1])
-        mcp.run("streamable-http", port=port, stateless_http=True, json_response=True)
+        app = mcp.streamable_http_app(stateless_http=True, json_response=True)
+        serve(app, listen("127.0.0.1", int(sys.argv[1])))

@@ -28,11 +28,15 @@ def in_eras(eras: Sequence[Era]) -> list[str]:
 
 @pytest.mark.ci
 def test_the_server_over_stdio(nightly: bool, tmp_path: Path) -> None:
-    """In one era, if something may be left out: the other takes a process for each declaration."""
+    """In one era, if something may be left out: the other takes a process for each declaration.
+
+    The customer is an option, which the scenario's stranger has to win over.
+    """
     eras = list(Era) if nightly else [Era.MODERN]
     bank = {"BANKING_DATABASE": str(tmp_path / "bank.db")}
     arguments = ("--scenario", BANKING, *in_eras(eras), "--json")
-    run = suite("server", *arguments, "--", *COMMAND, environment=bank)
+    command = (*COMMAND, "--customer", "CUST001")
+    run = suite("server", *arguments, "--", *command, environment=bank)
     assert run.code == 0, run.output
     assert run.statuses == {"SUCCESS", "SKIPPED"}
     assert run.skipped == OF_INTERMEDIARIES | ({INTERIM} if nightly else set())

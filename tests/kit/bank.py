@@ -1,6 +1,7 @@
 """A bank to be tried, with its server in memory: its file, its clock, its customers' clients."""
 
 import json
+import re
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -22,11 +23,12 @@ from banking_server.bank.approvals import decide_approval
 from banking_server.bank.location import Location
 from banking_server.bank.rules import CodeDelivery
 from banking_server.bank.storage import Bank
+from banking_server.bank.transfers import confirmation_code
 from banking_server.chaining import ChainResult, FollowNonDestructive, call_tool_with_chaining
 from banking_server.packaged import demo_data
 from banking_server.server.build import build_server
 from banking_server.server.settings import Settings
-from banking_server.server.tokens import load_keys
+from banking_server.server.tokens import Keys, load_keys
 from banking_server.tools import FOR_VIEWS, TOOLS
 
 from . import postgres
@@ -310,6 +312,13 @@ def code_of(prepared: CallToolResult) -> str:
         if len(word.strip(".")) == 6 and word.strip(".").isdigit()
     }
     return code
+
+
+def code_at_desk(prepared: CallToolResult, keys: Keys | None = None) -> str:
+    """The confirmation code of a customer whose client can ask them, and who is shown none."""
+    assert not re.search(r"\b\d{6}\b", words(prepared))
+    key = (keys or load_keys(settings(Path("bank.db")))).confirmation_codes
+    return confirmation_code(key, structured(prepared)["transferId"])
 
 
 def refused(result: CallToolResult, field: str) -> str:

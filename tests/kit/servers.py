@@ -28,6 +28,9 @@ from banking_server.server.tokens import Tokens, load_keys
 
 from .command import PATIENCE, command, environment
 
+MODERN = "2026-07-28"
+CLIENT = {"name": "a client", "version": "1"}
+
 
 def free_port() -> int:
     with socket.socket() as probe:
@@ -117,29 +120,38 @@ def wait_until_up(url: str, process: subprocess.Popen[bytes]) -> None:
     raise AssertionError("the server did not come up")
 
 
-def post(
-    server: HttpServer,
-    token: str | None,
-    message: dict[str, Any] | bytes,
-    **headers: str,
-) -> httpx2.Response:
-    """Send one message of 2025-11-25 as a client would, and return the HTTP response."""
-    sent = {
-        **headers_of(token),
-        **{name.replace("_", "-"): value for name, value in headers.items()},
-    }
-    body = message if isinstance(message, bytes) else json.dumps(message).encode()
+def post(server: HttpServer, token: str | None, message: dict[str, Any] | bytes) -> httpx2.Response:
+    """Send one message as a client of 2026-07-28 would, and return the HTTP response."""
+    body, sent = request_of(message, token)
     return httpx2.post(server.url, content=body, headers=sent, timeout=PATIENCE)
 
 
-def headers_of(token: str | None) -> dict[str, str]:
-    """Return the headers of every message of 2025-11-25."""
-    return {
+def request_of(
+    message: dict[str, Any] | bytes,
+    token: str | None,
+    *,
+    revision: str = MODERN,
+    capabilities: dict[str, Any] | None = None,
+) -> tuple[bytes, dict[str, str]]:
+    """Return the body and the headers with which a client sends a message; bytes as they are."""
+    sent = {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": "2025-11-25",
+        "MCP-Protocol-Version": revision,
         **({"Authorization": f"Bearer {token}"} if token is not None else {}),
     }
+    if isinstance(message, bytes):
+        return message, sent
+    if revision == MODERN and "method" in message:
+        params = message.get("params") or {}
+        own = {"protocolVersion": MODERN, "clientInfo": CLIENT}
+        own |= {"clientCapabilities": capabilities or {}}
+        meta = {f"io.modelcontextprotocol/{name}": value for name, value in own.items()}
+        message = {**message, "params": {**params, "_meta": {**meta, **params.get("_meta", {})}}}
+        sent["Mcp-Method"] = message["method"]
+        if name := params.get("name", params.get("uri")):
+            sent["Mcp-Name"] = name
+    return json.dumps(message).encode(), sent
 
 
 def tool_call(name: str, arguments: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -1,11 +1,14 @@
 """A server of a test's own, in a thread of its own, while a block lasts."""
 
+import asyncio
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer, ThreadingHTTPServer
 from typing import Any
+
+from banking_server.serving import listen, serve_until
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -55,4 +58,28 @@ def running(server: HTTPServer) -> Iterator[str]:
     finally:
         server.shutdown()
         server.server_close()
+        thread.join()
+
+
+@contextmanager
+def served(
+    app: Any, port: int = 0, *, ending: Callable[[], None] | None = None, path: str = "/mcp"
+) -> Iterator[str]:
+    """Serve an ASGI application as the servers here are, until the end; gives the URL of `path`."""
+    listening = listen("127.0.0.1", port)
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}{path}"
+    to_end = asyncio.Event()
+    runner = asyncio.Runner()
+    loop = runner.get_loop()
+
+    def serve() -> None:
+        with runner:
+            runner.run(serve_until(to_end, app, listening, ending=ending))
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield url
+    finally:
+        loop.call_soon_threadsafe(to_end.set)
         thread.join()

@@ -12,7 +12,7 @@ from mcp.types import (
     InputRequiredResult,
 )
 
-from ..kit.bank import Customer, World, code_of
+from ..kit.bank import Customer, World, code_at_desk
 from ..kit.words import ACCOUNTS, BALANCE, CONFIRM, EVERYDAY, PREPARE, SAVINGS, TO_SAVINGS
 from .support import (
     MULTIPLEX,
@@ -142,7 +142,7 @@ async def test_a_state_is_our_own_and_good_for_its_own_requests_only(world: Worl
                 **answers,
             )
         assert tools(world) == ran
-        code = code_of(await me.prepare(amount=40))
+        code = code_at_desk(await me.prepare(amount=40))
     assert code not in question.model_dump_json()
 
 

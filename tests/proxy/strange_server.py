@@ -26,6 +26,7 @@ from mcp.shared.subscriptions import (
     ResourceUpdated,
     ToolsListChanged,
 )
+from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -393,15 +394,22 @@ async def serve_stdio(only_old: bool) -> None:
             await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def over_http() -> ASGIApp:
+def over_http() -> Starlette:
     """Return the server as an ASGI application.
 
     It refuses tokens as a server does that has an authorization server, and quotes them. Where it
     speaks one revision it refuses the other, as a server does that has never heard of it.
     """
     app = made().streamable_http_app()
+    app.add_middleware(_Door)
+    return app
 
-    async def door(scope: Scope, receive: Receive, send: Send) -> None:
+
+class _Door:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name: value.decode("latin-1") for name, value in scope.get("headers", ())}
         token = headers.get(b"authorization", "")
         told = headers.get(b"mcp-protocol-version")
@@ -418,12 +426,10 @@ def over_http() -> ASGIApp:
             error = {"code": -32022, "message": "Unsupported protocol version", "data": data}
         if status == 200:
             path = {"path": "/mcp", "raw_path": b"/mcp"} if only else {}
-            return await app({**scope, **path}, receive, send)
+            return await self._app({**scope, **path}, receive, send)
         challenge = {"WWW-Authenticate": words + METADATA} if words else {}
         body = {"jsonrpc": "2.0", "id": None, "error": error}
         await JSONResponse(body, status_code=status, headers=challenge)(scope, receive, send)
-
-    return door
 
 
 if __name__ == "__main__":

@@ -176,7 +176,7 @@ def test_the_process_over_stdio(started: Callable[..., subprocess.Popen[str]]) -
     assert (behind["environment"], behind["secret"]) == ("mine", None)
     for line, code, number in (
         ("{", -32700, None),
-        (MESSAGE % ('"a"', "tools/list", r'{"x": "\ud800"}'), -32600, "a"),
+        (MESSAGE % ('"a"', "tools/list", r'{"x": "\ud800"}'), -32700, None),
         (MESSAGE % ('"a"', "tools/list", '{"_meta": 7}'), -32602, "a"),
     ):
         say(process, line)

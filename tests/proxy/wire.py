@@ -6,28 +6,24 @@ And what it talks to: the proxy, as a process or in a thread, and the strange se
 import contextlib
 import json
 import signal
-import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import httpx2
-import uvicorn
 
-from banking_server.connections import Limits
-from banking_server.proxy.http import _Http, _Server, http_app
+from banking_server.proxy.callers import Callers
+from banking_server.proxy.http import http_app
 from banking_server.proxy.options import Command, HttpOptions, ProxyOptions
 
 from ..kit.command import PATIENCE, environment, heeds_hangups
 from ..kit.servers import free_port, wait_until_up
+from ..kit.serving import served
 from . import strange_server
 
 STRANGE = [sys.executable, strange_server.__file__]
@@ -304,34 +300,14 @@ def strange(*arguments: str) -> Command:
 @contextmanager
 def proxy_in_a_thread(options: ProxyOptions, **chosen: Any) -> Iterator[str]:
     """Serve the proxy over HTTP in a thread of this process; gives its URL."""
-    http: Any = partial(_Http, limits=Limits(most=100))
-    with _served(_Server, http_app(options, HttpOptions(**chosen)), http=http) as url:
+    http = HttpOptions(**chosen)
+    callers = Callers(options, http)
+    with served(http_app(options, http, callers), ending=callers.end) as url:
         yield url
 
 
 @contextmanager
 def strange_over_http(port: int = 0) -> Iterator[str]:
     """Serve the strange server in a thread of this process; gives its URL."""
-    with _served(uvicorn.Server, strange_server.over_http(), port) as url:
+    with served(strange_server.over_http(), port) as url:
         yield url
-
-
-@contextmanager
-def _served(kind: type[uvicorn.Server], app: Any, port: int = 0, **options: Any) -> Iterator[str]:
-    config = uvicorn.Config(
-        app, lifespan="on", ws="none", log_config=None, timeout_graceful_shutdown=1, **options
-    )
-    server = kind(config)
-    with socket.create_server(("127.0.0.1", port)) as bound:
-        thread = threading.Thread(target=server.run, args=([bound],))
-        thread.start()
-        end = time.monotonic() + PATIENCE
-        while not server.started:
-            assert thread.is_alive()
-            assert time.monotonic() < end
-            time.sleep(0.01)
-        try:
-            yield f"http://127.0.0.1:{bound.getsockname()[1]}/mcp"
-        finally:
-            server.should_exit = True
-            thread.join()

@@ -15,7 +15,7 @@ from banking_server.server.http import SESSION_IDLE, http_app
 from banking_server.server.settings import Settings, load_settings
 from banking_server.server.tokens import Tokens, load_keys
 
-from ..kit.servers import headers_of
+from ..kit.servers import MODERN, request_of, tool_call
 
 URL = "http://127.0.0.1:8000/mcp"
 """Where the bank is, unless its settings say otherwise."""
@@ -23,6 +23,8 @@ URL = "http://127.0.0.1:8000/mcp"
 METADATA = "http://127.0.0.1:8000/.well-known/oauth-protected-resource/mcp"
 
 LIST_TOOLS = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+LEGACY = "2025-11-25"
 
 SCOPES = ("bank:read", "bank:transfer")
 
@@ -53,21 +55,23 @@ class Bank:
         return tokens.mint(customer, scopes or SCOPES, now=made, lifetime=timedelta(minutes=5))
 
     async def send(
-        self, message: Any, token: str | None = "", method: str = "POST", **headers: str
+        self,
+        message: Any,
+        token: str | None = "",
+        method: str = "POST",
+        *,
+        revision: str = MODERN,
+        capabilities: dict[str, Any] | None = None,
+        **headers: str,
     ) -> httpx2.Response:
-        """Send a message, or whatever bytes it is, as a client of 2025-11-25 does.
+        """Send a message, or whatever bytes it is, as a client of a revision does.
 
         By default it is CUST001's, with all scopes; None sends no token.
         """
-        sent = headers_of(self.token() if token == "" else token)
+        token = self.token() if token == "" else token
+        body, sent = request_of(message, token, revision=revision, capabilities=capabilities)
         sent |= {name.replace("_", "-"): value for name, value in headers.items()}
-        body = {"content": message} if isinstance(message, bytes) else {"json": message}
-        return await self.http.request(
-            method,
-            self.settings.resource,
-            headers=sent,
-            **body,  # type: ignore[arg-type]
-        )
+        return await self.http.request(method, self.settings.resource, headers=sent, content=body)
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """Read or change what is stored behind the server's back."""
@@ -99,3 +103,45 @@ async def bank_in_memory(
         httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http,
     ):
         yield Bank(app, http, settings, seconds)
+
+
+def initialize(capabilities: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {
+            "protocolVersion": LEGACY,
+            "capabilities": capabilities,
+            "clientInfo": {"name": "a client", "version": "1"},
+        },
+    }
+
+
+class Talk:
+    """One customer's requests of 2025-11-25, and their session once they have one."""
+
+    def __init__(self, bank: Bank, customer: str = "CUST001", *scopes: str) -> None:
+        self.bank = bank
+        self.token = bank.token(customer, *scopes)
+        self.session: str | None = None
+
+    async def send(self, message: Any, method: str = "POST", **headers: str) -> httpx2.Response:
+        if self.session is not None:
+            headers["Mcp_Session_Id"] = self.session
+        return await self.bank.send(message, self.token, method, revision=LEGACY, **headers)
+
+    async def open(self, capabilities: dict[str, Any] | None = None) -> str:
+        """Open a session; by default, as a client that can be asked something does."""
+        opened = await self.send(initialize(capabilities or {"elicitation": {}}))
+        assert opened.status_code == 200, opened.text
+        self.session = opened.headers["Mcp-Session-Id"]
+        ready = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert (await self.send(ready)).status_code == 202
+        return self.session
+
+    async def works(self) -> bool:
+        """Whether the session is there."""
+        looked = await self.send(tool_call("list_accounts"))
+        assert looked.status_code in (200, 404), looked.text
+        return looked.status_code == 200

@@ -2,7 +2,7 @@
 
 Messages of a usual conversation are changed at random: the usual run sends some dozens, `--ci` some
 hundreds and `--nightly` some thousands. The seed is the same each time, and a failure says what was
-sent last. `test_connections.py` has what is odd on the wire, `test_stdio.py` what is odd in a line.
+sent last. `test_serving.py` has what is odd on the wire, `test_stdio.py` what is odd in a line.
 """
 
 import copy
@@ -21,9 +21,9 @@ import pytest
 from banking_server.chaining import IDENTIFIER, SETTINGS
 
 from ..kit.command import PATIENCE, Cli
-from ..kit.servers import headers_of
-from ..kit.words import CONFIRM, HANDOFF, MODES, PREPARE, STATEMENT, TO_SAVINGS, VERSIONS
-from .in_memory import Bank, bank_in_memory
+from ..kit.servers import request_of
+from ..kit.words import CONFIRM, HANDOFF, PREPARE, STATEMENT, TO_SAVINGS, VERSIONS
+from .in_memory import LIST_TOOLS, Bank, bank_in_memory
 
 AT_ONCE = 8
 """Requests that are under way at the same time."""
@@ -91,9 +91,8 @@ def objects_in(value: Any) -> Iterator[Json]:
 class Conversation:
     """What was said so far, of which later messages make use."""
 
-    def __init__(self, revision: str, seed: int) -> None:
+    def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.revision = revision
         self.known: Json = {}
         self.posted: set[str] = set()
         """Transfers that an answer called posted."""
@@ -106,14 +105,11 @@ class Conversation:
         message: Json = {"jsonrpc": "2.0", "method": method, "params": dict(params)}
         if not method.startswith("notifications/"):
             message["id"] = self.random.choice([self._number, f"\u202e\x00🏦{self._number}"])
-        if self.revision == MODERN:
-            message["params"]["_meta"] = {
-                "io.modelcontextprotocol/protocolVersion": MODERN,
-                "io.modelcontextprotocol/clientInfo": CLIENT,
-                "io.modelcontextprotocol/clientCapabilities": self.random.choice(
-                    [CAPABILITIES, {}]
-                ),
-            }
+        message["params"]["_meta"] = {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": CLIENT,
+            "io.modelcontextprotocol/clientCapabilities": self.random.choice([CAPABILITIES, {}]),
+        }
         message = copy.deepcopy(message)
         for _ in range(self.random.choice([0, 0, 0, 1, 1, 2])):
             changed = self.random.choice(list(objects_in(message)))
@@ -188,45 +184,34 @@ async def send(bank: Bank, conversation: Conversation, sent: bytes) -> None:
             odd = random.choices(HEADERS, k=2)
         case 4:
             token = bank.token("CUST001", "bank:read")
-    headers = {**headers_of(token), "MCP-Protocol-Version": conversation.revision}
-    if conversation.revision == MODERN:
-        headers |= routing(message or {})
+    headers = request_of(sent, token)[1] | routing(message or {})
     pairs = [(name, value.encode()) for name, value in [*headers.items(), *odd]]
     with anyio.fail_after(PATIENCE):
         url = f"http://127.0.0.1:8000{path}"
         answer = await bank.http.request(method, url, content=sent, headers=pairs)
     case = (answer.status_code, answer.content, method, path, odd, sent)
     assert answer.status_code < 500, case
-    # A session is opened in an event stream.
-    told = [json.loads(one) for one in re.findall(r"(?m)^(?:data: )?(\{.*\})\s*$", answer.text)]
-    for each in told:
-        conversation.learn(each)
-    if (method, path, odd) == ("POST", "/mcp", []) and message is not None:
-        request_id = message.get("id")
-        if isinstance(request_id, int | str) and not ({"result", "error"} & message.keys()):
-            # What cannot be an id is not given back.
-            is_none = isinstance(request_id, bool) or "\ud800" in str(request_id)
-            (one,) = told
-            assert one.get("id") == (None if is_none else request_id), case
+    if answer.text.startswith("{"):
+        conversation.learn(answer.json())
+    if (method, path, odd, answer.status_code) == ("POST", "/mcp", [], 200):
+        assert message is not None, case
+        assert answer.json()["id"] == message["id"], case
 
 
-async def send_all(database: Path, count: int, revision: str) -> Conversation:
-    conversation = Conversation(revision, seed=count)
+async def send_all(database: Path, count: int) -> Conversation:
+    conversation = Conversation(seed=count)
     async with bank_in_memory(database) as bank:
         for _ in range(0, count, AT_ONCE):
             async with anyio.create_task_group() as at_once:
                 for _ in range(AT_ONCE):
                     at_once.start_soon(send, bank, conversation, conversation.message())
-        assert (await bank.send({"jsonrpc": "2.0", "id": 1, "method": "ping"})).status_code == 200
+        assert (await bank.send(LIST_TOOLS)).status_code == 200
     return conversation
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_requests(
-    full: Path, count: int, cli: Cli, mode: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_requests(full: Path, count: int, cli: Cli, caplog: pytest.LogCaptureFixture) -> None:
     """The books are sound, every transfer that was called posted is, and the log has no fault."""
-    conversation = anyio.run(send_all, full, count, VERSIONS[mode])
+    conversation = anyio.run(send_all, full, count)
     assert "Traceback" not in caplog.text, caplog.text[-5000:]
     checked = cli("--database", str(full), "database", "check")
     assert checked.code == 0, checked.out

@@ -8,13 +8,16 @@ from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import anyio
 import httpx2
 import pytest
+from mcp.server.auth.provider import AccessToken
 
 from banking_server.chaining import FollowNonDestructive, call_tool_with_chaining
-from banking_server.messages.reading import MAX_BYTES
+from banking_server.server.http import MAX_BYTES
+from banking_server.server.tokens import CustomerTokens
 
 from ..kit.bank import Customer, code_of, copy_of, structured
 from ..kit.command import PATIENCE, Cli
@@ -154,17 +157,14 @@ async def inside(filled: Path, tmp_path_factory: pytest.TempPathFactory, anyio_b
     ("header", "value", "status"),
     [
         ("Host", "bank.evil.example", 421),
-        ("Host", "localhost:1@evil", 421),
-        ("Host", "LOCALHOST:1234", 200),
         ("Origin", "http://evil.example", 403),
-        ("Origin", "http://localhost:3000, http://evil.example", 403),
         ("Origin", "http://localhost:3000", 200),
     ],
 )
 async def test_names_of_elsewhere_are_refused(
     inside: Bank, header: str, value: str, status: int
 ) -> None:
-    """Before the token is read, and without leaving an event."""
+    """Without leaving an event."""
     with inside.events() as events:
         answer = await inside.send(tool_call("list_accounts"), **{header: value})
     assert answer.status_code == status
@@ -173,19 +173,23 @@ async def test_names_of_elsewhere_are_refused(
 
 
 NAMES = {
-    ("Host", "bank.example"): 401,
-    ("Host", "bank.inside:8000"): 401,
-    ("Host", "localhost"): 421,
-    ("Origin", "https://bank.example"): 401,
-    ("Origin", "https://app.example"): 401,
+    ("Host", "bank.example"): 200,
+    ("Host", "bank.inside:8000"): 200,
+    ("Host", "localhost:8000"): 421,
+    ("Origin", "https://bank.example"): 200,
+    ("Origin", "https://app.example"): 200,
     ("Origin", "http://localhost:3000"): 403,
 }
 
 
 @pytest.mark.anyio
-async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(database: Path) -> None:
+async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(
+    full: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = AccessToken(token="t", client_id="c", scopes=["bank:read"], subject="CUST001")
+    monkeypatch.setattr(CustomerTokens, "verify_token", AsyncMock(return_value=token))
     async with bank_in_memory(
-        database,
+        full,
         host="0.0.0.0",
         resource_url="https://bank.example/mcp",
         allowed_hosts="bank.inside:*",
@@ -194,32 +198,18 @@ async def test_beyond_loopback_only_the_names_it_was_given_are_its_own(database:
         jwks_url=f"http://127.0.0.1:{free_port()}/jwks",
     ) as bank:
         for name, status in NAMES.items():
-            answer = await bank.send(LIST_TOOLS, None, **dict([name]))
+            answer = await bank.send(LIST_TOOLS, "any", **dict([name]))
             assert answer.status_code == status, name
-
-
-@pytest.mark.anyio
-async def test_what_is_no_message_is_refused(inside: Bank) -> None:
-    """`tests/messages` has all that is none."""
-    answer = await inside.send(b'{"jsonrpc":"2.0","id":7,"method":"x","params":{"amount":1e999}}')
-    assert (answer.status_code, answer.json()["id"]) == (400, 7)
-    assert answer.json()["error"]["code"] == -32602
 
 
 # --- a yes ----------------------------------------------------------------------------------------
 
-MODERN = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": {"name": "a client", "version": "1"},
-    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}},
-}
 AGREED = {"action": "accept", "content": {"agreed": True}}
 
 NO_YES: list[Any] = [
     *[None, [], "yes", True, {"another": AGREED}, {"KEY": [AGREED]}],
     *[{"KEY": {**AGREED, "action": action}} for action in ("decline", "ACCEPT")],
     *[{"KEY": {**AGREED, "content": said}} for said in ({}, {"agreed": False}, {"agreed": 1})],
-    {"KEY": {**AGREED, "zz": 1}},
     {"KEY": AGREED, "another": AGREED},
 ]
 """Responses to the question whether to confirm, none of which is a yes; KEY is the question's."""
@@ -229,9 +219,8 @@ NO_YES: list[Any] = [
 async def test_nothing_but_a_yes_is_one(inside: Bank) -> None:
     async def call(name: str, arguments: dict[str, Any], **more: Any) -> Any:
         message = tool_call(name, arguments)
-        message["params"] |= {"_meta": MODERN, **more}
-        headers = {"Mcp_Method": "tools/call", "Mcp_Name": name}
-        answer = await inside.send(message, MCP_Protocol_Version="2026-07-28", **headers)
+        message["params"] |= more
+        answer = await inside.send(message, capabilities={"elicitation": {"form": {}}})
         assert answer.status_code in (200, 400), (more, answer.text)
         return answer.json().get("result", {})
 

@@ -11,7 +11,8 @@ import httpx2
 import pytest
 
 from banking_server.bank.storage import BankBusy
-from banking_server.server import health, running
+from banking_server.server import health
+from banking_server.server import http as server
 
 from ..kit.servers import tool_call
 from .in_memory import Bank, bank_in_memory
@@ -48,7 +49,7 @@ async def test_a_token_that_cannot_be_checked_is_an_incident(
     full: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with bank_in_memory(full) as bank:
-        monkeypatch.setattr(running, "is_customer", broken)
+        monkeypatch.setattr(server, "is_customer", broken)
         answer = await bank.send(LOOK)
     assert answer.status_code == 503
     assert "Retry-After" not in answer.headers
@@ -64,7 +65,7 @@ async def test_a_bank_that_is_busy_asks_to_be_asked_again(
     full: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with bank_in_memory(full) as bank:
-        monkeypatch.setattr(running, "is_customer", AsyncMock(side_effect=BankBusy))
+        monkeypatch.setattr(server, "is_customer", AsyncMock(side_effect=BankBusy))
         answer = await bank.send(LOOK)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "1")
     assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
@@ -90,7 +91,7 @@ async def test_it_is_well(full: Path) -> None:
 
 async def test_it_is_not_well(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with bank_in_memory(full) as bank:
-        monkeypatch.setattr(running, "is_customer", broken)
+        monkeypatch.setattr(server, "is_customer", broken)
         answer = await ask(bank)
         assert (answer.status_code, answer.content) == (503, b'{"status":"unavailable"}')
         monkeypatch.undo()
@@ -110,7 +111,7 @@ async def test_a_bank_that_says_nothing_is_asked_once_and_is_not_well(
         return True
 
     async with bank_in_memory(full) as bank:
-        monkeypatch.setattr(running, "is_customer", silent)
+        monkeypatch.setattr(server, "is_customer", silent)
         monkeypatch.setattr(health, "TIME_LIMIT_SECONDS", 0.01)
         async with anyio.create_task_group() as many:
             for _ in range(10):

@@ -1,17 +1,15 @@
 """A token is good for the tools whose scope it carries; a call refused for that is audited."""
 
-import json
+from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from banking_server.chaining import IDENTIFIER
-
 from ..kit.bank import copy_of
 from ..kit.servers import tool_call
 from ..kit.words import PREPARE
-from .in_memory import LIST_TOOLS, METADATA, Bank, bank_in_memory
+from .in_memory import LIST_TOOLS, METADATA, Bank, Talk, bank_in_memory
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -23,8 +21,8 @@ TRANSFER_TOOLS = (
     "confirm_in_view",
     "look_at_transfer",
 )
-PLACE = {"chainId": "a-chain", "level": 3, "previousTool": "list_accounts"}
-"""A call's place in a chain, as its client says."""
+ENCODED = f"=?base64?{b64encode(PREPARE.encode()).decode()}?="
+"""The name of a tool, as a header may have it that is not plain ASCII."""
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +50,7 @@ async def test_a_token_for_reading_does_not_transfer(bank: Bank, tool: str) -> N
     assert answer.status_code == 403
     assert answer.headers["WWW-Authenticate"] == challenge("bank:transfer")
     error = {"code": -32600, "message": "Required scope: bank:transfer"}
-    assert answer.json() == {"jsonrpc": "2.0", "id": 7, "error": error}
+    assert answer.json() == {"jsonrpc": "2.0", "id": None, "error": error}
     assert events == [refused(tool)]
 
 
@@ -66,7 +64,7 @@ async def test_a_token_for_reading_reads(bank: Bank, message: dict[str, Any]) ->
     assert "scope_missing" not in [outcome for _, _, outcome, *_ in events]
 
 
-@pytest.mark.parametrize("method", ["tools/list", "resources/read", "tools/call/"])
+@pytest.mark.parametrize("method", ["tools/list", "resources/read"])
 async def test_a_token_without_the_scope_for_reading_does_nothing(bank: Bank, method: str) -> None:
     """Only calls are audited."""
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"name": PREPARE}}
@@ -92,40 +90,25 @@ async def test_a_call_without_the_scope_for_reading_is_audited(
     assert events == [refused(recorded, "CUST002")]
 
 
-CALL = json.dumps(tool_call(PREPARE)).encode()
-WAYS: dict[str, tuple[bytes, bool]] = {
-    # What is sent, and whether it is a call that can be audited.
-    "names twice": (
-        b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/call",'
-        b'"params":{"name":"list_accounts","name":"prepare_money_transfer"}}',
-        True,
-    ),
-    "a batch": (b"[" + CALL + b"]", False),
-    "a byte order mark": (b"\xef\xbb\xbf" + CALL, True),
-    "bad arguments": (CALL.replace(b'"arguments": {}', b'"arguments": 5'), True),
-    "no message": (b'{"method":"tools/call","params":' + CALL[CALL.index(b'{"name"') :], True),
-    "no name": (CALL.replace(b'"name"', b'"nom"'), False),
-}
-
-
-@pytest.mark.parametrize(("body", "audited"), WAYS.values(), ids=WAYS)
-async def test_no_way_of_writing_a_call_gets_it_past_the_scopes(
-    bank: Bank, body: bytes, audited: bool
-) -> None:
+async def test_a_header_that_names_another_tool_gets_nothing_past_the_scopes(bank: Bank) -> None:
+    """The SDK holds the headers to the body; where there are none, the tool's own check answers."""
+    token, call = bank.token("CUST001", "bank:read"), tool_call(PREPARE)
     with bank.events() as events:
-        answer = await bank.send(body, bank.token("CUST001", "bank:read"))
-    assert 400 <= answer.status_code < 500 or "error" in answer.json()
-    assert events == ([refused(PREPARE)] if audited else [])
+        answer = await bank.send(call, token, Mcp_Name="list_accounts")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, -32020)
+        answer = await bank.send(call, token, Mcp_Name=ENCODED)
+        assert "needs a token with the scope bank:transfer" in answer.text
+    assert events == [refused(PREPARE)]
 
 
-async def test_the_event_says_where_in_a_chain_the_call_stood(bank: Bank) -> None:
-    call = tool_call(PREPARE)
-    call["params"]["_meta"] = {IDENTIFIER: {**PLACE, "previousTool": "\n" + "x" * 1000}}
-    with bank.events() as events:
-        answer = await bank.send(call, bank.token("CUST001", "bank:read"))
-    assert answer.status_code == 403
-    (event,) = events
-    assert event == (*refused(PREPARE)[:3], "a-chain", 3, ("\\n" + "x" * 1000)[:127] + "…")
+async def test_in_a_session_the_tool_asks_for_its_scope(full: Path) -> None:
+    async with bank_in_memory(full) as bank:
+        talk = Talk(bank, "CUST001", "bank:read")
+        await talk.open()
+        with bank.events() as events:
+            answer = await talk.send(tool_call(PREPARE))
+            assert "needs a token with the scope bank:transfer" in answer.text
+        assert events == [refused(PREPARE)]
 
 
 # --- when it cannot be recorded -------------------------------------------------------------------

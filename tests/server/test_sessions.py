@@ -5,67 +5,26 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import httpx2
 import pytest
 
 from banking_server.chaining import IDENTIFIER, SETTINGS
-from banking_server.server import sessions
+from banking_server.server import access, sdk
+from banking_server.server.tokens import load_keys
+from banking_server.tools import calling, limits
 
-from ..kit.bank import Customer, code_of, structured
+from ..kit.bank import Customer, code_at_desk, structured
 from ..kit.servers import Chooser, HttpServer, http_client, tool_call
 from ..kit.words import HANDOFF, PREPARE
-from .in_memory import Bank, bank_in_memory
+from .in_memory import Talk, bank_in_memory, initialize
 
 pytestmark = pytest.mark.anyio
 
 YES = {"agreed": True}
 
 
-def initialize(capabilities: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "jsonrpc": "2.0",
-        "id": 1,
-        "method": "initialize",
-        "params": {
-            "protocolVersion": "2025-11-25",
-            "capabilities": capabilities,
-            "clientInfo": {"name": "a client", "version": "1"},
-        },
-    }
-
-
 ASK_ME = initialize({"elicitation": {}})
-READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 LOOK = tool_call("list_accounts")
 ASK = tool_call(HANDOFF, {"reason": "A question"})
-
-
-class Talk:
-    """One customer's requests to the application, and their session once they have one."""
-
-    def __init__(self, bank: Bank, customer: str = "CUST001", *scopes: str) -> None:
-        self.bank = bank
-        self.token = bank.token(customer, *scopes)
-        self.session: str | None = None
-
-    async def send(self, message: Any, method: str = "POST", **headers: str) -> httpx2.Response:
-        if self.session is not None:
-            headers["Mcp_Session_Id"] = self.session
-        return await self.bank.send(message, self.token, method, **headers)
-
-    async def open(self) -> str:
-        """Open a session, as a client that can be asked something does."""
-        opened = await self.send(ASK_ME)
-        assert opened.status_code == 200, opened.text
-        self.session = opened.headers["Mcp-Session-Id"]
-        assert (await self.send(READY)).status_code == 202
-        return self.session
-
-    async def works(self) -> bool:
-        """Whether the session is there."""
-        looked = await self.send(LOOK)
-        assert looked.status_code in (200, 404), looked.text
-        return looked.status_code == 200
 
 
 # --- being asked, over a socket -------------------------------------------------------------------
@@ -78,7 +37,8 @@ async def test_who_can_be_asked_is_asked_and_no_code_stands_in(bank: HttpServer)
     answers: dict[str, Any] = {"declined": "decline", "posted": YES}
     async with connected as customer.client:
         prepared = await customer.prepare(**mine)
-        transfer, code = structured(prepared)["transferId"], code_of(prepared)
+        transfer = structured(prepared)["transferId"]
+        code = code_at_desk(prepared, load_keys(bank.settings))
         for status, said in answers.items():
             customer.answers = [said]
             confirmed = await customer.confirm(transfer, confirmationCode=code)
@@ -115,9 +75,7 @@ async def test_two_customers_are_asked_at_once_each_their_own(bank: HttpServer) 
 async def test_who_follows_directives_gets_no_words(full: Path) -> None:
     async with bank_in_memory(full) as bank:
         talk = Talk(bank)
-        opened = await talk.send(initialize({"experimental": {IDENTIFIER: SETTINGS}}))
-        talk.session = opened.headers["Mcp-Session-Id"]
-        assert (await talk.send(READY)).status_code == 202
+        await talk.open({"experimental": {IDENTIFIER: SETTINGS}})
         locked = {"fromAccountId": "acc_checking_001", "amount": 250}
         called = await talk.send(tool_call(PREPARE, locked))
     (line,) = [line for line in called.text.splitlines() if '"result"' in line]
@@ -142,10 +100,9 @@ async def test_a_session_is_its_customers(full: Path) -> None:
         later = Talk(bank, "CUST001", "bank:read")
         later.session = mine.session
         assert await later.works()
-        assert (await later.send(tool_call(PREPARE))).status_code == 403
         # One that has expired does not.
-        expired = bank.token(age=3600)
-        refused = await bank.send(LOOK, expired, Mcp_Session_Id=mine.session or "")
+        mine.token = bank.token(age=3600)
+        refused = await mine.send(LOOK)
         assert refused.status_code == 401
 
 
@@ -155,42 +112,32 @@ async def test_a_session_ends_when_its_client_says_so(full: Path) -> None:
         await talk.open()
         listened = await talk.send({}, "GET")
         assert (listened.status_code, listened.headers["Allow"]) == (405, "POST, DELETE")
-        # In the middle of calls it is no fault.
-        async with anyio.create_task_group() as at_once:
-            for number in range(4):
-                at_once.start_soon(talk.send, {**LOOK, "id": number})
-            at_once.start_soon(talk.send, {}, "DELETE")
+        assert (await talk.send({}, "DELETE")).status_code == 200
         assert not await talk.works()
 
 
 # --- how many, and how long -----------------------------------------------------------------------
 
 
-async def test_who_has_most_sessions_gives_way_with_the_one_idle_for_longest(full: Path) -> None:
-    async with bank_in_memory(full, max_sessions=3) as bank:
-        one, first, second, third = (Talk(bank, f"CUST00{n}") for n in (2, 1, 1, 3))
-        for talk in (one, first, second):
+async def test_one_customer_has_so_many_sessions_and_the_oldest_ends(
+    full: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sdk, "MOST_SESSIONS", 2)
+    async with bank_in_memory(full) as bank:
+        one, first, second, third = (Talk(bank, f"CUST00{n}") for n in (2, 1, 1, 1))
+        for talk in (one, first, second, third):
             await talk.open()
-        assert await first.works()
-        await third.open()
         open_now = [await talk.works() for talk in (one, first, second, third)]
-        assert open_now == [True, True, False, True]
+        assert open_now == [True, False, True, True]
 
 
-async def test_where_none_is_idle_a_new_session_is_refused(full: Path) -> None:
+async def test_all_have_so_many_sessions_together(full: Path) -> None:
     async with bank_in_memory(full, max_sessions=1) as bank:
-        talk, other = Talk(bank), Talk(bank, "CUST002")
-        await talk.open()
-        async with anyio.create_task_group() as waiting:
-            waiting.start_soon(talk.send, ASK)
-            await anyio.wait_all_tasks_blocked()
-            refused = await other.send(ASK_ME)
-            assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
-            assert "in use" in refused.json()["error"]["message"]
-            # Whoever is never asked does not need one.
-            assert (await other.send(LOOK)).status_code == 200
-            assert (await talk.send({}, "DELETE")).status_code == 200
-        await other.open()
+        await Talk(bank).open()
+        refused = await Talk(bank, "CUST002").send(ASK_ME)
+        assert refused.status_code == 503
+        # Whoever is of 2026-07-28 does not need one.
+        assert (await bank.send(LOOK)).status_code == 200
 
 
 async def test_a_session_that_is_idle_for_too_long_ends(full: Path) -> None:
@@ -202,16 +149,48 @@ async def test_a_session_that_is_idle_for_too_long_ends(full: Path) -> None:
         assert not await talk.works()
 
 
-async def test_calls_that_wait_for_an_answer_are_bounded(
+async def test_calls_that_wait_for_an_answer_are_bounded_in_number(
     full: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "MOST_CALLS", 1)
+    monkeypatch.setattr(limits, "MOST_OPEN", 1)
+    async with bank_in_memory(full) as bank:
+        talk, other = Talk(bank), Talk(bank, "CUST002")
+        await talk.open()
+        await other.open()
+        async with anyio.create_task_group() as waiting:
+            waiting.start_soon(talk.send, ASK)
+            await anyio.wait_all_tasks_blocked()
+            assert '"status":"busy"' in (await talk.send({**LOOK, "id": 8})).text
+            assert (await bank.send(LOOK)).json()["result"]["isError"], "in no session either"
+            assert await other.works()
+            assert (await talk.send({}, "DELETE")).status_code == 200
+
+
+async def test_calls_that_wait_for_an_answer_are_bounded_in_time(
+    full: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calling, "QUESTION_SECONDS", 0.1)
+    async with bank_in_memory(full) as bank:
+        talk = Talk(bank)
+        await talk.open()
+        with bank.events() as events:
+            told = (await talk.send(ASK)).text
+        assert "Nobody answered" in told
+        assert [(tool, outcome) for _, tool, outcome, *_ in events] == [(HANDOFF, "invalid_answer")]
+
+
+async def test_requests_under_way_are_bounded(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each keeps a connection; and whoever asks how the server is has one all the same."""
+    monkeypatch.setattr(access, "MOST_REQUESTS", 1)
     async with bank_in_memory(full) as bank:
         talk = Talk(bank)
         await talk.open()
         async with anyio.create_task_group() as waiting:
             waiting.start_soon(talk.send, ASK)
             await anyio.wait_all_tasks_blocked()
-            refused = await talk.send({**LOOK, "id": 8})
-            assert "1 calls of this session are under way" in refused.text
-            assert (await talk.send({}, "DELETE")).status_code == 200
+            refused = await bank.send(LOOK)
+            assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+            assert (await bank.send(LOOK, bank.token("CUST002"))).status_code == 200
+            assert (await bank.http.get("http://127.0.0.1:8000/health")).status_code == 200
+            waiting.cancel_scope.cancel()
+        assert (await bank.send(LOOK)).status_code == 200

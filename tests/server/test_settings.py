@@ -25,9 +25,8 @@ ISSUER = {"issuer": "https://login.example", "jwks_url": "https://login.example/
         ("RESOURCE_URL", "http://bank.example/mcp", "an https URL beyond loopback, not 'http:"),
         ("JWKS_URL", "https://[login/jwks", "must be an http or https URL"),
         ("JWKS_URL", "https://me:word@login.example/jwks", "without a user or password"),
-        ("CODES", "nowhere", "'result' or 'desk', not 'nowhere'"),
+        ("CODES", "nowhere", "'result', 'asked' or 'desk', not 'nowhere'"),
         ("LOG_LEVEL", "LOUD", "'DEBUG', 'INFO', 'WARNING' or 'ERROR'"),
-        ("TRUSTED_PROXIES", "10.0.0.1, proxy.example", "10.0.0.0/24"),
         ("DATABASE", "~nobody-of-that-name/bank.db", "home directory"),
     ],
 )

@@ -21,7 +21,7 @@ from banking_server.server.build import utc_now
 from ..bank.support import check_books, sql
 from ..kit import postgres
 from ..kit.bank import SECRET, fill
-from ..kit.servers import HttpServer, headers_of, http_server, tool_call
+from ..kit.servers import HttpServer, http_server, request_of, tool_call
 from ..kit.words import CONFIRM, EVERYDAY, PREPARE, SAVINGS
 
 pytestmark = [
@@ -81,16 +81,18 @@ async def answer_of(sending: Any) -> dict[str, Any] | None:
 async def test_a_server_is_killed_and_postgresql_restarted_under_load(replicas: Replicas) -> None:
     """Nothing acknowledged is lost, nothing is posted twice, and nobody waits for ever."""
     database, url, servers = replicas
-    http = httpx2.AsyncClient(headers=headers_of(servers[0].token()), timeout=PATIENCE)
+    http, token = httpx2.AsyncClient(timeout=PATIENCE), servers[0].token()
     next_url = itertools.cycle([f"http://127.0.0.1:{server.port}/mcp" for server in servers])
     posted: list[str] = []
 
     async def call(tool: str, **arguments: Any) -> dict[str, Any]:
         """Make the same call, each time to the next server, until it is answered."""
-        message = tool_call(tool, arguments)
-        while (answer := await answer_of(http.post(next(next_url), json=message))) is None:
+        body, sent = request_of(tool_call(tool, arguments), token)
+        while True:
+            sending = http.post(next(next_url), content=body, headers=sent)
+            if (answer := await answer_of(sending)) is not None:
+                return answer
             await asyncio.sleep(0.05)
-        return answer
 
     async def customer(number: int) -> None:
         accounts = {"fromAccountId": SAVINGS, "toAccountId": EVERYDAY}

@@ -16,6 +16,7 @@ from ..kit.bank import (
     Question,
     World,
     audiences,
+    code_at_desk,
     code_of,
     everything,
     facts,
@@ -49,7 +50,9 @@ async def prepared(customer: Customer, **arguments: Any) -> tuple[str, str]:
     """Prepare a transfer; return its id and code."""
     result = await customer.prepare(**arguments)
     assert not result.is_error, words(result)
-    return structured(result)["transferId"], code_of(result)
+    has_code = "Your confirmation code" in words(result)
+    code = code_of(result) if has_code else code_at_desk(result)
+    return structured(result)["transferId"], code
 
 
 def status_of(world: World, transfer_id: str) -> str:

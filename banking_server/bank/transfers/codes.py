@@ -41,7 +41,7 @@ def view_secret(rules: Rules, code_key: bytes, transfer: Transfer) -> str | None
     confirmed and was not: it is good for one attempt, whatever comes of that. There is none where
     only the bank's desk gives out what confirms.
     """
-    return _secret(code_key, transfer) if rules.codes == "result" else None
+    return None if rules.codes == "desk" else _secret(code_key, transfer)
 
 
 def _secret(code_key: bytes, transfer: Transfer) -> str:
@@ -64,4 +64,4 @@ def is_view_secret(
     """
     secret = given.encode(errors="surrogatepass")
     is_right = [hmac.compare_digest(_secret(key, transfer).encode(), secret) for key in code_keys]
-    return rules.codes == "result" and any(is_right)
+    return rules.codes != "desk" and any(is_right)

@@ -152,7 +152,7 @@ async def prepare_transfer(
         view = view_transfer(transfer, Parties(from_account, to_account), call.at)
         code = (
             None
-            if bank.rules.codes == "desk"
+            if bank.rules.codes != "result"
             else confirmation_code(bank.code_key, transfer.transfer_id)
         )
         if waits_for_manager(transfer):

@@ -146,8 +146,13 @@ class Connections:
     def _target_of(self, caller: str | None) -> Target:
         if caller is None or self._scenario is None:
             return self._target
-        environment = {**self._target.environment, **self._scenario.callers[caller].environment}
-        return replace(self._target, headers=self._headers[caller], environment=environment)
+        told = self._scenario.callers[caller]
+        return replace(
+            self._target,
+            command=(*self._target.command, *told.options) if self._target.command else (),
+            headers=self._headers[caller],
+            environment={**self._target.environment, **told.environment},
+        )
 
     def _meta(self, caller: str | None, captured: Mapping[str, Any]) -> Json:
         """Return what goes with every request: without what is not captured yet."""

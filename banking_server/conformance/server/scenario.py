@@ -189,6 +189,9 @@ class Caller(Strict):
     """With a URL: for each HTTP header, the environment variable that holds its value."""
     environment: Mapping[str, str] = Field(default_factory=dict)
     """Where the suite starts the server: variables that it is started with for this caller."""
+    options: tuple[str, ...] = ()
+    """Likewise: what is added to its command for this caller, where an option of the command wins
+    over the environment."""
     setup: tuple[Step, ...] = ()
     """Steps called first on every connection of this caller."""
 

@@ -151,7 +151,7 @@ async def confirm_or_cancel_money_transfer(
         told = result(words, transfer_content(cancelled.transfer), then=next_step(cancelled))
         return shown_in_view(told, cancelled.transfer) if in_view else told
     # Who is given what confirms in a view confirms there, whatever code they have.
-    code = None if in_view and bank.rules.codes == "result" else confirmationCode
+    code = None if in_view and bank.rules.codes != "desk" else confirmationCode
     consent = given_consent(agreement, asked_about, code)
     if consent is None:
         declined = await decline_transfer(bank, call, transferId)
@@ -183,7 +183,7 @@ def confirmed(outcome: Confirmation, rules: Rules, *, in_view: bool = False) -> 
                     f"{summary(transfer)} needs the customer's confirmation: they confirm it where "
                     "it is shown to them, by their own act."
                 )
-            if rules.codes == "desk":
+            if rules.codes == "desk" or (rules.codes == "asked" and not in_view):
                 words += f" {DESK_HAS_CODE}"
             content = transfer_content(transfer, "confirmation_needed")
             return result(words, content, then=next_step(outcome))

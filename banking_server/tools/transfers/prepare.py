@@ -39,6 +39,7 @@ from banking_server.tools.transfers.words import (
     DESK_HAS_CODE,
     FROM_QUESTION,
     TO_QUESTION,
+    WILL_BE_ASKED,
     TransferOut,
     choice,
     locked,
@@ -255,17 +256,23 @@ def _prepared(outcome: Prepared | OverThreshold, ctx: Context[Any, Any]) -> Call
         words += "It is not made before the customer confirms it."
     shown = shows_view(ctx)
     more = [text(CONFIRM_IN_VIEW, "assistant")] if shown else []
-    if outcome.code is None:
+    if takes_views(ctx.client_capabilities):
+        if current_call()[0].rules.codes == "desk":
+            words += f" {DESK_HAS_CODE}"
+    elif can_ask(ctx):
+        # They are asked, and no code replaces their yes.
+        words += f" {WILL_BE_ASKED}"
+    elif outcome.code is None:
         words += f" {DESK_HAS_CODE}"
-    elif not takes_views(ctx.client_capabilities):
+    else:
         # Whom it is for is a wish: most hosts show it to the model as well.
-        worth = (
-            "While you can be asked, as here, it confirms nothing alone: you will be asked as well."
-            if can_ask(ctx)
-            else "Whoever reads it here, a model too, can confirm with it."
-        )
-        code = f"Your confirmation code for transfer {transfer.transfer_id} is {outcome.code}."
-        more = [text(f"{code} {worth}", "user")]
+        more = [
+            text(
+                f"Your confirmation code for transfer {transfer.transfer_id} is {outcome.code}. "
+                "Whoever reads it here, a model too, can confirm with it.",
+                "user",
+            )
+        ]
     prepared = result(words, transfer_content(transfer), more=more, then=next_step(outcome))
     if not shown:
         return prepared

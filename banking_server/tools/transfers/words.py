@@ -17,6 +17,7 @@ from banking_server.tools.views import shown_with
 
 FROM_QUESTION: Final = "Which account should the money be taken from?"
 TO_QUESTION: Final = "Which account should the money be sent to?"
+WILL_BE_ASKED: Final = "They are asked when it is to be confirmed: no code is needed."
 DESK_HAS_CODE: Final = "If it takes a code, the customer gets that from the bank's desk."
 CHOOSE_IN_VIEW: Final = (
     "The customer is shown these accounts, and can choose there. If they do, the transfer goes on "

@@ -8,7 +8,8 @@ bank's tools, through the host, with the customer's own rights.
 **The customer's own act.** A view confirms a transfer with a secret that stands in the `_meta` of
 the result that the view shows, under `DATA`, and nowhere else: in no text, no structured content,
 no log, no audit event, no table. It is made of the bank's key (`bank/transfers/codes.py`), bound
-to the transfer, its customer and its expiry, compared in constant time, and good for one attempt.
+to the transfer, its customer and its expiry, compared in constant time, and good until the transfer
+is made, expires, or was declined. A wrong one costs nothing: there are 2^256.
 The tool that takes it, `confirm_in_view`, is for views alone: a host has to refuse it to its
 model. And where a view is given what confirms, nothing else does: no form, and no code.
 

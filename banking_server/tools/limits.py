@@ -1,19 +1,24 @@
-"""How many calls a customer may make in a second, so that nobody wears the bank out.
+"""How many calls a customer may make in a second, and at once, so that nobody wears the bank out.
 
 Each server process counts for itself: several processes allow several times as much.
 """
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 BURST_SECONDS: Final = 2
 """Whoever has been silent may make the calls of so many seconds at once."""
 
+MOST_OPEN: Final = 32
+"""Calls of one customer that may be under way at once; most of them wait for an answer."""
+
 _MANY: Final = 10_000
 
 
-class Pace:
+class RateLimiter:
     """A token bucket for each customer, kept as the one time at which it is full again."""
 
     def __init__(
@@ -41,3 +46,24 @@ class Pace:
             self._full_at = {name: at for name, at in self._full_at.items() if at > now}
         self._full_at[customer] = full_at
         return 0.0
+
+
+class OpenCalls:
+    """Counts each customer's calls that are under way."""
+
+    def __init__(self) -> None:
+        self._under_way: Counter[str] = Counter()
+
+    @contextmanager
+    def one_more(self, customer: str) -> Iterator[bool]:
+        """Count a call of `customer` until the end of the block; false if there is no room."""
+        if self._under_way[customer] >= MOST_OPEN:
+            yield False
+            return
+        self._under_way[customer] += 1
+        try:
+            yield True
+        finally:
+            self._under_way[customer] -= 1
+            if not self._under_way[customer]:
+                del self._under_way[customer]

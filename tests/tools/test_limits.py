@@ -10,7 +10,7 @@ from banking_server.bank import accounts as bank_accounts
 from banking_server.bank.storage import BankBusy
 from banking_server.server.build import build_server
 from banking_server.tools import calling
-from banking_server.tools.pace import BURST_SECONDS, Pace
+from banking_server.tools.limits import BURST_SECONDS, RateLimiter
 
 from ..kit.bank import World, settings, structured, words
 from ..kit.words import ACCOUNTS, BALANCE, EVERYDAY
@@ -26,27 +26,27 @@ class Seconds:
         return self.now
 
 
-def taken(pace: Pace, customer: str = "CUST001") -> int:
+def taken(limiter: RateLimiter, customer: str = "CUST001") -> int:
     """How many calls there is room for now."""
     count = 0
-    while not pace.wait(customer):
+    while not limiter.wait(customer):
         count += 1
     return count
 
 
 def test_a_burst_and_then_so_many_calls_a_second() -> None:
     seconds = Seconds()
-    pace = Pace(4, seconds)
-    assert taken(pace) == taken(pace, "CUST002") == 4 * BURST_SECONDS
-    assert pace.wait("CUST001") == pytest.approx(0.25)
+    limiter = RateLimiter(4, seconds)
+    assert taken(limiter) == taken(limiter, "CUST002") == 4 * BURST_SECONDS
+    assert limiter.wait("CUST001") == pytest.approx(0.25)
     seconds.now += 0.2
-    assert pace.wait("CUST001") == pytest.approx(0.05)
+    assert limiter.wait("CUST001") == pytest.approx(0.05)
     seconds.now += 0.05
-    assert pace.wait("CUST001") == 0
+    assert limiter.wait("CUST001") == 0
     seconds.now += 1
-    assert taken(pace) == 4
+    assert taken(limiter) == 4
     seconds.now += 3600
-    assert taken(pace) == 4 * BURST_SECONDS
+    assert taken(limiter) == 4 * BURST_SECONDS
 
 
 def server(world: World, seconds: Seconds) -> Any:

@@ -1,0 +1,188 @@
+"""Who is let in over HTTP: the one layer that decides it, before a request gets as far as MCP.
+
+It goes by the headers alone. Those of a request of 2026-07-28 name the method and the tool
+(`Mcp-Method`, `Mcp-Name`), and the SDK holds the body to them. One of 2025-11-25 has no such
+headers: there the tool's own check of its scope answers (`tools/scopes.py`).
+"""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+import anyio
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.provider import AccessToken
+from mcp.types import INTERNAL_ERROR, INVALID_REQUEST
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import HTTPConnection
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from banking_server.bank.storage import BankBusy
+from banking_server.server.sdk import (
+    MCP_METHOD_HEADER,
+    MCP_NAME_HEADER,
+    SessionManager,
+    authenticated_as,
+    resource_metadata_url,
+    with_access_token,
+)
+from banking_server.server.settings import Settings
+from banking_server.server.tokens import CustomersUnknown, CustomerTokens, KeysUnavailable
+from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
+from banking_server.tools.calling import QUESTION_SECONDS, UNKNOWN_TOOL, record_scope_missing
+from banking_server.tools.results import BUSY, incident_words, log_incident, too_fast_words
+
+MOST_REQUESTS: Final = 64
+"""Requests of one customer that may be under way at once, in each server process."""
+
+REQUEST_SECONDS: Final = QUESTION_SECONDS + 30
+"""How long a request may be under way, with every question in between."""
+
+_RETRY_SECONDS: Final = 1
+_METHODS: Final = ("POST", "DELETE")
+
+
+class AccessControl:
+    """Lets a customer's requests to MCP in, and refuses all others.
+
+    A request without a good token is refused with 401, and one with two with 400 (RFC 6750); a
+    customer who goes too fast, or has `MOST_REQUESTS` under way, with 429; a token that lacks the
+    scope with 403, and if a tool was called, an audit event. There is no stream to open with GET
+    (405): a question goes out with the call it belongs to. What cannot be checked now is refused
+    with 503.
+    """
+
+    def __init__(self, manager: SessionManager, tokens: CustomerTokens, settings: Settings) -> None:
+        self._manager = manager
+        self._tokens = tokens
+        self._metadata_url = resource_metadata_url(settings.resource)
+        self._of_customer = with_access_token(self._authorize)
+        self._under_way: Counter[str] = Counter()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        token = await self._authenticate(HTTPConnection(scope))
+        if isinstance(token, Response):
+            await token(scope, receive, send)
+            return
+        scope["user"] = authenticated_as(token)
+        await self._of_customer(scope, receive, send)
+
+    async def _authenticate(self, request: HTTPConnection) -> AccessToken | Response:
+        sent = request.headers.getlist("authorization")
+        if len(sent) + ("access_token" in request.query_params) > 1:
+            return self._challenge(400, "More than one token", "invalid_request")
+        kind, _, bearer = (sent or [""])[0].partition(" ")
+        if kind.lower() != "bearer":
+            return self._challenge(401, "Authentication required")
+        try:
+            token = await self._tokens.verify_token(bearer.strip())
+        except KeysUnavailable as unavailable:
+            words = "Access tokens cannot be checked at the moment. Please try again later."
+            return _error(503, words, retry_seconds=unavailable.retry_seconds)
+        except CustomersUnknown as unknown:
+            return _unavailable("the check of a token", unknown.__cause__ or unknown)
+        return token or self._challenge(401, "Authentication required", "invalid_token")
+
+    async def _authorize(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request whose token is good."""
+        token = get_access_token()
+        if token is None or token.subject is None:
+            raise RuntimeError("A customer's token was verified.")
+        customer = token.subject
+        refusal = self._too_many(customer) or await self._scope_missing(scope, token)
+        if refusal is None and scope["method"] not in _METHODS:
+            refusal = Response(status_code=405, headers={"Allow": ", ".join(_METHODS)})
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        self._under_way[customer] += 1
+        try:
+            with anyio.move_on_after(REQUEST_SECONDS):
+                await self._manager.handle_request(scope, receive, send)
+        finally:
+            self._under_way[customer] -= 1
+            if not self._under_way[customer]:
+                del self._under_way[customer]
+
+    def _too_many(self, customer: str) -> Response | None:
+        # What the request asks for is not looked at: refusing has to cost next to nothing.
+        seconds = self._manager.opened.rate.wait(customer)
+        if seconds:
+            return _error(429, too_fast_words(seconds), retry_seconds=seconds)
+        if self._under_way[customer] >= MOST_REQUESTS:
+            words = f"{MOST_REQUESTS} requests of yours are under way. Please wait for answers."
+            return _error(429, words, retry_seconds=_RETRY_SECONDS)
+        return None
+
+    async def _scope_missing(self, scope: Scope, token: AccessToken) -> Response | None:
+        """Return the refusal of a request whose token lacks a scope; audit it if it is a call."""
+        if READ_SCOPE in token.scopes and TRANSFER_SCOPE in token.scopes:
+            return None
+        # Every request needs the scope for reading.
+        missing = None if READ_SCOPE in token.scopes else READ_SCOPE
+        headers = Headers(scope=scope)
+        if headers.get(MCP_METHOD_HEADER) == "tools/call":
+            needed = required_scope(headers.get(MCP_NAME_HEADER, ""))
+            if needed is not None and needed not in token.scopes:
+                missing = needed
+            if missing is not None:
+                tool = UNKNOWN_TOOL if needed is None else headers[MCP_NAME_HEADER]
+                try:
+                    await record_scope_missing(self._manager.opened, tool)
+                except Exception as failure:
+                    return _unavailable(tool, failure)
+        if missing is None:
+            return None
+        return self._challenge(403, f"Required scope: {missing}", "insufficient_scope")
+
+    def _challenge(self, status: int, words: str, error: str | None = None) -> Response:
+        """Return a refusal for the token, which says where to get a better one (RFC 9728).
+
+        `error` is the code of RFC 6750; whoever sent no token is told none.
+        """
+        told = "" if error is None else f'error="{error}", error_description="{words}", '
+        where = f'scope="{READ_SCOPE} {TRANSFER_SCOPE}", resource_metadata="{self._metadata_url}"'
+        return _error(status, words, {"WWW-Authenticate": f"Bearer {told}{where}"})
+
+
+def metadata_route(settings: Settings) -> Route:
+    """Return the route to what clients need to know of the resource (RFC 9728).
+
+    The SDK's own names an authorization server in any case; for a trial there is none.
+    """
+    document = {
+        "resource": settings.resource,
+        **({} if settings.issuer is None else {"authorization_servers": [settings.issuer]}),
+        "scopes_supported": [READ_SCOPE, TRANSFER_SCOPE],
+        "bearer_methods_supported": ["header"],
+    }
+    answer = JSONResponse(document, headers={"Cache-Control": "public, max-age=3600"})
+    path = urlsplit(resource_metadata_url(settings.resource)).path
+    return Route(path, CORSMiddleware(answer, allow_origins=["*"]), methods=["GET", "OPTIONS"])
+
+
+def _error(
+    status: int,
+    words: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    retry_seconds: float | None = None,
+) -> Response:
+    """Return an HTTP error with a JSON-RPC error; its id is null, as no request was read."""
+    code = INVALID_REQUEST if status < 429 else INTERNAL_ERROR
+    body = {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": words}}
+    retry = {} if retry_seconds is None else {"Retry-After": str(max(1, math.ceil(retry_seconds)))}
+    return JSONResponse(body, status_code=status, headers={**(headers or {}), **retry})
+
+
+def _unavailable(called: str, failure: BaseException) -> Response:
+    """Return the response if the bank cannot be asked; unless it is busy, that is an incident."""
+    if isinstance(failure, BankBusy):
+        return _error(503, BUSY, retry_seconds=_RETRY_SECONDS)
+    return _error(503, incident_words(log_incident(called, failure)))

@@ -1,0 +1,272 @@
+"""How an ASGI application is served here: by Granian, over HTTP/1.1.
+
+The bank's server and `tool-chaining-proxy` are both served so. Granian bounds what a client sends
+before there is a request: the time for its head, its size, and the number of connections. One that
+says nothing, or does not read what it is sent, is closed. Limits for each address are a reverse
+proxy's work.
+"""
+
+import asyncio
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import wait
+from multiprocessing.process import BaseProcess
+from typing import Any, Final
+
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from granian.net import SocketHolder  # type: ignore[attr-defined]
+from granian.server.embed import Server
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+try:
+    import resource
+except ImportError:  # pragma: no cover - Windows
+    resource = None  # type: ignore[assignment]
+
+logger = logging.getLogger(__name__)
+
+HEAD_SECONDS: Final = 5
+"""How long a client may take for the head of a request, and be idle between two."""
+
+UNREAD_SECONDS: Final = 30
+"""How long a client may leave what it is sent unread (Linux)."""
+
+ENDING_SECONDS: Final = 5
+"""How long requests are still answered when the server is to end."""
+
+LAST_BYTES_SECONDS: Final = 0.2
+"""How long what was answered may then take to go out."""
+
+GIVEN_UP: Final = 3
+"""The exit code of a server that could not start, or whose database is lost."""
+
+_BACKLOG: Final = 1024
+_RESTART_SECONDS: Final = 0.5
+_RESERVE: Final = 128
+"""Descriptors that a process needs for other things than connections."""
+
+
+class CannotListen(Exception):
+    """An address cannot be served; the message is one line for people."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens; port 0 stands for any free one. Raises `CannotListen`."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        if os.name == "posix":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Of each connection that is accepted, too.
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * UNREAD_SECONDS)
+        listening.bind(address)
+        listening.listen(_BACKLOG)
+    except OSError as error:
+        problem = (error.strerror or str(error)).lower()
+        raise CannotListen(f"Cannot serve at {host} port {port}: {problem}.") from error
+    listening.setblocking(False)
+    return listening
+
+
+def serve(
+    app: Starlette, listening: socket.socket, *, ending: Callable[[], None] | None = None
+) -> bool:
+    """Serve an application in this process until Ctrl-C or SIGTERM. False if it could not start.
+
+    `ending` is called when it is to end.
+    """
+
+    async def until_a_signal() -> None:
+        to_end = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            try:
+                loop.add_signal_handler(number, to_end.set)
+            except NotImplementedError:  # pragma: no cover - Windows
+                signal.signal(number, lambda *_: loop.call_soon_threadsafe(to_end.set))
+        await serve_until(to_end, app, listening, ending=ending)
+
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        try:
+            runner.run(until_a_signal())
+        except Exception:
+            logger.exception("The server could not start, or has crashed")
+            return False
+    return True
+
+
+async def serve_until(
+    to_end: asyncio.Event,
+    app: Starlette,
+    listening: socket.socket,
+    *,
+    ending: Callable[[], None] | None = None,
+) -> None:
+    """Serve until the event is set; then requests have `ENDING_SECONDS` to be answered.
+
+    Raises `RuntimeError` if Granian stops by itself.
+    """
+    under_way = _UnderWay(app)
+    server = _Server(under_way, listening)
+    loop = asyncio.get_running_loop()
+    async with app.router.lifespan_context(app):
+        serving = asyncio.create_task(server.serve())
+        signalled = asyncio.create_task(to_end.wait())
+        await asyncio.wait({serving, signalled}, return_when=asyncio.FIRST_COMPLETED)
+        if not to_end.is_set():
+            raise RuntimeError("The HTTP server has stopped.")
+        if ending is not None:
+            ending()
+        for worker in server.wrks:
+            worker.terminate()  # type: ignore[no-untyped-call]  # It accepts no more.
+        with suppress(TimeoutError):
+            await asyncio.wait_for(under_way.none.wait(), ENDING_SECONDS)
+        loop.set_exception_handler(_told_unless_cut_off)
+        server.stop()  # type: ignore[no-untyped-call]
+        with suppress(TimeoutError):
+            await serving
+
+
+def _told_unless_cut_off(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Tell of a fault, but not that Granian sets a future of a connection that was cut off."""
+    if not isinstance(context.get("exception"), asyncio.InvalidStateError):
+        loop.default_exception_handler(context)
+
+
+class _UnderWay:
+    """ASGI middleware that knows whether a request is under way."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._count = 0
+        self.none = asyncio.Event()
+        self.none.set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._count += 1
+        self.none.clear()
+        try:
+            # What is cut off at the end is no fault that Granian should log.
+            with suppress(asyncio.CancelledError):
+                await self._app(scope, receive, send)
+        finally:
+            self._count -= 1
+            if not self._count:
+                self.none.set()
+
+
+class _Server(Server):
+    """Granian in this process, on a socket that listens already, and that it closes."""
+
+    def __init__(self, app: ASGIApp, listening: socket.socket) -> None:
+        super().__init__(
+            app,
+            interface=Interfaces.ASGINL,
+            # Whoever sends nothing has a deadline with HTTP/1.1 alone.
+            http=HTTPModes.http1,
+            http1_settings=HTTP1Settings(header_read_timeout=1000 * HEAD_SECONDS),
+            websockets=False,
+            backpressure=_most_connections(),
+            log_level=LogLevels.error,
+            # To wherever everything else is logged.
+            log_dictconfig={"loggers": {"_granian": {"propagate": True}}},
+        )
+        # For the last bytes of answers; connections that are idle are not waited for.
+        self.workers_kill_timeout = LAST_BYTES_SECONDS  # type: ignore[assignment]
+        self._listening = listening
+
+    def _init_shared_socket(self) -> None:
+        # As Granian does itself where several processes cannot share a port.
+        holder: Any = SocketHolder
+        self._shd = holder(self._listening.detach(), False, _BACKLOG)
+        self._ssp = None
+
+
+def serve_in_workers(
+    factory: Callable[[], Starlette], listening: socket.socket, workers: int
+) -> None:
+    """Serve what a module's function makes, in several processes, until Ctrl-C or SIGTERM.
+
+    A process that ends is replaced, unless it has given up: then all end, and this one exits with
+    `GIVEN_UP`.
+    """
+    context = multiprocessing.get_context("spawn")
+    to_end = False
+    running: list[BaseProcess] = []
+
+    def start() -> None:
+        process = context.Process(target=_work, args=(factory, listening))
+        process.start()
+        running.append(process)
+
+    def end(*_: object) -> None:
+        nonlocal to_end
+        to_end = True
+        for process in running:
+            process.terminate()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+    for _ in range(workers):
+        start()
+    gave_up = False
+    while running:
+        wait([process.sentinel for process in running])
+        for process in [one for one in running if not one.is_alive()]:
+            running.remove(process)
+            gave_up = gave_up or process.exitcode == GIVEN_UP
+            if gave_up and not to_end:
+                end()
+            elif not to_end:
+                time.sleep(_RESTART_SECONDS)
+                start()
+    if gave_up:
+        sys.exit(GIVEN_UP)
+
+
+def _work(factory: Callable[[], Starlette], listening: socket.socket) -> None:
+    """Serve in a process of several; end with the one that started it, however that ended.
+
+    A supervisor that was killed tells nobody, but the pipe between them is closed. A worker gives
+    up the port at once, so that a new server can have it.
+    """
+    supervisor = multiprocessing.parent_process()
+    if supervisor is None:
+        raise RuntimeError("A worker has a supervisor.")
+
+    def end_with_it() -> None:
+        supervisor.join()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=end_with_it, daemon=True).start()
+    if not serve(factory(), listening):
+        sys.exit(GIVEN_UP)
+
+
+def _most_connections() -> int:
+    """Return how many connections fit below the descriptors that this process may have."""
+    if resource is None:  # pragma: no cover - Windows
+        return _BACKLOG
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _BACKLOG if most == resource.RLIM_INFINITY else min(_BACKLOG, max(8, most - _RESERVE))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    if sys.platform == "win32" or sys.implementation.name != "cpython":
+        return None
+    import uvloop
+
+    return uvloop.new_event_loop

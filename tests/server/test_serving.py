@@ -1,0 +1,152 @@
+"""How connections are served: what a client may leave undone, and how a server ends."""
+
+import asyncio
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from banking_server import serving
+
+from ..kit.command import PATIENCE
+from ..kit.serving import served
+
+REQUEST = b"GET %s HTTP/1.1\r\nHost: bank\r\n\r\n"
+
+
+async def answer(request: Request) -> Response:
+    await request.body()
+    return PlainTextResponse(request.url.path * 10_000 if "big" in request.url.path else "well")
+
+
+async def slow(request: Request) -> Response:
+    await asyncio.sleep(float(request.query_params.get("seconds", "0.5")))
+    return PlainTextResponse("done")
+
+
+def app() -> Starlette:
+    ways = ["GET", "POST"]
+    return Starlette(
+        routes=[Route("/slow", slow), Route("/{path}", answer, methods=ways)],
+    )
+
+
+@pytest.fixture
+def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
+    """Where a server is that is soon impatient."""
+    monkeypatch.setattr(serving, "HEAD_SECONDS", 1)
+    monkeypatch.setattr(serving, "UNREAD_SECONDS", 1)
+    with served(app()) as url:
+        yield "127.0.0.1", httpx2.URL(url).port or 0
+
+
+def rest(connection: socket.socket) -> bytes:
+    """All that comes until the other end closes the connection."""
+    connection.settimeout(PATIENCE)
+    return b"".join(iter(lambda: connection.recv(65536), b""))
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: bank\r\nX: "])
+def test_who_does_not_finish_a_head_is_closed(address: tuple[str, int], said: bytes) -> None:
+    with socket.create_connection(address) as connection:
+        connection.sendall(said)
+        assert b"200 OK" not in rest(connection)
+
+
+def test_an_idle_connection_is_closed_after_its_answer(address: tuple[str, int]) -> None:
+    with socket.create_connection(address) as connection:
+        connection.sendall(REQUEST % b"/a")
+        assert rest(connection).endswith(b"well")
+
+
+def test_requests_that_wait_are_answered_in_order(address: tuple[str, int]) -> None:
+    with socket.create_connection(address) as connection:
+        connection.sendall(REQUEST % b"/slow" + REQUEST % b"/a" + REQUEST % b"/b")
+        assert [line[-4:] for line in rest(connection).split(b"HTTP/1.1 200 OK")[1:]] == [
+            b"done",
+            b"well",
+            b"well",
+        ]
+
+
+HEADS = {
+    b"POST /a HTTP/1.1\r\nHost: b\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n": b"400",
+    b"GET /a HTTP/1.1\r\nHost: b\r\nX: " + b"a" * 500_000 + b"\r\n\r\n": b"431",
+    b"GET /a HTTP/1.1\r\nHost: b\r\n" + b"X: a\r\n" * 200 + b"\r\n": b"431",
+    b"GET /a HTTP/2.7\r\nHost: b\r\n\r\n": b"400",
+}
+
+
+@pytest.mark.parametrize(("head", "status"), HEADS.items(), ids=["lengths", "long", "many", "7"])
+def test_a_head_that_is_too_much_or_unclear_is_refused(
+    address: tuple[str, int], head: bytes, status: bytes
+) -> None:
+    with socket.create_connection(address) as connection:
+        connection.sendall(head)
+        # It may also hang up on who goes on sending.
+        try:
+            assert rest(connection).split()[1] == status
+        except ConnectionError:
+            assert status == b"431"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="TCP_USER_TIMEOUT is Linux's")
+def test_who_does_not_read_is_closed(address: tuple[str, int]) -> None:
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(address)
+        connection.settimeout(PATIENCE)
+        # Once it is closed, what is still sent is answered with a reset.
+        with pytest.raises(ConnectionError):
+            connection.sendall(REQUEST % b"/big" * 1_000_000)
+
+
+def test_what_is_under_way_is_answered_when_it_ends() -> None:
+    answered: list[str] = []
+    with served(app(), path="/slow") as url:
+        asking = threading.Thread(target=lambda: answered.append(httpx2.get(url).text))
+        asking.start()
+        # An idle connection is not waited for.
+        with httpx2.Client() as idle:
+            idle.get(url.replace("slow", "a"))
+            time.sleep(0.2)
+    asking.join()
+    assert answered == ["done"]
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(url)
+
+
+def test_what_takes_too_long_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(serving, "ENDING_SECONDS", 0.1)
+    told: list[str] = []
+
+    def ask() -> None:
+        try:
+            told.append(str(httpx2.get(url).status_code))
+        except httpx2.TransportError:
+            told.append("nothing")
+
+    with served(app(), path="/slow?seconds=60") as url:
+        asking = threading.Thread(target=ask)
+        asking.start()
+        time.sleep(0.2)
+    asking.join()
+    assert told in (["500"], ["nothing"])
+    assert "Traceback" not in caplog.text
+
+
+def test_a_port_that_is_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(serving.CannotListen, match=f"port {port}: address already in use"):
+            serving.listen("127.0.0.1", port)
