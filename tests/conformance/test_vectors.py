@@ -68,7 +68,6 @@ async def sent_by_server_half(vector: dict[str, Any]) -> Any:
     chaining = ToolChaining()
     mcp = Anything("vectors", extensions=[chaining])
     mcp.named = vector["reading"].get("tool")
-    chaining.bind(mcp)
     meta = meta_of(vector)
 
     @mcp.tool()
