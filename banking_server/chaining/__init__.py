@@ -23,8 +23,7 @@ another language.
 All else also works beside `mcp` 1.x.
 
 All public names can be imported from here; `__init__.pyi` is the list of them. A module is loaded
-when the first of its names is used, so that nobody waits for a half, or for an SDK, that they do
-not use.
+when the first of its names is used, so that nobody waits for a half that they do not use.
 """
 
 from typing import Any

@@ -76,16 +76,10 @@ class ToolChaining(Extension):
         self._strict = strict
 
     def settings(self) -> dict[str, Any]:
-        """Return what `server/discover` advertises, and take the server that asks as its own.
+        """Return what `server/discover` advertises, and check directives for the server that asks.
 
-        Directives are checked against the tools of that server, which also advertises the extension
-        to clients of 2025-11-25 from now on.
-
-        The SDK does not tell an extension its server. But it asks for the settings while the server
-        is made, in a method of the server.
-
-        Raises RuntimeError if no `MCPServer` asks, so that a server that cannot check its
-        directives does not start.
+        The SDK does not tell an extension its server, but asks for the settings in a method of the
+        server while that is made. Raises RuntimeError if no `MCPServer` asks.
         """
         asks = sys._getframe(1).f_locals.get("self")
         if not isinstance(asks, MCPServer):
