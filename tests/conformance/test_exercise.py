@@ -1,5 +1,6 @@
 """What is played of a scenario, and what is said of one that does not come about."""
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from banking_server.conformance.target.era import Era
 from .server_mutants import SERVER_MUTANTS
 from .small_proxy import SmallProxy
 from .small_server import ID, SESSION, Refusal, SmallServer
-from .support import UNTESTABLE, examine_server, scenario_of, statuses
+from .support import HERE, UNTESTABLE, examine_server, scenario_of, statuses, suite
 
 NO_CYCLE = "tool-chaining-server-chain-within-default-limit"
 SCENARIO = """
@@ -259,3 +260,57 @@ def test_a_call_that_asks_for_ever_is_the_end_of_its_revision(
     monkeypatch.setattr(connection, "ROUNDS", 2)
     run = examine_server(AsksForEver, [Era.MODERN])
     assert any("pick_colour asked for input 2 times and never" in each for each in run.problems)
+
+
+# One process over stdio
+
+
+KEEPS_IN_MEMORY = f"""
+import sys
+sys.path.insert(0, {str(HERE)!r})
+import small_server
+
+class Keeps(small_server.SmallServer):
+    known = None
+
+    def lets_in(self, request):
+        return True
+
+    def run(self, name, arguments, request):
+        if name == "notify_team" and self.known is None:
+            raise small_server.Refusal(-32602, "no such order here")
+        if name in ("pick_colour", "login"):
+            self.known = True
+        return super().run(name, arguments, request)
+
+small_server.serve_stdio(Keeps())
+"""
+PICKED = """
+name: picked
+description: A step whose client is asked, and its directive.
+steps:
+  - {id: colour, call: pick_colour, arguments: {sku: chair}, elicitation: [ANSWER], follow: true}
+""".replace("ANSWER", "{action: accept, value: green}")
+APART = """
+name: apart
+description: What one step keeps, another one needs, and that one declares elicitation.
+steps:
+  - {id: keep, call: login, arguments: {user: a, phrase: b}, expect: {nextTool: none}}
+  - id: need
+    call: notify_team
+    arguments: {order: "1"}
+    elicitation: [{action: accept, value: green}]
+    expect: {isError: false}
+"""
+
+
+@pytest.mark.parametrize("scenario", [PICKED, APART])
+def test_a_chain_stays_in_the_process_of_its_first_call(scenario: str, tmp_path: Path) -> None:
+    script, path = tmp_path / "server.py", tmp_path / "scenario.yaml"
+    script.write_text(KEEPS_IN_MEMORY)
+    path.write_text(scenario)
+    arguments = ("server", "--spec-version", "2025-11-25", "--scenario", path, "--json")
+    run = suite(*arguments, "--", sys.executable, script)
+    notes = run.output + run.errors
+    assert ("no such order here" in notes) is (scenario is APART)
+    assert ("another process of the server" in notes) is (scenario is APART)

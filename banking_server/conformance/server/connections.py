@@ -112,6 +112,24 @@ class Connections:
         opened = self._open.get(connection_of(self._era, calling))
         return "" if opened is None else opened.connection.new_errors()
 
+    def elsewhere(self, calling: Calling) -> str:
+        """Say that a call was made in another process than those of ordinary steps, if it was.
+
+        Over stdio a process serves one connection. So a step of another caller has another one,
+        and on 2025-11-25 a step whose client declares elicitation, where others do not.
+        """
+        if not self._target.command or connection_of(self._era, calling) == connection_of(
+            self._era, Calling()
+        ):
+            return ""
+        why = "it has another caller"
+        if calling.caller is None:
+            why = f"on {Era.LEGACY} a process has one declaration, here with elicitation"
+        return (
+            "; this was another process of the server than that of the scenario's steps without "
+            f"`elicitation` ({why}), and it has nothing that the other one keeps in memory"
+        )
+
     def known(self, calling: Calling) -> dict[str, Any]:
         """Return every value that may stand in the place of a `${name}` for this caller."""
         try:

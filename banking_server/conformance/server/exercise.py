@@ -102,10 +102,12 @@ class Planned:
     tool: str
     arguments: Json
     """Those of a step may hold `${name}`."""
+    elicits: bool
+    """Whether the client declares elicitation; one client makes all calls of a chain."""
 
     def calling(self, declares: Mapping[str, Any] = ORDINARY, *, second: bool = False) -> Calling:
         """Return who makes it, as a client that declares these settings of the extension."""
-        profile = Profile(declares, elicitation=self.part.elicitation is not None)
+        profile = Profile(declares, elicitation=self.elicits)
         return Calling(profile, self.caller, second)
 
 
@@ -188,7 +190,7 @@ class Exercise:
             self._observe(DirectiveBesideSecrets(each.step, each.messages, each.directive, secrets))
 
     def _play(self, step: Step) -> None:
-        planned = Planned(step.id, step, step.caller, step.call, step.arguments)
+        planned = Planned(step.id, step, step.caller, step.call, step.arguments, step.elicits)
         call, fault = self._made_of(planned)
         if not step.repeatable:
             shows = OF_REPEATING if directive_of(call.final) else OF_PROVENANCE
@@ -198,9 +200,9 @@ class Exercise:
             self._observe(Missing(step.id, _missed(step, call), fault, call.final.messages))
             return
         if step.is_silent_on_its_end and directive_of(call.final) is None:
-            self._problem_of(
-                call, step.id, f"no directive came, but {ending(call)}", planned.calling()
-            )
+            calling = planned.calling()
+            fault = f"no directive came, but {ending(call)}{self._connections.elsewhere(calling)}"
+            self._problem_of(call, step.id, fault, calling)
         if step.refused:
             self._claim_a_chain(planned, call)
         elif step.repeatable:
@@ -223,6 +225,7 @@ class Exercise:
         self._look_at(call, planned.place, calling)
         fault = unmet(part, call, self._connections.known(calling))
         if fault is not None:
+            fault += self._connections.elsewhere(calling)
             self._problem_of(call, planned.place, fault, calling)
         return call, fault
 
@@ -386,7 +389,9 @@ class Exercise:
             if seen is None or seen.tool is None or seen.arguments is None:
                 break
             place = f"{step.id}, call {len(calls) + 1}"
-            planned = Planned(place, follow_up, step.caller, seen.tool, seen.arguments)
+            planned = Planned(
+                place, follow_up, step.caller, seen.tool, seen.arguments, step.elicits
+            )
             made = [key_of(call.tool, call.arguments) for call in calls]
             listed = self._listed(planned.calling(), seen.tool).tools
             if seen.key in made or seen.tool not in listed:

@@ -144,8 +144,9 @@ class Step(Strict):
     meta: Json = Field(default_factory=dict)
     """Members of the request's _meta, besides those of the protocol and of the caller."""
     elicitation: Several[ElicitationAnswer] | None = None
-    """Answers to the elicitations of this call, in order. A step with this member is sent by a
-    client that declares form elicitation, a step without it by one that does not."""
+    """Answers to the elicitations of this call, in order. A step with this member, or with a
+    follow-up call that has it, is made and followed by a client that declares form elicitation;
+    any other step by one that does not."""
     capture: Mapping[VariableName, Capture] = Field(default_factory=dict)
     """Values kept from this result under a name."""
     expect: StepExpectation = StepExpectation()
@@ -164,6 +165,12 @@ class Step(Strict):
     follow: Literal[True] | Several[FollowUp] | None = None
     """The directive's target may be called. true: follow to the end of the chain, at most ten
     calls. A list: one entry for each follow-up call; no more calls are made than entries."""
+
+    @property
+    def elicits(self) -> bool:
+        """Whether the client that makes and follows this step declares elicitation."""
+        follow_ups = self.follow if isinstance(self.follow, tuple) else ()
+        return any(part.elicitation is not None for part in (self, *follow_ups))
 
     @property
     def is_silent_on_its_end(self) -> bool:
