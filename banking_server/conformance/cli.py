@@ -37,7 +37,6 @@ from banking_server.conformance.report.verdict import EXIT_CODES, Verdict
 from banking_server.conformance.requirements import Side, checks_of, load_checks
 from banking_server.conformance.scenario_file import ScenarioError
 from banking_server.conformance.server.draft import draft
-from banking_server.conformance.server.plan import plan
 from banking_server.conformance.server.run import PASSIVE, run_server
 from banking_server.conformance.server.scenario import ServerScenario, load_server_scenario
 from banking_server.conformance.server.values import check_environment
@@ -204,9 +203,6 @@ def server(
         typer.Option(metavar="FILE", help="How the server is exercised; repeatable."),
     ] = None,
     header: Headers = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the calls that would be made, and make none.")
-    ] = False,
     *,
     options: RunOptions,
 ) -> None:
@@ -217,9 +213,6 @@ def server(
     """
     scenarios = read_scenarios(scenario or (), over_http=url is not None)
     names = [each.name for each in scenarios] or [PASSIVE]
-    if dry_run:
-        _show_plan(scenarios, options.eras)
-        return
     redaction = Redaction()
     target = server_target(url, command, header, options.timeout, redaction)
     expected = options.expected("server", names)
@@ -401,16 +394,6 @@ def server_target(
         redaction.add(urlsplit(url).password or "")
         redaction.add(urlsplit(url).query)
     return Target(url=url, command=command or (), headers=headers, timeout=timeout)
-
-
-def _show_plan(scenarios: Sequence[ServerScenario], eras: Sequence[Era]) -> None:
-    """Print what a run would call."""
-    if not scenarios:
-        raise UsageError("--dry-run shows what a scenario file calls; give one with --scenario")
-    for scenario in scenarios:
-        for era in eras:
-            for line in plan(scenario, era) if era in scenario.spec_versions else ():
-                typer.echo(line)
 
 
 def read_scenarios(paths: Sequence[Path], *, over_http: bool) -> list[ServerScenario]:

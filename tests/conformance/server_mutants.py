@@ -342,26 +342,9 @@ class ProvenanceChangesOneMember(_Numbered):
         result["structuredContent"]["fee"] = {"amount": 0 if follows else 5}
 
 
-class ProvenanceChangesWordsAroundANumber(_Numbered):
-    def change(self, result, arguments, shown, follows):
-        if follows:
-            result["content"][0]["text"] += " It is urgent."
-
-
 class MalformedProvenanceChangesOneArgument(_Numbered):
     def change(self, result, arguments, shown, follows):
         arguments["reason"] = "none" if shown == {} else "first"
-
-
-class DirectiveOnResourcesList(SmallServer):
-    def discover(self):
-        shown = super().discover()
-        return {**shown, "capabilities": {**shown["capabilities"], "resources": {}}}
-
-    def respond(self, request):
-        if request.method == "resources/list":
-            return {"resources": [], "_meta": {"nextTool": NOTIFY}, "ttlMs": 0}
-        return super().respond(request)
 
 
 SERVER_MUTANTS |= by_name(vars(), SmallServer)

@@ -2,14 +2,10 @@
 
 import json
 import sys
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from banking_server.conformance.target.channel import Target
-from banking_server.conformance.target.connection import Profile, connect
 from banking_server.conformance.target.era import Era
 
 from .support import SHOP, UNTESTABLE, posting, reply, suite
@@ -108,21 +104,3 @@ def test_a_client_that_makes_the_first_call_only(tmp_path: Path) -> None:
     assert run.code == 1
     assert "it was not asked for" in {each["reason"] for each in run.report["not_exercised"]}
     assert "SUCCESS" not in run.statuses
-
-
-def test_a_request_that_was_too_fast_is_sent_again_when_the_server_says() -> None:
-    seen: list[str] = []
-
-    def answer(handler: BaseHTTPRequestHandler, message: Any) -> None:
-        seen.append(message["method"])
-        error = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "slow"}}
-        if len(seen) < 3:
-            reply(handler, json.dumps(error).encode(), status=429, retry_after="0")
-            return
-        result = {"supportedVersions": [Era.MODERN], "capabilities": {}}
-        right = {"jsonrpc": "2.0", "id": message["id"], "result": result}
-        reply(handler, json.dumps(right).encode())
-
-    with posting(answer) as url:
-        connect(Target(url=url, timeout=15), Era.MODERN, Profile()).close()
-    assert seen == ["server/discover"] * 3

@@ -167,7 +167,7 @@ def test_a_call_is_made_in_ways_that_a_server_might_not_expect(
     assert judged[f"tool-chaining-server-{check}"] == "FAILURE"
 
 
-def test_what_varies_by_itself_is_named_and_blames_nobody() -> None:
+def test_what_varies_by_itself_blames_nobody() -> None:
     class Varies(SmallServer):
         def place_order(self, arguments: Any, request: Any) -> Any:
             result, directive = super().place_order(arguments, request)
@@ -178,15 +178,6 @@ def test_what_varies_by_itself_is_named_and_blames_nobody() -> None:
 
     run = examine_server(Varies, [Era.MODERN], [large_order()])
     assert not {"FAILURE", "WARNING"} & set(statuses(run.judgements).values())
-    (seen,) = {
-        each.seen
-        for each in run.judgements
-        if each.check.id == PROVENANCE and each.status == "SKIPPED"
-    }
-    assert seen == (
-        "not compared, as plain calls differ in it: the arguments of the directive at /reason, the "
-        "content at /0/text, the structured content at /lines, the structured content at /said"
-    )
 
 
 @pytest.mark.parametrize(

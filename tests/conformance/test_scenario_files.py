@@ -32,16 +32,6 @@ def loaded(tmp_path: Path, *changes: tuple[str, str]) -> Any:
             "step large-order: nothing is called ${chiar} here; known are phrase, session, user",
         ),
         (
-            'phrase: "${phrase}"',
-            'phrase: "${session}"',
-            "step sign-in: nothing is called ${session} here; known are phrase, user",
-        ),
-        (
-            'caller: stranger\n    call: notify_team\n    arguments: {order: "7"}',
-            'caller: stranger\n    call: notify_team\n    arguments: {order: "${session}"}',
-            "step stranger: nothing is called ${session} here; known are phrase, user",
-        ),
-        (
             "    caller: stranger",
             "    caller: strangr",
             "step stranger: there is no caller 'strangr'; there are stranger under callers",
@@ -70,10 +60,3 @@ def test_a_mistake_in_names_is_said_with_its_step(
     assert sentence in str(failed.value)
     assert str(failed.value).startswith(f"{tmp_path}/changed.yaml: ")
     assert "\n" not in str(failed.value)
-
-
-@pytest.mark.parametrize("value", ["abc", "7", "123", "[long-enough, abc]"])
-def test_a_secret_that_stands_everywhere_is_refused(value: str, tmp_path: Path) -> None:
-    with pytest.raises(ScenarioError, match="is secret and shorter than 4 characters") as failed:
-        loaded(tmp_path, ("{value: alice}", f"{{value: {value}, secret: true}}"))
-    assert "abc" not in str(failed.value)

@@ -118,30 +118,6 @@ class ScriptExpectation(Strict):
     """How it reports that the chain ended."""
 
 
-Assert = Literal[
-    "called",
-    "arguments",
-    "not_called",
-    "calls_end",
-    "call_count",
-    "list_read_again",
-    "authorization_kept",
-    "ends_when_cancelled",
-    "declared",
-    "settings_valid",
-    "provenance_present",
-    "provenance_well_formed",
-    "printed_content",
-    "printed_without",
-    "printed_outcome",
-    "printed_one_result",
-    "printed_is_error",
-    "printed_structured_content",
-    "printed_no_directive",
-    "printed_follow_ups",
-]
-
-
 class Provided(Strict):
     """What another run of the client must have shown, for a check to be made."""
 
@@ -158,8 +134,8 @@ class ScriptCheck(Strict):
     """
 
     id: str
-    kind: Assert = Field(alias="assert")
-    """The kinds are explained in conformance/README.md."""
+    kind: Name = Field(alias="assert")
+    """A word under which `client.checks` registers a kind; conformance/README.md explains them."""
     witness: Annotated[int, Field(ge=0)]
     """Number of the expected call that must have been made and answered."""
     spec_versions: Several[Era] = BOTH_ERAS

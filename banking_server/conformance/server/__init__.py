@@ -12,5 +12,5 @@ Read in this order:
   in, `values` and `captures`, what `${name}` stands for, `expectation`, whether a step came to what
   it means to show, and `repeating`, which confirms each difference;
 - `run`: all scenarios in all eras;
-- `plan`: the dry run; `draft`: a first scenario file.
+- `draft`: a first scenario file.
 """

@@ -11,7 +11,7 @@ from banking_server.conformance.message import Json
 from banking_server.conformance.server.expectation import unmet
 from banking_server.conformance.server.reading import ending
 from banking_server.conformance.server.references import filled, references
-from banking_server.conformance.server.scenario import FollowUp, ServerScenario, Step
+from banking_server.conformance.server.scenario import AnyCall, ServerScenario
 from banking_server.conformance.server.values import Values
 from banking_server.conformance.server.variants import Absent
 from banking_server.conformance.target.channel import NotServed, Target
@@ -201,7 +201,7 @@ class Connections:
 
     def call(
         self,
-        part: Step | FollowUp,
+        part: AnyCall,
         calling: Calling,
         tool: str,
         arguments: Json,
@@ -223,7 +223,7 @@ class Connections:
 
 def _called(
     connection: Connection,
-    part: Step | FollowUp,
+    part: AnyCall,
     profile: Profile,
     tool: str,
     arguments: Json,

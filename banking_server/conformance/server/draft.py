@@ -15,7 +15,7 @@ HEAD: Final = """\
 # A first scenario, made from the server's tools/list. No tool was called.
 #
 # Arguments are placeholders: write those that lead to a directive. A step is made when
-# the marks before its lines are gone; at first only one is. --dry-run shows every call.
+# the marks before its lines are gone; at first only one is.
 name: {name}
 description: {description}
 #

@@ -92,8 +92,6 @@ class ResultWithDirective(Evidence):
     None if it is not there."""
     listed: Sequence[str]
     """The names of all tools in that list."""
-    more: str | None = None
-    """Why that list was not read to its end, or None if it was."""
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ from banking_server.conformance.server.reading import (
 )
 from banking_server.conformance.server.references import filled
 from banking_server.conformance.server.repeating import Repeating
-from banking_server.conformance.server.scenario import FollowUp, ServerScenario, Step
+from banking_server.conformance.server.scenario import AnyCall, FollowUp, ServerScenario, Step
 from banking_server.conformance.server.values import Values, given_values, headers_of
 from banking_server.conformance.server.variants import (
     Absent,
@@ -56,12 +56,10 @@ from banking_server.conformance.server.variants import (
     variants_of,
     variants_of_malformed_provenance,
 )
-from banking_server.conformance.target.channel import Target, TargetFailure
+from banking_server.conformance.target.channel import Target
 from banking_server.conformance.target.connection import (
     ORDINARY,
-    Connection,
     Listing,
-    NotListed,
     Profile,
     Reply,
     ToolCall,
@@ -71,12 +69,6 @@ from banking_server.conformance.values import identity
 
 FOLLOW_UPS: Final = 10
 """Follow-up calls that are made at most, if the scenario sets no limit."""
-
-OTHER_LISTS: Final = {
-    "resources": ("resources/list", "resources/templates/list"),
-    "prompts": ("prompts/list",),
-}
-"""For each capability of a server, the lists that it can be asked for without calling a tool."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +88,7 @@ class Planned:
 
     place: str
     """Where, as reports name it."""
-    part: Step | FollowUp
+    part: AnyCall
     """What the scenario says of it."""
     caller: str | None
     tool: str
@@ -180,7 +172,6 @@ class Exercise:
         self._tools = self._noted(connection.list_tools()).tools
         if self._era is Era.LEGACY:
             self._note("ping", connection.request("ping", {}))
-        self._list_others(connection)
         for step in self._scenario.steps if self._scenario is not None else ():
             if step.wait_seconds is not None:
                 time.sleep(step.wait_seconds)
@@ -291,7 +282,6 @@ class Exercise:
             structured=structured_content_of(call.final),
             target=listing.tools.get(seen.tool or ""),
             listed=sorted(listing.tools),
-            more=listing.more,
         )
         self._results.append(result)
         self._observe(result)
@@ -303,19 +293,7 @@ class Exercise:
         if tool is None:
             return Listing({}, ())
         connection = self._connections.to(calling)
-        try:
-            return self._noted(connection.list_tools(until=tool, profile=calling.profile))
-        except NotListed as failure:
-            return Listing({}, (), str(failure))
-
-    def _list_others(self, connection: Connection) -> None:
-        """Ask for what else the server lists; one of these lists that fails keeps nothing back."""
-        for capability, methods in OTHER_LISTS.items():
-            for method in methods if capability in connection.server_capabilities else ():
-                try:
-                    self._note(method, connection.request(method, {}))
-                except TargetFailure as failure:
-                    self._problem(f"{method}: {failure}")
+        return self._noted(connection.list_tools(until=tool, profile=calling.profile))
 
     def _noted(self, listing: Listing) -> Listing:
         for page in listing.replies:
@@ -382,7 +360,7 @@ class Exercise:
     def _follow(self, step: Step, first: ToolCall) -> None:
         """Follow the chain as far as the scenario allows, but make no call twice."""
         chain_id = str(uuid.uuid4())
-        allowed = [FollowUp()] * FOLLOW_UPS if step.follow is True else step.follow or ()
+        allowed = [FollowUp()] * FOLLOW_UPS if step.follow is True else step.follow_ups
         calls, messages = [first], list(first.final.messages)
         for follow_up in allowed:
             seen = directive_of(calls[-1].final)

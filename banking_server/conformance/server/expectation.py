@@ -5,12 +5,12 @@ from typing import Any
 
 from banking_server.conformance.server.reading import directive_of, ending, is_error, is_refused
 from banking_server.conformance.server.references import filled
-from banking_server.conformance.server.scenario import FollowUp, Step, StepExpectation
+from banking_server.conformance.server.scenario import AnyCall, Step, StepExpectation
 from banking_server.conformance.target.connection import ToolCall
 from banking_server.conformance.values import same, shown
 
 
-def unmet(part: Step | FollowUp, call: ToolCall, values: Mapping[str, Any]) -> str | None:
+def unmet(part: AnyCall, call: ToolCall, values: Mapping[str, Any]) -> str | None:
     """Say what the scenario expected of a call and did not get; None if it got everything."""
     if (fault := _unmet(part.expect, call, values)) is not None:
         return fault

@@ -1,7 +1,6 @@
 """What the suite reads from a reply: the directive, and how the call ended."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -159,10 +158,10 @@ def _says_it_all(item: Json, seen: SeenDirective | None) -> bool:
     )
 
 
-# How one call ended, member by member, so that it can be compared.
+# How one call ended, in parts, so that it can be compared.
 
-Member = tuple[str, ...]
-"""Where something stands in an ending: the part, then names and places within it."""
+Member = tuple[str, str]
+"""A part of an ending, and a member or an item of it; empty: the part itself."""
 
 PART_NAMES: Final = {
     "refusal": "whether it is an error",
@@ -175,84 +174,38 @@ PART_NAMES: Final = {
 }
 PARTS: Final = frozenset(PART_NAMES)
 
-WORDS: Final = 200
-"""Words of a text that are told apart; a longer one is compared whole."""
 
-WORD: Final = " words"
-"""Stands between the place of a text and the place of a word in it."""
+def members_of(call: ToolCall) -> dict[Member, str]:
+    """Return what stands at each place of an ending; what is absent has no place.
 
-_WORD: Final = re.compile(r"\w+|[^\w\s]")
+    What words the directive is a part of its own, and not of the content.
+    """
+    seen = directive_of(call.final)
+    items, structured = content_of(call.final), structured_content_of(call.final)
+    words = words_of(items, seen)
+    members: dict[Member, str] = {
+        ("refusal", ""): str(how_refused(call)),
+        ("words", ""): str(bool(words) or (seen is not None and "nextStep" in structured)),
+    }
+    if seen is not None:
+        structured = {name: each for name, each in structured.items() if name != "nextStep"}
+        members["tool", ""] = f"malformed: {identity(seen.value)}"
+        if seen.key is not None:
+            members["tool", ""] = seen.key[0]
+            members |= {("arguments", k): identity(v) for k, v in (seen.arguments or {}).items()}
+            members["title", ""] = identity(seen.value.get("title"))
+    own = [item for item in items if item not in words]
+    members |= {("content", str(place)): identity(item) for place, item in enumerate(own)}
+    return members | {("structured", name): identity(item) for name, item in structured.items()}
 
 
-class Ending:
-    """How a call ended. What words the directive is a part of its own, and not of the content."""
-
-    def __init__(self, call: ToolCall) -> None:
-        reply = call.final
-        seen = directive_of(reply)
-        items, structured = content_of(reply), structured_content_of(reply)
-        words = words_of(items, seen)
-        self.members: dict[Member, str] = {
-            ("refusal",): str(how_refused(call)),
-            ("words",): str(bool(words) or (seen is not None and "nextStep" in structured)),
-        }
-        """What stands at each place. What is absent has no place."""
-        if seen is not None:
-            key = seen.key
-            self.members["tool",] = key[0] if key else f"malformed: {identity(seen.value)}"
-            if key is not None:
-                self._add(("arguments",), seen.arguments)
-                if "title" in seen.value:
-                    self._add(("title",), seen.value["title"])
-            structured = {name: each for name, each in structured.items() if name != "nextStep"}
-        self._add(("content",), [item for item in items if item not in words])
-        if structured:  # Nothing but the next step is as good as nothing.
-            self._add(("structured",), structured)
-
-    def _add(self, place: Member, value: Any) -> None:
-        """Take a value apart; a text into its words, from its end too, as its length may vary."""
-        match value:
-            case dict():
-                self.members[place] = "an object"
-                for name, each in value.items():
-                    self._add((*place, name), each)
-            case list():
-                self.members[place] = f"a list of {len(value)}"
-                for number, each in enumerate(value):
-                    self._add((*place, str(number)), each)
-            case _:
-                self.members[place] = identity(value)
-        words = _WORD.findall(value) if isinstance(value, str) else []
-        if 1 < len(words) <= WORDS:
-            self.members[*place, WORD, "number"] = str(len(words))
-            for number, word in enumerate(words):
-                self.members[*place, WORD, str(number)] = word
-                self.members[*place, WORD, str(number - len(words))] = word
-
-    def differing(self, other: "Ending") -> set[Member]:
-        """Return the members in which another ending differs."""
-        one, two = self.members, other.members
-        return {member for member in one.keys() | two.keys() if one.get(member) != two.get(member)}
+def differing(one: dict[Member, str], two: dict[Member, str]) -> set[Member]:
+    """Return the members in which two endings differ."""
+    return {member for member in one.keys() | two.keys() if one.get(member) != two.get(member)}
 
 
 def members_in_words(members: Iterable[Member]) -> str:
-    """Name members for people, as JSON Pointers into the parts, some of them at most.
-
-    Of what is nested, the outermost is named; of a text in which only words count, the text.
-    """
-    named: dict[str, None] = {}
-    found = set(members)
-    for member in sorted(found):
-        if any(member[:length] in found for length in range(1, len(member))):
-            continue
-        in_text = WORD in member
-        path = member[: member.index(WORD)] if in_text else member
-        within = "".join(f"/{name.replace('~', '~0').replace('/', '~1')}" for name in path[1:])
-        named[PART_NAMES[path[0]] + (f" at {within}" if within else "")] = None
-    shown_names = list(named)[:NAMED]
-    more = len(named) - len(shown_names)
-    return ", ".join([*shown_names, *([f"{more} more"] if more else [])])
-
-
-NAMED: Final = 6
-"""Members that are named at most."""
+    """Name members for people."""
+    return ", ".join(
+        PART_NAMES[part] + (f" at /{name}" if name else "") for part, name in sorted(members)
+    )

@@ -11,18 +11,16 @@ from typing import Final
 
 from banking_server.conformance.server.evidence import (
     Missing,
-    NotCompared,
     Observation,
     RepeatedInExperimental,
     RepeatedWithMalformedSettings,
-    Repetition,
 )
 from banking_server.conformance.server.reading import (
-    Ending,
     Member,
+    differing,
     directive_of,
     ending,
-    members_in_words,
+    members_of,
 )
 from banking_server.conformance.server.variants import PLAIN, UNDECLARED, Variant
 from banking_server.conformance.target.connection import ToolCall
@@ -31,7 +29,7 @@ from banking_server.conformance.target.era import Era
 CONFIRMING: Final = "PVVPVPPVVPVV"
 """The calls that confirm a difference: P is the plain one, V the varied one."""
 
-UNSTEADY: Final[frozenset[Member]] = frozenset({("refusal",), ("tool",)})
+UNSTEADY: Final[frozenset[Member]] = frozenset({("refusal", ""), ("tool", "")})
 """The members that have to be alike in plain calls for anything to be compared."""
 
 
@@ -40,7 +38,7 @@ class Alike:
 
     def __init__(self, *calls: ToolCall) -> None:
         self.calls: list[ToolCall] = []
-        self.endings: list[Ending] = []
+        self.endings: list[dict[Member, str]] = []
         self.varying: set[Member] = set()
         """The members in which they differ among themselves."""
         for call in calls:
@@ -49,19 +47,19 @@ class Alike:
     def add(self, call: ToolCall) -> None:
         """Add one more call of the kind."""
         self.calls.append(call)
-        self.endings.append(Ending(call))
-        self.varying |= self.endings[0].differing(self.endings[-1])
+        self.endings.append(members_of(call))
+        self.varying |= differing(self.endings[0], self.endings[-1])
 
     def differing(self, others: "Alike", parts: Collection[str]) -> frozenset[Member]:
         """Return the members of `parts` that are alike in all these calls, and other in all of
         the others."""
-        found = set.intersection(*(self.endings[0].differing(each) for each in others.endings))
+        found = set.intersection(*(differing(self.endings[0], each) for each in others.endings))
         return frozenset(member for member in found - self.varying if member[0] in parts)
 
     def change(self) -> str | None:
         """Say how the very same call came to end differently; None if it did not."""
         for call, each in zip(self.calls, self.endings, strict=True):
-            if UNSTEADY & self.endings[0].differing(each):
+            if UNSTEADY & differing(self.endings[0], each):
                 return (
                     f"the very same call ended in {ending(self.calls[0])}, then in {ending(call)}; "
                     "a step with `repeatable: true` needs a call that may be made often, in the "
@@ -97,8 +95,6 @@ class Repeating:
         self._elsewhere = Alike(first)
         """The plain call, and further ones on a second connection, which may have another state."""
         self._undeclared: ToolCall | None = None
-        self._left_out: dict[type[Repetition], set[Member]] = {}
-        """What was not compared, as plain calls differ in it."""
 
     def all(self, variants: Sequence[Variant]) -> None:
         """Make the call once more as it was, and then in each of these ways."""
@@ -111,7 +107,6 @@ class Repeating:
                 last = self._plain.calls[-1].final.messages
                 self._observe(Missing(self._step, kinds, change, last))
                 break
-        self._name_what_was_left_out()
 
     def _one(self, variant: Variant) -> str | None:
         """Make the call in one way; return why nothing can be compared any longer, if so."""
@@ -152,24 +147,12 @@ class Repeating:
             return  # Calls that bring nobody a directive tell nothing about settings.
         messages = [*first.final.messages, *again.final.messages]
         self._observe(variant.kind(self._step, messages, first, again, variant.what, differs))
-        left_out = self._left_out.setdefault(variant.kind, set())
-        left_out |= {each for each in reference.varying if each[0] in variant.kind.compared}
 
     def _tells_apart(self) -> bool:
         """Return whether a client that declared is told from one that did not."""
         if self._undeclared is None:
             return False
-        return ("words",) in self._plain.endings[0].differing(Ending(self._undeclared))
-
-    def _name_what_was_left_out(self) -> None:
-        """Say in which members nothing was compared, for kinds of repetition alike."""
-        kinds: dict[str, list[type[Repetition]]] = {}
-        for kind, members in self._left_out.items():
-            if members:
-                kinds.setdefault(members_in_words(members), []).append(kind)
-        for named, some in kinds.items():
-            reason = f"not compared, as plain calls differ in it: {named}"
-            self._observe(NotCompared(self._step, some, reason))
+        return ("words", "") in differing(self._plain.endings[0], members_of(self._undeclared))
 
 
 def _has_directive(call: ToolCall) -> bool:

@@ -4,13 +4,12 @@
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from banking_server.conformance.report.redaction import SHORTEST
 from banking_server.conformance.scenario_file import (
     BOTH_ERAS,
     Eras,
@@ -27,31 +26,6 @@ from banking_server.conformance.target.elicitation import ElicitationAnswer
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
 
 
-def secret_texts(value: Any) -> Iterator[str]:
-    """Yield each text and number of which a secret value is made."""
-    match value:
-        case dict():
-            for item in value.values():
-                yield from secret_texts(item)
-        case list() | tuple():
-            for item in value:
-                yield from secret_texts(item)
-        case bool() | None:
-            return
-        case _:
-            yield str(value)
-
-
-def too_short(value: Any) -> str | None:
-    """Return why a value cannot be kept secret, or None if it can."""
-    if all(len(text) >= SHORTEST for text in secret_texts(value)):
-        return None
-    return (
-        f"is secret and shorter than {SHORTEST} characters: it stands in other texts by chance, "
-        "so it cannot be kept out of a report"
-    )
-
-
 class Value(Strict):
     """A value that the file gives a name; `${name}` stands for it in every step."""
 
@@ -60,15 +34,13 @@ class Value(Strict):
     """The environment variable that holds the value, read when the suite starts."""
     secret: bool | None = None
     """No directive may contain the value, and reports redact it. Absent: so it is with a value
-    from the environment, and not with one that stands in the file. A secret has 4 characters at
-    least."""
+    from the environment, and not with one that stands in the file. A secret of fewer than 4
+    characters is redacted only where it stands as a word by itself, and a note says so."""
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if ("value" in self.model_fields_set) == (self.environment is not None):
             raise ValueError("give either value or environment")
-        if self.secret and self.environment is None and (fault := too_short(self.value)):
-            raise ValueError(f"the value {fault}")
         return self
 
     @property
@@ -86,8 +58,7 @@ class Capture(Strict):
     """Regular expression looked for in the text items in order; its first group is the value, or
     the whole match where it has none."""
     secret: bool = False
-    """No directive of the run may contain the value, and reports redact it; one that is shorter
-    than 4 characters only where it stands as a word by itself, and a note says so."""
+    """No directive of the run may contain the value, and reports redact it, as under `values`."""
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:
@@ -115,19 +86,30 @@ class StepExpectation(Strict):
     is_error: bool | None = Field(default=None, alias="isError")
 
 
-class FollowUp(Strict):
-    """One follow-up call that may be made."""
+class AnyCall(Strict):
+    """What a file says of a call, be it that of a step or a follow-up call."""
 
     meta: Json = Field(default_factory=dict)
-    """Members of the request's _meta, besides those of the protocol and of the scenario."""
-    repeatable: bool = False
-    """This call may be made again, without provenance and with it."""
+    """Members of the request's _meta, besides those of the protocol and of the caller."""
     elicitation: Several[ElicitationAnswer] | None = None
+    """Answers to the elicitations of this call, in order. A step with this member, or with a
+    follow-up call that has it, is made and followed by a client that declares form elicitation;
+    any other step by one that does not."""
     capture: Mapping[VariableName, Capture] = Field(default_factory=dict)
+    """Values kept from this result under a name."""
     expect: StepExpectation = StepExpectation()
+    repeatable: bool = False
+    """The call may be made again, in the same state, as often as checks need it. A step: unchanged,
+    as a client that did not declare the extension, with provenance, with malformed provenance, with
+    settings from a later version. A follow-up call: without provenance and with it. A difference is
+    confirmed by more such calls."""
 
 
-class Step(Strict):
+class FollowUp(AnyCall):
+    """One follow-up call that may be made."""
+
+
+class Step(AnyCall):
     """One call; the steps of a file are made in its order."""
 
     id: Kebab
@@ -141,19 +123,6 @@ class Step(Strict):
     arguments: Json = Field(default_factory=dict)
     """A whole value "${name}" is replaced by the value of that name with its type, ${name} inside
     a longer text by its text."""
-    meta: Json = Field(default_factory=dict)
-    """Members of the request's _meta, besides those of the protocol and of the caller."""
-    elicitation: Several[ElicitationAnswer] | None = None
-    """Answers to the elicitations of this call, in order. A step with this member, or with a
-    follow-up call that has it, is made and followed by a client that declares form elicitation;
-    any other step by one that does not."""
-    capture: Mapping[VariableName, Capture] = Field(default_factory=dict)
-    """Values kept from this result under a name."""
-    expect: StepExpectation = StepExpectation()
-    repeatable: bool = False
-    """The call may be made again, in the same state, as often as checks need it: unchanged, as a
-    client that did not declare the extension, with provenance, with malformed provenance, with
-    settings from a later version. A difference is confirmed by more such calls."""
     refused: Literal[True] | None = None
     """The server refuses this caller this call (isError, a JSON-RPC error, or HTTP 401 or 403).
     Needs repeatable. Another caller has to have made the very same call before, with success."""
@@ -167,10 +136,15 @@ class Step(Strict):
     calls. A list: one entry for each follow-up call; no more calls are made than entries."""
 
     @property
+    def follow_ups(self) -> Sequence[FollowUp]:
+        """The follow-up calls that have an entry of their own."""
+        return self.follow if isinstance(self.follow, tuple) else ()
+
+    @property
     def elicits(self) -> bool:
         """Whether the client that makes and follows this step declares elicitation."""
-        follow_ups = self.follow if isinstance(self.follow, tuple) else ()
-        return any(part.elicitation is not None for part in (self, *follow_ups))
+        own = self.elicitation is not None
+        return own or any(each.elicitation is not None for each in self.follow_ups)
 
     @property
     def is_silent_on_its_end(self) -> bool:
@@ -248,17 +222,14 @@ class ServerScenario(Strict):
     @model_validator(mode="after")
     def _known_names(self) -> Self:
         """Every `${name}` stands for something that is there by then."""
-        given = set(self.values)
-        own = _names_of_setup(self.setup, given)
-        _check_names("meta", self.meta, own)
-        others = {}
-        for name, caller in self.callers.items():
-            others[name] = _names_of_setup(caller.setup, given)
-            _check_names(f"caller {name}: meta", caller.meta, others[name])
-        captured: set[str] = set()
-        for step in self.steps:
-            known = captured | (own if step.caller is None else others[step.caller])
-            captured |= _check_step(step, known)
+        known = set(self.values)
+        setups = [self.setup, *(caller.setup for caller in self.callers.values())]
+        for step in (*(each for setup in setups for each in setup), *self.steps):
+            known |= {name for part in (step, *step.follow_ups) for name in part.capture}
+            _check_names(
+                f"step {step.id}", step.model_dump(mode="json", exclude={"capture"}), known
+            )
+        _check_names("meta", [self.meta, *(each.meta for each in self.callers.values())], known)
         return self
 
     def caller(self, name: str | None) -> Caller:
@@ -266,32 +237,6 @@ class ServerScenario(Strict):
         if name is not None:
             return self.callers[name]
         return Caller(meta=self.meta, setup=self.setup)
-
-
-def _names_of_setup(setup: Iterable[Step], given: set[str]) -> set[str]:
-    known = set(given)
-    for step in setup:
-        known |= _check_step(step, known)
-    return known
-
-
-def _check_step(step: Step, known: set[str]) -> set[str]:
-    """Check the names in a step, and return those that it captures. Raises ValueError."""
-    place = f"step {step.id}"
-    for part in (step.arguments, step.meta, _answers(step)):
-        _check_names(place, part, known)
-    captured = set(step.capture)
-    _check_names(place, step.expect.arguments, known | captured)
-    for number, entry in enumerate(step.follow if isinstance(step.follow, tuple) else (), start=2):
-        for part in (entry.meta, _answers(entry)):
-            _check_names(f"{place}, call {number}", part, known | captured)
-        captured |= set(entry.capture)
-        _check_names(f"{place}, call {number}", entry.expect.arguments, known | captured)
-    return captured
-
-
-def _answers(step: Step | FollowUp) -> list[Any]:
-    return [answer.model_dump(exclude_unset=True) for answer in step.elicitation or ()]
 
 
 def _check_names(place: str, value: Any, known: set[str]) -> None:

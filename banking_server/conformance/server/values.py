@@ -1,7 +1,7 @@
 """The values that stand under names while a scenario is played, and which of them are secret."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from banking_server.conformance.message import Json
@@ -10,8 +10,6 @@ from banking_server.conformance.scenario_file import ScenarioError
 from banking_server.conformance.server.scenario import (
     Capture,
     ServerScenario,
-    secret_texts,
-    too_short,
 )
 from banking_server.conformance.target.connection import ToolCall
 from banking_server.conformance.values import at_pointer
@@ -29,7 +27,7 @@ def check_environment(
 def given_values(scenario: ServerScenario, environment: Mapping[str, str]) -> dict[str, Any]:
     """Return the values that a scenario begins with, by name.
 
-    Raises ScenarioError if a variable that it names is not set, or is too short to be a secret.
+    Raises ScenarioError if a variable that it names is not set.
     """
     values: dict[str, Any] = {}
     for name, value in scenario.values.items():
@@ -38,9 +36,6 @@ def given_values(scenario: ServerScenario, environment: Mapping[str, str]) -> di
         else:
             place = f"{scenario.name}: {name}"
             values[name] = _variable(environment, value.environment, place)
-            if value.is_secret and (fault := too_short(values[name])):
-                variable = f"the environment variable {value.environment}"
-                raise ScenarioError(f"scenario {place}: {variable} {fault}")
     return values
 
 
@@ -77,7 +72,7 @@ class Values:
 
     def keep_secret(self, name: str, value: Any) -> None:
         """Let no report show a value, or what it is made of, and no directive hold it."""
-        for place, text in enumerate(secret_texts(value)):
+        for place, text in enumerate(_texts(value)):
             self.secrets[f"{name} ({place + 1})" if place else name] = text
             self._redaction.add(text)
 
@@ -96,6 +91,18 @@ class Values:
             if capture.secret:
                 self.keep_secret(name, value)
         return found, absent
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield each text and number of which a value is made."""
+    match value:
+        case dict() | list():
+            for item in value.values() if isinstance(value, dict) else value:
+                yield from _texts(item)
+        case bool() | None:
+            return
+        case _:
+            yield str(value)
 
 
 def _captured(capture: Capture, result: Json) -> Any:

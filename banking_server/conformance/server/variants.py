@@ -37,7 +37,7 @@ class Variant:
 
     kind: type[Repetition]
     what: str
-    """What is different about it, as reports and the dry run say it."""
+    """What is different about it, as reports say it."""
     declares: Mapping[str, Any]
     """The settings that the client declares, by the member of its capabilities."""
     provenance: Any = Absent.ABSENT

@@ -35,7 +35,7 @@ from banking_server.conformance.target.stdio import Stdio
 CLIENT_INFO: Final = {"name": "tool-chaining-conformance", "version": __version__}
 
 PAGES: Final = 100
-"""Pages of `tools/list` that are read at most."""
+"""Pages of `tools/list` that are read at most; a list that goes on ends the run."""
 
 ROUNDS: Final = 10
 """Rounds of questions in one call at most, as SDKs have it."""
@@ -98,12 +98,6 @@ class Listing:
     """Each by its name."""
     replies: tuple[Reply, ...]
     """One for each page."""
-    more: str | None = None
-    """Why the list was not read to its end, or None if it was."""
-
-
-class NotListed(TargetFailure):
-    """The server answered, but not with a list of tools."""
 
 
 class Connection:
@@ -207,7 +201,7 @@ class Connection:
     def list_tools(self, *, until: str | None = None, profile: Profile | None = None) -> Listing:
         """List the tools over all pages, or up to the tool `until`.
 
-        Raises TargetFailure; NotListed if the server answered with something else.
+        Raises TargetFailure, also if the server answered with something else, or with no end.
         """
         tools: dict[str, Json] = {}
         replies: list[Reply] = []
@@ -220,20 +214,18 @@ class Connection:
             replies.append(reply)
             page = (reply.result or {}).get("tools")
             if not isinstance(page, list):
-                raise NotListed(f"tools/list: {_why(reply, 'holds no list of tools')}")
+                raise TargetFailure(f"tools/list: {_why(reply, 'holds no list of tools')}")
             tools |= {str(tool.get("name")): tool for tool in page if isinstance(tool, dict)}
             cursor = (reply.result or {}).get("nextCursor")
-            more = None
             if until is not None and until in tools:
                 break
             if not isinstance(cursor, str) or cursor in seen:
                 break
             seen.add(cursor)
             if len(replies) == PAGES:
-                more = f"tools/list goes on after {len(replies)} pages and {len(tools)} tools"
-                break
+                raise TargetFailure(f"tools/list goes on after {PAGES} pages, {len(tools)} tools")
         self._input_schemas |= {name: tool.get("inputSchema") for name, tool in tools.items()}
-        return Listing(tools, tuple(replies), more)
+        return Listing(tools, tuple(replies))
 
     def call_tool(
         self,

@@ -61,30 +61,15 @@ class Http:
     def request(self, message: Json, answer: Ask, *, input_schema: object = None) -> Received:
         """Send a request and return the response to it, answering the server's requests meanwhile.
 
-        A server that says "too fast" (429) and when to come back gets the request again then, if it
-        is within the time for one reply. Raises TargetFailure.
+        Raises TargetFailure.
         """
         self._record.sent(message)
         self._answer = answer
-        deadline = time.monotonic() + self._target.timeout
-        while True:
-            answered = self._once(message, answer, input_schema, deadline)
-            if isinstance(answered, Received):
-                return answered
-            time.sleep(answered)
-
-    def _once(
-        self, message: Json, answer: Ask, input_schema: object, deadline: float
-    ) -> Received | float:
-        """Send a request once; return the response, or the seconds after which to send it again."""
         method, others = message["method"], 0
         try:
             with self._posting(message, mirrored(message, input_schema)) as response:
                 if method == "initialize" and "mcp-session-id" in response.headers:
                     self._session["mcp-session-id"] = response.headers["mcp-session-id"]
-                pause = _pause(response)
-                if pause is not None and time.monotonic() + pause < deadline:
-                    return pause
                 for received in _messages(response, time.monotonic() + self._target.timeout):
                     body = received.body
                     # A request that was rejected before its id was read is answered with null.
@@ -160,13 +145,6 @@ class Http:
             ):
                 pass
         self._client.close()
-
-
-def _pause(response: httpx2.Response) -> float | None:
-    """Return after how many seconds a request that was too fast may come again, if that is said."""
-    after = response.headers.get("retry-after", "")
-    said = response.status_code == 429 and after.isascii() and after.isdigit()
-    return float(after) if said else None
 
 
 def _messages(response: httpx2.Response, deadline: float) -> Iterator[Received]:

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from typing import Final
 
 from banking_server.conformance.client.evidence import CaseRun
-from banking_server.conformance.client.script import Assert, ScriptCheck
+from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.report.judgement import Judged, NotApplicable, Untestable
 
 Kind = Callable[[CaseRun, ScriptCheck], Judged]
 
-KINDS: Final[dict[Assert, Kind]] = {}
+KINDS: Final[dict[str, Kind]] = {}
 """Every kind by its word, once the modules of this package are imported."""
 
 
-def kind(word: Assert) -> Callable[[Kind], Kind]:
+def kind(word: str) -> Callable[[Kind], Kind]:
     """Let a function judge the checks that say `assert: word` in a script.
 
     It looks at one run of the client, and changes nothing.

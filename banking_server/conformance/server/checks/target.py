@@ -24,7 +24,7 @@ from banking_server.conformance.values import same, shown
 
 
 @check("tool-chaining-server-names-listed-tool", on=ResultWithDirective)
-def names_listed_tool(result: ResultWithDirective) -> Finding | Untestable | None:
+def names_listed_tool(result: ResultWithDirective) -> Finding | None:
     """The tool is in the server's own list, for this caller and right afterwards, for the model."""
     listed = _is_listed(result)
     if result.target is None or not hidden_from_model(result.target):
@@ -37,7 +37,7 @@ def names_listed_tool(result: ResultWithDirective) -> Finding | Untestable | Non
 
 
 @check("tool-chaining-server-intermediary-renames", on=DirectiveOfIntermediary)
-def intermediary_renames(passed_on: DirectiveOfIntermediary) -> Finding | Untestable | None:
+def intermediary_renames(passed_on: DirectiveOfIntermediary) -> Finding | None:
     """An intermediary names the tool as its own list does, and so do the words."""
     result, tool = passed_on.result, passed_on.result.directive.tool
     listed = _is_listed(result)
@@ -71,13 +71,9 @@ def _names_another(item: Json, seen: SeenDirective) -> bool:
     return is_marked(item) and repeats and named is None
 
 
-def _is_listed(result: ResultWithDirective) -> Finding | Untestable | None:
+def _is_listed(result: ResultWithDirective) -> Finding | None:
     if result.directive.tool is None:
         return None
-    if result.target is None and result.more is not None:
-        return Untestable(
-            f"{result.more}, so whether {result.directive.tool} is listed was not seen"
-        )
     client = "a client that declared" if result.declared else "one that did not declare"
     named = ", ".join(result.listed[:NAMES]) + (", …" if len(result.listed) > NAMES else "")
     return Finding(
