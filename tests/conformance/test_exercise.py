@@ -281,7 +281,7 @@ name: picked
 description: A step whose client is asked, and its directive.
 steps:
   - {id: colour, call: pick_colour, arguments: {sku: chair}, elicitation: [ANSWER], follow: true}
-""".replace("ANSWER", "{action: accept, value: green}")
+""".replace("ANSWER", "{action: accept, content: {colour: green}}")
 APART = """
 name: apart
 description: What one step keeps, another one needs, and that one declares elicitation.
@@ -290,7 +290,7 @@ steps:
   - id: need
     call: notify_team
     arguments: {order: "1"}
-    elicitation: [{action: accept, value: green}]
+    elicitation: [{action: accept, content: {colour: green}}]
     expect: {isError: false}
 """
 

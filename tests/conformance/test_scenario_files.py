@@ -43,7 +43,6 @@ def loaded(tmp_path: Path, *changes: tuple[str, str]) -> Any:
         ),
         ("    refused: true", "    refused: true\n    follow: true", "has nothing to follow"),
         ("{text: 'session", "{pointer: /a, text: 'session", "give either pointer or text"),
-        ("value: green}", "value: green, content: {}}", "give either content or value, not both"),
         (
             "values:",
             'spec_versions: ["2025-11-25", "2025-11-25"]\nvalues:',

@@ -149,7 +149,6 @@ class Connections:
                     self._era,
                     calling.profile,
                     meta=self._meta(calling.caller, {}),
-                    greet=calling.caller is None,
                 )
             )
         return self._open[key]

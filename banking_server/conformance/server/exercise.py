@@ -408,7 +408,7 @@ def _missed(step: Step, call: ToolCall) -> list[type[Evidence]]:
     """Return what a step should have shown, and did not."""
     missed = _of_intermediary(step)
     wanted = step.expect.next_tool
-    if directive_of(call.final) is None and wanted not in (None, "any", "none"):
+    if directive_of(call.final) is None and wanted not in (None, "none"):
         missed.append(ResultWithDirective)
     if step.refused:
         missed.append(Refusal)

@@ -26,7 +26,7 @@ def unmet(part: AnyCall, call: ToolCall, values: Mapping[str, Any]) -> str | Non
 def _unmet(expect: StepExpectation, call: ToolCall, values: Mapping[str, Any]) -> str | None:
     seen = directive_of(call.final)
     wanted = expect.next_tool
-    if wanted is not None and wanted != "any":
+    if wanted is not None:
         names = [wanted] if isinstance(wanted, str) else wanted
         if ("none" if seen is None else seen.tool) not in names:
             return f"expected nextTool {' or '.join(names)}, saw {ending(call)}"

@@ -23,7 +23,7 @@ from banking_server.conformance.server.reading import (
     members_of,
 )
 from banking_server.conformance.server.variants import PLAIN, UNDECLARED, Variant
-from banking_server.conformance.target.connection import ToolCall
+from banking_server.conformance.target.connection import ORDINARY, ToolCall
 from banking_server.conformance.target.era import Era
 
 CONFIRMING: Final = "PVVPVPPVVPVV"
@@ -111,7 +111,7 @@ class Repeating:
     def _one(self, variant: Variant) -> str | None:
         """Make the call in one way; return why nothing can be compared any longer, if so."""
         # Where a connection carries the declaration, another one may have another state.
-        second = variant.takes_a_connection(self._era)
+        second = self._era is Era.LEGACY and variant.declares != ORDINARY
         plain, reference = PLAIN, self._elsewhere if second else self._plain
         if variant.kind is RepeatedWithMalformedSettings and self._undeclared is not None:
             plain, reference = UNDECLARED, Alike(self._undeclared)

@@ -79,8 +79,8 @@ class StepExpectation(Strict):
     """
 
     next_tool: Name | Several[Name] | None = Field(default=None, alias="nextTool")
-    """The tool that the directive names; none: no directive; any: either, not looked at. A list:
-    one of these, where none may be among them."""
+    """The tool that the directive names; none: no directive. A list: one of these, where none may
+    be among them."""
     arguments: Json | None = None
     """Members that the directive's arguments contain with these values."""
     is_error: bool | None = Field(default=None, alias="isError")

@@ -23,6 +23,7 @@ from banking_server.conformance.server.evidence import (
 )
 from banking_server.conformance.target.connection import ORDINARY
 from banking_server.conformance.target.era import Era
+from banking_server.conformance.values import shown
 
 
 class Absent(Enum):
@@ -41,10 +42,6 @@ class Variant:
     declares: Mapping[str, Any]
     """The settings that the client declares, by the member of its capabilities."""
     provenance: Any = Absent.ABSENT
-
-    def takes_a_connection(self, era: Era) -> bool:
-        """Return whether it takes a connection of its own: where connections carry declarations."""
-        return era is Era.LEGACY and self.declares != ORDINARY
 
 
 PLAIN: Final = Variant(Repetition, "unchanged", ORDINARY)
@@ -160,12 +157,4 @@ def _declaring(kind: type[Repetition], declares: Mapping[str, Any]) -> Variant:
 
 
 def _with(kind: type[Repetition], shape: Any) -> Variant:
-    what = "malformed provenance" if kind is RepeatedWithMalformedProvenance else "provenance"
-    shown, length = shape, 0
-    if isinstance(shape, dict) and isinstance(shape.get("chainId"), str):
-        length = len(shape["chainId"])
-        shown = {**shape, "chainId": shape["chainId"][:8] + ("…" if length > 8 else "")}
-    what += f" {json.dumps(shown, ensure_ascii=False)}"
-    if length > _CHAIN_ID_LENGTH:
-        what += f", with a chainId of {length} characters"
-    return Variant(kind, f"with {what}", ORDINARY, provenance=shape)
+    return Variant(kind, f"with provenance {shown(shape)}", ORDINARY, provenance=shape)

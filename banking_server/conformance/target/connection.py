@@ -174,6 +174,8 @@ class Connection:
         """
         if self.era is Era.MODERN:
             self.greeting = reply = self.request("server/discover", {})
+            if reply.error is not None:
+                raise NotServed(f"server/discover: {_why(reply, '')}", reply.error.get("code"))
             versions = (reply.result or {}).get("supportedVersions")
             if not isinstance(versions, list) or self.era not in versions:
                 raise TargetFailure(f"server/discover: {_why(reply, f'does not offer {self.era}')}")
@@ -272,9 +274,7 @@ def _why(reply: Reply, fault: str) -> str:
     return f"the reply {fault}"
 
 
-def connect(
-    target: Target, era: Era, profile: Profile, *, meta: Json | None = None, greet: bool = True
-) -> Connection:
+def connect(target: Target, era: Era, profile: Profile, *, meta: Json | None = None) -> Connection:
     """Connect to `target` in `era`; the caller closes the connection.
 
     Args:
@@ -282,7 +282,6 @@ def connect(
         era: The era to open.
         profile: What the suite says it can do.
         meta: Members of `_meta` that go with every request.
-        greet: Whether `server/discover` is asked; `initialize` always is.
 
     Raises:
         TargetFailure: No connection, or the server does not speak this era.
@@ -291,8 +290,6 @@ def connect(
     channel = Http(target, record) if target.url else Stdio(target, record)
     connection = Connection(channel, record, era, profile)
     connection.standing_meta = meta or {}
-    if era is Era.MODERN and not greet:
-        return connection
     try:
         connection.greet()
     except BaseException:

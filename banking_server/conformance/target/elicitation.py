@@ -1,9 +1,7 @@
 """What the suite says, in the part of a user, to a server's questions."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
-
-from pydantic import model_validator
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from banking_server.conformance.message import within
 from banking_server.conformance.scenario_file import Json, Strict
@@ -16,23 +14,12 @@ class ElicitationAnswer(Strict):
     action: Literal["accept", "decline", "cancel"]
     content: Json | None = None
     """The content of the form, as it goes on the wire."""
-    value: Any = None
-    """Short form of `content` for a form with one property: its value, whatever its name."""
 
-    @model_validator(mode="after")
-    def _one_form(self) -> Self:
-        if {"content", "value"} <= self.model_fields_set:
-            raise ValueError("give either content or value, not both")
-        return self
-
-    def to_wire(self, requested_schema: Mapping[str, Any]) -> Json:
-        """Return the result of the question whose form is `requested_schema`."""
+    def to_wire(self) -> Json:
+        """Return the result of the question."""
         if self.action != "accept":
             return {"action": self.action}
-        content = self.content or {}
-        if "value" in self.model_fields_set:
-            content = dict.fromkeys([*within(requested_schema, "properties")][:1], self.value)
-        return {"action": self.action, "content": content}
+        return {"action": self.action, "content": self.content or {}}
 
 
 class Answers:
@@ -48,7 +35,7 @@ class Answers:
         if method != "elicitation/create":
             raise Unanswerable(method)
         if self._left:
-            return self._left.pop(0).to_wire(within(params, "requestedSchema"))
+            return self._left.pop(0).to_wire()
         return {"action": "cancel"}
 
     def to_interim(self, question: Any) -> Json:
