@@ -52,13 +52,11 @@ class Greeting(Evidence):
 
 
 @dataclass(frozen=True)
-class OtherResults(Evidence):
-    """Results of methods other than `tools/call`."""
+class OtherResult(Evidence):
+    """A result of another method than `tools/call`."""
 
-    methods: Sequence[str]
-    """The method of each."""
-    with_directive: Sequence[WireMessage]
-    """Those that carry a directive."""
+    method: str
+    carries_directive: bool
 
     unseen = Untestable("the server answered nothing besides tools/call")
     calls_tools = False
@@ -179,11 +177,7 @@ class Repetition(Evidence):
 
 
 class RepeatedUndeclared(Repetition):
-    """Again as a client that did not declare the extension."""
-
-
-class RepeatedWithEmptySettings(Repetition):
-    """Again as a client whose settings are `{}`."""
+    """Again as a client that did not declare the extension, or whose settings are `{}`."""
 
 
 class RepeatedWithLaterVersion(Repetition):
@@ -209,13 +203,7 @@ class RepeatedInExperimental(RepeatedWithLaterVersion):
 
 
 class RepeatedWithProvenance(Repetition):
-    """Again with provenance."""
-
-    compared = PARTS
-
-
-class RepeatedWithMalformedProvenance(Repetition):
-    """Again with malformed provenance."""
+    """Again with provenance, well-formed or not."""
 
     compared = PARTS
 
@@ -250,16 +238,14 @@ Kinds = Sequence[type[Evidence]]
 
 OF_REPEATING: Kinds = (
     RepeatedUndeclared,
-    RepeatedWithEmptySettings,
     RepeatedWithLaterVersion,
     RepeatedWithUnknownSettings,
     RepeatedWithMalformedSettings,
     RepeatedWithProvenance,
-    RepeatedWithMalformedProvenance,
 )
 """What repeating a step shows."""
 
-OF_PROVENANCE: Kinds = (RepeatedWithProvenance, RepeatedWithMalformedProvenance)
+OF_PROVENANCE: Kinds = (RepeatedWithProvenance,)
 """What repeating a follow-up call shows."""
 
 

@@ -23,7 +23,7 @@ from banking_server.conformance.server.evidence import (
     Missing,
     NotCompared,
     Observation,
-    OtherResults,
+    OtherResult,
     PassedOn,
     Problem,
     Refusal,
@@ -305,8 +305,7 @@ class Exercise:
         carries = carries_directive(reply.result)
         if reply.result is not None and (method, carries) not in self._noticed:
             self._noticed.add((method, carries))
-            strays = reply.messages if carries else ()
-            self._observe(OtherResults("", reply.messages, [method], strays))
+            self._observe(OtherResult("", reply.messages, method, carries))
 
     def _problem(self, sentence: str) -> None:
         self._observe(Problem(sentence))

@@ -13,9 +13,7 @@ from banking_server.conformance.server.evidence import (
     Refusal,
     RepeatedInExperimental,
     RepeatedUndeclared,
-    RepeatedWithEmptySettings,
     RepeatedWithLaterVersion,
-    RepeatedWithMalformedProvenance,
     RepeatedWithMalformedSettings,
     RepeatedWithProvenance,
     RepeatedWithUnknownSettings,
@@ -70,16 +68,13 @@ def variants_of(era: Era, tool: str) -> list[Variant]:
         ]
     return [
         UNDECLARED,
-        _declaring(RepeatedWithEmptySettings, {"extensions": {}}),
+        _declaring(RepeatedUndeclared, {"extensions": {}}),
         _declaring(RepeatedWithLaterVersion, {"extensions": {"version": 2}}),
         _declaring(RepeatedWithUnknownSettings, {"extensions": unknown}),
         *(_declaring(RepeatedWithMalformedSettings, {"extensions": each}) for each in malformed),
         *in_experimental,
-        _with(RepeatedWithProvenance, {"chainId": _new_id(), "level": 1}),
-        *(
-            _with(RepeatedWithProvenance, provenance(_new_id(), level, tool))
-            for level in _HIGHER_LEVELS
-        ),
+        _with({"chainId": _new_id(), "level": 1}),
+        *(_with(provenance(_new_id(), level, tool)) for level in _HIGHER_LEVELS),
         *variants_of_malformed_provenance(tool),
     ]
 
@@ -113,7 +108,7 @@ def variants_of_malformed_provenance(tool: str) -> list[Variant]:
         {"chainId": chain, "level": 2, "previousTool": ""},
         {"chainId": chain, "level": 1, "previousTool": tool},
     ]
-    return [_with(RepeatedWithMalformedProvenance, shape) for shape in shapes]
+    return [_with(shape) for shape in shapes]
 
 
 def claims_of(tool: str, chain: Json | None) -> list[Variant]:
@@ -156,5 +151,6 @@ def _declaring(kind: type[Repetition], declares: Mapping[str, Any]) -> Variant:
     return Variant(kind, f"as a client that declares {places}", declares)
 
 
-def _with(kind: type[Repetition], shape: Any) -> Variant:
-    return Variant(kind, f"with provenance {shown(shape)}", ORDINARY, provenance=shape)
+def _with(shape: Any) -> Variant:
+    what = f"with provenance {shown(shape)}"
+    return Variant(RepeatedWithProvenance, what, ORDINARY, provenance=shape)

@@ -25,10 +25,6 @@ from banking_server.conformance.target.child_process import CannotStart, ChildPr
 QUEUED_LINES: Final = 1
 """Lines that wait to be read; a server that floods its output is slowed down, not followed."""
 
-NOISE_BYTES: Final = 500
-"""Bytes of a line that is no JSON object; of a longer one its length alone is kept."""
-
-
 LAST_LINES: Final = 3
 """Lines of its standard error that are told of a server that ended: a traceback's last call too."""
 
@@ -93,9 +89,6 @@ class Stdio:
             received = read(line)
             if received is None:
                 noise += 1
-                # Not cut, as its end could be the beginning of a secret.
-                said = line if len(line) <= NOISE_BYTES else f"{len(line)} bytes".encode()
-                self._record.received({"notJson": said.decode("utf-8", "replace")})
                 continue
             body = received.body
             ends = "method" not in body and body.get("id") == message["id"]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from banking_server.chaining.directive import IDENTIFIER, META_KEY
 from banking_server.conformance.report.judgement import Finding, NotApplicable
 from banking_server.conformance.server.checks.registry import check
-from banking_server.conformance.server.evidence import Greeting, OtherResults
+from banking_server.conformance.server.evidence import Greeting, OtherResult
 from banking_server.conformance.specification import schema_of
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import shown
@@ -40,15 +40,11 @@ def settings_valid(greeting: Greeting) -> Sequence[Finding]:
     ]
 
 
-@check("tool-chaining-server-no-directive-on-other-methods", on=OtherResults)
-def no_directive_on_other_methods(results: OtherResults) -> Finding:
+@check("tool-chaining-server-no-directive-on-other-methods", on=OtherResult)
+def no_directive_on_other_methods(result: OtherResult) -> Finding:
     """Only results of `tools/call` carry directives."""
-    wrong = results.with_directive
-    methods = ", ".join(dict.fromkeys(results.methods))
     return Finding(
-        not wrong,
+        not result.carries_directive,
         expected=f"no _meta.{META_KEY} on results other than that of tools/call",
-        seen=f"{sum(message.sender == 'server' for message in wrong)} such results with one"
-        if wrong
-        else f"none on {len(results.methods)} results of {methods}",
+        seen=f"{'one' if result.carries_directive else 'none'} on a result of {result.method}",
     )

@@ -7,9 +7,7 @@ from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import (
     RepeatedInExperimental,
     RepeatedUndeclared,
-    RepeatedWithEmptySettings,
     RepeatedWithLaterVersion,
-    RepeatedWithMalformedProvenance,
     RepeatedWithMalformedSettings,
     RepeatedWithProvenance,
     RepeatedWithUnknownSettings,
@@ -20,10 +18,7 @@ from banking_server.conformance.target.connection import ToolCall
 from banking_server.conformance.values import shown
 
 
-@check(
-    "tool-chaining-server-emits-to-undeclared-client",
-    on=(RepeatedUndeclared, RepeatedWithEmptySettings),
-)
+@check("tool-chaining-server-emits-to-undeclared-client", on=RepeatedUndeclared)
 def emits_to_undeclared_client(repetition: Repetition) -> Finding | None:
     """A directive is for every client, declared or not."""
     if not repetition.has_directive:
@@ -56,10 +51,7 @@ def reads_experimental(repetition: RepeatedInExperimental) -> Finding | None:
     return _with_directive(repetition)
 
 
-@check(
-    "tool-chaining-server-provenance-changes-nothing",
-    on=(RepeatedWithProvenance, RepeatedWithMalformedProvenance),
-)
+@check("tool-chaining-server-provenance-changes-nothing", on=RepeatedWithProvenance)
 def provenance_changes_nothing(repetition: Repetition) -> Finding:
     """What a client says of its chain has no effect, in whatever form it says it."""
     return _alike(repetition)
