@@ -194,9 +194,9 @@ class Case(Strict):
     description: Name
     spec_versions: Several[Era] | None = None
     advertise: Any = None
-    advertise_in: Place | Mapping[Place, Any] | None = None
-    """Where alone it is advertised, in place of wherever the revision has it; or the settings that
-    are advertised in each place."""
+    advertise_in: Mapping[Place, Any] | None = None
+    """The settings that are advertised in each place, in place of wherever the revision has
+    them."""
     context: CaseContext = CaseContext()
     first_call: ScriptCall
     """Left out: that of the script."""
@@ -286,12 +286,11 @@ class ClientScript(Strict):
 
         `places` are those of the era.
         """
-        if isinstance(case.advertise_in, Mapping):
+        if case.advertise_in is not None:
             return case.advertise_in
         part = next((part for part in (case, self) if "advertise" in part.model_fields_set), None)
         settings = SETTINGS if part is None else part.advertise
-        where = places if case.advertise_in is None else [case.advertise_in]
-        return {} if settings is None else dict.fromkeys(where, settings)
+        return {} if settings is None else dict.fromkeys(places, settings)
 
 
 def _as_written(part: Strict) -> Json:
