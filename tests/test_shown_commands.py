@@ -82,7 +82,7 @@ PROGRAMS: dict[str, Callable[[], Any]] = {
 
 LESS = {
     "server": ("--spec-version", "2026-07-28"),
-    "client": ("--spec-version", "2026-07-28", "--case", "follow/exact-arguments"),
+    "client": ("--spec-version", "2026-07-28", "--scenario", "follow/exact-arguments"),
 }
 """How much of the suite is run, whose other tests run the whole of it."""
 

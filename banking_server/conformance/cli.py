@@ -20,12 +20,8 @@ from rich.console import Console
 from banking_server import __version__
 from banking_server.conformance import SUITE
 from banking_server.conformance.client.programs import OneProcess, command_runner, program_to_write
-from banking_server.conformance.client.run import run_client
+from banking_server.conformance.client.run import name_of, run_client
 from banking_server.conformance.client.script import ClientScript, load_client_scripts
-from banking_server.conformance.report.expected_failures import (
-    ExpectedFailure,
-    load_expected_failures,
-)
 from banking_server.conformance.report.json import report_json, write_json
 from banking_server.conformance.report.junit import write_junit
 from banking_server.conformance.report.keeping import Shortening
@@ -77,9 +73,9 @@ class RunOptions:
         float,
         typer.Option(min=0.1, help="Seconds to wait for one reply, or for one run of a client."),
     ] = 30.0
-    expected_failures: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="YAML file that lists what is known to fail."),
+    skip: Annotated[
+        list[str] | None,
+        typer.Option("--skip", metavar="ID", help="Do not make this check; repeatable."),
     ] = None
     output_dir: Annotated[
         Path | None,
@@ -107,16 +103,11 @@ class RunOptions:
         Raises UsageError for an id that is not a check of this side.
         """
         known = {check.id for check in checks_of(side)}
-        for check_id in self.check or ():
+        for check_id in (*(self.check or ()), *(self.skip or ())):
             if check_id not in known:
                 other = " (it judges the other side)" if check_id in load_checks() else ""
                 raise UsageError(f"no {side} check {check_id!r}{other}; see `{SUITE} list {side}`")
-        return frozenset(self.check or known)
-
-    def expected(self, side: Side, scenarios: Sequence[str]) -> Sequence[ExpectedFailure]:
-        """Return the failures that are expected. Raises ScenarioError."""
-        path = self.expected_failures
-        return () if path is None else load_expected_failures(path, side, scenarios)
+        return frozenset(self.check or known) - frozenset(self.skip or ())
 
     def make_room(self) -> None:
         """Make the folders of the reports. Raises UsageError if a report cannot be written."""
@@ -215,7 +206,6 @@ def server(
     names = [each.name for each in scenarios] or [PASSIVE]
     redaction = Redaction()
     target = server_target(url, command, header, options.timeout, redaction)
-    expected = options.expected("server", names)
     chosen = options.chosen("server")
     options.make_room()
     started = datetime.now(UTC)
@@ -227,7 +217,6 @@ def server(
             if url
             else {"command": shown_command(command or ())},
             scenarios=names,
-            expected=expected,
             started=started,
             redaction=redaction,
         ),
@@ -278,11 +267,7 @@ def client(
     command: Command = None,
     scenario: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Run only the cases of this script; repeatable."),
-    ] = None,
-    case: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Run only this case; repeatable."),
+        typer.Option(metavar="NAME", help="Run only this script, or SCRIPT/CASE; repeatable."),
     ] = None,
     one_process: Annotated[
         bool,
@@ -303,9 +288,8 @@ def client(
     if not command:
         raise UsageError("give the client as -- COMMAND; the mock server's URL is appended to it")
     scripts = load_client_scripts()
-    expected = options.expected("client", [script.scenario for script in scripts])
     chosen = options.chosen("client")
-    only = _cases(scripts, scenario or (), case or ())
+    only = _cases(scripts, scenario or ())
     redaction = Redaction()
     options.make_room()
     started = datetime.now(UTC)
@@ -323,14 +307,13 @@ def client(
     names = [
         script.scenario
         for script in scripts
-        if only is None or any(name.startswith(f"{script.scenario}/") for name in only)
+        if only is None or any(name_of(script, case) in only for case in script.cases)
     ]
     _tell(
         Report.on(
             run,
             target={"command": shown_command(command)},
             scenarios=names,
-            expected=expected,
             started=started,
             redaction=redaction,
         ),
@@ -344,12 +327,17 @@ def list_checks(
         Side | None, typer.Argument(help="Only the checks of servers, or of clients.")
     ] = None,
 ) -> None:
-    """List every check: the sentences it tests, and wrong implementations that it fails."""
+    """List every check: its sentences, what it needs, and wrong implementations that it fails."""
     mutants = read_yaml("conformance/mutants.yaml")["mutants"]
+    needs = read_yaml("conformance/checks.yaml")["needs"]
     sides: tuple[Side, ...] = ("server", "client") if side is None else (side,)
     for check in [check for each in sides for check in checks_of(each)]:
         only = "" if len(check.eras) == len(Era) else f"  {', '.join(check.eras)} only"
         typer.echo(f"{check.id}  {check.level}{only}")
+        reads = "the messages" if check.reads == "wire" else "what the client prints"
+        typer.echo(
+            f"    reads {reads}, and needs {needs[check.needs] if check.needs else 'nothing'}"
+        )
         for requirement in check.requirements:
             typer.echo(f"    {requirement.id}  {requirement.text}")
         for mutant in mutants:
@@ -409,43 +397,22 @@ def read_scenarios(paths: Sequence[Path], *, over_http: bool) -> list[ServerScen
     return scenarios
 
 
-def _cases(
-    scripts: Sequence[ClientScript], scenarios: Sequence[str], cases: Sequence[str]
-) -> frozenset[str] | None:
+def _cases(scripts: Sequence[ClientScript], wanted: Sequence[str]) -> frozenset[str] | None:
     """Return the cases that are asked for, as `scenario/case`; None if no choice is made.
 
-    A case may be given with its scenario or without. Raises UsageError for a name that is unknown.
+    Each is asked for by its name, or by that of its scenario. Raises UsageError for another name.
     """
-    if not scenarios and not cases:
-        return None
-    every = [f"{script.scenario}/{case.name}" for script in scripts for case in script.cases]
-    in_scenarios = {
-        each for name in scenarios for each in _named("scenario", name, every, _scenario_of)
-    }
-    if not cases:
-        return frozenset(in_scenarios)
-    left = [each for each in every if not scenarios or each in in_scenarios]
-    return frozenset(each for name in cases for each in _named("case", name, left, _case_of))
-
-
-def _scenario_of(name: str) -> str:
-    return name.partition("/")[0]
-
-
-def _case_of(name: str) -> str:
-    return name.partition("/")[2]
-
-
-def _named(
-    what: str, name: str, among: Sequence[str], short: Callable[[str], str]
-) -> Sequence[str]:
-    """Return the cases that a name means, as it is or by its short form. Raises UsageError."""
-    if found := [each for each in among if name in (each, short(each))]:
-        return found
-    known = sorted(set(among if "/" in name else map(short, among)))
-    near = get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
-    raise UsageError(f"no {what} {name!r}; {hint}")
+    cases: dict[str, list[str]] = {}
+    for script in scripts:
+        names = [name_of(script, case) for case in script.cases]
+        cases |= {script.scenario: names} | {name: [name] for name in names}
+    for name in wanted:
+        if name not in cases:
+            near = get_close_matches(name, cases, n=3, cutoff=0.5)
+            known = ", ".join(script.scenario for script in scripts)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {known}"
+            raise UsageError(f"no scenario {name!r}; {hint}")
+    return frozenset(case for name in wanted for case in cases[name]) or None
 
 
 def _header(text: str) -> tuple[str, str]:

@@ -55,7 +55,7 @@ def _judge_of(server: str, files: list[str]) -> Callable[[], Report]:
     @cache
     def judge() -> Report:
         run = run_server(target, scenarios, list(Era), checks, redaction, lambda what: None)
-        return Report.on(run, {}, [], expected=(), started=datetime.now(UTC), redaction=redaction)
+        return Report.on(run, {}, [], started=datetime.now(UTC), redaction=redaction)
 
     return judge
 

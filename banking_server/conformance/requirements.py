@@ -81,13 +81,6 @@ class Check:
 
 
 @cache
-def load_needs() -> Mapping[str, str]:
-    """Return what a run may have to bring for a check, in words, by its key."""
-    needs: Mapping[str, str] = read_yaml("conformance/checks.yaml")["needs"]
-    return needs
-
-
-@cache
 def load_requirements() -> tuple[Requirement, ...]:
     """Return every numbered sentence, in the order of the numbers; those not tested come last."""
     registry = read_yaml("conformance/checks.yaml")

@@ -65,28 +65,20 @@ class _Loader(yaml.SafeLoader):
         return node
 
 
-class _OwnLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """The same in C, if PyYAML has it, for what comes with the package and is tested there.
-
-    It takes an eighth of the time, but it overlooks a key that stands twice, and what is nested
-    very deeply would end the process.
-    """
-
-
-_Loader.yaml_implicit_resolvers = _OwnLoader.yaml_implicit_resolvers = {
+_Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 
 
-def _read(path: Path, own: bool) -> Any:
+def _read(path: Path) -> Any:
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ScenarioError(f"{path}: cannot be read: {reason}") from error
     try:
-        return yaml.load(text, _OwnLoader if own else _Loader)  # noqa: S506 - both are safe
+        return yaml.load(text, _Loader)  # noqa: S506 - it is safe
     except _Twice as error:
         raise ScenarioError(f"{path}: {error}") from error
     except (yaml.YAMLError, ValueError) as error:
@@ -101,10 +93,10 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
-def load(path: Path, model: type[M], *, own: bool = False) -> M:
-    """Read a file; `own`: one that comes with the package. Raises ScenarioError."""
+def load(path: Path, model: type[M]) -> M:
+    """Read a file. Raises ScenarioError."""
     try:
-        return model.model_validate(_read(path, own))
+        return model.model_validate(_read(path))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))

@@ -1,4 +1,4 @@
-"""The command line: verdicts and exit codes, reports, expected failures, what is refused."""
+"""The command line: verdicts and exit codes, reports, what is refused."""
 
 import json
 import os
@@ -176,43 +176,10 @@ def test_a_server_that_speaks_one_era_can_be_conformant() -> None:
     assert wrong.code == 3
 
 
-# Expected failures
-
-
-def expected(tmp_path: Path, *entries: object) -> Path:
-    path = tmp_path / "expected.yaml"
-    path.write_text(json.dumps({"server": entries, "client": []}))
-    return path
-
-
-def test_an_expected_failure_does_not_count(tmp_path: Path) -> None:
-    entry = {"id": f"shop:{UNLISTED}", "reason": "the client in the field needs it"}
-    path = expected(tmp_path, entry)
-    run = judge("names-unlisted-tool", "--expected-failures", path)
+def test_a_check_can_be_left_out() -> None:
+    run = judge("names-unlisted-tool", "--skip", UNLISTED)
     assert run.code == 0
-    assert "the client in the field needs it" in run.output
-    assert f"{UNLISTED}  2026-07-28, 2025-11-25" in run.output
-    assert run.output.count("(expected)") >= 1
-    passed = judge(None, "--expected-failures", path)
-    assert passed.code == 3
-    assert "take it off the list" in passed.output
-
-
-@pytest.mark.parametrize(
-    ("entries", "complaint"),
-    [
-        (["shop:tool-chaining-server-names-listed-tol"], "no server check"),
-        (["shopp"], "no scenario 'shopp'"),
-        ([7], "server.0.str: must be a valid string"),
-    ],
-)
-def test_a_mistake_in_the_list_is_named(
-    tmp_path: Path, entries: list[object], complaint: str
-) -> None:
-    run = judge(None, "--expected-failures", expected(tmp_path, *entries))
-    assert run.code == 2
-    assert complaint in run.errors
-    assert len(run.errors.splitlines()) == 1
+    assert "it was not asked for: 1 sentence\n" in run.output
 
 
 # Secrets
@@ -294,6 +261,10 @@ def test_what_ends_a_run_before_its_time() -> None:
         (ONE_STEP + "    refused: true\n", "steps.0: a refused step needs repeatable: true\n"),
         (ONE_STEP + "    colour: red\n", "steps.0.colour: there is no such member\n"),
         (ONE_STEP + "    wait_seconds: 61\n", "steps.0.wait_seconds: must be at most 60\n"),
+        (
+            ONE_STEP + "    follow: {repeatable: true}\n",
+            "steps.0.follow: must be true, or a list of entries such as [{repeatable: true}, {}]\n",
+        ),
         ("name: one\ndescription: One.", "steps: is missing\n"),
         (ONE_STEP + "    capture: {x: {text: '('}}\n", "not a regular expression"),
     ],

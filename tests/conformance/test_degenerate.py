@@ -95,7 +95,8 @@ def test_a_client_that_makes_the_first_call_only(tmp_path: Path) -> None:
     script.write_text(FIRST_CALL)
     run = suite(
         *("client", "--timeout", "1", "--spec-version", "2026-07-28", "--json"),
-        *("--case", "exact-arguments", "--case", "unknown-tool", "--case", "chain-of-three"),
+        *("--scenario", "follow/exact-arguments", "--scenario", "refusals/unknown-tool"),
+        *("--scenario", "chain/chain-of-three"),
         *("--check", "tool-chaining-client-follows-directive"),
         *("--check", "tool-chaining-client-unknown-tool-not-called"),
         *("--check", "tool-chaining-client-ignores-directive-elsewhere"),

@@ -64,7 +64,7 @@ class HasItsOwnWays(SmallClient):
 
 
 def verdict(judgements: list[Judgement]) -> Verdict:
-    return conclude(judgements, silence=None, stale=[]).verdict
+    return conclude(judgements, silence=None).verdict
 
 
 @pytest.mark.parametrize("kind", [AsksAlways, CannotBeAsked, KnowsTheOldContract, HasItsOwnWays])

@@ -12,7 +12,6 @@ from banking_server.conformance.message import WireMessage
 from banking_server.conformance.report.json import write_json
 from banking_server.conformance.report.judgement import Finding, Judge, NotApplicable
 from banking_server.conformance.report.junit import write_junit
-from banking_server.conformance.report.keeping import Place
 from banking_server.conformance.report.markdown import write_markdown
 from banking_server.conformance.report.redaction import REDACTED, Redaction
 from banking_server.conformance.report.report import Report
@@ -41,7 +40,6 @@ def report_on(*judges: Judge, redaction: Redaction | None = None) -> Report:
         run,
         target={"url": "http://127.0.0.1/mcp"},
         scenarios=["shop"],
-        expected=(),
         started=datetime.now(UTC),
         redaction=redaction or Redaction(),
     )
@@ -69,13 +67,11 @@ def test_what_was_kept_before_it_was_known_as_a_secret_is_shown_nowhere(tmp_path
     redaction = Redaction()
     one = judge()
     said = message(1, {"content": [{"type": "text", "text": "The word is friend-of-ann."}]})
-    place = Place("/result/content/0/text", said)
-    found = Finding(False, "not friend-of-ann", "friend-of-ann", messages=[said], place=place)
+    found = Finding(False, "not friend-of-ann", "friend-of-ann", messages=[said])
     one.record(UNLISTED, found, step="early")
     redaction.add("friend-of-ann")
     report = report_on(one, redaction=redaction)
-    assert report.judgements[0].place is not None
-    assert report.judgements[0].place.message is report.judgements[0].messages[0]
+    assert report.run.judgements[0].at_fault is report.run.judgements[0].messages[0]
     write_junit(report, tmp_path / "junit.xml")
     write_markdown(report, tmp_path / "summary.md")
     write_json(report, tmp_path / "folder")

@@ -102,9 +102,8 @@ def test_a_crash_is_an_error_of_that_run_alone(tmp_path: Path) -> None:
     ("arguments", "complaint"),
     [
         (["--scenario", "folow"], "no scenario 'folow'; did you mean follow"),
-        (["--case", "eror-result"], "no case 'eror-result'; did you mean error-result"),
-        (["--case", "follow/eror-result"], "did you mean follow/error-result"),
-        (["--case", "error-result", "--scenario", "lists"], "no case 'error-result'; "),
+        (["--scenario", "follow/eror-result"], "did you mean follow/error-result"),
+        (["--scenario", "error-result"], "no scenario 'error-result'; did you mean "),
     ],
 )
 def test_a_choice_that_cannot_be_made(arguments: list[str], complaint: str) -> None:

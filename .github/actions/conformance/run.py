@@ -48,9 +48,8 @@ report = value("REPORT")
 words = [side, "--output-dir", report]
 for option, file in (("--junit", "junit.xml"), ("--markdown", "summary.md")):
     words += [option, str(Path(report, file))]
-for option in ("URL", "EXPECTED_FAILURES"):
-    if chosen := value(option):
-        words += [f"--{option.lower().replace('_', '-')}", chosen]
+if url := value("URL"):
+    words += ["--url", url]
 for option in ("SCENARIO", "HEADER", "SPEC_VERSION"):
     for chosen in one_a_line(option):
         words += [f"--{option.lower().replace('_', '-')}", chosen]

@@ -113,9 +113,13 @@ class CaseRun:
             return NotApplicable(f"the client was not run in the case {provided.case}")
         calls = other.log.operations
         if len(calls) != provided.calls or not other.end.went_on:
+            fine = (
+                ". That is fine: a host that lets its model make this call without asking, as one "
+                "that goes by hints does, has no refusal to keep here"
+            )
             return NotApplicable(
                 f"in the case {provided.case} the client makes {name_calls(other.log)}, not "
-                f"{provided.calls}; {other.end}"
+                f"{provided.calls}; {other.end}" + ("" if provided.calls else fine)
             )
         return None
 
@@ -155,4 +159,4 @@ def name_calls(log: Log) -> str:
         return "no calls"
     names = ", ".join(f"{call.tool} {shown(call.arguments)}" for call in calls[:8])
     more = f" and {len(calls) - 8} more" if len(calls) > 8 else ""
-    return f"{len(calls)} calls: {names}{more}"
+    return f"{len(calls)} {'call' if len(calls) == 1 else 'calls'}: {names}{more}"

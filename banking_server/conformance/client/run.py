@@ -9,7 +9,6 @@ from banking_server.conformance.client.checks import judge_check
 from banking_server.conformance.client.checks.provenance import chain_ids
 from banking_server.conformance.client.evidence import CaseRun
 from banking_server.conformance.client.mock_server import Log, MockServer
-from banking_server.conformance.client.places import place_at_fault
 from banking_server.conformance.client.programs import (
     CONTEXT,
     PROTOCOL_VERSION,
@@ -255,8 +254,7 @@ def _judge(case_run: CaseRun, check: ScriptCheck, judge: Judge) -> None:
     """Make one check of a case, and record what it found."""
     judged = judge_check(case_run, check)
     if isinstance(judged, Finding) and not judged.holds:
-        place = judged.place or place_at_fault(case_run, check)
-        judged = replace(judged, place=place, seen=judged.seen + _outcome(case_run, judged.seen))
+        judged = replace(judged, seen=judged.seen + _outcome(case_run, judged.seen))
     judge.record(
         check.id,
         judged,

@@ -21,9 +21,9 @@ from banking_server.conformance.scenario_file import (
     Several,
     SeveralDistinct,
     Strict,
-    load,
 )
 from banking_server.conformance.server.references import filled
+from banking_server.conformance.specification import read_yaml
 from banking_server.conformance.target.era import Era
 from banking_server.packaged import packaged
 
@@ -326,4 +326,7 @@ def _expanded(case: Any, script: Json) -> Any:
 def load_client_scripts() -> tuple[ClientScript, ...]:
     """Read the scripts for clients that come with the specification."""
     folder = packaged("specs") / "conformance" / "client"
-    return tuple(load(path, ClientScript, own=True) for path in sorted(folder.glob("*.yaml")))
+    files = sorted(folder.glob("*.yaml"))
+    return tuple(
+        ClientScript.model_validate(read_yaml(f"conformance/client/{file.name}")) for file in files
+    )

@@ -87,13 +87,11 @@ def _judgement_json(judgement: Judgement) -> Json:
         shown["untestable"] = True
     if judgement.refused:
         shown["broke_off"] = True
-    if judgement.expected_failure:
-        shown["expected_failure"] = True
     if judgement.not_kept:
         shown["messages"] = [message.to_json() for message in judgement.messages]
-    if (place := judgement.place) is not None:
-        number = next(n for n, each in enumerate(judgement.messages) if each is place.message)
-        shown["place"] = {"message": number, "pointer": place.pointer}
+    if (at_fault := judgement.at_fault) is not None:
+        number = next(n for n, each in enumerate(judgement.messages) if each is at_fault)
+        shown["place"] = {"message": number, "pointer": judgement.check.at}
     return shown
 
 

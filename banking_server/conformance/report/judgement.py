@@ -1,11 +1,11 @@
 """What a check found: one judgement on one check, in one era, at one place of a scenario."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from banking_server.conformance.message import WireMessage
-from banking_server.conformance.report.keeping import Place, kept
+from banking_server.conformance.report.keeping import MESSAGES
 from banking_server.conformance.requirements import Check, Level, load_checks
 from banking_server.conformance.target.era import Era
 
@@ -31,8 +31,6 @@ class Finding:
     seen: str
     messages: Sequence[WireMessage] | None = None
     """The messages that show it, or None if those of the evidence do."""
-    place: Place | None = None
-    """The member that is at fault, where there is one: reports mark it."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +69,6 @@ class Judgement:
     """It is untestable because the target crashed, hung, or did not talk at all."""
     messages: Sequence[WireMessage] = ()
     """What shows that a sentence was not kept, as far as it is held; empty for anything else."""
-    place: Place | None = None
-    """The member that is at fault; its message is one of `messages`."""
-    expected_failure: bool = False
-    """The file of expected failures lists it."""
 
     @property
     def at(self) -> str:
@@ -87,14 +81,22 @@ class Judgement:
         return self.status in (Status.FAILURE, Status.WARNING)
 
     @property
-    def severity(self) -> tuple[int, bool]:
+    def at_fault(self) -> WireMessage | None:
+        """The last message that has the member which the check is about, or should have it."""
+        if self.check.at is None:
+            return None
+        first = self.check.at.split("/")[1]
+        return next((each for each in reversed(self.messages) if first in each.body), None)
+
+    @property
+    def severity(self) -> int:
         """How bad it is: of several judgements on a check, the worst one is the result.
 
         Something untestable outranks a success, so that a check is not called passed on the
-        strength of half its evidence; what is unexpected outranks what is expected.
+        strength of half its evidence.
         """
         rank = {Status.FAILURE: 4, Status.WARNING: 3, Status.SUCCESS: 1}
-        return rank.get(self.status, 2 if self.untestable else 0), not self.expected_failure
+        return rank.get(self.status, 2 if self.untestable else 0)
 
 
 @dataclass
@@ -130,18 +132,17 @@ class Judge:
         if not self.wants(check_id):
             return
         check = load_checks()[check_id]
-        place: Place | None = None
         match judged:
             case Finding(holds=holds, expected=expected, seen=seen):
                 failed = Status.FAILURE if check.level is Level.MUST else Status.WARNING
                 status = Status.SUCCESS if holds else failed
                 messages = messages if judged.messages is None else judged.messages
-                place = judged.place or (Place(check.at) if check.at else None)
             case Untestable(reason):
                 status, expected, seen = Status.SKIPPED, check.judges, f"Not testable: {reason}"
             case NotApplicable(reason):
                 status, expected, seen = Status.SKIPPED, check.judges, reason
         untestable = isinstance(judged, Untestable)
+        not_kept = status in (Status.FAILURE, Status.WARNING)
         judgement = Judgement(
             check=check,
             era=self.era,
@@ -152,10 +153,8 @@ class Judge:
             seen=seen,
             untestable=untestable,
             refused=refused and untestable,
+            messages=tuple(messages)[-MESSAGES:] if not_kept else (),
         )
-        if judgement.not_kept:
-            shown, place = kept(tuple(messages), place)
-            judgement = replace(judgement, messages=shown, place=place)
         self.judgements.append(judgement)
 
     def reached(self, check_id: str) -> bool:

@@ -1,7 +1,5 @@
-"""What reports keep of a run: no secret, the place at fault, and no more than fits."""
+"""What reports keep of a run: no secret, and no more than fits."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from banking_server.conformance.message import WireMessage
@@ -16,43 +14,13 @@ MESSAGE: Final = 1024 * 1024
 """Characters that one message may have."""
 
 MESSAGES: Final = 60
-"""Messages that are kept for one judgement: the last ones, and the one at fault."""
+"""Messages that are kept for one judgement: the last ones."""
 
 TEXT: Final = 4000
 """Characters of one text that are kept."""
 
 LEVELS: Final = 60
 """Levels of nesting that are kept."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """A member of a message, by its JSON Pointer (RFC 6901).
-
-    The member may be missing: the place is then where it should be.
-    """
-
-    pointer: str
-    message: WireMessage | None = None
-    """None: the last message that has the first member on the way: `params`, say, or `result`."""
-
-
-def kept(
-    messages: Sequence[WireMessage], place: Place | None
-) -> tuple[tuple[WireMessage, ...], Place | None]:
-    """Return the messages that one judgement keeps, and the place in one of them."""
-    chosen = list(messages[-MESSAGES:])
-    at_fault = None if place is None else place.message or _last_with(messages, place)
-    if place is None or at_fault is None:
-        return tuple(chosen), None
-    if not any(each is at_fault for each in chosen):
-        chosen[0:1] = [at_fault]
-    return tuple(chosen), Place(place.pointer, at_fault)
-
-
-def _last_with(messages: Sequence[WireMessage], place: Place) -> WireMessage | None:
-    first = place.pointer.split("/")[1]
-    return next((each for each in reversed(messages) if first in each.body), None)
 
 
 class Shortening:
@@ -79,7 +47,3 @@ class Shortening:
                 self._left -= size
             self._shown[id(message)] = WireMessage(message.sender, body)
         return self._shown[id(message)]
-
-    def place(self, place: Place) -> Place:
-        """Return what is shown of a place."""
-        return Place(place.pointer, place.message and self.message(place.message))

@@ -6,11 +6,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from banking_server.conformance.message import Json
-from banking_server.conformance.report.expected_failures import (
-    ExpectedFailure,
-    mark_expected,
-    stale_entries,
-)
 from banking_server.conformance.report.judgement import Judgement, collapse, together
 from banking_server.conformance.report.keeping import Shortening
 from banking_server.conformance.report.not_exercised import NotExercised, find_not_exercised
@@ -28,12 +23,7 @@ class Report:
     target: Json
     """`url` or `command`, and if known the `name` and `version` it gave of itself."""
     scenarios: Sequence[str]
-    judgements: Sequence[Judgement]
-    """Those of the run, the expected failures marked."""
     conclusion: Conclusion
-    stale: Sequence[ExpectedFailure]
-    """Expected failures that passed."""
-    expected: Sequence[ExpectedFailure]
     started: datetime
     finished: datetime
     redaction: Redaction
@@ -45,29 +35,17 @@ class Report:
         target: Json,
         scenarios: Sequence[str],
         *,
-        expected: Sequence[ExpectedFailure],
         started: datetime,
         redaction: Redaction,
     ) -> "Report":
         """Reach the verdict on a run that has just finished."""
         run = _shown(run, redaction)
         identity = {"name": run.name, "version": run.version}
-        judgements = mark_expected(expected, run.judgements)
-        stale = stale_entries(expected, judgements)
         return cls(
             run=run,
             target=target | {key: value for key, value in identity.items() if value is not None},
             scenarios=scenarios,
-            judgements=judgements,
-            conclusion=conclude(
-                [judgement for judgement in judgements if not judgement.expected_failure],
-                crashes=run.crashes,
-                silence=run.silence,
-                stale=stale,
-                expected=len({each.check.id for each in judgements if each.expected_failure}),
-            ),
-            stale=stale,
-            expected=expected,
+            conclusion=conclude(run.judgements, crashes=run.crashes, silence=run.silence),
             started=started,
             finished=datetime.now(UTC),
             redaction=redaction,
@@ -76,12 +54,12 @@ class Report:
     @cached_property
     def results(self) -> list[Judgement]:
         """Every check once in each era: the worst judgement on it."""
-        return collapse(self.judgements)
+        return collapse(self.run.judgements)
 
     @cached_property
     def not_exercised(self) -> tuple[NotExercised, ...]:
         """The checks on which nothing was judged, with the reasons."""
-        return find_not_exercised(self.run.side, self.judgements)
+        return find_not_exercised(self.run.side, self.run.judgements)
 
     @cached_property
     def not_kept(self) -> list[list[Judgement]]:
@@ -98,7 +76,7 @@ class Report:
     @cached_property
     def _by_check(self) -> dict[tuple[str, Era], list[Judgement]]:
         judgements: dict[tuple[str, Era], list[Judgement]] = {}
-        for judgement in self.judgements:
+        for judgement in self.run.judgements:
             key = judgement.check.id, judgement.era
             judgements.setdefault(key, []).append(judgement)
         return judgements
@@ -118,7 +96,6 @@ def _shown(run: Run, redaction: Redaction) -> Run:
                 expected=shown.text(each.expected),
                 seen=shown.text(each.seen),
                 messages=tuple(map(shown.message, each.messages)),
-                place=each.place and shown.place(each.place),
             )
             for each in run.judgements
         ],

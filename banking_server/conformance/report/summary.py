@@ -40,9 +40,6 @@ def print_summary(report: Report, console: Console) -> None:
             page.unseen(results)
     for failures in report.not_kept:
         page.not_kept(failures)
-    reasons = {str(entry): entry.reason for entry in report.expected if entry.reason}
-    for name, reason in reasons.items():
-        page.line(f"expected failure {name}: {reason}", "dim")
     page.line(counts(report.results))
     # What is untestable is listed above, or the verdict says why.
     gaps = by_reason(each for each in report.not_exercised if not each.untestable)
@@ -57,13 +54,11 @@ def counts(results: Sequence[Judgement]) -> str:
     """Return the numbers of results by status, in a line."""
     by_status = Counter(result.status for result in results)
     untestable = sum(result.untestable for result in results)
-    expected = sum(result.expected_failure for result in results)
     return (
         f"{len(results)} results on {len({result.check.id for result in results})} checks: "
         f"{by_status[Status.SUCCESS]} passed, {by_status[Status.FAILURE]} failed, "
         f"{by_status[Status.WARNING]} warnings, {untestable} not testable, "
         f"{by_status[Status.SKIPPED] - untestable} not applicable"
-        + (f"; {expected} of them expected to fail" if expected else "")
     )
 
 
@@ -84,8 +79,7 @@ class _Page:
         head.append(printable(self._report.redaction.text(reason)))
         self._print(head)
         for on_check in together(results, lambda result: result.check.id):
-            mark = " (expected)" if all(each.expected_failure for each in on_check) else ""
-            self.line(f"{_MARGIN}{on_check[0].check.id}{mark}  {eras_of(on_check)}", "dim")
+            self.line(f"{_MARGIN}{on_check[0].check.id}  {eras_of(on_check)}", "dim")
 
     def not_kept(self, failures: Sequence[Judgement]) -> None:
         """Print a check that failed, and every place where it did."""
@@ -95,14 +89,11 @@ class _Page:
             self.line(f"{_MARGIN}{requirement.id}  {requirement.text}")
         self.line(f"{_MARGIN}change    {check.remedy}")
         # What differs in nothing but the era is told once.
-        places = together(
-            failures, lambda each: (each.at, each.expected, each.seen, each.expected_failure)
-        )
+        places = together(failures, lambda each: (each.at, each.expected, each.seen))
         for number, alike in enumerate(places, 1):
             first = alike[0]
             of = f"{number} of {len(places)}" if len(places) > 1 else "at"
-            mark = "  (expected)" if first.expected_failure else ""
-            self.line(f"{of:>10} {first.at}  {eras_of(alike)}{mark}", "bold")
+            self.line(f"{of:>10} {first.at}  {eras_of(alike)}", "bold")
             self.line(f"{_MARGIN}expected  {first.expected}")
             self.line(f"{_MARGIN}seen      {first.seen}")
             # The messages behind the others are often the same; report.json has them all.
@@ -110,16 +101,15 @@ class _Page:
                 self._messages(first)
 
     def _messages(self, judgement: Judgement) -> None:
-        at, messages = judgement.place, judgement.messages
-        if at is not None and at.message is not None:
-            said = at.message.body
-            for message in messages:
-                if message.body.get("id") == said.get("id") and message is not at.message:
-                    self.line(f"{_MARGIN}{message_line(message, 160)}", "dim")
-            self.line(f"{_MARGIN}{message_line(at.message, 500)}", "dim")
-            at_fault = at_pointer(at.pointer, said)
-            shown = "is not there" if at_fault is None else f"is {on_one_line(at_fault, 1000)}"
-            self.line(f"{_MARGIN}at fault  {at.pointer} {shown}")
+        at, message, messages = judgement.check.at, judgement.at_fault, judgement.messages
+        if at is not None and message is not None:
+            for other in messages:
+                if other.body.get("id") == message.body.get("id") and other is not message:
+                    self.line(f"{_MARGIN}{message_line(other, 160)}", "dim")
+            self.line(f"{_MARGIN}{message_line(message, 500)}", "dim")
+            found = at_pointer(at, message.body)
+            shown = "is not there" if found is None else f"is {on_one_line(found, 1000)}"
+            self.line(f"{_MARGIN}at fault  {at} {shown}")
             return
         if len(messages) > SHOWN_MESSAGES:
             left_out = len(messages) - SHOWN_MESSAGES

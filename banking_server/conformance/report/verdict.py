@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from banking_server.conformance.report.expected_failures import ExpectedFailure
 from banking_server.conformance.report.judgement import Judgement, Status
 from banking_server.conformance.requirements import Level
 
@@ -43,25 +42,16 @@ def conclude(
     *,
     silence: str | None,
     crashes: Sequence[str] = (),
-    stale: Sequence[ExpectedFailure],
-    expected: int = 0,
 ) -> Conclusion:
     """Apply the rules.
 
     Args:
-        judgements: All that count, so without the expected failures.
+        judgements: All of the run.
         silence: Why nothing could be examined, if nothing could.
         crashes: Runs of a client that did not end well, each with how.
-        stale: Expected failures that passed.
-        expected: Checks that failed as expected.
     """
     if silence is not None:
         return Conclusion(Verdict.ERROR, f"nothing could be examined: {silence}")
-    if stale:
-        names = ", ".join(map(str, stale))
-        return Conclusion(
-            Verdict.ERROR, f"expected to fail, but passed: {names}; take it off the list"
-        )
     failed = {judgement.check.id for judgement in judgements if judgement.status is Status.FAILURE}
     if failed:
         return Conclusion(Verdict.NONCONFORMANT, f"failed: {', '.join(sorted(failed))}")
@@ -80,16 +70,10 @@ def conclude(
         return _not_made(Verdict.INCONCLUSIVE, unseen, " of a MUST")
     if not any(judgement.status is Status.SUCCESS for judgement in judgements):
         return Conclusion(Verdict.INCONCLUSIVE, "no check found anything to judge")
-    as_expected = f"{expected} {'check' if expected == 1 else 'checks'} failed as expected"
     warned = {judgement.check.id for judgement in judgements if judgement.status is Status.WARNING}
     if warned:
         kept = "1 SHOULD is not" if len(warned) == 1 else f"{len(warned)} SHOULDs are not"
-        reason = f"every MUST is kept; {kept}"
-        return Conclusion(
-            Verdict.CONFORMANT, f"{reason}; but {as_expected}" if expected else reason
-        )
-    if expected:
-        return Conclusion(Verdict.CONFORMANT, f"every check that applies passed, but {as_expected}")
+        return Conclusion(Verdict.CONFORMANT, f"every MUST is kept; {kept}")
     return Conclusion(Verdict.CONFORMANT, "every check that applies passed")
 
 

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from banking_server.conformance.message import Json
@@ -49,8 +49,8 @@ STEP: Final = """\
   #   follow: true      # if the tool of the directive may be called, and those after it
 """
 
-DEEPEST: Final = 5
-"""Levels of a schema for which a placeholder is made."""
+PLACEHOLDERS: Final[Json] = {"integer": 1, "number": 1, "boolean": False, "null": None, "array": []}
+"""A value of each type; of any other there is a text."""
 
 
 def draft(target: Target) -> str:
@@ -100,46 +100,21 @@ def _steps(tools: Sequence[Json]) -> Iterator[str]:
         )
 
 
-def placeholder(schema: object, root: object = None, depth: int = 0) -> Any:
+def placeholder(schema: object) -> Any:
     """Return a value that stands for what a schema asks for; required members only."""
-    root = schema if root is None else root
-    if not isinstance(schema, Mapping) or depth > DEEPEST:
-        return "TEXT"
-    if isinstance(schema.get("$ref"), str):
-        return placeholder(_referred(schema["$ref"], root), root, depth + 1)
-    for ready in ("const", "default"):
-        if ready in schema:
-            return schema[ready]
-    for several in ("examples", "enum"):
-        if isinstance(schema.get(several), list) and schema[several]:
-            return schema[several][0]
-    for choice in ("anyOf", "oneOf", "allOf"):
-        if isinstance(schema.get(choice), list) and schema[choice]:
-            return placeholder(schema[choice][0], root, depth + 1)
-    kind = schema.get("type", "object" if "properties" in schema else "string")
-    if kind != "object":
-        known: dict[str, Any] = {
-            "integer": 1,
-            "number": 1,
-            "boolean": False,
-            "null": None,
-            "array": [],
-        }
-        return known.get(kind, "TEXT") if isinstance(kind, str) else "TEXT"
-    properties, required = schema.get("properties"), schema.get("required")
-    members = properties if isinstance(properties, Mapping) else {}
-    return {
-        name: placeholder(members.get(name), root, depth + 1)
-        for name in (required if isinstance(required, list) else [])
-        if isinstance(name, str)
-    }
-
-
-def _referred(reference: str, root: object) -> object:
-    value = root
-    for part in reference.removeprefix("#").split("/")[1:]:
-        value = value.get(part) if isinstance(value, Mapping) else None
-    return value
+    match schema:
+        case {"default": ready} | {"enum": [ready, *_]}:
+            return ready
+        case {"type": "object", **schema_members}:
+            known, required = (schema_members.get(each) for each in ("properties", "required"))
+            return {
+                name: placeholder(known.get(name) if isinstance(known, dict) else None)
+                for name in (required if isinstance(required, list) else [])
+            }
+        case {"type": str(kind)} if kind in PLACEHOLDERS:
+            return PLACEHOLDERS[kind]
+        case _:
+            return "TEXT"
 
 
 def _reads_only(tool: Json) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from banking_server.conformance.scenario_file import (
     BOTH_ERAS,
@@ -134,6 +134,13 @@ class Step(AnyCall):
     follow: Literal[True] | Several[FollowUp] | None = None
     """The directive's target may be called. true: follow to the end of the chain, at most ten
     calls. A list: one entry for each follow-up call; no more calls are made than entries."""
+
+    @field_validator("follow", mode="before")
+    @classmethod
+    def _true_or_a_list(cls, follow: object) -> object:
+        if follow is None or follow is True or isinstance(follow, list | tuple):
+            return follow
+        raise ValueError("must be true, or a list of entries such as [{repeatable: true}, {}]")
 
     @property
     def follow_ups(self) -> Sequence[FollowUp]:

@@ -7,6 +7,7 @@ from banking_server.conformance.client.checks.registry import absence_unproven, 
 from banking_server.conformance.client.evidence import CaseRun, name_calls
 from banking_server.conformance.client.mock_server import Operation
 from banking_server.conformance.client.script import LONG_TEXT, ScriptCheck
+from banking_server.conformance.message import within
 from banking_server.conformance.report.judgement import Finding, Judged, NotApplicable, Untestable
 from banking_server.conformance.values import same, shown
 
@@ -23,9 +24,18 @@ def _not_made(case_run: CaseRun, check: ScriptCheck, number: int) -> Judged:
     expected = case_run.case.expect.calls[number - 1]
     return Finding(
         False,
-        expected=f"call {number}: {expected.tool} {shown(expected.arguments)}",
+        expected=f"call {number}: {expected.tool} {shown(expected.arguments)}"
+        + _visibility(case_run, expected.tool),
         seen=f"{case_run.calls_made()}; {case_run.end}",
     )
+
+
+def _visibility(case_run: CaseRun, name: str) -> str:
+    """Say what the list of tools has for MCP Apps about a tool, if it has something."""
+    for tool in case_run.script.tools:
+        if tool.name == name and (ui := within(tool.to_wire(), "_meta", "ui")):
+            return f", for which tools/list has _meta.ui {shown(ui)}"
+    return ""
 
 
 @kind("called")

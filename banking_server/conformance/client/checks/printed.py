@@ -219,6 +219,9 @@ def _content(call: Operation) -> list[Json]:
     ]
 
 
+LONGEST: Final = 128
+"""Characters of a tool's name above which a client cuts it (TC-C-53)."""
+
 NAME: Final = 100
 """Characters of a tool's name that have to be told. A client may cut it, at 128 or before."""
 
@@ -235,7 +238,13 @@ class _FollowUp:
     """Whether a model has to be told its tool: the client found it in the list (TC-C-33)."""
 
     def in_words(self, with_arguments: bool) -> str:
-        return f"{self.tool} with {shown(self.arguments)}" if with_arguments else self.tool
+        name = self.tool
+        if len(name) > LONGEST:
+            name = (
+                f"{name[:NAME]}… (a name of {len(name)} characters is to be cut to {LONGEST}, not "
+                f"left out; a text is looked for that has the first {NAME} of them)"
+            )
+        return f"{name} with {shown(self.arguments)}" if with_arguments else name
 
     def is_named_in(self, text: str, with_arguments: bool) -> bool:
         """Whether a text has the name of its tool, and the values of its arguments if need be."""
