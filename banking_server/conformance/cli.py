@@ -25,7 +25,6 @@ from banking_server.conformance.client.script import ClientScript, load_client_s
 from banking_server.conformance.report.json import report_json, write_json
 from banking_server.conformance.report.junit import write_junit
 from banking_server.conformance.report.keeping import Shortening
-from banking_server.conformance.report.markdown import write_markdown
 from banking_server.conformance.report.redaction import Redaction, shown_command
 from banking_server.conformance.report.report import Report
 from banking_server.conformance.report.summary import print_summary
@@ -87,10 +86,6 @@ class RunOptions:
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a report as JUnit XML.")
     ] = None
-    markdown: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a short report for the summary of a CI step."),
-    ] = None
 
     @property
     def eras(self) -> list[Era]:
@@ -112,18 +107,11 @@ class RunOptions:
     def make_room(self) -> None:
         """Make the folders of the reports. Raises UsageError if a report cannot be written."""
         report = self.output_dir and self.output_dir / "report.json"
-        for option, file in (
-            ("--output-dir", report),
-            ("--junit", self.junit),
-            ("--markdown", self.markdown),
-        ):
+        for option, file in (("--output-dir", report), ("--junit", self.junit)):
             try:
                 if file is not None:
                     file.parent.mkdir(parents=True, exist_ok=True)
-                    there = file.exists()
                     file.open("a").close()
-                    if not there:
-                        file.unlink()
             except OSError as error:
                 raise UsageError(f"{option}: cannot write {file}: {error.strerror}") from error
 
@@ -351,8 +339,6 @@ def _tell(report: Report, options: RunOptions) -> NoReturn:
         write_json(report, options.output_dir)
     if options.junit is not None:
         write_junit(report, options.junit)
-    if options.markdown is not None:
-        write_markdown(report, options.markdown)
     if options.as_json:
         typer.echo(report_json(report), nl=False)
     else:

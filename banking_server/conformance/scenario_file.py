@@ -104,18 +104,8 @@ def load(path: Path, model: type[M]) -> M:
         raise ScenarioError(f"{path}: {mistake}") from error
 
 
-_BOUNDS: Final = {
-    "greater_than_equal": ("at least", "ge"),
-    "greater_than": ("more than", "gt"),
-    "less_than_equal": ("at most", "le"),
-}
-
-
 def _mistake(error: ErrorDetails) -> str:
     """Say what is wrong with a value, in this suite's words rather than in Pydantic's."""
-    if error["type"] in _BOUNDS:
-        words, bound = _BOUNDS[error["type"]]
-        return f"must be {words} {error['ctx'][bound]:g}"
     if error["type"] == "missing":
         return "is missing"
     if error["type"] == "extra_forbidden":

@@ -260,7 +260,10 @@ def test_what_ends_a_run_before_its_time() -> None:
         ),
         (ONE_STEP + "    refused: true\n", "steps.0: a refused step needs repeatable: true\n"),
         (ONE_STEP + "    colour: red\n", "steps.0.colour: there is no such member\n"),
-        (ONE_STEP + "    wait_seconds: 61\n", "steps.0.wait_seconds: must be at most 60\n"),
+        (
+            ONE_STEP + "    wait_seconds: 61\n",
+            "steps.0.wait_seconds: must be less than or equal to 60\n",
+        ),
         (
             ONE_STEP + "    follow: {repeatable: true}\n",
             "steps.0.follow: must be true, or a list of entries such as [{repeatable: true}, {}]\n",

@@ -21,7 +21,6 @@ class Reports:
         self.folder = folder
         files = [
             *("--output-dir", folder, "--junit", folder / "junit.xml"),
-            *("--markdown", folder / "summary.md"),
         ]
         with serving(server) as url:
             self.run: Ended = suite("server", "--url", url, *files, *arguments)
@@ -39,7 +38,7 @@ class Reports:
         return (self.folder / name).read_text(encoding="utf-8")
 
     def forms(self) -> dict[str, str]:
-        files = ("report.json", "junit.xml", "summary.md")
+        files = ("report.json", "junit.xml")
         return {"terminal": self.run.output} | {f: self.text(f) for f in files}
 
 
@@ -102,7 +101,7 @@ def test_a_verdict_names_what_was_not_exercised_and_what_was_made_once(tmp_path:
     assert changes_nothing["spec_versions"] == ["2026-07-28", "2025-11-25"]
     assert rows["tool-chaining-server-accepts-later-version"]["places"] == ["shop/asked"]
     forms = reports.forms()
-    for form in ("terminal", "report.json", "junit.xml", "summary.md"):
+    for form in ("terminal", "report.json", "junit.xml"):
         for said in (*once, "TC-S-08"):
             assert said in forms[form].replace("\\", ""), form
         assert "shop/order, call 2" not in forms["terminal"]
@@ -130,9 +129,7 @@ def test_what_a_target_sends_stays_text(tmp_path: Path, monkeypatch: pytest.Monk
     for form, text in forms.items():
         assert "\x1b" not in text, form
         assert "hunter2" not in text, form
-    for form in ("terminal", "summary.md"):
-        assert "\u202e" not in forms[form], form
-    assert "<script" not in forms["summary.md"]
+    assert "\u202e" not in forms["terminal"]
     json.loads(forms["report.json"], parse_constant=lambda name: pytest.fail(name))
 
 

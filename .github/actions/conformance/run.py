@@ -46,8 +46,7 @@ for name in ("URL", "SCENARIO", "HEADER"):
         mistake(f"input `{name.lower()}`: is for servers only, and `side` is `client`")
 report = value("REPORT")
 words = [side, "--output-dir", report]
-for option, file in (("--junit", "junit.xml"), ("--markdown", "summary.md")):
-    words += [option, str(Path(report, file))]
+words += ["--junit", str(Path(report, "junit.xml"))]
 if url := value("URL"):
     words += ["--url", url]
 for option in ("SCENARIO", "HEADER", "SPEC_VERSION"):

@@ -79,12 +79,6 @@ def conclude(
 
 def _not_made(verdict: Verdict, unseen: Sequence[Judgement], which: str) -> Conclusion:
     first, count = unseen[0], len({judgement.check.id for judgement in unseen})
-    reason = (
-        f"1 check{which} could not be made: {first.check.id}. {first.seen}"
-        if count == 1
-        else f"{count} checks{which} could not be made, {first.check.id} for one. {first.seen}"
-    )
-    others = len({judgement.seen for judgement in unseen}) - 1
-    if others:
-        reason += f" ({others} other {'reason' if others == 1 else 'reasons'})"
+    checks = "1 check" if count == 1 else f"{count} checks"
+    reason = f"{checks}{which} could not be made, such as {first.check.id}. {first.seen}"
     return Conclusion(verdict, reason)

@@ -39,9 +39,10 @@ def provenance_well_formed(case_run: CaseRun, check: ScriptCheck) -> Judged:
     carried = [call for call in case_run.log.operations if IDENTIFIER in call.meta]
     if not any(call.number > 1 for call in carried):
         return Untestable("no follow-up call carries provenance")
-    expected, call = next(_faults(case_run, carried), (SHAPE, carried[-1]))
+    fault = next(_faults(case_run, carried), None)
+    expected, call = fault or (SHAPE, carried[-1])
     return Finding(
-        next(_faults(case_run, carried), None) is None,
+        fault is None,
         expected=expected,
         seen=f"call {call.number}: {shown(_provenance(call))}",
     )
