@@ -62,6 +62,9 @@ ELSEWHERE = {
         "tests/multiplex/test_expressions.py"
     ),
     "python -m tests.benchmark --only proxy": "tests/benchmark/test_benchmark.py",
+    "tool-chaining-conformance client -- node client_under_test.js": (
+        "tests/conformance/test_typescript_implementation.py"
+    ),
     "tool-chaining-conformance client --one-process -- python client_under_test.py": (
         "tests/conformance/test_running.py"
     ),

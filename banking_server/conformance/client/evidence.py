@@ -18,6 +18,16 @@ FEWEST_CALLS: Final = 3
 """The limit of a host with which the suite can still judge most of what a client does."""
 
 
+def result_in(line: str) -> Json | None:
+    """Return the merged result on a line of output: a JSON object with a list `content`."""
+    try:
+        printed = json.loads(line)
+    except ValueError:
+        return None
+    has_content = isinstance(printed, dict) and isinstance(printed.get("content"), list)
+    return printed if has_content else None
+
+
 @dataclass(frozen=True)
 class ClientEnd:
     """How one run of the client ended."""
@@ -31,13 +41,7 @@ class ClientEnd:
     def printed(self) -> Json | None:
         """The merged result, if the last line of output is a JSON object with a list `content`."""
         lines = self.output.strip().splitlines()
-        try:
-            printed = json.loads(lines[-1]) if lines else None
-        except ValueError:
-            return None
-        if not isinstance(printed, dict) or not isinstance(printed.get("content"), list):
-            return None
-        return printed
+        return result_in(lines[-1]) if lines else None
 
     @property
     def outcome(self) -> str | None:

@@ -19,7 +19,7 @@ from banking_server.conformance.client.script import Case, ClientScript, ScriptC
 from banking_server.conformance.message import CLIENT_INFO_KEY, Json
 from banking_server.conformance.report.judgement import Finding, Judge, Untestable
 from banking_server.conformance.report.run import Run
-from banking_server.conformance.requirements import checks_of, load_checks
+from banking_server.conformance.requirements import load_checks
 from banking_server.conformance.target.era import Era
 from banking_server.conformance.values import shown
 
@@ -54,7 +54,6 @@ def run_client(
     Raises CannotStart.
     """
     examination = _Examination(run_once, timeout, progress)
-    reached: set[str] = set()
     for era in eras:
         plan = [
             (script, case, checks)
@@ -63,7 +62,6 @@ def run_client(
             if only is None or name_of(script, case) in only
             if (checks := _checks(script, case, era, chosen))
         ]
-        reached.update(check.id for _, _, checks in plan for check in checks)
         needed = {name_of(script, case) for script, case, _ in plan} | {
             provided.case
             for _, _, checks in plan
@@ -82,7 +80,6 @@ def run_client(
         examination.forget()
     run = examination.run
     run.excuse_unspoken_eras()
-    _mark_unreached(run, eras, chosen if only is None else chosen & reached)
     return run
 
 
@@ -277,14 +274,3 @@ def _leave(judge: Judge, case: Case, checks: Sequence[ScriptCheck], reason: str)
     """Mark the checks of a case that was not run, or came to nothing."""
     for check in checks:
         judge.record(check.id, Untestable(reason), step=case.name, refused=True)
-
-
-def _mark_unreached(run: Run, eras: Sequence[Era], chosen: frozenset[str]) -> None:
-    """Give a reason for each check that got no judgement."""
-    judged = {(judgement.check.id, judgement.era) for judgement in run.judgements}
-    for era in eras:
-        judge = Judge("", era, chosen)
-        for check in checks_of("client"):
-            if (check.id, era) not in judged:
-                judge.record(check.id, Untestable("no case of the scripts reaches it"))
-        run.judgements += judge.judgements

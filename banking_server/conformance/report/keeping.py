@@ -7,9 +7,6 @@ from banking_server.conformance.report.plain import as_json
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.text import cut
 
-RUN: Final = 16 * 1024 * 1024
-"""Characters that the messages of a whole run may have in a report."""
-
 MESSAGE: Final = 1024 * 1024
 """Characters that one message may have."""
 
@@ -28,7 +25,6 @@ class Shortening:
 
     def __init__(self, redaction: Redaction) -> None:
         self._redaction = redaction
-        self._left = RUN
         self._shown: dict[int, WireMessage] = {}
         """What is shown of a message, by its identity: several checks show the same ones."""
 
@@ -41,9 +37,7 @@ class Shortening:
         if id(message) not in self._shown:
             body = self._redaction.json(message.body, levels=LEVELS, length=TEXT)
             size = len(as_json(body))
-            if size > min(MESSAGE, self._left):
+            if size > MESSAGE:
                 body = {"\u2026": f"a message of {size:,} characters"}
-            else:
-                self._left -= size
             self._shown[id(message)] = WireMessage(message.sender, body)
         return self._shown[id(message)]

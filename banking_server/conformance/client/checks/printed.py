@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from banking_server.chaining.directive import IDENTIFIER
 from banking_server.conformance.client.checks.registry import kind
-from banking_server.conformance.client.evidence import CaseRun
+from banking_server.conformance.client.evidence import CaseRun, result_in
 from banking_server.conformance.client.mock_server import Operation
 from banking_server.conformance.client.script import ScriptCheck
 from banking_server.conformance.message import Json
@@ -77,7 +77,7 @@ def printed_one_result(case_run: CaseRun, check: ScriptCheck) -> Judged:
     printed = _printed(case_run)
     if not isinstance(printed, dict):
         return printed
-    results = [line for line in case_run.end.output.splitlines() if _is_result(line)]
+    results = [line for line in case_run.end.output.splitlines() if result_in(line) is not None]
     ends = [_content(case_run.log.operations[place]) for place in (0, -1)]
     whole = all(
         any(_has(seen, item) for seen in printed["content"] for item in end) for end in ends
@@ -376,11 +376,3 @@ def _has(seen: Any, wanted: Any) -> bool:
 
 def _without(value: Any, name: str) -> Any:
     return {key: value[key] for key in value if key != name} if isinstance(value, dict) else value
-
-
-def _is_result(line: str) -> bool:
-    try:
-        printed = json.loads(line)
-    except ValueError:
-        return False
-    return isinstance(printed, dict) and isinstance(printed.get("content"), list)

@@ -42,8 +42,6 @@ def check(
     """
 
     def register(judge: Callable[[E], Said]) -> Callable[[E], Said]:
-        if check_id in CHECKS:
-            raise ValueError(f"{check_id} is registered twice")
         kinds = on if isinstance(on, tuple) else (on,)
         CHECKS[check_id] = ServerCheck(check_id, kinds, unseen or kinds[0].unseen, judge)
         return judge
