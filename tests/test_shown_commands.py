@@ -62,6 +62,10 @@ ELSEWHERE = {
         "tests/multiplex/test_expressions.py"
     ),
     "python -m tests.benchmark --only proxy": "tests/benchmark/test_benchmark.py",
+    (
+        "pytest -p banking_server.conformance.pytest_plugin "
+        '--chaining-server "python shop.py" --chaining-scenario shop.yaml'
+    ): "tests/conformance/test_pytest_plugin.py",
     "tool-chaining-conformance client -- node client_under_test.js": (
         "tests/conformance/test_typescript_implementation.py"
     ),

@@ -158,7 +158,7 @@ note: one, 2026-07-28, step order: expected nextTool ask_manager, saw isError tr
 note: one, 2026-07-28, step slip: no directive came, but error -32602 "Unknown tool: plac_order"
   the list of tools has no 'plac_order'; did you mean place_order?
 """
-    assert run.output.startswith(f"{note}UNTESTABLE ")
+    assert run.output.startswith(note)
 
 
 def test_a_server_that_speaks_one_era_can_be_conformant() -> None:

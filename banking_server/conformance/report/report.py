@@ -12,7 +12,6 @@ from banking_server.conformance.report.not_exercised import NotExercised, find_n
 from banking_server.conformance.report.redaction import Redaction
 from banking_server.conformance.report.run import Run
 from banking_server.conformance.report.verdict import Conclusion, conclude
-from banking_server.conformance.target.era import Era
 
 
 @dataclass(frozen=True)
@@ -71,15 +70,11 @@ class Report:
 
     def on_check(self, result: Judgement) -> list[Judgement]:
         """Return every judgement on the check of a result, in its era."""
-        return self._by_check[result.check.id, result.era]
-
-    @cached_property
-    def _by_check(self) -> dict[tuple[str, Era], list[Judgement]]:
-        judgements: dict[tuple[str, Era], list[Judgement]] = {}
-        for judgement in self.run.judgements:
-            key = judgement.check.id, judgement.era
-            judgements.setdefault(key, []).append(judgement)
-        return judgements
+        return [
+            each
+            for each in self.run.judgements
+            if each.check.id == result.check.id and each.era is result.era
+        ]
 
 
 def _shown(run: Run, redaction: Redaction) -> Run:

@@ -33,16 +33,13 @@ def print_summary(report: Report, console: Console) -> None:
     # What kept the suite from judging comes first: it explains the lists of checks below.
     for problem in report.run.problems:
         page.line(f"note: {problem}", "yellow")
-    # If nothing could be examined at all, the verdict says why for all checks.
-    if report.run.spoken:
-        unseen = [result for result in report.results if result.untestable]
-        for results in together(unseen, lambda result: result.seen):
-            page.unseen(results)
     for failures in report.not_kept:
         page.not_kept(failures)
     page.line(counts(report.results))
-    # What is untestable is listed above, or the verdict says why.
-    gaps = by_reason(each for each in report.not_exercised if not each.untestable)
+    # If nothing could be examined at all, the verdict says why for all checks.
+    gaps = by_reason(
+        each for each in report.not_exercised if report.run.spoken or not each.untestable
+    )
     if gaps:
         page.line("not exercised:")
         for reason, sentences in gaps.items():
@@ -71,15 +68,6 @@ class _Page:
 
     def line(self, text: str, style: str = "") -> None:
         self._print(Text(printable(self._report.redaction.text(text)), style=style))
-
-    def unseen(self, results: Sequence[Judgement]) -> None:
-        """Print checks that are untestable for one reason."""
-        head = Text(f"{'UNTESTABLE':<10} ", style="yellow")
-        reason = results[0].seen.removeprefix("Not testable: ")
-        head.append(printable(self._report.redaction.text(reason)))
-        self._print(head)
-        for on_check in together(results, lambda result: result.check.id):
-            self.line(f"{_MARGIN}{on_check[0].check.id}  {eras_of(on_check)}", "dim")
 
     def not_kept(self, failures: Sequence[Judgement]) -> None:
         """Print a check that failed, and every place where it did."""
