@@ -387,22 +387,6 @@ class AuditEvent(SQLModel):
 _keep(AuditEvent, "audit_event", sqlite_autoincrement=True)
 
 
-class AuditArchive(SQLModel):
-    """Audit events that were moved to a file; append-only.
-
-    Once this stands here, the events up to `up_to_event_id` may be deleted. `sha256` is the file's.
-    """
-
-    archive_id: int = Field(default=None, primary_key=True, sa_type=_ROW_ID)
-    at: datetime = Field(sa_type=UtcTimestamp)
-    up_to_event_id: int = Field(sa_type=_ROW_ID)
-    events: int
-    sha256: str = Field(sa_type=_TEXT)
-
-
-_keep(AuditArchive, "audit_archive", sqlite_autoincrement=True)
-
-
 class WrongAttempt(SQLModel):
     """A wrong confirmation code that a customer gave: what the limit on an hour's guesses counts.
 
@@ -417,8 +401,8 @@ class WrongAttempt(SQLModel):
 _keep(WrongAttempt, "wrong_attempt", Index("wrong_attempt_of_customer", "customer_id", "at"))
 
 
-_APPEND_ONLY = ("posting", "entry", "audit_event", "audit_archive")
-"""What is written once. Only archived audit events can be deleted."""
+_APPEND_ONLY = ("posting", "entry", "audit_event")
+"""What is written once, and stays."""
 _CHANGES = {
     "sqlite": {"UPDATE": "ROW", "DELETE": "ROW"},
     "postgresql": {"UPDATE": "ROW", "DELETE": "ROW", "TRUNCATE": "STATEMENT"},
@@ -426,18 +410,13 @@ _CHANGES = {
 
 _TRIGGERS = {
     "sqlite": """
-CREATE TRIGGER {table}_is_append_only_{verb} BEFORE {verb} ON {table} {unless}
+CREATE TRIGGER {table}_is_append_only_{verb} BEFORE {verb} ON {table}
 BEGIN SELECT RAISE(ABORT, '{table} is append-only'); END
 """,
     "postgresql": """
 CREATE TRIGGER {table}_is_append_only_{verb} BEFORE {verb} ON {table}
-FOR EACH {each} {unless} EXECUTE FUNCTION refuse_change()
+FOR EACH {each} EXECUTE FUNCTION refuse_change()
 """,
-}
-_ARCHIVED = {
-    "sqlite": "WHEN OLD.event_id > (SELECT coalesce(max(up_to_event_id), 0) FROM audit_archive)",
-    # A condition in PostgreSQL cannot ask another table, a function can.
-    "postgresql": "WHEN (NOT is_archived(OLD.event_id))",
 }
 _BALANCED = {
     "sqlite": """
@@ -463,11 +442,6 @@ BEGIN
 END $$
 """,
         """
-CREATE FUNCTION is_archived(event_id bigint) RETURNS boolean LANGUAGE sql STABLE AS $$
-    SELECT event_id <= coalesce(max(up_to_event_id), 0) FROM audit_archive
-$$
-""",
-        """
 CREATE FUNCTION refuse_credit_alone() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (
@@ -482,10 +456,6 @@ END $$
 """,
     ],
 }
-
-
-FUNCTIONS = ("refuse_change", "is_archived", "refuse_credit_alone")
-"""The names of the functions that the triggers call, on PostgreSQL."""
 
 
 _INDEXES_OF_SOME = (
@@ -519,10 +489,7 @@ def schema(dialect: Dialect) -> list[str]:
     statements += [*_INDEXES_OF_SOME, *_FUNCTIONS[database]]
     for table in _APPEND_ONLY:
         for verb, each in _CHANGES[database].items():
-            unless = _ARCHIVED[database] if (table, verb) == ("audit_event", "DELETE") else ""
-            statements.append(
-                _TRIGGERS[database].format(table=table, verb=verb, each=each, unless=unless)
-            )
+            statements.append(_TRIGGERS[database].format(table=table, verb=verb, each=each))
     return [*statements, _BALANCED[database]]
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
-from banking_server.bank.backup import delete_database
 from banking_server.bank.ledger import warn_of_clock
 from banking_server.bank.location import Location
 from banking_server.bank.models import fingerprint, schema
@@ -64,17 +63,6 @@ async def open_bank(
     except (OSError, sqlite3.Error) as error:  # A `TimeoutError` is an `OSError`.
         raise DatabaseUnavailable(explain(Path(str(location)), error)) from error
     return bank
-
-
-async def delete_bank(location: Location) -> None:
-    """Delete the bank at `location`, with everything that is kept beside it, if there is one.
-
-    Raises `DatabaseUnavailable` if it is in use, is not one of ours, or cannot be deleted.
-    """
-    if isinstance(location, URL):
-        await asyncio.to_thread(load_postgresql().delete_bank, location)
-    else:
-        await asyncio.to_thread(delete_database, location)
 
 
 async def _open_file(path: Path, *, may_create: bool) -> tuple[Store, bool]:

@@ -32,7 +32,7 @@ from sqlalchemy.dialects.postgresql import psycopg as psycopg_dialect
 from sqlalchemy.engine import URL
 
 from banking_server.bank import storage
-from banking_server.bank.models import FUNCTIONS, TABLES, fingerprint
+from banking_server.bank.models import TABLES, fingerprint
 from banking_server.bank.storage import (
     BankBusy,
     ConcurrencyLimit,
@@ -42,7 +42,7 @@ from banking_server.bank.storage import (
     OtherVersion,
     to_the_end,
 )
-from banking_server.bank.transaction import Statement, Transaction
+from banking_server.bank.transaction import Statement, Transaction, value
 
 logger = logging.getLogger(__name__)
 
@@ -309,18 +309,12 @@ def lock_schema(tx: Transaction) -> None:
     tx.run_text(_LOCK_SCHEMA)
 
 
-_OTHERS: Final = """
-SELECT 1 FROM pg_stat_activity
-WHERE datname = current_database() AND application_name = %s AND pid <> pg_backend_pid()
-"""
-_LEAVING_SECONDS: Final = 2.0
-"""How long PostgreSQL may take to notice that somebody has gone."""
-_TABLES = Statement(
+_MARKS = Statement(
     sa.text("""
-SELECT relname, coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class
+SELECT coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class
 WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'
 """),
-    lambda name, comment: (str(name), str(comment)),
+    value,
 )
 _MARK: Final = "banking-server, schema "
 """How the comment on each of our tables begins; the fingerprint of the schema follows."""
@@ -328,21 +322,8 @@ _MARK: Final = "banking-server, schema "
 
 def mark_tables(tx: Transaction) -> None:
     """Let the bank's tables tell that they are ours, and of which schema."""
-    mark = f"{_MARK}{fingerprint(DIALECT)}"
     for table in TABLES.values():
-        tx.run_text(f"COMMENT ON TABLE {table.name} IS '{mark}'")
-
-
-def _our_tables(tx: Transaction) -> dict[str, str]:
-    """Return the bank's tables and the mark of each; none in an empty database.
-
-    Raises `DatabaseUnavailable` if there are tables, and none is ours.
-    """
-    tables = tx.all(_TABLES)
-    ours = {name: comment for name, comment in tables if comment.startswith(_MARK)}
-    if tables and not ours:
-        raise DatabaseUnavailable("The database is another program's.")
-    return ours
+        tx.run_text(f"COMMENT ON TABLE {table.name} IS '{_our_mark()}'")
 
 
 def is_filled(tx: Transaction) -> bool:
@@ -350,36 +331,15 @@ def is_filled(tx: Transaction) -> bool:
 
     Raises `DatabaseUnavailable` if it is another program's, or was made by another version.
     """
-    marks = set(_our_tables(tx).values())
-    if marks - {f"{_MARK}{fingerprint(DIALECT)}"}:
+    marks = set(tx.all(_MARKS))
+    if not marks:
+        return False
+    if not any(mark.startswith(_MARK) for mark in marks):
+        raise DatabaseUnavailable("The database is another program's.")
+    if any(mark.startswith(_MARK) and mark != _our_mark() for mark in marks):
         raise OtherVersion("The database")
-    return bool(marks)
+    return True
 
 
-def _check_alone(connection: psycopg.Connection[Any], url: URL) -> None:
-    give_up_at = time.monotonic() + _LEAVING_SECONDS
-    while connection.execute(_OTHERS, [APPLICATION_NAME]).fetchone():
-        if time.monotonic() > give_up_at:
-            raise DatabaseUnavailable(f"The database {url} is in use; stop the servers first.")
-        time.sleep(_TRY_EVERY_SECONDS)
-
-
-def delete_bank(url: URL) -> None:
-    """Drop the tables of the bank at `url`, if there is one.
-
-    Raises `DatabaseUnavailable` if somebody uses it, or it is not one of ours.
-    """
-
-    def delete(tx: Transaction) -> None:
-        for name in _our_tables(tx):
-            tx.run_text(f"DROP TABLE {name} CASCADE")
-        for name in FUNCTIONS:
-            tx.run_text(f"DROP FUNCTION IF EXISTS {name}")
-
-    try:
-        with connect(url) as connection:
-            _check_alone(connection, url)
-            with connection.transaction():
-                delete(Transaction(connection.execute, DIALECT, lock_rows=True))
-    except psycopg.Error as error:
-        raise DatabaseUnavailable(explain(url, error)) from None
+def _our_mark() -> str:
+    return f"{_MARK}{fingerprint(DIALECT)}"

@@ -40,14 +40,12 @@ def database_create(ctx: typer.Context) -> None:
 @database_app.command("reset")
 def database_reset(ctx: typer.Context, yes: YesOption = False) -> None:
     """Delete the database, with everything that happened in it, and load the demo data anew."""
-    import anyio
-
-    from banking_server.bank.opening import delete_bank
+    from banking_server.bank.backup import delete_database
 
     settings = settings_of(ctx)
-    where = settings.database
+    where = _file_of(settings)
     ask(f"Delete everything in {where}?", yes=yes)
-    anyio.run(delete_bank, where)
+    delete_database(where)
     _make(settings)
     note(f"{where} holds the demo data again, and nothing else.")
 
@@ -116,7 +114,7 @@ def _file_of(settings: "Settings") -> Path:
     """Return the database, which is a SQLite file. Raises `CommandFailed` if it is not."""
     if not isinstance(settings.database, Path):
         raise CommandFailed(
-            "This is for SQLite files; PostgreSQL has its own pg_dump and pg_restore."
+            "This is for SQLite files; PostgreSQL has its own dropdb, pg_dump and pg_restore."
         )
     return settings.database
 

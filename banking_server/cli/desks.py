@@ -3,14 +3,13 @@ settlement."""
 
 import sys
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from banking_server.cli.at_the_bank import at_the_bank, done
-from banking_server.cli.messages import note, unknown_customer
-from banking_server.cli.options import JsonOption, YesOption, ask, settings_of
+from banking_server.cli.messages import unknown_customer
+from banking_server.cli.options import JsonOption, settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 handoffs_app = typer.Typer(help="The agent's desk: customers who wait for an agent.")
 approvals_app = typer.Typer(help="The manager's desk: transfers that wait for approval.")
-audit_app = typer.Typer(help="The audit trail.")
 
 ApprovalId = Annotated[str, typer.Argument(metavar="ID", help="The approval's id.")]
 ManagerOption = Annotated[str, typer.Option(help="The manager who decides.")]
@@ -152,7 +150,6 @@ def codes(
         show_codes(console(sys.stdout), waiting)
 
 
-@audit_app.callback(invoke_without_command=True)
 def audit(
     ctx: typer.Context,
     customer: Annotated[
@@ -165,9 +162,6 @@ def audit(
     from banking_server.bank.audit import list_events
     from banking_server.cli.listings import event_as_json, show_events
     from banking_server.host.printing import console, say
-
-    if ctx.invoked_subcommand is not None:
-        return
 
     out = console(sys.stdout)
 
@@ -185,40 +179,6 @@ def audit(
             say(out, f"There are no events of {customer or 'anybody'}.")
 
     at_the_bank(settings_of(ctx), show)
-
-
-@audit_app.command("archive")
-def archive_audit(
-    ctx: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A new file, one JSON object on each line.")],
-    before: Annotated[
-        str, typer.Option(metavar="DATE", help="Move what came before this day, in UTC.")
-    ],
-    yes: YesOption = False,
-) -> None:
-    """Move old events to a file: they are then deleted from the database.
-
-    Those of the last hour stay: a call that is under way may still add to them.
-    """
-    from banking_server.bank.audit_archive import archive_events, find_archivable
-    from banking_server.cli.listings import event_as_json
-    from banking_server.server.build import utc_now
-
-    day = _date("--before", before)
-    settings = settings_of(ctx)
-    events = at_the_bank(settings, lambda bank: find_archivable(bank, day, utc_now()))
-    if events.events:
-        ask(f"Move {events.events} events to {file}, and delete them here?", yes=yes)
-    at_the_bank(
-        settings,
-        lambda bank: archive_events(
-            bank, events, file.absolute(), as_line=event_as_json, now=utc_now()
-        ),
-    )
-    if events.events:
-        note(f"{file} holds {events.events} events, which the database no longer does.")
-    else:
-        note(f"There is nothing to archive: no events before {day} that are more than an hour old.")
 
 
 def _date(option: str, text: str) -> date:

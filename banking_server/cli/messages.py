@@ -15,7 +15,6 @@ def for_people(error: Exception) -> str | None:
     try:
         if isinstance(error, ImportError):
             raise error
-        from banking_server.bank.audit_archive import ArchiveFailed
         from banking_server.bank.storage import BankBusy, DatabaseFailed, DatabaseUnavailable
         from banking_server.host.connect import ConnectionFailed
         from banking_server.server.settings import SettingsError
@@ -27,8 +26,7 @@ def for_people(error: Exception) -> str | None:
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         return f"Output cannot be written: {error.strerror}."
     expected = (
-        ArchiveFailed
-        | BankBusy
+        BankBusy
         | CommandFailed
         | ConnectionFailed
         | DatabaseFailed

@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import URL
 
-from banking_server.bank import opening, postgresql, storage
+from banking_server.bank import postgresql, storage
 from banking_server.bank.audit import list_events, record
 from banking_server.bank.models import Customer
 from banking_server.bank.rules import Refused
@@ -27,7 +27,7 @@ from banking_server.bank.transaction import Statement, Transaction, value
 
 from ..kit import postgres
 from ..kit.words import EVERYDAY
-from .support import NOW, call, check_books, confirm, open_bank, prepared, sql
+from .support import call, confirm, open_bank, prepared, sql
 
 pytestmark = [
     pytest.mark.anyio,
@@ -242,37 +242,17 @@ async def test_a_start_waits_for_a_server_that_is_starting(
 async def test_another_programs_database_is_refused_and_left_alone(empty: URL) -> None:
     postgres.run(empty, "CREATE TABLE recipe (name TEXT)")
     assert "another program" in await refusal(empty)
-    with pytest.raises(DatabaseUnavailable, match="another program"):
-        await opening.delete_bank(empty)
     assert postgres.run(empty, "SELECT * FROM recipe") == []
 
 
-async def test_what_another_version_made_is_refused_and_can_be_deleted(empty: URL) -> None:
+async def test_what_another_version_made_is_refused(empty: URL) -> None:
     await (await open_bank(empty)).close()
     postgres.run(empty, "COMMENT ON TABLE customer IS 'banking-server, schema 99'")
     postgres.run(empty, "ALTER TABLE handoff RENAME TO waiting")
     assert "The database was made by another version of this program" in await refusal(empty)
-    await opening.delete_bank(empty)
-    await (await open_bank(empty)).close()
-    check_books(empty, NOW)
-
-
-async def test_a_bank_is_deleted_when_nobody_uses_it(
-    empty: URL, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await opening.delete_bank(empty)
-    bank = await open_bank(empty)
-    with monkeypatch.context() as patch:
-        patch.setattr(postgresql, "_LEAVING_SECONDS", 0.1)
-        with pytest.raises(DatabaseUnavailable, match="is in use; stop the servers first"):
-            await opening.delete_bank(empty)
-    await bank.close()
-    await opening.delete_bank(empty)
-    assert sql(empty, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'") == []
-    await (await open_bank(empty)).close()
 
 
 async def test_nothing_append_only_is_emptied_at_once(path: URL) -> None:
-    for table in ("posting", "entry", "audit_event", "audit_archive"):
+    for table in ("posting", "entry", "audit_event"):
         with pytest.raises(psycopg.IntegrityError, match="append-only"):
             sql(path, f"TRUNCATE {table} CASCADE")

@@ -108,7 +108,6 @@ def test_looking_makes_no_database(cli: Cli, tmp_path: Path) -> None:
         ("handoffs", "claim", "ho_1", "--agent", "Ada"),
         ("approvals",),
         ("audit",),
-        ("audit", "archive", "old", "--before", "2026-01-01", "--yes"),
         ("settle",),
         ("token", "--customer", "CUST001"),
         ("database", "check"),

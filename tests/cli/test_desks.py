@@ -2,8 +2,6 @@
 
 import json
 import re
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -105,26 +103,6 @@ def test_the_audit_trail(cli: Cli, database: Path) -> None:
     assert (event["chainId"], event["chainLevel"], event["chainPreviousTool"]) == ("c-1", 1, None)
     assert cli("audit", "--customer", "CUST001").out.splitlines() == shown
     assert cli("audit", "--customer", "CUST002").out == "There are no events of CUST002.\n"
-
-
-def test_old_events_are_archived(cli: Cli, database: Path, tmp_path: Path) -> None:
-    at_the_bank(database, wait_for_an_agent)
-    file = tmp_path / "old.jsonl"
-    archive = ("audit", "archive", str(file), "--before", tomorrow())
-    young = cli(*archive)
-    assert (young.code, young.out) == (0, "")
-    assert "more than an hour old" in young.err
-    with closing(sqlite3.connect(database)) as connection, connection:
-        connection.execute("DROP TRIGGER audit_event_is_append_only_UPDATE")
-        connection.execute("UPDATE audit_event SET at = '2026-01-01T00:00:00.000000Z'")
-    before = cli("audit", "--json").out
-    assert "--yes" in one_line(cli(*archive))
-    assert cli("audit", "--json").out == before
-    done = cli(*archive, "--yes")
-    assert (done.code, done.out) == (0, "")
-    assert "holds 1 events" in done.err
-    assert file.read_text() == before
-    assert cli("audit").out.rstrip().endswith("(the bank)  audit archive  archived 1")
 
 
 def test_settling(cli: Cli, database: Path) -> None:
