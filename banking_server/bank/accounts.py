@@ -8,8 +8,8 @@ from typing import ClassVar
 import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, read_and_audit
-from banking_server.bank.ledger import read_funds
-from banking_server.bank.models import TABLES, Account, AccountType, Customer, is_id
+from banking_server.bank.ledger import Funds, read_funds
+from banking_server.bank.models import TABLES, Account, Customer, is_id
 from banking_server.bank.rules import (
     Argument,
     NotFound,
@@ -24,22 +24,13 @@ from banking_server.bank.storage import Bank, find_owned, find_record
 from banking_server.bank.transaction import Statement, Transaction, records, value
 
 
-@dataclass(frozen=True)
-class AccountView:
-    """An account as its customer sees it.
+class AccountView(Account):
+    """An account as its customer sees it, with its funds at a moment.
 
-    The three amounts are minor units of `currency`; they are None for an external payee, whose
-    balance is somebody else's. `account_holder` names who holds such an account.
+    The three amounts are minor units of `currency`, available = posted - reserved; they are None
+    for an external payee, whose balance is somebody else's.
     """
 
-    account_id: str
-    account_name: str
-    account_type: AccountType
-    can_transfer_from: bool
-    can_transfer_to: bool
-    is_locked: bool
-    account_holder: str | None
-    currency: str
     posted_minor: int | None
     reserved_minor: int | None
     available_minor: int | None
@@ -47,22 +38,18 @@ class AccountView:
 
 @dataclass(frozen=True)
 class Balance:
-    """The funds of one account at `as_of`, in minor units; available = posted - reserved."""
+    """The funds of one account of the customer's own at `as_of`, in minor units."""
 
     recorded_as: ClassVar[str] = "balance"
 
-    account_id: str
-    account_name: str
-    currency: str
-    posted_minor: int
-    reserved_minor: int
-    available_minor: int
+    account: Account
+    funds: Funds
     as_of: datetime
 
     @property
     def subject(self) -> str:
         """The account, for the audit trail."""
-        return self.account_id
+        return self.account.account_id
 
 
 @dataclass(frozen=True)
@@ -162,17 +149,9 @@ def accounts_of(tx: Transaction, customer_id: str) -> list[Account]:
 
 def view_account(tx: Transaction, account: Account, now: datetime) -> AccountView:
     """Return the account with its funds at `now`."""
-    is_ours = account.account_type != "external"
-    funds = read_funds(tx, account, now) if is_ours else None
-    return AccountView(
-        account_id=account.account_id,
-        account_name=account.account_name,
-        account_type=account.account_type,
-        can_transfer_from=account.can_transfer_from,
-        can_transfer_to=account.can_transfer_to,
-        is_locked=account.is_locked,
-        account_holder=account.account_holder,
-        currency=account.currency,
+    funds = None if account.account_type == "external" else read_funds(tx, account, now)
+    return AccountView.model_construct(
+        **vars(account),
         posted_minor=funds.posted_minor if funds else None,
         reserved_minor=funds.reserved_minor if funds else None,
         available_minor=funds.available_minor if funds else None,
@@ -206,13 +185,4 @@ def _balance(tx: Transaction, call: Call, account_id: str) -> Balance | NotFound
     account = find_account_with_figures(tx, call, account_id)
     if not isinstance(account, Account):
         return account
-    funds = read_funds(tx, account, call.at)
-    return Balance(
-        account_id=account.account_id,
-        account_name=account.account_name,
-        currency=account.currency,
-        posted_minor=funds.posted_minor,
-        reserved_minor=funds.reserved_minor,
-        available_minor=funds.available_minor,
-        as_of=call.at,
-    )
+    return Balance(account, read_funds(tx, account, call.at), call.at)

@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import ClassVar, Final, Literal
 
 from banking_server.bank.models import (
@@ -348,15 +348,6 @@ Consent = Yes | Code | ViewSecret | NoConsent
 """What stands for the customer's yes. Whether it is right, the bank finds out."""
 
 
-class GivenCode(Enum):
-    """What came as the confirmation code. Whether it is right is decided outside: that needs the
-    secret."""
-
-    MISSING = "missing"
-    RIGHT = "right"
-    WRONG = "wrong"
-
-
 @dataclass(frozen=True)
 class NotPending:
     """Nothing is done. `status` is where the transfer stands now, which can differ from what is
@@ -442,11 +433,13 @@ def decide_confirmation(
     *,
     available_minor: int,
     yes_after_declines: int | None,
-    code: GivenCode,
+    code_is_right: bool | None,
     recent_wrong_codes: int,
     now: datetime,
 ) -> ConfirmationDecision:
     """Decide what has to be done when a transfer is confirmed; the first that applies wins.
+
+    `code_is_right` is what the comparison found, which needs the secret; None: no code was given.
 
     1. What is not pending any more, or has expired by `now`, stays as it is.
     2. A locked from-account pays nothing out.
@@ -468,16 +461,16 @@ def decide_confirmation(
         return DebitBlocked()
     if waits_for_manager(transfer):
         return ManagerMustDecide(requested=transfer.approval == "requested")
-    if code is not GivenCode.MISSING and recent_wrong_codes >= rules.max_wrong_codes_an_hour:
+    if code_is_right is not None and recent_wrong_codes >= rules.max_wrong_codes_an_hour:
         return TooMany(
             "Too many confirmation codes were wrong within the last hour, so none is taken for "
             "now. Nothing was moved: please try again in an hour."
         )
-    if code is GivenCode.WRONG:
+    if code_is_right is False:
         return decide_wrong_code(rules, transfer)
     if yes_after_declines not in (None, transfer.declines):
         return DeclinedSince()
-    if code is GivenCode.MISSING and yes_after_declines is None:
+    if code_is_right is None and yes_after_declines is None:
         return CustomerMustAgree()
     refused = check_payable(transfer, from_account, to_account, available_minor=available_minor)
     if refused:

@@ -1,12 +1,13 @@
 """Statements: what went through an account, a page at a time."""
 
 import base64
-import re
+import json
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import sqlalchemy as sa
+from pydantic import AwareDatetime, Field, TypeAdapter
 
 from banking_server.bank.accounts import find_account_with_figures
 from banking_server.bank.audit import Call, record
@@ -21,7 +22,7 @@ from banking_server.bank.rules import (
 )
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Statement as Query
-from banking_server.bank.transaction import Transaction, value
+from banking_server.bank.transaction import Transaction
 
 
 class Totals(NamedTuple):
@@ -184,13 +185,6 @@ _MOVED = Query(
 )
 """The same range: how many entries, and what went to the customer's own accounts with them."""
 
-_POSTED_AT = Query(
-    sa.select(_entry.c.posted_at).where(
-        _entry.c.posting_id == sa.bindparam("posting_id"), _of_account
-    ),
-    value,
-)
-
 
 def _statement(
     tx: Transaction,
@@ -211,21 +205,13 @@ def _statement(
     before, before_id = _start_of(period.last + timedelta(days=1)), 0
     if cursor is not None:
         place = _read_cursor(cursor)
-        last = None
-        if place is not None and (place.account_id, place.period.asked) == (
-            account.account_id,
-            period.asked,
-        ):
-            last = tx.first(
-                _POSTED_AT, posting_id=place.last_posting_id, account_id=account.account_id
-            )
-        if place is None or last is None:
+        if place is None or (place.account_id, place.period.asked) != (account_id, period.asked):
             return Refused(
                 Argument.CURSOR,
                 "cursor is not one given for this account and period: leave it out to start anew.",
                 subject=account.account_id,
             )
-        period, before, before_id = place.period, last, place.last_posting_id
+        period, before, before_id = place.period, place.posted_at, place.posting_id
     # One line more than the page holds tells whether another page follows.
     lines = tx.all(
         _PAGE,
@@ -245,7 +231,7 @@ def _statement(
         totals=_totals(tx, rules, account, period) if cursor is None else None,
         lines=tuple(page),
         next_cursor=(
-            _Place(account.account_id, period, page[-1].posting_id).to_cursor()
+            _Place(account_id, period, page[-1].posted_at, page[-1].posting_id).to_cursor()
             if len(lines) > len(page)
             else None
         ),
@@ -281,8 +267,7 @@ def _totals(tx: Transaction, rules: Rules, account: Account, period: Period) -> 
     )
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(NamedTuple):
     """How far a statement has been read: which one, and its last line so far.
 
     A cursor is its opaque form. A forged one gains nothing: it can name lines of the account that
@@ -291,26 +276,25 @@ class _Place:
 
     account_id: str
     period: Period
-    last_posting_id: int
+    posted_at: datetime
+    posting_id: int
 
     def to_cursor(self) -> str:
         """Return the place as a cursor."""
-        period = f"{self.period.asked} {self.period.first}"
-        place = f"{self.account_id} {period} {self.last_posting_id}"
-        return base64.urlsafe_b64encode(place.encode()).decode()
-
-
-_PLACE = re.compile(r"([A-Za-z0-9_-]{1,64}) ([a-z0-9-]{1,7}) ([0-9-]{10}) ([0-9]{1,18})")
+        account_id, period, posted_at, posting_id = self
+        place = [account_id, period.asked, f"{period.first}", f"{posted_at}", posting_id]
+        return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
 def _read_cursor(cursor: str) -> _Place | None:
     """Return the place a cursor names; None for anything that does not look like one."""
     try:
-        place = _PLACE.fullmatch(base64.b64decode(cursor, altchars=b"-_", validate=True).decode())
-        if place is None:
-            return None
-        account_id, asked, first, posting_id = place.groups()
-        period = Period.of(asked, date.fromisoformat(first))
-        return _Place(account_id, period, int(posting_id))
+        place = _PLACE.validate_json(base64.b64decode(cursor, altchars=b"-_", validate=True))
+        account_id, asked, first, posted_at, posting_id = place
+        return _Place(account_id, Period.of(asked, first), posted_at.astimezone(UTC), posting_id)
     except (ValueError, OverflowError):
         return None
+
+
+_RowId = Annotated[int, Field(ge=0, lt=2**63)]
+_PLACE = TypeAdapter(tuple[str, str, date, AwareDatetime, _RowId])

@@ -154,19 +154,20 @@ async def get_account_balance(
     outcome = await bank_accounts.get_balance(bank, call, accountId)
     if not isinstance(outcome, Balance):
         return refusal_of(outcome)
+    account, funds = outcome.account, outcome.funds
     structured = BalanceOut(
-        account_id=outcome.account_id,
-        posted=to_decimal(outcome.posted_minor),
-        reserved=to_decimal(outcome.reserved_minor),
-        available=to_decimal(outcome.available_minor),
-        currency=outcome.currency,
+        account_id=account.account_id,
+        posted=to_decimal(funds.posted_minor),
+        reserved=to_decimal(funds.reserved_minor),
+        available=to_decimal(funds.available_minor),
+        currency=account.currency,
         as_of=outcome.as_of,
     )
     words = (
-        f"{outcome.account_name} ({outcome.account_id}): "
-        f"{format_money(outcome.available_minor, outcome.currency)} available; "
-        f"{format_money(outcome.posted_minor, outcome.currency)} posted, "
-        f"{format_money(outcome.reserved_minor, outcome.currency)} reserved."
+        f"{account.account_name} ({account.account_id}): "
+        f"{format_money(funds.available_minor, account.currency)} available; "
+        f"{format_money(funds.posted_minor, account.currency)} posted, "
+        f"{format_money(funds.reserved_minor, account.currency)} reserved."
     )
     return result(words, structured, then=next_step(outcome))
 

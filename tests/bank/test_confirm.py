@@ -3,8 +3,6 @@
 That is who may, what was declined, and what is recorded and said.
 """
 
-from dataclasses import replace
-
 import pytest
 
 from banking_server.bank.location import Location
@@ -44,7 +42,7 @@ async def test_a_yes_to_a_question_that_was_declined_since(bank: Bank, path: Loc
     transfer_id = outcome.transfer.transfer_id
     declined = await decline_transfer(bank, call("confirm"), transfer_id)
     late = await confirm(bank, transfer_id)
-    assert declined == late == Declined(replace(outcome.transfer, declines=1))
+    assert declined == late == Declined(outcome.transfer.model_copy(update={"declines": 1}))
     assert [o for _, o, _ in outcomes(path)][1:] == ["declined", "declined"]
     # The code is another act.
     assert isinstance(await confirm(bank, transfer_id, agreed=False, code=outcome.code), Posted)

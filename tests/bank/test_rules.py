@@ -17,7 +17,6 @@ from banking_server.bank.rules import (
     CustomerMustAgree,
     DebitBlocked,
     DeclinedSince,
-    GivenCode,
     ManagerMustDecide,
     ManagerRefused,
     NotPending,
@@ -161,7 +160,7 @@ def decide(**given_: object) -> ConfirmationDecision:
         "to_account": account("acc_b"),
         "available_minor": 0,
         "yes_after_declines": 0,
-        "code": GivenCode.MISSING,
+        "code_is_right": None,
         "recent_wrong_codes": 0,
         "now": NOW,
         **given_,
@@ -179,9 +178,9 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
     ("given_", "decision"),
     [
         # The customer's own act: a yes, or the code. The fifth wrong code is the last.
-        ({"code": GivenCode.RIGHT, "yes_after_declines": None}, Post()),
-        ({"code": GivenCode.WRONG, "transfer": transfer(wrong_codes=3)}, CountWrongCode(1)),
-        ({"code": GivenCode.WRONG, "transfer": transfer(wrong_codes=4)}, VoidForWrongCodes()),
+        ({"code_is_right": True, "yes_after_declines": None}, Post()),
+        ({"code_is_right": False, "transfer": transfer(wrong_codes=3)}, CountWrongCode(1)),
+        ({"code_is_right": False, "transfer": transfer(wrong_codes=4)}, VoidForWrongCodes()),
         # Which comes first: status, lock, manager, code.
         ({"transfer": transfer(status="posted")}, NotPending("posted")),
         ({"transfer": transfer(status="voided", approval="refused")}, ManagerRefused()),
@@ -189,7 +188,7 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
         ({"from_account": LOCKED, "transfer": transfer(approval="required")}, DebitBlocked()),
         ({"transfer": transfer(approval="requested")}, ManagerMustDecide(requested=True)),
         (
-            {"transfer": transfer(approval="required"), "code": GivenCode.WRONG},
+            {"transfer": transfer(approval="required"), "code_is_right": False},
             ManagerMustDecide(requested=False),
         ),
         # After too many wrong codes a yes is still taken; `test_limits` has what is not.
@@ -197,8 +196,8 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
         ({"recent_wrong_codes": 15, "yes_after_declines": None}, CustomerMustAgree()),
         # A question takes one answer: a no since it was asked stands, whatever else is given.
         ({"transfer": transfer(declines=1)}, DeclinedSince()),
-        ({"transfer": transfer(declines=1), "code": GivenCode.RIGHT}, DeclinedSince()),
-        ({"transfer": transfer(declines=1), "code": GivenCode.WRONG}, CountWrongCode(4)),
+        ({"transfer": transfer(declines=1), "code_is_right": True}, DeclinedSince()),
+        ({"transfer": transfer(declines=1), "code_is_right": False}, CountWrongCode(4)),
         ({"transfer": transfer(declines=2), "yes_after_declines": 2}, Post()),
         # Time: until the end, not at it; only what is pending expires.
         ({"now": LATE - timedelta(microseconds=1)}, Post()),
@@ -208,7 +207,7 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
         ({"transfer": transfer(scheduled_date=date(2026, 3, 5))}, Schedule()),
         ({"transfer": transfer(scheduled_date=date(2026, 3, 4))}, Post()),
         # What an account allows comes after the code.
-        ({"from_account": CANNOT_PAY, "code": GivenCode.WRONG}, CountWrongCode(4)),
+        ({"from_account": CANNOT_PAY, "code_is_right": False}, CountWrongCode(4)),
         # A lock on the account that is paid stops nothing.
         ({"to_account": account("acc_b", is_locked=True)}, Post()),
     ],

@@ -1,23 +1,24 @@
 """Confirming a transfer: load it, let `rules.decide_confirmation` decide, and do what it says."""
 
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 
 from banking_server.bank.accounts import view_account
 from banking_server.bank.audit import Call, write_and_audit
-from banking_server.bank.models import TABLES, Transfer, WrongAttempt
+from banking_server.bank.models import TABLES, Transfer, TransferStatus, WrongAttempt
 from banking_server.bank.rules import (
     TOO_MANY_WRONG_CODES,
     WRONG_CODES_COUNT_FOR,
     Argument,
     Code,
+    ConfirmationDecision,
     Consent,
     CountWrongCode,
     CustomerMustAgree,
     DebitBlocked,
     DeclinedSince,
-    GivenCode,
     ManagerMustDecide,
     ManagerRefused,
     NotFound,
@@ -36,7 +37,7 @@ from banking_server.bank.rules import (
 )
 from banking_server.bank.storage import Bank, find_owned
 from banking_server.bank.transaction import Statement, Transaction, command, value
-from banking_server.bank.transfers.codes import compare_code, is_view_secret, view_secret
+from banking_server.bank.transfers.codes import is_code, is_view_secret, view_secret
 from banking_server.bank.transfers.outcomes import (
     AccountLocked,
     ApprovalOutstanding,
@@ -49,6 +50,7 @@ from banking_server.bank.transfers.outcomes import (
     Scheduled,
     SecretRefused,
     TransferFailed,
+    TransferView,
     Voided,
     VoidedForCodes,
     WrongCode,
@@ -61,19 +63,6 @@ from banking_server.bank.transfers.records import (
     set_status,
     view_transfer,
 )
-
-_AboutTransfer = (
-    NotPending
-    | ManagerRefused
-    | ManagerMustDecide
-    | CountWrongCode
-    | VoidForWrongCodes
-    | CustomerMustAgree
-    | DeclinedSince
-    | Schedule
-    | Post
-)
-"""The decisions whose outcome shows the transfer: all but a refusal and a locked account."""
 
 
 async def confirm_transfer(
@@ -103,7 +92,10 @@ async def confirm_transfer(
                 if not is_view_secret(bank.rules, bank.code_keys, transfer, consent.text):
                     return SecretRefused(view_transfer(transfer, parties, call.at))
                 yes_after_declines = transfer.declines
-        given = compare_code(bank.code_keys, transfer.transfer_id, code)
+        code_is_right, wrong_codes = None, 0
+        if code is not None:
+            code_is_right = is_code(bank.code_keys, transfer.transfer_id, code)
+            wrong_codes = _wrong_codes(tx, call.customer_id, call.at)
         decision = decide_confirmation(
             bank.rules,
             transfer,
@@ -111,25 +103,14 @@ async def confirm_transfer(
             parties.to_account,
             available_minor=read_available(tx, parties.from_account, call.at),
             yes_after_declines=yes_after_declines,
-            code=given,
-            recent_wrong_codes=(
-                0 if given is GivenCode.MISSING else _wrong_codes(tx, call.customer_id, call.at)
-            ),
+            code_is_right=code_is_right,
+            recent_wrong_codes=wrong_codes,
             now=call.at,
         )
         stays_pending = isinstance(decision, Refused | DebitBlocked | ManagerMustDecide)
         if stays_pending and isinstance(consent, ViewSecret):
             tx.change(transfer, declines=transfer.declines + 1)  # The secret is spent all the same.
-        match decision:
-            case Refused() | TooMany():
-                return decision
-            case DebitBlocked():
-                return AccountLocked(view_account(tx, parties.from_account, call.at))
-            case Post():
-                post(tx, bank.rules, transfer, parties, call.at)
-            case _:
-                _apply(tx, decision, transfer, parties, call.at)
-        return _shown(bank, decision, transfer, parties, call.at)
+        return _carry_out(tx, bank, decision, transfer, parties, call.at)
 
     return await write_and_audit(bank, call, rule)
 
@@ -150,35 +131,74 @@ async def decline_transfer(bank: Bank, call: Call, transfer_id: str) -> Confirma
         if decision is None:
             tx.change(transfer, declines=transfer.declines + 1)
             return Declined(view_transfer(transfer, parties, call.at))
-        _apply(tx, decision, transfer, parties, call.at)
-        return _shown(bank, decision, transfer, parties, call.at)
+        return _carry_out(tx, bank, decision, transfer, parties, call.at)
 
     return await write_and_audit(bank, call, rule)
 
 
-def _apply(
-    tx: Transaction, decision: _AboutTransfer, transfer: Transfer, parties: Parties, now: datetime
-) -> None:
-    """Write what was decided about the transfer, but for a posting."""
-    wrong_codes = transfer.wrong_codes + 1
+def _carry_out(
+    tx: Transaction,
+    bank: Bank,
+    decision: ConfirmationDecision,
+    stored: Transfer,
+    parties: Parties,
+    now: datetime,
+) -> Confirmation:
+    """Do what was decided, and return what came of it, with the transfer as it stands then."""
+
+    def become(status: TransferStatus, **more: Any) -> None:
+        set_status(tx, stored, parties.from_account, status, **more)
+
+    def shown() -> TransferView:
+        return view_transfer(stored, parties, now)
+
     match decision:
-        case NotPending(status=status) if status != transfer.status:
-            set_status(tx, transfer, parties.from_account, status)
+        case Refused() | TooMany():
+            return decision
+        case DebitBlocked():
+            return AccountLocked(view_account(tx, parties.from_account, now))
+        case Post():
+            post(tx, bank.rules, stored, parties, now)
+            return _posted(bank, stored, parties, now)
         case Schedule():
-            set_status(tx, transfer, parties.from_account, "scheduled")
-        case CountWrongCode():
-            _count_wrong_code(tx, transfer.customer_id, now)
-            tx.change(transfer, wrong_codes=wrong_codes)
+            become("scheduled")
+            return Scheduled(shown())
+        case NotPending(status=status):
+            if status != stored.status:
+                become(status)
+            match status:
+                case "posted":
+                    return _posted(bank, stored, parties, now)
+                case "scheduled":
+                    return Scheduled(shown())
+                case "expired":
+                    return Expired(shown())
+                case "failed":
+                    return TransferFailed(shown())
+                case "voided":
+                    return Voided(shown())
+        case ManagerRefused():
+            return ApprovalRefused(shown())
+        case ManagerMustDecide(requested=requested):
+            return ApprovalOutstanding(shown(), requested)
+        case CountWrongCode(attempts_left=attempts_left):
+            _count_wrong_code(tx, stored.customer_id, now)
+            tx.change(stored, wrong_codes=stored.wrong_codes + 1)
+            return WrongCode(shown(), attempts_left)
         case VoidForWrongCodes():
-            _count_wrong_code(tx, transfer.customer_id, now)
-            set_status(
-                tx,
-                transfer,
-                parties.from_account,
-                "voided",
-                wrong_codes=wrong_codes,
-                reason=TOO_MANY_WRONG_CODES,
-            )
+            _count_wrong_code(tx, stored.customer_id, now)
+            become("voided", wrong_codes=stored.wrong_codes + 1, reason=TOO_MANY_WRONG_CODES)
+            return VoidedForCodes(shown())
+        case CustomerMustAgree():
+            return CodeMissing(shown(), view_secret(bank.rules, bank.code_key, stored))
+        case DeclinedSince():
+            return Declined(shown())
+
+
+def _posted(bank: Bank, stored: Transfer, parties: Parties, now: datetime) -> Posted:
+    amount_minor, to_account = stored.amount_minor, parties.to_account
+    rule = compliance_rule(bank.rules, amount_minor=amount_minor, to_account=to_account)
+    return Posted(view_transfer(stored, parties, now), rule)
 
 
 _attempts = TABLES[WrongAttempt]
@@ -201,42 +221,3 @@ def _wrong_codes(tx: Transaction, customer_id: str, now: datetime) -> int:
 def _count_wrong_code(tx: Transaction, customer_id: str, now: datetime) -> None:
     tx.run(_FORGET, customer_id=customer_id, since=now - WRONG_CODES_COUNT_FOR)
     tx.add(WrongAttempt(customer_id=customer_id, at=now))
-
-
-def _shown(
-    bank: Bank, decision: _AboutTransfer, stored: Transfer, parties: Parties, now: datetime
-) -> Confirmation:
-    """Return the outcome of a decision that was applied, with the transfer as it stands now."""
-    transfer = view_transfer(stored, parties, now)
-    rule = compliance_rule(
-        bank.rules, amount_minor=stored.amount_minor, to_account=parties.to_account
-    )
-    match decision:
-        case Post():
-            return Posted(transfer, rule)
-        case Schedule():
-            return Scheduled(transfer)
-        case NotPending(status=status):
-            match status:
-                case "posted":
-                    return Posted(transfer, rule)
-                case "scheduled":
-                    return Scheduled(transfer)
-                case "expired":
-                    return Expired(transfer)
-                case "failed":
-                    return TransferFailed(transfer)
-                case "voided":
-                    return Voided(transfer)
-        case ManagerRefused():
-            return ApprovalRefused(transfer)
-        case ManagerMustDecide(requested=requested):
-            return ApprovalOutstanding(transfer, requested)
-        case CountWrongCode(attempts_left=attempts_left):
-            return WrongCode(transfer, attempts_left)
-        case VoidForWrongCodes():
-            return VoidedForCodes(transfer)
-        case CustomerMustAgree():
-            return CodeMissing(transfer, view_secret(bank.rules, bank.code_key, stored))
-        case DeclinedSince():
-            return Declined(transfer)

@@ -5,40 +5,23 @@ whatever becomes of a type's name.
 """
 
 from dataclasses import dataclass
-from datetime import date, datetime
 from typing import ClassVar
 
 from banking_server.bank.accounts import AccountView
-from banking_server.bank.models import ApprovalState, TransferStatus
+from banking_server.bank.models import Transfer
 from banking_server.bank.rules import NotFound, Refused, TooMany
 
 
-@dataclass(frozen=True)
-class TransferView:
+class TransferView(Transfer):
     """A transfer as its customer sees it; everything a receipt needs.
 
-    `amount_minor` is in minor units of `currency`. `to_account_holder` is set for external
-    payees. A pending transfer past `expires_at` shows as expired. `declines` is how often the
-    customer was asked to confirm it and did not.
+    A pending transfer past `expires_at` shows as expired. `to_account_holder` is set for external
+    payees.
     """
 
-    transfer_id: str
-    from_account_id: str
     from_account_name: str
-    to_account_id: str
     to_account_name: str
     to_account_holder: str | None
-    amount_minor: int
-    currency: str
-    scheduled_date: date | None
-    memo: str | None
-    status: TransferStatus
-    reason: str | None
-    approval: ApprovalState
-    created_at: datetime
-    expires_at: datetime
-    posted_at: datetime | None
-    declines: int = 0
 
 
 @dataclass(frozen=True)

@@ -47,26 +47,13 @@ async def find_confirmable(
 
 def view_transfer(transfer: Transfer, parties: Parties, now: datetime) -> TransferView:
     """Return the transfer as its customer sees it at `now`."""
-    from_account, to_account = parties.from_account, parties.to_account
-    return TransferView(
-        transfer_id=transfer.transfer_id,
-        from_account_id=from_account.account_id,
-        from_account_name=from_account.account_name,
-        to_account_id=to_account.account_id,
-        to_account_name=to_account.account_name,
-        to_account_holder=to_account.account_holder,
-        amount_minor=transfer.amount_minor,
-        currency=transfer.currency,
-        scheduled_date=transfer.scheduled_date,
-        memo=transfer.memo,
-        status=status_at(transfer, now),
-        reason=transfer.reason,
-        approval=transfer.approval,
-        created_at=transfer.created_at,
-        expires_at=transfer.expires_at,
-        posted_at=transfer.posted_at,
-        declines=transfer.declines,
-    )
+    shown = {
+        "status": status_at(transfer, now),
+        "from_account_name": parties.from_account.account_name,
+        "to_account_name": parties.to_account.account_name,
+        "to_account_holder": parties.to_account.account_holder,
+    }
+    return TransferView.model_construct(**vars(transfer) | shown)
 
 
 _accounts = TABLES[Account].c
