@@ -22,7 +22,6 @@ import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -76,17 +75,11 @@ START_WAITS: Final = {"starting up": 60, "refused": 5}
 """How long a start waits, in seconds, for a server that says so; after a power cut it recovers."""
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """How a transaction begins and ends."""
-
-    begin: str
-    end: str
-
-
-_READING = _Kind("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "ROLLBACK")
-_WRITING = _Kind("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "COMMIT")
-_WRITING_ON_ONE_STATE = _Kind("BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE", "COMMIT")
+_Kind = tuple[str, str]
+"""How a transaction begins, and how it ends."""
+_READING: Final[_Kind] = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", "ROLLBACK")
+_WRITING: Final[_Kind] = ("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "COMMIT")
+_WRITING_ON_ONE_STATE: Final[_Kind] = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ WRITE", "COMMIT")
 
 _COME_AGAIN: Final = {
     *("40001", "40P01"),  # serialization, deadlock
@@ -172,7 +165,10 @@ class PostgresStore:
         return await self._done(_WRITING_ON_ONE_STATE if one_state else _WRITING, work, committed)
 
     async def _done(
-        self, kind: _Kind, work: Callable[[Transaction], _T], committed: Callable[[], None]
+        self,
+        kind: _Kind,
+        work: Callable[[Transaction], _T],
+        committed: Callable[[], None],
     ) -> _T:
         async with self._places.one():
             if self._closed:
@@ -200,21 +196,22 @@ class PostgresStore:
             raise BankBusy from None
 
     def _run_once(self, kind: _Kind, work: Callable[[Transaction], _T]) -> _T:
+        begin, end = kind
         connection = self._take()
         ending = False
         try:
             cursor = connection.cursor()
-            cursor.execute(kind.begin)
+            cursor.execute(begin)
             result = work(Transaction(cursor.execute, DIALECT, lock_rows=True))
             ending = True
-            cursor.execute(kind.end)
-            if cursor.statusmessage != kind.end:
+            cursor.execute(end)
+            if cursor.statusmessage != end:
                 raise DatabaseFailed("A statement failed, so that nothing could be committed.")
             return result
         except psycopg.Error as error:
             if not connection.closed:
                 raise translate_error(error) from None
-            if ending and kind.end == "COMMIT":
+            if ending and end == "COMMIT":
                 raise MaybeDone(
                     "The connection to the database broke during a commit. Look whether it was "
                     "done; if not, repeat it."

@@ -1,4 +1,4 @@
-"""The SQLite file itself: made, recognised, opened; and SQLite's errors in words for people."""
+"""The SQLite file itself: made, recognised, opened; and what SQLite reports."""
 
 import os
 import sqlite3
@@ -97,44 +97,21 @@ def close_to_others(path: Path) -> None:
                 beside(path, suffix).chmod(0o600)
 
 
-_CAUSES = {
-    "SQLITE_NOTADB": "it is not a database",
-    "SQLITE_CORRUPT": "it is damaged",
-    "SQLITE_BUSY": "another program keeps it locked",
-    "SQLITE_LOCKED": "another program keeps it locked",
-    "SQLITE_CANTOPEN": "it cannot be opened for writing",
-    "SQLITE_READONLY": "it cannot be written to",
-    "SQLITE_PERM": "it cannot be written to",
-    "SQLITE_FULL": "the disk is full",
-    "SQLITE_IOERR": "the disk reports an error",
-}
-
-
 def explain(path: Path, error: Exception) -> str:
-    """Say in one line why the database cannot be used, without the driver's own words."""
-    if isinstance(error, TimeoutError):
-        cause = _CAUSES["SQLITE_BUSY"]
-    elif isinstance(error, OSError):
-        cause = error.strerror or "the path is not usable"
-    else:
-        cause = _CAUSES.get(_name_of(error), "SQLite reports an error")
+    """Say in one line why the database cannot be used."""
+    cause = getattr(error, "strerror", None) or f"{error}" or "another program keeps it locked"
     return f"The database {path} cannot be used: {cause}."
 
 
 def translate_error(error: sqlite3.Error) -> BankBusy | DatabaseFailed:
-    """Return what to raise instead of an error that undid a transaction."""
-    name = _name_of(error)
-    if name in ("SQLITE_BUSY", "SQLITE_LOCKED"):
+    """Return what to raise instead of an error that undid a transaction.
+
+    SQLite's own words name a table or a rule at most, and nothing of what is stored.
+    """
+    if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         return BankBusy()
     if isinstance(error, sqlite3.IntegrityError):
-        # Its words name the rule that was broken, and no values.
         return DatabaseFailed(f"The database refused a change: {error}.")
-    cause = _CAUSES.get(name, name or type(error).__name__)
     return DatabaseFailed(
-        f"The database reports an error: {cause}. `banking-server database check` may say more."
+        f"The database reports an error: {error}. `banking-server database check` may say more."
     )
-
-
-def _name_of(error: Exception) -> str:
-    """Return the primary name of SQLite's error, which extended ones continue (`…_DIRECTORY`)."""
-    return "_".join(str(getattr(error, "sqlite_errorname", "")).split("_")[:2])

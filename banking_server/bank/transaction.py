@@ -8,7 +8,7 @@ compiled once for each database, and go straight to the driver.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -44,21 +44,23 @@ class _Compiled:
     """A statement in the words of one database."""
 
     text: str
-    slots: Sequence["_Slot"]
+    names: Sequence[str]
     """Its parameters, in the order of their places."""
-    by_name: bool
-    """Whether the driver takes them by name, and not by their places."""
+    constants: Mapping[str, Any]
+    """Those whose value is part of the statement."""
+    to_database: Mapping[str, Callable[[Any], Any]]
     from_database: Sequence[tuple[int, Callable[[Any], Any]]]
+    by_name: bool
+    """Whether the driver takes parameters by name, and not by their places."""
 
     def parameters(self, values: Mapping[str, Any]) -> Any:
         """Return the values as the driver takes them."""
-        given = [
-            constant if is_constant else convert(values[name]) if convert else values[name]
-            for name, convert, is_constant, constant in self.slots
-        ]
+        given = {**values, **self.constants}
+        for name, convert in self.to_database.items():
+            given[name] = convert(given[name])
         if self.by_name:
-            return dict(zip((slot.name for slot in self.slots), given, strict=True))
-        return given
+            return {name: given[name] for name in self.names}
+        return [given[name] for name in self.names]
 
     def row(self, row: Sequence[Any]) -> Sequence[Any]:
         """Return a row of the driver's as Python's values."""
@@ -70,39 +72,28 @@ class _Compiled:
         return values
 
 
-class _Slot(NamedTuple):
-    """A parameter of a statement; a constant's value is part of the statement."""
-
-    name: str
-    convert: Callable[[Any], Any] | None
-    is_constant: bool
-    constant: Any
-
-
 def _compile(construct: Any, dialect: sa.Dialect) -> _Compiled:
     compiled: SQLCompiler = construct.compile(dialect=dialect)
-
-    def slot(name: str) -> _Slot:
-        bind = compiled.binds[name]
-        convert = bind.type.dialect_impl(dialect).bind_processor(dialect)
-        if bind.required:
-            return _Slot(name, convert, False, None)
-        constant = bind.effective_value
-        return _Slot(name, None, True, convert(constant) if convert else constant)
-
-    columns = getattr(construct, "exported_columns", ())
+    names = compiled.positiontup if compiled.positional else compiled.bind_names.values()
+    binds = {name: compiled.binds[name] for name in names or ()}
+    to_database = {
+        name: convert
+        for name, bind in binds.items()
+        if (convert := bind.type.dialect_impl(dialect).bind_processor(dialect)) is not None
+    }
     from_database = [
         (place, convert)
-        for place, column in enumerate(columns)
+        for place, column in enumerate(getattr(construct, "exported_columns", ()))
         if (convert := column.type.dialect_impl(dialect).result_processor(dialect, None))
         is not None
     ]
-    names = compiled.positiontup if compiled.positional else compiled.bind_names.values()
     return _Compiled(
         compiled.string,
-        [slot(name) for name in names or ()],
-        not compiled.positional,
-        from_database,
+        names=list(names or ()),
+        constants={name: bind.effective_value for name, bind in binds.items() if not bind.required},
+        to_database=to_database,
+        from_database=from_database,
+        by_name=not compiled.positional,
     )
 
 
