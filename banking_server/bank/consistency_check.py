@@ -202,13 +202,6 @@ SELECT entry_id, account_id, posted_at FROM entry WHERE posted_at > :now ORDER B
 
 _QUESTIONS = (
     _ask(
-        "the entries in {0} sum to {1}, not to zero",
-        """
-SELECT currency, sum(amount_minor) FROM entry
-GROUP BY currency HAVING sum(amount_minor) <> 0 ORDER BY currency
-""",
-    ),
-    _ask(
         "posting {0} has {1} entries that sum to {2}; it must be two, of one currency, that sum "
         "to zero",
         """

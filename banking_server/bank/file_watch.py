@@ -6,7 +6,6 @@ database: nothing else writes to the file itself, or makes the write-ahead log s
 """
 
 import os
-import secrets
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -81,7 +80,7 @@ class FileLock:
 class WatchedFiles:
     """The files of one open database. But for `look`, its methods are for who holds the lock."""
 
-    def __init__(self, path: Path, identity: object) -> None:
+    def __init__(self, path: Path, identity: tuple[int, int] | None) -> None:
         """Watch from now on: a connection is open, so that SQLite itself replaces none of them.
 
         `identity` is what the database's was before that. Raises `DatabaseLost` or `TimeoutError`.
@@ -153,16 +152,17 @@ class WatchedFiles:
         place, the log stays: it is needed if the file is put back.
         """
         ours = self._identities[self._wal]
+        number = "" if ours is None else ours[1]
+        kept = beside(self._wal, f".lost-{number}")  # The same for all our processes.
         if identity_of(self._path) not in (None, self._identities[self._path]):
             with suppress(OSError):
                 if identity_of(self._wal) == ours:
-                    self._wal.rename(beside(self._wal, f".lost-{secrets.token_hex(4)}"))
-            for log in self._wal.parent.glob(f"{self._wal.name}.lost-*"):
-                if identity_of(log) == ours:
-                    return (
-                        f"What was done last is in {log}: put the file back, and that log beside "
-                        f"it as {self._wal}"
-                    )
+                    self._wal.rename(kept)
+            if identity_of(kept) == ours:
+                return (
+                    f"What was done last is in {kept}: put the file back, and that log beside it "
+                    f"as {self._wal}"
+                )
         return "Put the file back"
 
 

@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import ClassVar, Final, Literal
 
 from banking_server.bank.models import (
@@ -348,81 +348,23 @@ Consent = Yes | Code | ViewSecret | NoConsent
 """What stands for the customer's yes. Whether it is right, the bank finds out."""
 
 
-@dataclass(frozen=True)
-class NotPending:
-    """Nothing is done. `status` is where the transfer stands now, which can differ from what is
-    stored."""
+class Decision(Enum):
+    """What has to be done about a confirmation."""
 
-    status: Literal["scheduled", "posted", "voided", "expired", "failed"]
-
-
-@dataclass(frozen=True)
-class ManagerRefused:
-    """Nothing is done: a manager has refused the transfer, which voided it."""
-
-
-@dataclass(frozen=True)
-class DebitBlocked:
-    """Nothing is done: the from-account is locked."""
-
-
-@dataclass(frozen=True)
-class ManagerMustDecide:
-    """Nothing is done before a manager has agreed; `requested` says whether one has been asked."""
-
-    requested: bool
-
-
-@dataclass(frozen=True)
-class CountWrongCode:
-    """The code is wrong, which is to be counted; `attempts_left` more are allowed."""
-
-    attempts_left: int
-
-
-@dataclass(frozen=True)
-class VoidForWrongCodes:
-    """The code is wrong, one time too many: it is to be counted, and the transfer to be voided."""
-
-
-@dataclass(frozen=True)
-class CustomerMustAgree:
-    """Nothing is done before the customer says yes or gives the code."""
-
-
-@dataclass(frozen=True)
-class DeclinedSince:
-    """Nothing is done: since this question was asked, the customer has said no to it."""
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """The transfer is confirmed, and waits for its date."""
-
-
-@dataclass(frozen=True)
-class Post:
-    """The transfer is confirmed, and the money is to be moved now."""
+    NOT_PENDING = "nothing: it is over, or scheduled"
+    MANAGER_REFUSED = "nothing: a manager has refused it, which voided it"
+    DEBIT_BLOCKED = "nothing: the from-account is locked"
+    MANAGER_MUST_DECIDE = "nothing before a manager has agreed"
+    COUNT_WRONG_CODE = "count the wrong code"
+    VOID_FOR_WRONG_CODES = "count the wrong code, which is one too many, and void the transfer"
+    CUSTOMER_MUST_AGREE = "nothing before the customer says yes or gives the code"
+    DECLINED_SINCE = "nothing: since they were asked, the customer has said no to it"
+    SCHEDULE = "let it wait for its date"
+    POST = "move the money now"
 
 
 WRONG_CODES_COUNT_FOR: Final = timedelta(hours=1)
 """How long a customer's wrong codes are counted together."""
-
-ConfirmationDecision = (
-    NotPending
-    | ManagerRefused
-    | DebitBlocked
-    | ManagerMustDecide
-    | CountWrongCode
-    | VoidForWrongCodes
-    | CustomerMustAgree
-    | DeclinedSince
-    | Refused
-    | TooMany
-    | Schedule
-    | Post
-)
-"""What has to be done about a confirmation."""
 
 
 def decide_confirmation(
@@ -436,7 +378,7 @@ def decide_confirmation(
     code_is_right: bool | None,
     recent_wrong_codes: int,
     now: datetime,
-) -> ConfirmationDecision:
+) -> Decision | Refused | TooMany:
     """Decide what has to be done when a transfer is confirmed; the first that applies wins.
 
     `code_is_right` is what the comparison found, which needs the secret; None: no code was given.
@@ -458,9 +400,9 @@ def decide_confirmation(
     if over is not None:
         return over
     if is_debit_blocked(from_account):
-        return DebitBlocked()
+        return Decision.DEBIT_BLOCKED
     if waits_for_manager(transfer):
-        return ManagerMustDecide(requested=transfer.approval == "requested")
+        return Decision.MANAGER_MUST_DECIDE
     if code_is_right is not None and recent_wrong_codes >= rules.max_wrong_codes_an_hour:
         return TooMany(
             "Too many confirmation codes were wrong within the last hour, so none is taken for "
@@ -469,28 +411,29 @@ def decide_confirmation(
     if code_is_right is False:
         return decide_wrong_code(rules, transfer)
     if yes_after_declines not in (None, transfer.declines):
-        return DeclinedSince()
+        return Decision.DECLINED_SINCE
     if code_is_right is None and yes_after_declines is None:
-        return CustomerMustAgree()
+        return Decision.CUSTOMER_MUST_AGREE
     refused = check_payable(transfer, from_account, to_account, available_minor=available_minor)
     if refused:
         return refused
     day = transfer.scheduled_date
-    return Schedule() if day is not None and day > now.astimezone(UTC).date() else Post()
+    is_later = day is not None and day > now.astimezone(UTC).date()
+    return Decision.SCHEDULE if is_later else Decision.POST
 
 
-def decide_not_pending(transfer: Transfer, now: datetime) -> ManagerRefused | NotPending | None:
+def decide_not_pending(transfer: Transfer, now: datetime) -> Decision | None:
     """Decide what no answer of the customer changes any more; None if the transfer is pending."""
     status = status_at(transfer, now)
     if status == "voided" and transfer.approval == "refused":
-        return ManagerRefused()
-    return None if status == "pending" else NotPending(status)
+        return Decision.MANAGER_REFUSED
+    return None if status == "pending" else Decision.NOT_PENDING
 
 
-def decide_wrong_code(rules: Rules, transfer: Transfer) -> CountWrongCode | VoidForWrongCodes:
+def decide_wrong_code(rules: Rules, transfer: Transfer) -> Decision:
     """Decide what one more wrong code does: the fifth (`max_wrong_codes`) voids the transfer."""
-    attempts_left = rules.max_wrong_codes - (transfer.wrong_codes + 1)
-    return CountWrongCode(attempts_left) if attempts_left > 0 else VoidForWrongCodes()
+    is_last = transfer.wrong_codes + 1 >= rules.max_wrong_codes
+    return Decision.VOID_FOR_WRONG_CODES if is_last else Decision.COUNT_WRONG_CODE
 
 
 def status_at(transfer: Transfer, now: datetime) -> TransferStatus:

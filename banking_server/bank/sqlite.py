@@ -19,7 +19,6 @@ file only while no server runs. On Windows, one process at a time should use a d
 import asyncio
 import logging
 import sqlite3
-import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -47,8 +46,6 @@ _T = TypeVar("_T")
 
 READERS: Final = 4
 """Connections that read at once, besides the one that writes."""
-LARGEST_GROUP: Final = 100
-"""Pieces of work that are committed together at most, so that other processes get their turn."""
 LONG_WAL_BYTES: Final = 4 * 1024 * 1024
 """The length of the write-ahead log at which it is checkpointed."""
 CHECKPOINT_WAIT_SECONDS: Final = 0.05
@@ -62,7 +59,6 @@ class _Waiting:
 
     def __init__(self, work: Callable[[Transaction], Any], committed: Callable[[], None]) -> None:
         self.work, self.committed = work, committed
-        self.give_up_at = time.monotonic() + storage.WAIT_SECONDS
         self.result: Any = None
         self.error: BaseException | None = None
         self.told: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -179,8 +175,8 @@ class SqliteStore:
         """Let the writer's thread do what waits, group after group."""
         try:
             while self._queue:
-                size = min(len(self._queue), LARGEST_GROUP)
-                group = [self._queue.popleft() for _ in range(size)]
+                group = list(self._queue)
+                self._queue.clear()
                 await _run(self._writer, partial(self._run_group, group))
                 for waiting in group:
                     waiting.tell()
@@ -191,17 +187,12 @@ class SqliteStore:
 
     def _run_group(self, group: list[_Waiting], connection: sqlite3.Connection) -> None:
         """Run a group in one transaction, and commit it."""
-        now = time.monotonic()
-        last = max(waiting.give_up_at for waiting in group) - now
         try:
-            for waiting in group:
-                if waiting.give_up_at < now:
-                    waiting.error = BankBusy()
-            with self._files.lock.held(last):
+            with self._files.lock.held(storage.WAIT_SECONDS):
                 self._files.check()
                 self._checkpoint_if_long(connection)
                 connection.execute("BEGIN IMMEDIATE")
-                self._run_each([one for one in group if one.error is None], connection)
+                self._run_each(group, connection)
                 try:
                     connection.execute("COMMIT")
                     self._files.check()

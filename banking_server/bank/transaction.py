@@ -159,11 +159,11 @@ class Transaction:
 
     def add(self, record: SQLModel) -> None:
         """Store a new record. A number that the database gives it is set on the record."""
-        statement = _insert(type(record))
-        if statement.numbered is None:
-            self.run(statement, **vars(record))
+        statement, table = _insert(type(record)), TABLES[type(record)]
+        if is_numbered(table):
+            vars(record)[key_of(table).name] = self._run(statement, vars(record))[0]
         else:
-            vars(record)[statement.numbered] = self._run(statement, vars(record))[0]
+            self.run(statement, **vars(record))
 
     def change(self, record: SQLModel, **values: Any) -> None:
         """Set these fields of a record, here and where it is stored."""
@@ -270,21 +270,13 @@ _LOCK_CUSTOMER = Statement(
 )
 
 
-class _Insert(Statement[Any]):
-    """Stores a record; returns the number that the database gave it, if it gave one."""
-
-    def __init__(self, model: type[SQLModel]) -> None:
-        table = TABLES[model]
-        self.numbered = key_of(table).name if is_numbered(table) else None
-        construct: Any = _insertion(table)
-        if self.numbered is not None:
-            construct = construct.returning(key_of(table))
-        super().__init__(construct, value)
-
-
 @cache
-def _insert(model: type[SQLModel]) -> _Insert:
-    return _Insert(model)
+def _insert(model: type[SQLModel]) -> Statement[Any]:
+    table = TABLES[model]
+    construct: Any = _insertion(table)
+    if is_numbered(table):
+        construct = construct.returning(key_of(table))
+    return Statement(construct, value)
 
 
 @cache

@@ -66,7 +66,7 @@ FAULTS = {
     "refers to a customer that is not there": "INSERT INTO wrong_attempt VALUES (1, 'x', 't')",
     "SQLite: CHECK constraint failed in transfer": TRANSFER % "status = 'lost'",
     "'s, but account acc_": TRANSFER % "customer_id = 'CUST002'",
-    "the entries in USD sum to 1, not to zero": CREDIT % "amount_minor = 101",
+    "has 2 entries that sum to 1;": CREDIT % "amount_minor = 101",
     "has 1 entries that sum to -100;": f"DELETE FROM entry WHERE {PLAIN} AND side = 'credit'",
     "is not dated as its posting": CREDIT % "posted_at = '2030-01-01T00:00:00.000000Z'",
     "keeps debits of": ACCOUNT % "credits_posted_minor = credits_posted_minor + 1",

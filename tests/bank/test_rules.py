@@ -12,20 +12,11 @@ from hypothesis import strategies as st
 from banking_server.bank.models import Account, ApprovalState, Transfer, TransferStatus
 from banking_server.bank.rules import (
     Argument,
-    ConfirmationDecision,
-    CountWrongCode,
-    CustomerMustAgree,
-    DebitBlocked,
-    DeclinedSince,
-    ManagerMustDecide,
-    ManagerRefused,
-    NotPending,
-    Post,
+    Decision,
     Refused,
     Rules,
-    Schedule,
+    TooMany,
     TransferDetails,
-    VoidForWrongCodes,
     check_details,
     check_required_text,
     compliance_rule,
@@ -152,7 +143,7 @@ def transfer(**fields: object) -> Transfer:
     )
 
 
-def decide(**given_: object) -> ConfirmationDecision:
+def decide(**given_: object) -> Decision | Refused | TooMany:
     """Decide about a pending transfer of 5.00, all of it reserved, with the customer's yes."""
     facts: dict[str, object] = {
         "transfer": transfer(),
@@ -178,42 +169,48 @@ CANNOT_BE_PAID = account("acc_b", can_transfer_to=False)
     ("given_", "decision"),
     [
         # The customer's own act: a yes, or the code. The fifth wrong code is the last.
-        ({"code_is_right": True, "yes_after_declines": None}, Post()),
-        ({"code_is_right": False, "transfer": transfer(wrong_codes=3)}, CountWrongCode(1)),
-        ({"code_is_right": False, "transfer": transfer(wrong_codes=4)}, VoidForWrongCodes()),
+        ({"code_is_right": True, "yes_after_declines": None}, Decision.POST),
+        ({"code_is_right": False, "transfer": transfer(wrong_codes=3)}, Decision.COUNT_WRONG_CODE),
+        (
+            {"code_is_right": False, "transfer": transfer(wrong_codes=4)},
+            Decision.VOID_FOR_WRONG_CODES,
+        ),
         # Which comes first: status, lock, manager, code.
-        ({"transfer": transfer(status="posted")}, NotPending("posted")),
-        ({"transfer": transfer(status="voided", approval="refused")}, ManagerRefused()),
-        ({"from_account": LOCKED, "now": LATE}, NotPending("expired")),
-        ({"from_account": LOCKED, "transfer": transfer(approval="required")}, DebitBlocked()),
-        ({"transfer": transfer(approval="requested")}, ManagerMustDecide(requested=True)),
+        ({"transfer": transfer(status="posted")}, Decision.NOT_PENDING),
+        ({"transfer": transfer(status="voided", approval="refused")}, Decision.MANAGER_REFUSED),
+        ({"from_account": LOCKED, "now": LATE}, Decision.NOT_PENDING),
+        (
+            {"from_account": LOCKED, "transfer": transfer(approval="required")},
+            Decision.DEBIT_BLOCKED,
+        ),
+        ({"transfer": transfer(approval="requested")}, Decision.MANAGER_MUST_DECIDE),
         (
             {"transfer": transfer(approval="required"), "code_is_right": False},
-            ManagerMustDecide(requested=False),
+            Decision.MANAGER_MUST_DECIDE,
         ),
         # After too many wrong codes a yes is still taken; `test_limits` has what is not.
-        ({"recent_wrong_codes": 15}, Post()),
-        ({"recent_wrong_codes": 15, "yes_after_declines": None}, CustomerMustAgree()),
+        ({"recent_wrong_codes": 15}, Decision.POST),
+        ({"recent_wrong_codes": 15, "yes_after_declines": None}, Decision.CUSTOMER_MUST_AGREE),
         # A question takes one answer: a no since it was asked stands, whatever else is given.
-        ({"transfer": transfer(declines=1)}, DeclinedSince()),
-        ({"transfer": transfer(declines=1), "code_is_right": True}, DeclinedSince()),
-        ({"transfer": transfer(declines=1), "code_is_right": False}, CountWrongCode(4)),
-        ({"transfer": transfer(declines=2), "yes_after_declines": 2}, Post()),
+        ({"transfer": transfer(declines=1)}, Decision.DECLINED_SINCE),
+        ({"transfer": transfer(declines=1), "code_is_right": True}, Decision.DECLINED_SINCE),
+        ({"transfer": transfer(declines=1), "code_is_right": False}, Decision.COUNT_WRONG_CODE),
+        ({"transfer": transfer(declines=2), "yes_after_declines": 2}, Decision.POST),
         # Time: until the end, not at it; only what is pending expires.
-        ({"now": LATE - timedelta(microseconds=1)}, Post()),
-        ({"now": LATE}, NotPending("expired")),
-        ({"now": LATE, "transfer": transfer(approval="required")}, NotPending("expired")),
+        ({"now": LATE - timedelta(microseconds=1)}, Decision.POST),
+        ({"now": LATE}, Decision.NOT_PENDING),
+        ({"now": LATE, "transfer": transfer(approval="required")}, Decision.NOT_PENDING),
         # The date: after today is scheduled, today is posted.
-        ({"transfer": transfer(scheduled_date=date(2026, 3, 5))}, Schedule()),
-        ({"transfer": transfer(scheduled_date=date(2026, 3, 4))}, Post()),
+        ({"transfer": transfer(scheduled_date=date(2026, 3, 5))}, Decision.SCHEDULE),
+        ({"transfer": transfer(scheduled_date=date(2026, 3, 4))}, Decision.POST),
         # What an account allows comes after the code.
-        ({"from_account": CANNOT_PAY, "code_is_right": False}, CountWrongCode(4)),
+        ({"from_account": CANNOT_PAY, "code_is_right": False}, Decision.COUNT_WRONG_CODE),
         # A lock on the account that is paid stops nothing.
-        ({"to_account": account("acc_b", is_locked=True)}, Post()),
+        ({"to_account": account("acc_b", is_locked=True)}, Decision.POST),
     ],
 )
 def test_what_a_confirmation_comes_to(
-    given_: dict[str, object], decision: ConfirmationDecision
+    given_: dict[str, object], decision: Decision | Refused | TooMany
 ) -> None:
     assert decide(**given_) == decision
 
@@ -240,7 +237,7 @@ def test_the_customer_is_asked_for_what_a_yes_would_confirm() -> None:
         source = account(is_locked=locked)
         expected = status == "pending" and approval not in ("required", "requested") and not locked
         assert may_be_asked_to_confirm(stands, source, NOW) is expected
-        assert (decide(transfer=stands, from_account=source) == Post()) is expected
+        assert (decide(transfer=stands, from_account=source) == Decision.POST) is expected
 
 
 # --- text

@@ -13,22 +13,12 @@ from banking_server.bank.rules import (
     WRONG_CODES_COUNT_FOR,
     Argument,
     Code,
-    ConfirmationDecision,
     Consent,
-    CountWrongCode,
-    CustomerMustAgree,
-    DebitBlocked,
-    DeclinedSince,
-    ManagerMustDecide,
-    ManagerRefused,
+    Decision,
     NotFound,
-    NotPending,
-    Post,
     Refused,
-    Schedule,
     TooMany,
     ViewSecret,
-    VoidForWrongCodes,
     Yes,
     compliance_rule,
     decide_confirmation,
@@ -57,6 +47,7 @@ from banking_server.bank.transfers.outcomes import (
 )
 from banking_server.bank.transfers.records import (
     Parties,
+    expire_if_due,
     post,
     read_available,
     read_parties,
@@ -107,7 +98,10 @@ async def confirm_transfer(
             recent_wrong_codes=wrong_codes,
             now=call.at,
         )
-        stays_pending = isinstance(decision, Refused | DebitBlocked | ManagerMustDecide)
+        stays_pending = isinstance(decision, Refused) or decision in (
+            Decision.DEBIT_BLOCKED,
+            Decision.MANAGER_MUST_DECIDE,
+        )
         if stays_pending and isinstance(consent, ViewSecret):
             tx.change(transfer, declines=transfer.declines + 1)  # The secret is spent all the same.
         return _carry_out(tx, bank, decision, transfer, parties, call.at)
@@ -139,7 +133,7 @@ async def decline_transfer(bank: Bank, call: Call, transfer_id: str) -> Confirma
 def _carry_out(
     tx: Transaction,
     bank: Bank,
-    decision: ConfirmationDecision,
+    decision: Decision | Refused | TooMany,
     stored: Transfer,
     parties: Parties,
     now: datetime,
@@ -155,18 +149,17 @@ def _carry_out(
     match decision:
         case Refused() | TooMany():
             return decision
-        case DebitBlocked():
+        case Decision.DEBIT_BLOCKED:
             return AccountLocked(view_account(tx, parties.from_account, now))
-        case Post():
+        case Decision.POST:
             post(tx, bank.rules, stored, parties, now)
             return _posted(bank, stored, parties, now)
-        case Schedule():
+        case Decision.SCHEDULE:
             become("scheduled")
             return Scheduled(shown())
-        case NotPending(status=status):
-            if status != stored.status:
-                become(status)
-            match status:
+        case Decision.NOT_PENDING:
+            expire_if_due(tx, stored, parties.from_account, now)
+            match stored.status:
                 case "posted":
                     return _posted(bank, stored, parties, now)
                 case "scheduled":
@@ -175,23 +168,23 @@ def _carry_out(
                     return Expired(shown())
                 case "failed":
                     return TransferFailed(shown())
-                case "voided":
+                case "voided" | "pending":  # None comes here that is still pending.
                     return Voided(shown())
-        case ManagerRefused():
+        case Decision.MANAGER_REFUSED:
             return ApprovalRefused(shown())
-        case ManagerMustDecide(requested=requested):
-            return ApprovalOutstanding(shown(), requested)
-        case CountWrongCode(attempts_left=attempts_left):
+        case Decision.MANAGER_MUST_DECIDE:
+            return ApprovalOutstanding(shown(), stored.approval == "requested")
+        case Decision.COUNT_WRONG_CODE:
             _count_wrong_code(tx, stored.customer_id, now)
             tx.change(stored, wrong_codes=stored.wrong_codes + 1)
-            return WrongCode(shown(), attempts_left)
-        case VoidForWrongCodes():
+            return WrongCode(shown(), bank.rules.max_wrong_codes - stored.wrong_codes)
+        case Decision.VOID_FOR_WRONG_CODES:
             _count_wrong_code(tx, stored.customer_id, now)
             become("voided", wrong_codes=stored.wrong_codes + 1, reason=TOO_MANY_WRONG_CODES)
             return VoidedForCodes(shown())
-        case CustomerMustAgree():
+        case Decision.CUSTOMER_MUST_AGREE:
             return CodeMissing(shown(), view_secret(bank.rules, bank.code_key, stored))
-        case DeclinedSince():
+        case Decision.DECLINED_SINCE:
             return Declined(shown())
 
 

@@ -27,11 +27,7 @@ class PendingCode:
 
 _transfers = TABLES[Transfer].c
 _waiting = (has_status(Transfer, "pending"), _transfers.expires_at > sa.bindparam("now"))
-_order = [_transfers.created_at, _transfers.transfer_id]
-_ALL = records(Transfer, *_waiting, order_by=_order)
-_OF_CUSTOMER = records(
-    Transfer, _transfers.customer_id == sa.bindparam("customer_id"), *_waiting, order_by=_order
-)
+_WAITING = records(Transfer, *_waiting, order_by=[_transfers.created_at, _transfers.transfer_id])
 
 
 async def list_codes(
@@ -43,11 +39,6 @@ async def list_codes(
     """
 
     def look(tx: Transaction) -> list[PendingCode]:
-        waiting = (
-            tx.all(_ALL, now=now)
-            if customer_id is None
-            else tx.all(_OF_CUSTOMER, customer_id=customer_id, now=now)
-        )
         return [
             PendingCode(
                 view_transfer(transfer, read_parties(tx, transfer), now),
@@ -55,7 +46,8 @@ async def list_codes(
                 confirmation_code(code_key, transfer.transfer_id),
                 waits_for_manager(transfer),
             )
-            for transfer in waiting
+            for transfer in tx.all(_WAITING, now=now)
+            if customer_id in (None, transfer.customer_id)
         ]
 
     return await bank.read(look)
