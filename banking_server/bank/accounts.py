@@ -59,11 +59,7 @@ class AccountList:
     recorded_as: ClassVar[str] = "listed"
 
     accounts: list[AccountView]
-
-    @property
-    def subject(self) -> None:
-        """No record in particular, for the audit trail."""
-        return None
+    subject: None = None
 
 
 _customers = TABLES[Customer].c

@@ -30,13 +30,6 @@ Objects = Mapping[tuple[str, str], str]
 """What a schema has: the kind and the name of each object, and what made it."""
 
 
-class _RolledBack(Exception):
-    """Ends a transaction that was to leave nothing behind; it has what was seen in it."""
-
-    def __init__(self, objects: Objects) -> None:
-        self.objects = objects
-
-
 async def find_faults(bank: Bank, now: datetime) -> list[str]:
     """Return what is wrong with the database, one line each; nothing if all is well.
 
@@ -44,21 +37,15 @@ async def find_faults(bank: Bank, now: datetime) -> list[str]:
     right to make a schema.
     """
 
-    def make(tx: Transaction) -> None:
-        raise _RolledBack(expected_objects(tx))
-
     is_sqlite = await bank.read(lambda tx: tx.dialect.name == "sqlite")
-    try:
-        await (bank.read(make) if is_sqlite else bank.write(make))
-    except _RolledBack as made:
-        expected = made.objects
+    expected = await (bank.read if is_sqlite else bank.write)(expected_objects)
     return await bank.read(lambda tx: faults_in(tx, expected, now))
 
 
 def expected_objects(tx: Transaction) -> Objects:
     """Return what this program makes in an empty database of this kind.
 
-    On PostgreSQL it is made in a schema of its own: the transaction has to be rolled back.
+    On PostgreSQL it is made in a schema of its own, which is gone again at the end.
     """
     if tx.dialect.name == "sqlite":
         with closing(sqlite3.connect(":memory:")) as empty:
@@ -66,7 +53,9 @@ def expected_objects(tx: Transaction) -> Objects:
             return _make_objects(other)
     tx.run_text("CREATE SCHEMA made_by_database_check")
     tx.run_text("SET LOCAL search_path = made_by_database_check")
-    return _make_objects(tx)
+    made = _make_objects(tx)
+    tx.run_text("DROP SCHEMA made_by_database_check CASCADE")
+    return made
 
 
 def _make_objects(tx: Transaction) -> Objects:

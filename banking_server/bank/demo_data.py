@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from banking_server.bank.ledger import add_posting
 from banking_server.bank.models import Account, Customer
@@ -35,11 +35,18 @@ def _read_amount(value: object) -> int:
         raise ValueError(f'"{value}" is not an amount like "5250.75"') from None
 
 
+def _read_time(value: object) -> time:
+    if not isinstance(value, str):
+        raise ValueError('a time is written in quotes, like "09:30"')
+    return time.fromisoformat(value)
+
+
 class _Item(BaseModel):
     # Strict: what YAML makes of an unquoted word or number is a mistake, not a wish.
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
+_Amount = Annotated[int, BeforeValidator(_read_amount)]
 _Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 _Name = Annotated[str, Field(min_length=1, max_length=100)]
 
@@ -63,12 +70,7 @@ class AccountItem(_Item):
     can_transfer_to: bool = False
     is_locked: bool = False
     account_holder: _Name | None = None
-    balance: int = 0
-
-    @field_validator("balance", mode="before")
-    @classmethod
-    def _read_balance(cls, value: object) -> int:
-        return _read_amount(value)
+    balance: _Amount = 0
 
 
 class HistoryItem(_Item):
@@ -76,22 +78,10 @@ class HistoryItem(_Item):
 
     account_id: _Id
     days_ago: Annotated[int, Field(ge=1, le=3650)]
-    at: time
+    at: Annotated[time, BeforeValidator(_read_time)]
     description: _Name
-    amount: int
+    amount: _Amount
     counter_account_id: _Id | None = None
-
-    @field_validator("at", mode="before")
-    @classmethod
-    def _read_time(cls, value: object) -> time:
-        if not isinstance(value, str):
-            raise ValueError('a time is written in quotes, like "09:30"')
-        return time.fromisoformat(value)
-
-    @field_validator("amount", mode="before")
-    @classmethod
-    def _read_amount(cls, value: object) -> int:
-        return _read_amount(value)
 
 
 @dataclass(frozen=True)

@@ -132,11 +132,8 @@ class NotFound:
     field: Argument
     value: str
     known: tuple[str, ...] = ()
-
-    @property
-    def subject(self) -> None:
-        """Never an id: what was asked for is the caller's text."""
-        return None
+    subject: None = None
+    """Never an id: what was asked for is the caller's text."""
 
 
 @dataclass(frozen=True)
@@ -147,11 +144,7 @@ class TooMany:
     recorded_as: ClassVar[str] = "too_many"
 
     message: str
-
-    @property
-    def subject(self) -> None:
-        """No record in particular, for the audit trail."""
-        return None
+    subject: None = None
 
 
 @dataclass(frozen=True)

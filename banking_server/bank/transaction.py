@@ -8,7 +8,7 @@ compiled once for each database, and go straight to the driver.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -97,19 +97,11 @@ def _compile(construct: Any, dialect: sa.Dialect) -> _Compiled:
     )
 
 
-class Cursor(Protocol):
-    """What is needed of the driver's answer (PEP 249)."""
-
-    def fetchall(self) -> list[Any]:
-        """Return the rows that are left."""
-        ...
-
-
 class Transaction:
     """A transaction under way, for the code that runs in it. It is over when that code returns."""
 
     def __init__(
-        self, execute: Callable[[str, Any], Cursor], dialect: sa.Dialect, *, lock_rows: bool
+        self, execute: Callable[[str, Any], Any], dialect: sa.Dialect, *, lock_rows: bool
     ) -> None:
         self._execute = execute
         self._dialect = dialect

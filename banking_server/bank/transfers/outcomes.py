@@ -25,32 +25,27 @@ class TransferView(Transfer):
 
 
 @dataclass(frozen=True)
-class AccountLocked:
-    """The from-account is locked: nothing may be taken from it, and nothing was stored."""
-
-    recorded_as: ClassVar[str] = "account_locked"
-
+class _AboutFromAccount:
     account: AccountView
-
-    @property
-    def subject(self) -> str:
-        """The account, for the audit trail."""
-        return self.account.account_id
-
-
-@dataclass(frozen=True)
-class ToAccountMissing:
-    """The details are right, but no to-account is given."""
-
-    recorded_as: ClassVar[str] = "account_needed"
-
-    account: AccountView
-    """The from-account."""
 
     @property
     def subject(self) -> str:
         """The from-account, for the audit trail."""
         return self.account.account_id
+
+
+@dataclass(frozen=True)
+class AccountLocked(_AboutFromAccount):
+    """The from-account is locked: nothing may be taken from it, and nothing was stored."""
+
+    recorded_as: ClassVar[str] = "account_locked"
+
+
+@dataclass(frozen=True)
+class ToAccountMissing(_AboutFromAccount):
+    """The details are right, but no to-account is given."""
+
+    recorded_as: ClassVar[str] = "account_needed"
 
 
 @dataclass(frozen=True)

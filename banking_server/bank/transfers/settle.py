@@ -6,12 +6,11 @@ import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, add_event
 from banking_server.bank.models import TABLES, Transfer
-from banking_server.bank.rules import Rules, check_due_payment
+from banking_server.bank.rules import check_due_payment
 from banking_server.bank.storage import Bank
 from banking_server.bank.transaction import Statement, Transaction, has_status
 from banking_server.bank.transfers.outcomes import TransferView
 from banking_server.bank.transfers.records import (
-    Parties,
     expire_if_due,
     post,
     read_available,
@@ -74,7 +73,16 @@ async def _settle_one(
         expire_if_due(tx, transfer, parties.from_account, now)
         day = transfer.scheduled_date
         if transfer.status == "scheduled" and day is not None and day <= as_of:
-            _pay_scheduled(tx, bank.rules, transfer, parties, now)
+            problem = check_due_payment(
+                transfer,
+                parties.from_account,
+                parties.to_account,
+                available_minor=read_available(tx, parties.from_account, now),
+            )
+            if problem:
+                set_status(tx, transfer, parties.from_account, "failed", reason=problem)
+            else:
+                post(tx, bank.rules, transfer, parties, now)
         if transfer.status == before:
             return None
         call = Call(customer_id=transfer.customer_id, tool="settle", at=now)
@@ -82,18 +90,3 @@ async def _settle_one(
         return view_transfer(transfer, parties, now)
 
     return await bank.write(work)
-
-
-def _pay_scheduled(
-    tx: Transaction, rules: Rules, transfer: Transfer, parties: Parties, now: datetime
-) -> None:
-    problem = check_due_payment(
-        transfer,
-        parties.from_account,
-        parties.to_account,
-        available_minor=read_available(tx, parties.from_account, now),
-    )
-    if problem:
-        set_status(tx, transfer, parties.from_account, "failed", reason=problem)
-    else:
-        post(tx, rules, transfer, parties, now)
