@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import ClassVar
 
 import sqlalchemy as sa
@@ -93,15 +94,7 @@ async def get_balance(bank: Bank, call: Call, account_id: str) -> Balance | NotF
 
 async def debit_accounts(bank: Bank, customer_id: str, now: datetime) -> list[AccountView]:
     """Return the accounts money may be taken from, locked ones included, ordered by id."""
-
-    def look(tx: Transaction) -> list[AccountView]:
-        return [
-            view_account(tx, account, now)
-            for account in accounts_of(tx, customer_id)
-            if check_from_account(account) is None
-        ]
-
-    return await bank.read(look)
+    return await bank.read(lambda tx: _views(tx, customer_id, now, check_from_account))
 
 
 async def payable_accounts(
@@ -114,20 +107,20 @@ async def payable_accounts(
     """
 
     def look(tx: Transaction) -> list[AccountView] | None:
-        from_account = find_owned(tx, Account, from_account_id, customer_id)
-        if (
-            from_account is None
-            or is_debit_blocked(from_account)
-            or check_from_account(from_account)
-        ):
+        account = find_owned(tx, Account, from_account_id, customer_id)
+        if account is None or is_debit_blocked(account) or check_from_account(account):
             return None
-        return [
-            view_account(tx, account, now)
-            for account in accounts_of(tx, customer_id)
-            if check_parties(from_account, account) is None
-        ]
+        return _views(tx, customer_id, now, partial(check_parties, account))
 
     return await bank.read(look)
+
+
+def _views(
+    tx: Transaction, customer_id: str, now: datetime, check: Callable[[Account], Refused | None]
+) -> list[AccountView]:
+    """Return those of the customer's accounts that pass the check."""
+    accounts = accounts_of(tx, customer_id)
+    return [view_account(tx, each, now) for each in accounts if check(each) is None]
 
 
 _accounts = TABLES[Account].c

@@ -13,10 +13,9 @@ from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, Refused
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers.cancel import cancel_transfer
-from banking_server.bank.transfers.outcomes import ApprovalRefused
 
 from ..kit.words import EVERYDAY, SAVINGS
-from .support import DAY, HOUR, NOW, call, confirm, outcomes, prepared
+from .support import DAY, HOUR, NOW, call, outcomes, prepared
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
 
@@ -52,16 +51,6 @@ async def test_a_decision_is_taken_once(bank: Bank, path: Location) -> None:
         ("approvals grant", "granted", approval_id),
         ("approvals refuse", "not_decided", approval_id),
     ]
-
-
-async def test_a_refusal_stands(bank: Bank) -> None:
-    transfer_id = await over(bank)
-    approval_id = (await requested(bank, transfer_id)).approval.approval_id
-    await decide(bank, approval_id, False)
-    assert isinstance(await confirm(bank, transfer_id), ApprovalRefused)
-    again = await request_approval(bank, call(), transfer_id, reason="please")
-    assert isinstance(again, Refused)
-    assert "refused by a manager" in again.message
 
 
 async def test_the_desk_lists_what_can_still_be_decided(bank: Bank) -> None:

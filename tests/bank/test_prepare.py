@@ -11,9 +11,9 @@ from banking_server.bank.location import Location
 from banking_server.bank.rules import Argument, NotFound, Refused, excerpt
 from banking_server.bank.storage import Bank
 from banking_server.bank.transfers.codes import confirmation_code
-from banking_server.bank.transfers.outcomes import AccountLocked, Posted, ToAccountMissing
+from banking_server.bank.transfers.outcomes import Posted, ToAccountMissing
 
-from ..kit.words import DEPOSIT, EURO, EVERYDAY, LOCKED, PAYEE, RETIREMENT
+from ..kit.words import DEPOSIT, EURO, EVERYDAY, PAYEE, RETIREMENT
 from .support import (
     BAD_IDS,
     DAY,
@@ -28,23 +28,6 @@ from .support import (
 )
 
 pytestmark = [pytest.mark.anyio, pytest.mark.quick]
-
-
-async def test_a_lock_is_answered_before_anything_but_an_amount_that_is_none(
-    bank: Bank, path: Location
-) -> None:
-    for amount in ("NaN", "-1", "1e15"):
-        outcome = await prepare(bank, amount, source=LOCKED)
-        assert isinstance(outcome, Refused)
-        assert outcome.field is Argument.AMOUNT
-    for target in (None, LOCKED, PAYEE, "\ud800"):
-        outcome = await prepare(bank, "1", source=LOCKED, target=target, on="never", memo="\x00")
-        assert isinstance(outcome, AccountLocked)
-        assert (outcome.account.account_name, outcome.account.account_id) == (
-            "Primary Checking",
-            LOCKED,
-        )
-    assert sql(path, "SELECT count(*) FROM transfer") == [(0,)]
 
 
 def named(accounts: list[AccountView]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import sqlalchemy as sa
 
 from banking_server.bank.accounts import view_account
 from banking_server.bank.audit import Call, write_and_audit
+from banking_server.bank.ledger import read_funds
 from banking_server.bank.models import TABLES, Transfer, TransferStatus, WrongAttempt
 from banking_server.bank.rules import (
     TOO_MANY_WRONG_CODES,
@@ -49,7 +50,6 @@ from banking_server.bank.transfers.records import (
     Parties,
     expire_if_due,
     post,
-    read_available,
     read_parties,
     set_status,
     view_transfer,
@@ -92,7 +92,7 @@ async def confirm_transfer(
             transfer,
             parties.from_account,
             parties.to_account,
-            available_minor=read_available(tx, parties.from_account, call.at),
+            available_minor=read_funds(tx, parties.from_account, call.at).available_minor,
             yes_after_declines=yes_after_declines,
             code_is_right=code_is_right,
             recent_wrong_codes=wrong_codes,

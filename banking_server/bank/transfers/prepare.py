@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from banking_server.bank.accounts import unknown_account, view_account
 from banking_server.bank.audit import Call, write_and_audit
+from banking_server.bank.ledger import read_funds
 from banking_server.bank.models import TABLES, Account, Transfer, new_id
 from banking_server.bank.rules import (
     Argument,
@@ -39,7 +40,6 @@ from banking_server.bank.transfers.outcomes import (
 from banking_server.bank.transfers.records import (
     Parties,
     add_pending,
-    read_available,
     view_transfer,
 )
 
@@ -118,7 +118,7 @@ async def prepare_transfer(
             stopped = check_available(
                 from_account,
                 amount_minor=details.amount_minor,
-                available_minor=read_available(tx, from_account, call.at),
+                available_minor=read_funds(tx, from_account, call.at).available_minor,
             ) or check_pending_transfers(bank.rules, len(pending))
             if stopped:
                 return stopped

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from banking_server.bank.compliance import add_report
-from banking_server.bank.ledger import add_posting, read_funds
+from banking_server.bank.ledger import add_posting
 from banking_server.bank.models import TABLES, Account, Transfer, TransferStatus
 from banking_server.bank.rules import (
     Rules,
@@ -74,11 +74,6 @@ def read_parties(tx: Transaction, transfer: Transfer) -> Parties:
     if one.account_id == transfer.from_account_id:
         return Parties(one, other)
     return Parties(other, one)
-
-
-def read_available(tx: Transaction, account: Account, now: datetime) -> int:
-    """Return what the account has available at `now`, in minor units."""
-    return read_funds(tx, account, now).available_minor
 
 
 def add_pending(tx: Transaction, transfer: Transfer, from_account: Account) -> None:

@@ -5,6 +5,7 @@ from datetime import date, datetime
 import sqlalchemy as sa
 
 from banking_server.bank.audit import Call, add_event
+from banking_server.bank.ledger import read_funds
 from banking_server.bank.models import TABLES, Transfer
 from banking_server.bank.rules import check_due_payment
 from banking_server.bank.storage import Bank
@@ -13,7 +14,6 @@ from banking_server.bank.transfers.outcomes import TransferView
 from banking_server.bank.transfers.records import (
     expire_if_due,
     post,
-    read_available,
     read_parties,
     set_status,
     view_transfer,
@@ -77,7 +77,7 @@ async def _settle_one(
                 transfer,
                 parties.from_account,
                 parties.to_account,
-                available_minor=read_available(tx, parties.from_account, now),
+                available_minor=read_funds(tx, parties.from_account, now).available_minor,
             )
             if problem:
                 set_status(tx, transfer, parties.from_account, "failed", reason=problem)
