@@ -47,7 +47,7 @@ def test_reset_needs_a_yes_and_starts_anew(cli: Cli, database: Path) -> None:
     assert cli("database", "reset", "--yes").code == 0
     assert cli("handoffs").out == "No customer is waiting for an agent.\n"
     database.write_bytes(database.read_bytes()[:2000])  # damaged
-    assert "damaged" in one_line(cli("handoffs"))
+    assert "malformed" in one_line(cli("handoffs"))
     assert cli("database", "reset", "--yes").code == 0
     assert cli("handoffs").code == 0
 
