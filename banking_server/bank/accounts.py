@@ -22,7 +22,7 @@ from banking_server.bank.rules import (
     is_debit_blocked,
 )
 from banking_server.bank.storage import Bank, find_owned, find_record
-from banking_server.bank.transaction import Statement, Transaction, records, value
+from banking_server.bank.transaction import Statement, Transaction, records, unchecked, value
 
 
 class AccountView(Account):
@@ -139,12 +139,12 @@ def accounts_of(tx: Transaction, customer_id: str) -> list[Account]:
 def view_account(tx: Transaction, account: Account, now: datetime) -> AccountView:
     """Return the account with its funds at `now`."""
     funds = None if account.account_type == "external" else read_funds(tx, account, now)
-    return AccountView.model_construct(
-        **vars(account),
-        posted_minor=funds.posted_minor if funds else None,
-        reserved_minor=funds.reserved_minor if funds else None,
-        available_minor=funds.available_minor if funds else None,
-    )
+    shown = {
+        "posted_minor": funds.posted_minor if funds else None,
+        "reserved_minor": funds.reserved_minor if funds else None,
+        "available_minor": funds.available_minor if funds else None,
+    }
+    return unchecked(AccountView, vars(account) | shown)
 
 
 def find_account_with_figures(

@@ -172,25 +172,25 @@ class Transaction:
             self.all(_LOCK_CUSTOMER, key=customer_id)
 
 
-def reading(model: type[_Record]) -> Callable[..., _Record]:
-    """Return what makes a record of the columns of `sa.select(TABLES[model])`.
+def unchecked(model: type[_Record], values: dict[str, Any]) -> _Record:
+    """Return a record, or a view of one, with a value for every field.
 
     They are not checked again: what is stored was checked when it was stored. It is what pydantic's
     `model_construct` comes to where every field is given, at a quarter of its price.
     """
+    record = object.__new__(model)
+    give = object.__setattr__
+    give(record, "__dict__", values)
+    give(record, "__pydantic_fields_set__", set(values))
+    give(record, "__pydantic_extra__", None)
+    give(record, "__pydantic_private__", None)
+    return record
+
+
+def reading(model: type[_Record]) -> Callable[..., _Record]:
+    """Return what makes a record of the columns of `sa.select(TABLES[model])`."""
     names = list(model.model_fields)
-    fields_set = set(names)
-
-    def make(*values: Any) -> _Record:
-        record = object.__new__(model)
-        give = object.__setattr__
-        give(record, "__dict__", dict(zip(names, values, strict=True)))
-        give(record, "__pydantic_fields_set__", fields_set)
-        give(record, "__pydantic_extra__", None)
-        give(record, "__pydantic_private__", None)
-        return record
-
-    return make
+    return lambda *values: unchecked(model, dict(zip(names, values, strict=True)))
 
 
 def records(

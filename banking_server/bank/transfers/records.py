@@ -16,7 +16,7 @@ from banking_server.bank.rules import (
     status_at,
 )
 from banking_server.bank.storage import Bank, find_owned
-from banking_server.bank.transaction import Transaction, records
+from banking_server.bank.transaction import Transaction, records, unchecked
 from banking_server.bank.transfers.outcomes import TransferView
 
 
@@ -53,7 +53,7 @@ def view_transfer(transfer: Transfer, parties: Parties, now: datetime) -> Transf
         "to_account_name": parties.to_account.account_name,
         "to_account_holder": parties.to_account.account_holder,
     }
-    return TransferView.model_construct(**vars(transfer) | shown)
+    return unchecked(TransferView, vars(transfer) | shown)
 
 
 _accounts = TABLES[Account].c
