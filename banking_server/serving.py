@@ -204,35 +204,30 @@ def serve_in_workers(
     `GIVEN_UP`.
     """
     context = multiprocessing.get_context("spawn")
-    to_end = False
     running: list[BaseProcess] = []
-
-    def start() -> None:
-        process = context.Process(target=_work, args=(factory, listening))
-        process.start()
-        running.append(process)
+    wanted, gave_up = workers, False
 
     def end(*_: object) -> None:
-        nonlocal to_end
-        to_end = True
+        nonlocal wanted
+        wanted = 0
         for process in running:
             process.terminate()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, end)
-    for _ in range(workers):
-        start()
-    gave_up = False
-    while running:
+    while wanted or running:
+        while len(running) < wanted:
+            started = context.Process(target=_work, args=(factory, listening))
+            started.start()
+            running.append(started)
         wait([process.sentinel for process in running])
         for process in [one for one in running if not one.is_alive()]:
             running.remove(process)
-            gave_up = gave_up or process.exitcode == GIVEN_UP
-            if gave_up and not to_end:
+            if process.exitcode == GIVEN_UP and not gave_up:
+                gave_up = True
                 end()
-            elif not to_end:
-                time.sleep(_RESTART_SECONDS)
-                start()
+        if wanted:
+            time.sleep(_RESTART_SECONDS)
     if gave_up:
         sys.exit(GIVEN_UP)
 

@@ -26,13 +26,13 @@ from banking_server.bank.storage import BankBusy
 from banking_server.server.sdk import (
     MCP_METHOD_HEADER,
     MCP_NAME_HEADER,
+    AuthContextMiddleware,
+    AuthenticatedUser,
     SessionManager,
-    authenticated_as,
     resource_metadata_url,
-    with_access_token,
 )
 from banking_server.server.settings import Settings
-from banking_server.server.tokens import CustomersUnknown, CustomerTokens, KeysUnavailable
+from banking_server.server.tokens import CustomerTokens, KeysUnavailable
 from banking_server.tools import READ_SCOPE, TRANSFER_SCOPE, required_scope
 from banking_server.tools.calling import QUESTION_SECONDS, UNKNOWN_TOOL, record_scope_missing
 from banking_server.tools.results import BUSY, incident_words, log_incident, too_fast_words
@@ -53,15 +53,15 @@ class AccessControl:
     A request without a good token is refused with 401, and one with two with 400 (RFC 6750); a
     customer who goes too fast, or has `MOST_REQUESTS` under way, with 429; a token that lacks the
     scope with 403, and if a tool was called, an audit event. There is no stream to open with GET
-    (405): a question goes out with the call it belongs to. What cannot be checked now is refused
-    with 503.
+    (405): a question goes out with the call it belongs to. A body is not unpacked (415). What
+    cannot be checked now is refused with 503.
     """
 
     def __init__(self, manager: SessionManager, tokens: CustomerTokens, settings: Settings) -> None:
         self._manager = manager
         self._tokens = tokens
         self._metadata_url = resource_metadata_url(settings.resource)
-        self._of_customer = with_access_token(self._authorize)
+        self._of_customer = AuthContextMiddleware(self._authorize)
         self._under_way: Counter[str] = Counter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,7 +70,7 @@ class AccessControl:
         if isinstance(token, Response):
             await token(scope, receive, send)
             return
-        scope["user"] = authenticated_as(token)
+        scope["user"] = AuthenticatedUser(token)
         await self._of_customer(scope, receive, send)
 
     async def _authenticate(self, request: HTTPConnection) -> AccessToken | Response:
@@ -85,8 +85,8 @@ class AccessControl:
         except KeysUnavailable as unavailable:
             words = "Access tokens cannot be checked at the moment. Please try again later."
             return _error(503, words, retry_seconds=unavailable.retry_seconds)
-        except CustomersUnknown as unknown:
-            return _unavailable("the check of a token", unknown.__cause__ or unknown)
+        except Exception as failure:
+            return _unavailable("the check of a token", failure)
         return token or self._challenge(401, "Authentication required", "invalid_token")
 
     async def _authorize(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -98,6 +98,11 @@ class AccessControl:
         refusal = self._too_many(customer) or await self._scope_missing(scope, token)
         if refusal is None and scope["method"] not in _METHODS:
             refusal = Response(status_code=405, headers={"Allow": ", ".join(_METHODS)})
+        if (
+            refusal is None
+            and Headers(scope=scope).get("content-encoding", "identity") != "identity"
+        ):
+            refusal = _error(415, "Send the body as it is, without Content-Encoding.")
         if refusal is not None:
             await refusal(scope, receive, send)
             return

@@ -5,11 +5,11 @@ balancer calls by address: there is nothing here that a web page could be tricke
 nothing to be done. All that can be learned is one word, which anybody with a token could find out.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import anyio
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -33,8 +33,9 @@ class Health:
         """`ask` asks the bank for something, and raises if it cannot answer."""
         self._ask = ask
         self._monotonic = monotonic
-        self._asked: asyncio.Task[bool] | None = None
-        self._asked_at = 0.0
+        self._asking = anyio.Lock()
+        self._good = False
+        self._holds_until = monotonic()
 
     async def answer(self, _: Request) -> Response:
         """Return the response to one request."""
@@ -46,20 +47,17 @@ class Health:
         )
 
     async def _is_good(self) -> bool:
-        """Return the answer of the last second, or a new one; all who wait wait for the same."""
-        now = self._monotonic()
-        asked = self._asked
-        if asked is None or (asked.done() and now - self._asked_at >= EVERY_SECONDS):
-            asked = self._asked = asyncio.create_task(self._can_serve())
-            self._asked_at = now
-        left = max(0.0, self._asked_at + TIME_LIMIT_SECONDS - now)
-        # A question that is stuck is left alone: a second one would be stuck behind it.
-        done, _ = await asyncio.wait({asked}, timeout=left)
-        return bool(done) and asked.result()
+        """Return the answer of the last second, or a new one; all who wait get the same."""
+        async with self._asking:
+            if self._monotonic() >= self._holds_until:
+                self._good = await self._can_serve()
+                self._holds_until = self._monotonic() + EVERY_SECONDS
+            return self._good
 
     async def _can_serve(self) -> bool:
         try:
-            await self._ask()
+            with anyio.fail_after(TIME_LIMIT_SECONDS):
+                await self._ask()
         except Exception as error:
             logger.warning("The bank cannot serve (%s)", type(error).__name__)
             return False

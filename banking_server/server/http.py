@@ -15,6 +15,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from banking_server.bank.accounts import is_customer
+from banking_server.bank.audit import check_serving
 from banking_server.server.access import AccessControl, metadata_route
 from banking_server.server.build import build_server, configure_logging, utc_now
 from banking_server.server.health import PATH as HEALTH_PATH
@@ -67,11 +68,14 @@ def http_app(
     async def is_known(subject: str) -> bool:
         return await is_customer(manager.opened.bank, subject)
 
+    async def can_serve() -> None:
+        await check_serving(manager.opened.bank, clock())
+
     access = AccessControl(manager, CustomerTokens(verifier, is_known), settings)
     return Starlette(
         routes=[
             Route(PATH, endpoint=access),
-            Route(HEALTH_PATH, endpoint=Health(lambda: is_known(""), monotonic).answer),
+            Route(HEALTH_PATH, endpoint=Health(can_serve, monotonic).answer),
             metadata_route(settings),
         ],
         lifespan=lifespan,

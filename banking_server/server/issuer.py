@@ -18,8 +18,6 @@ from banking_server.server.tokens import (
     VerificationKey,
     access_of,
     claims_in,
-    fitting,
-    header_of,
     refused,
 )
 
@@ -85,19 +83,20 @@ class PublishedKeys:
 
         Raises `KeysUnavailable` if there have never been any.
         """
-        found = fitting(self._keys or (), key_id)
-        if found:
+        if found := self._named(key_id):
             return found
         async with self._fetching:  # Whoever had to wait finds what has been fetched meanwhile.
-            found = fitting(self._keys or (), key_id)
-            if not found and self._monotonic() >= self._not_before:
+            if not self._named(key_id) and self._monotonic() >= self._not_before:
                 if self._keys is not None:
                     self._wait()
                 await self._fetch()
-                found = fitting(self._keys or (), key_id)
         if self._keys is None:
             raise KeysUnavailable(self._not_before - self._monotonic())
-        return found
+        return self._named(key_id)
+
+    def _named(self, key_id: str | None) -> list[VerificationKey]:
+        """Return the keys of this name, or all if the token names none."""
+        return [key for key in self._keys or () if key_id is None or key.key_id == key_id]
 
     async def keep_fresh(self) -> None:
         """Fetch the keys for ever, and sooner if the last time failed. Never raises."""
@@ -192,8 +191,11 @@ class IssuedTokens(TokenVerifier):
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return what a good token says; None for any other. Raises `KeysUnavailable`."""
-        header = header_of(token)
-        if header is None:
+        try:
+            header = jwt.get_unverified_header(token)
+        except (jwt.PyJWTError, ValueError, RecursionError):
+            # The latter two for texts that are not a JWT in ways that PyJWT did not think of.
+            refused("it is no JWT")
             return None
         if str(header.get("typ", "JWT")).lower() not in TYPES:
             refused(f"its type (typ) is none of {', '.join(TYPES)}")

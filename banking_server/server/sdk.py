@@ -21,13 +21,11 @@ from typing import Any, Final
 from mcp.server import MCPServer
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.routes import build_resource_metadata_url
 from mcp.server.streamable_http import StreamableHTTPServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.inbound import MCP_METHOD_HEADER, MCP_NAME_HEADER
 from pydantic import AnyHttpUrl
-from starlette.types import ASGIApp
 
 from banking_server.stdio import client_on_stdio
 from banking_server.tools import App
@@ -35,11 +33,11 @@ from banking_server.tools import App
 __all__ = [
     "MCP_METHOD_HEADER",
     "MCP_NAME_HEADER",
+    "AuthContextMiddleware",
+    "AuthenticatedUser",
     "SessionManager",
-    "authenticated_as",
     "resource_metadata_url",
     "serve_stdio",
-    "with_access_token",
 ]
 
 MOST_SESSIONS: Final = 32
@@ -78,16 +76,6 @@ class SessionManager(StreamableHTTPSessionManager):
 def resource_metadata_url(resource: str) -> str:
     """Return the URL at which the SDK serves the metadata of `resource` (RFC 9728)."""
     return str(build_resource_metadata_url(AnyHttpUrl(resource)))
-
-
-def authenticated_as(token: AccessToken) -> AuthenticatedUser:
-    """Return the user of a request, under which the SDK knows who sent it."""
-    return AuthenticatedUser(token)
-
-
-def with_access_token(app: ASGIApp) -> ASGIApp:
-    """Return `app`, in which `get_access_token` returns the token of the request's user."""
-    return AuthContextMiddleware(app)
 
 
 async def serve_stdio(server: MCPServer[Any]) -> None:

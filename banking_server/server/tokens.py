@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
 
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 
@@ -26,9 +25,9 @@ ALGORITHM: Final = "HS256"
 """The signature of the server's own tokens; what a token says about its own is not asked."""
 
 LOCAL: Final = "urn:banking-server:local"
-"""Issuer and audience of a token for a local trial: this installation's server, on any port.
+"""Issuer of a token for a trial: this installation. Where no URL is configured, its audience too.
 
-Only a server with the same secret, on a loopback address and with no URL of its own, takes it."""
+Only a server with the same secret takes it, on a loopback address and on any port."""
 
 REMEMBERED_SECONDS: Final = 5
 """How long a token, and its subject, are not checked again; a customer who left is one so long."""
@@ -132,23 +131,6 @@ class VerificationKey:
     algorithms: tuple[str, ...]
 
 
-def fitting(keys: Iterable[VerificationKey], key_id: str | None) -> list[VerificationKey]:
-    """Return the keys that a token may be signed with: those it names, or all if it names none."""
-    return [key for key in keys if key_id is None or key.key_id == key_id]
-
-
-def header_of(token: str) -> dict[str, Any] | None:
-    """Return what a token says before its signature is checked; None if it is no token at all."""
-    import jwt
-
-    try:
-        return jwt.get_unverified_header(token)
-    except (jwt.PyJWTError, ValueError, RecursionError):
-        # The latter two for texts that are not a JWT in ways that PyJWT did not think of.
-        refused("it is no JWT")
-        return None
-
-
 def refused(why: str) -> None:
     """Log why a token is refused; `why` has nothing that it says. Each caller is bounded alone."""
     logger.warning("Refused a token: %s", why, stacklevel=2)
@@ -168,6 +150,12 @@ def claims_in(
     """
     import jwt
 
+    reasons = {
+        jwt.ExpiredSignatureError: "it has expired",
+        jwt.InvalidAudienceError: f"its audience (aud) is not {' or '.join(audiences)}",
+        jwt.InvalidIssuerError: f"its issuer (iss) is not {' or '.join(issuers)}",
+        jwt.ImmatureSignatureError: "it is not good yet: compare the clocks",
+    }
     for key in keys:
         try:
             return jwt.decode(
@@ -182,24 +170,14 @@ def claims_in(
                     "enforce_minimum_key_length": True,
                 },
             )
-        except jwt.ExpiredSignatureError:
-            refused("it has expired")
-            return None
-        except jwt.InvalidAudienceError:
-            refused(f"its audience (aud) is not {' or '.join(audiences)}")
-            return None
-        except jwt.InvalidIssuerError:
-            refused(f"its issuer (iss) is not {' or '.join(issuers)}")
-            return None
-        except jwt.ImmatureSignatureError:
-            refused("it is not good yet: compare the clocks")
-            return None
-        except jwt.MissingRequiredClaimError as missing:
-            refused(f"it lacks the claim {missing.claim}")
-            return None
-        except (jwt.PyJWTError, ValueError, RecursionError):
-            # Not signed with this key; or, if it is, malformed.
-            continue
+        except (jwt.PyJWTError, ValueError, RecursionError) as error:
+            why = reasons.get(type(error))
+            if isinstance(error, jwt.MissingRequiredClaimError):
+                why = f"it lacks the claim {error.claim}"
+            if why is not None:
+                refused(why)
+                return None
+            # It is not signed with this key; or, if it is, malformed.
     refused("it is signed with no key that is known here, or malformed")
     return None
 
@@ -242,18 +220,12 @@ class Tokens(TokenVerifier):
         others = tuple(other.tokens for other in keys.others)
         return cls(keys.tokens, settings.resource, settings.resource_url is None, others)
 
-    @property
-    def issuer(self) -> str:
-        """Who issues them: the server's origin."""
-        parts = urlsplit(self.resource)
-        return f"{parts.scheme}://{parts.netloc}"
-
     def mint(
         self, customer: str, scopes: Sequence[str], *, now: datetime, lifetime: timedelta
     ) -> str:
         """Return a token that lets its bearer act for `customer` within `scopes`."""
         claims = {
-            "iss": LOCAL if self.local else self.issuer,
+            "iss": LOCAL,
             "sub": customer,
             "aud": LOCAL if self.local else self.resource,
             "iat": now,
@@ -263,19 +235,15 @@ class Tokens(TokenVerifier):
         }
         import jwt  # Over stdio there are no tokens, and nobody waits for this.
 
-        return jwt.encode(claims, self.key, algorithm=ALGORITHM, headers={"kid": _id_of(self.key)})
+        return jwt.encode(claims, self.key, algorithm=ALGORITHM)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return what a good token says, or None for any other, without saying why."""
-        header = header_of(token)
-        if header is None:
-            return None
-        local = [LOCAL] if self.local else []
         claims = claims_in(
             token,
-            fitting(self._keys(), header.get("kid")),
-            issuers=[self.issuer, *local],
-            audiences=[self.resource, *local],
+            [VerificationKey(None, key, (ALGORITHM,)) for key in (self.key, *self.other_keys)],
+            issuers=[LOCAL],
+            audiences=[self.resource, *([LOCAL] if self.local else [])],
         )
         if claims is None:
             return None
@@ -287,16 +255,6 @@ class Tokens(TokenVerifier):
             resource=self.resource,
         )
 
-    def _keys(self) -> list[VerificationKey]:
-        return [
-            VerificationKey(_id_of(key), key, (ALGORITHM,)) for key in (self.key, *self.other_keys)
-        ]
-
-
-def _id_of(key: bytes) -> str:
-    """Return a name for a key, which gives nothing of it away."""
-    return hmac.digest(key, b"banking-server/1/key id", hashlib.sha256)[:8].hex()
-
 
 class KeysUnavailable(Exception):
     """The issuer's keys could not be fetched yet, so that no token can be checked."""
@@ -304,10 +262,6 @@ class KeysUnavailable(Exception):
     def __init__(self, retry_seconds: float) -> None:
         super().__init__("The issuer's keys could not be fetched yet.")
         self.retry_seconds = retry_seconds
-
-
-class CustomersUnknown(Exception):
-    """Whether a token's subject is a customer cannot be found out; the cause says why."""
 
 
 class CustomerTokens(TokenVerifier):
@@ -331,7 +285,7 @@ class CustomerTokens(TokenVerifier):
     async def verify_token(self, token: str) -> AccessToken | None:
         """Return what the token says; None if it is refused.
 
-        Raises `CustomersUnknown` or `KeysUnavailable`.
+        Raises `KeysUnavailable`, or what asking the bank raised.
         """
         if len(token) > MOST_CHARACTERS:
             refused(f"it is longer than {MOST_CHARACTERS} characters")
@@ -354,11 +308,7 @@ class CustomerTokens(TokenVerifier):
         access = await self._tokens.verify_token(token)
         if access is None or access.subject is None:
             return None
-        try:
-            known = await self._is_customer(access.subject)
-        except Exception as error:
-            raise CustomersUnknown from error
-        if not known:
+        if not await self._is_customer(access.subject):
             refused("it is for nobody who is a customer here")
             return None
         return access

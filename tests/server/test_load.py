@@ -89,33 +89,33 @@ async def test_it_is_well(full: Path) -> None:
         assert (await ask(bank, "POST")).status_code == 405
 
 
-async def test_it_is_not_well(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_is_not_well_while_no_call_can_be_served(full: Path) -> None:
+    full_disk = "BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
     async with bank_in_memory(full) as bank:
-        monkeypatch.setattr(server, "is_customer", broken)
+        bank.sql(f"CREATE TRIGGER full BEFORE INSERT ON audit_event {full_disk}")
+        assert (await bank.send(LOOK)).json()["result"]["isError"]
         answer = await ask(bank)
         assert (answer.status_code, answer.content) == (503, b'{"status":"unavailable"}')
-        monkeypatch.undo()
+        bank.sql("DROP TRIGGER full")
         assert (await ask(bank)).status_code == 503, "the answer of this second"
         bank.seconds.now += 1
         assert (await ask(bank)).status_code == 200
 
 
-async def test_a_bank_that_says_nothing_is_asked_once_and_is_not_well(
+async def test_a_bank_that_says_nothing_is_asked_once_a_second_and_is_not_well(
     full: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
 
-    async def silent(*_: Any) -> bool:
+    async def silent(*_: Any) -> None:
         asked.append("once")
         await asyncio.Event().wait()
-        return True
 
     async with bank_in_memory(full) as bank:
-        monkeypatch.setattr(server, "is_customer", silent)
+        monkeypatch.setattr(server, "check_serving", silent)
         monkeypatch.setattr(health, "TIME_LIMIT_SECONDS", 0.01)
         async with anyio.create_task_group() as many:
             for _ in range(10):
                 many.start_soon(ask, bank)
-        bank.seconds.now += 10
+        assert asked == ["once"]
         assert (await ask(bank)).status_code == 503
-    assert asked == ["once"], "a second question would only be stuck behind the first"

@@ -16,6 +16,7 @@ import pytest
 
 from banking_server.server.settings import Settings, load_settings
 from banking_server.server.tokens import (
+    LOCAL,
     REMEMBERED_SECONDS,
     CustomerTokens,
     Keys,
@@ -109,7 +110,7 @@ def now() -> datetime:
 def claims(**changes: Any) -> dict[str, Any]:
     """Return the claims of a good token, changed; None leaves a claim out."""
     good = {
-        "iss": "http://127.0.0.1:8000",
+        "iss": LOCAL,
         "sub": "CUST001",
         "aud": URL,
         "exp": now() + timedelta(minutes=5),
@@ -145,8 +146,8 @@ async def test_a_token_for_a_local_trial_is_good_on_any_port_of_this_installatio
 NO_KEY = "it is signed with no key that is known here, or malformed"
 
 REASONS: dict[str, tuple[str, Callable[[], str]]] = {
-    "garbage": ("it is no JWT", lambda: "garbage"),
-    "deep": ("it is no JWT", lambda: base64.urlsafe_b64encode(b"[" * 9_000).decode() + ".e30.e30"),
+    "garbage": (NO_KEY, lambda: "garbage"),
+    "deep": (NO_KEY, lambda: base64.urlsafe_b64encode(b"[" * 9_000).decode() + ".e30.e30"),
     "too long": ("it is longer than 16384 characters", lambda: "x" * 20_000),
     "another key": (NO_KEY, lambda: signed(b"o" * 32)),
     "no signature": (NO_KEY, unsigned),
@@ -157,7 +158,7 @@ REASONS: dict[str, tuple[str, Callable[[], str]]] = {
         lambda: signed(nbf=datetime(2200, 1, 1, tzinfo=UTC)),
     ),
     "another audience": (f"its audience (aud) is not {URL}", lambda: signed(aud="S3CRET")),
-    "another issuer": (f"its issuer (iss) is not {TOKENS.issuer}", lambda: signed(iss="S3CRET")),
+    "another issuer": (f"its issuer (iss) is not {LOCAL}", lambda: signed(iss="S3CRET")),
     "no subject": ("it lacks the claim sub", lambda: signed(sub=None)),
     "nobody here": ("it is for nobody who is a customer here", lambda: signed(sub="S3CRET")),
 }
