@@ -25,9 +25,6 @@ from banking_server.server.sdk import SessionManager
 from banking_server.server.settings import PATH, Settings, load_settings
 from banking_server.server.tokens import CustomerTokens, Tokens, load_keys
 
-SESSION_IDLE: Final = 1800.0
-"""Seconds without a request after which a session ends."""
-
 MAX_BYTES: Final = 2 * 1024 * 1024
 """The largest body of a request: room for an argument of a megabyte to be refused by name."""
 
@@ -38,7 +35,6 @@ def http_app(
     settings: Settings,
     clock: Callable[[], datetime] = utc_now,
     monotonic: Callable[[], float] = time.monotonic,
-    session_idle: float = SESSION_IDLE,
 ) -> Starlette:
     """Return the ASGI application: Streamable HTTP at `/mcp`, and `/health`.
 
@@ -52,7 +48,6 @@ def http_app(
         server,
         stateless=not settings.sessions,
         max_sessions=settings.sessions or None,
-        session_idle_timeout=session_idle,
         max_request_body_size=MAX_BYTES,
         security_settings=_names_let_in(settings),
     )

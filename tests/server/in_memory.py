@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 
 from banking_server.server.build import utc_now
-from banking_server.server.http import SESSION_IDLE, http_app
+from banking_server.server.http import http_app
 from banking_server.server.settings import Settings, load_settings
 from banking_server.server.tokens import Tokens, load_keys
 
@@ -92,12 +92,12 @@ class Bank:
 
 @asynccontextmanager
 async def bank_in_memory(
-    database: Path, clock: Any = utc_now, session_idle: float = SESSION_IDLE, **options: Any
+    database: Path, clock: Any = utc_now, **options: Any
 ) -> AsyncIterator[Bank]:
     """Run the application until the end of the block."""
     settings = load_settings(database=database, **{"calls_per_second": 0, **options})
     seconds = Seconds()
-    app = http_app(settings, clock, seconds, session_idle)
+    app = http_app(settings, clock, seconds)
     async with (
         app.router.lifespan_context(app),
         httpx2.AsyncClient(transport=httpx2.ASGITransport(app)) as http,

@@ -61,43 +61,6 @@ def test_who_does_not_finish_a_head_is_closed(address: tuple[str, int], said: by
         assert b"200 OK" not in rest(connection)
 
 
-def test_an_idle_connection_is_closed_after_its_answer(address: tuple[str, int]) -> None:
-    with socket.create_connection(address) as connection:
-        connection.sendall(REQUEST % b"/a")
-        assert rest(connection).endswith(b"well")
-
-
-def test_requests_that_wait_are_answered_in_order(address: tuple[str, int]) -> None:
-    with socket.create_connection(address) as connection:
-        connection.sendall(REQUEST % b"/slow" + REQUEST % b"/a" + REQUEST % b"/b")
-        assert [line[-4:] for line in rest(connection).split(b"HTTP/1.1 200 OK")[1:]] == [
-            b"done",
-            b"well",
-            b"well",
-        ]
-
-
-HEADS = {
-    b"POST /a HTTP/1.1\r\nHost: b\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n": b"400",
-    b"GET /a HTTP/1.1\r\nHost: b\r\nX: " + b"a" * 500_000 + b"\r\n\r\n": b"431",
-    b"GET /a HTTP/1.1\r\nHost: b\r\n" + b"X: a\r\n" * 200 + b"\r\n": b"431",
-    b"GET /a HTTP/2.7\r\nHost: b\r\n\r\n": b"400",
-}
-
-
-@pytest.mark.parametrize(("head", "status"), HEADS.items(), ids=["lengths", "long", "many", "7"])
-def test_a_head_that_is_too_much_or_unclear_is_refused(
-    address: tuple[str, int], head: bytes, status: bytes
-) -> None:
-    with socket.create_connection(address) as connection:
-        connection.sendall(head)
-        # It may also hang up on who goes on sending.
-        try:
-            assert rest(connection).split()[1] == status
-        except ConnectionError:
-            assert status == b"431"
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="TCP_USER_TIMEOUT is Linux's")
 def test_who_does_not_read_is_closed(address: tuple[str, int]) -> None:
     with socket.socket() as connection:

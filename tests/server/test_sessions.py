@@ -106,16 +106,6 @@ async def test_a_session_is_its_customers(full: Path) -> None:
         assert refused.status_code == 401
 
 
-async def test_a_session_ends_when_its_client_says_so(full: Path) -> None:
-    async with bank_in_memory(full) as bank:
-        talk = Talk(bank)
-        await talk.open()
-        listened = await talk.send({}, "GET")
-        assert (listened.status_code, listened.headers["Allow"]) == (405, "POST, DELETE")
-        assert (await talk.send({}, "DELETE")).status_code == 200
-        assert not await talk.works()
-
-
 # --- how many, and how long -----------------------------------------------------------------------
 
 
@@ -129,24 +119,6 @@ async def test_one_customer_has_so_many_sessions_and_the_oldest_ends(
             await talk.open()
         open_now = [await talk.works() for talk in (one, first, second, third)]
         assert open_now == [True, False, True, True]
-
-
-async def test_all_have_so_many_sessions_together(full: Path) -> None:
-    async with bank_in_memory(full, max_sessions=1) as bank:
-        await Talk(bank).open()
-        refused = await Talk(bank, "CUST002").send(ASK_ME)
-        assert refused.status_code == 503
-        # Whoever is of 2026-07-28 does not need one.
-        assert (await bank.send(LOOK)).status_code == 200
-
-
-async def test_a_session_that_is_idle_for_too_long_ends(full: Path) -> None:
-    async with bank_in_memory(full, session_idle=0.1) as bank:
-        talk = Talk(bank)
-        await talk.open()
-        assert await talk.works()
-        await anyio.sleep(0.3)
-        assert not await talk.works()
 
 
 async def test_calls_that_wait_for_an_answer_are_bounded_in_number(
