@@ -13,10 +13,11 @@ from typing import Any
 from banking_server.chaining import CLIENT_EXTENSION
 
 VERSION = "2026-07-28"
+_OF_MCP = "io.modelcontextprotocol"
 _META = {
-    "io.modelcontextprotocol/protocolVersion": VERSION,
-    "io.modelcontextprotocol/clientInfo": {"name": "benchmark", "version": "1"},
-    "io.modelcontextprotocol/clientCapabilities": {
+    f"{_OF_MCP}/protocolVersion": VERSION,
+    f"{_OF_MCP}/clientInfo": {"name": "benchmark", "version": "1"},
+    f"{_OF_MCP}/clientCapabilities": {
         "extensions": {CLIENT_EXTENSION.identifier: CLIENT_EXTENSION.settings()}
     },
 }
@@ -38,9 +39,13 @@ class Step:
 Connections = Sequence[Sequence[Step]]
 
 
-def call(tool: str, arguments: dict[str, Any]) -> bytes:
-    """Return a `tools/call` as JSON, complete in itself: no session has to be opened before."""
-    params = {"name": tool, "arguments": arguments, "_meta": _META}
+def call(tool: str, arguments: dict[str, Any], *, declares: bool = True) -> bytes:
+    """Return a `tools/call` as JSON, complete in itself: no session has to be opened before.
+
+    `declares` says whether the client declares the extension.
+    """
+    meta = _META if declares else {**_META, f"{_OF_MCP}/clientCapabilities": {}}
+    params = {"name": tool, "arguments": arguments, "_meta": meta}
     wire = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     return json.dumps(wire, separators=(",", ":")).encode()
 
@@ -51,9 +56,11 @@ class Caller:
 
     port: int
     token: str = ""
+    declares: bool = True
+    """Whether the client declares the extension."""
 
     def request(self, tool: str, **arguments: Any) -> bytes:
-        body = call(tool, arguments)
+        body = call(tool, arguments, declares=self.declares)
         lines = [
             "POST /mcp HTTP/1.1",
             f"Host: 127.0.0.1:{self.port}",
@@ -68,7 +75,9 @@ class Caller:
         return "\r\n".join([*lines, "", ""]).encode() + body
 
     def locked_prepare(self, **money: Any) -> Step:
-        expect = ('"status":"account_locked"', '"nextTool":{"tool":"request_agent_handoff"')
+        directive = '"nextTool":{"tool":"request_agent_handoff"'
+        words = () if self.declares else ('"nextStep":',)
+        expect = ('"status":"account_locked"', directive, *words)
         return Step("prepare", self.request("prepare_money_transfer", **money), expect)
 
     def balance(self, account: str) -> Step:

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from .__main__ import main
+from .__main__ import line, main
 from .load import Caller
 
 
@@ -19,9 +19,14 @@ def test_a_confirmation_has_the_id_and_the_code_as_they_were_handed_on() -> None
     }
 
 
+def test_a_ratio_that_is_a_fifth_worse_than_its_bound_fails() -> None:
+    assert [line("", "", [(100, ours)], "≥", 0.5) for ours in (39, 41)] == [True, False]
+    assert [line("", "", [(100, ours)], "≤", 1.6) for ours in (201, 199)] == [True, False]
+
+
 @pytest.mark.ci
 @pytest.mark.anyio
 async def test_rows_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
     await main("--only", "http", "--only", "proxy", "--rounds", "1", "--seconds", "0.1")
     _, _, *lines = capsys.readouterr().out.splitlines()
-    assert [line.count("|") for line in lines] == [7] * 6
+    assert [line.count("|") for line in lines] == [7] * 7
