@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 
 from mcp import Client, StdioServerParameters
 
-from banking_server.chaining import call_tool_with_chaining
+from banking_server.chaining import FollowNonDestructive, call_tool_with_chaining
 from banking_server.server.build import utc_now
 
 from ..kit import servers
@@ -169,7 +169,8 @@ async def chain(bench: Bench) -> Fell:
     async with http_client(server.url, caller(server).token, "auto") as client:
 
         async def followed() -> None:
-            found = await call_tool_with_chaining(client, first, MONEY)
+            consent = FollowNonDestructive()
+            found = await call_tool_with_chaining(client, first, MONEY, consent=consent)
             assert [step.tool for step in found.steps] == [first, second], found
 
         async def two_calls() -> None:

@@ -27,6 +27,7 @@ def test_a_ratio_that_is_a_fifth_worse_than_its_bound_fails() -> None:
 @pytest.mark.ci
 @pytest.mark.anyio
 async def test_rows_are_measured(capsys: pytest.CaptureFixture[str]) -> None:
-    await main("--only", "http", "--only", "proxy", "--rounds", "1", "--seconds", "0.1")
+    rows = [f"--only={row}" for row in ("http", "chain", "stdio", "proxy")]
+    await main(*rows, "--rounds", "1", "--seconds", "0.1")
     _, _, *lines = capsys.readouterr().out.splitlines()
-    assert [line.count("|") for line in lines] == [7] * 7
+    assert [line.count("|") for line in lines] == [7] * 9
