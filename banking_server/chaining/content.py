@@ -58,19 +58,21 @@ def has_next_step(output_schema: Mapping[str, Any]) -> bool:
     It is looked for anywhere in the schema: in its alternatives, and in what it refers to. A member
     of that name which holds no object means something else.
     """
-    members: list[Any] = []
-    left: list[Any] = [output_schema]
+    is_named = can_hold = False
+    left: list[Any] = [dict(output_schema)]
     while left:
         node = left.pop()
-        if isinstance(node, Mapping):
-            members.append(node.get("properties"))
+        if isinstance(node, dict):
+            members = node.get("properties")
+            if isinstance(members, dict):
+                is_named = is_named or NEXT_STEP in members
+                can_hold = can_hold or ("tool" in members and "arguments" in members)
+                if is_named and can_hold:
+                    return True
             left += node.values()
         elif isinstance(node, list):
             left += node
-    known = [each.keys() for each in members if isinstance(each, Mapping)]
-    return any(NEXT_STEP in each for each in known) and any(
-        {"tool", "arguments"} <= each for each in known
-    )
+    return False
 
 
 _DECLARING: Final = frozenset(
