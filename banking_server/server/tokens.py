@@ -147,7 +147,7 @@ def claims_in(
     """
     import jwt
 
-    reasons = {
+    reasons: dict[type[Exception], str] = {
         jwt.ExpiredSignatureError: "it has expired",
         jwt.InvalidAudienceError: f"its audience (aud) is not {' or '.join(audiences)}",
         jwt.InvalidIssuerError: f"its issuer (iss) is not {' or '.join(issuers)}",
