@@ -22,10 +22,10 @@ from mcp.types import (
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_REQUEST,
+    PARSE_ERROR,
     PROTOCOL_VERSION_META_KEY,
     REQUEST_TIMEOUT,
     UNSUPPORTED_PROTOCOL_VERSION,
-    ErrorData,
     JSONRPCError,
     JSONRPCResponse,
 )
@@ -35,16 +35,11 @@ from mcp.types.version import (
     LATEST_MODERN_VERSION,
     MODERN_PROTOCOL_VERSIONS,
 )
+from pydantic import ValidationError
 
 from banking_server import __version__
 from banking_server.chaining import ResilientHttpClient
-from banking_server.chaining.transport import (
-    BOUNDED_LINES,
-    COMPRESSED,
-    CONNECTION_BROKE,
-    MESSAGE_BYTES,
-    TOO_LARGE,
-)
+from banking_server.chaining.transport import BOUNDED_LINES
 from banking_server.proxy import malformed
 from banking_server.proxy.eras import Declared, Json, server_info
 from banking_server.proxy.options import START_TIMEOUT, Command, Server
@@ -76,38 +71,70 @@ it, which it does not take."""
 LIST_PAGES: Final = 100
 """Pages of the tool list that are read at most for the headers of one call."""
 
-_HTTP_REFUSAL: Final = "Server returned an error response"
-"""What the SDK's transport says if an HTTP error has no JSON-RPC error in it."""
-
-_CLOSED: Final = ErrorData(code=CONNECTION_CLOSED, message="Connection closed")
-"""What the dispatcher answers a request with whose connection has ended."""
-
 logger = logging.getLogger(__name__)
 
 _TIMEOUT: Final = httpx2.Timeout(30, read=None)
 _NOBODY: Final = {"name": "tool-chaining-proxy", "version": __version__}
 
 
-_HTTP_BREAKS: Final = ("SSE stream ended without a response", CONNECTION_BROKE)
-"""How the SDK's transport, and `ResilientHttpClient`, begin to say that an answer was lost."""
+class _Exchange:
+    """What is known of one request besides its answer.
 
-_UNREADABLE: Final = (
-    "Failed to parse JSON response",
-    "Failed to parse SSE message",
-    "SSE stream failed",
-)
-"""How the SDK's transport begins to say that it cannot read an answer."""
+    The SDK's transport puts errors of its own in place of answers. What is one of them is told from
+    what came over HTTP, and not from its words.
+    """
 
-_BOUNDS: Final = {
-    TOO_LARGE: TOO_LARGE,
-    f"exceeded the {MESSAGE_BYTES} byte limit": TOO_LARGE,
-    COMPRESSED: COMPRESSED,
-}
-"""How it goes on if nobody has read the answer, and in which words this is passed on."""
+    def __init__(self) -> None:
+        self.answered = False
+        """Whether anything came that answers it, of the server or of the transport."""
+        self.response: httpx2.Response | None = None
+        """The HTTP response to it."""
+        self.body: _Body | None = None
+        """The body in which its answer was expected at last."""
 
 
-_REFUSALS: Final[ContextVar[list[httpx2.Response]]] = ContextVar("refusals")
-"""The HTTP responses to the request that is being made which are errors."""
+class _Body(httpx2.AsyncByteStream):
+    """The body of an HTTP response, and how the reading of it ended."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self.ended = False
+        """Whether it was read to its end. A stream of events is left with the answer."""
+        self.failure: Exception | None = None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._stream:
+                yield part
+            self.ended = True
+        except Exception as error:
+            self.failure = error
+            raise
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+_EXCHANGE: Final[ContextVar[_Exchange]] = ContextVar("exchange")
+"""The request that is being made. The transport sends it in the context of whoever makes it."""
+
+
+class _NotingHttpClient(ResilientHttpClient):
+    """Notes what comes over HTTP in the exchange of each request."""
+
+    async def send(
+        self, request: httpx2.Request, *, stream: bool = False, **options: Any
+    ) -> httpx2.Response:
+        """Send a request, as `ResilientHttpClient` does."""
+        response = await super().send(request, stream=stream, **options)
+        exchange = _EXCHANGE.get(None)
+        if exchange is not None:
+            # An answer that broke off is fetched by GET: that is no answer to the request.
+            if request.method == "POST":
+                exchange.response = response
+            if stream and response.is_success:
+                response.stream = exchange.body = _Body(response.stream)
+        return response
 
 
 class Refused(MCPError):
@@ -160,6 +187,8 @@ class Upstream:
         self._dispatcher: JSONRPCDispatcher[Any] | None = None
         self._headers_of: dict[str, dict[tuple[str, ...], str]] = {}
         self._under_way: set[anyio.CancelScope] = set()
+        self._exchanges: dict[str, _Exchange] = {}
+        self._last_id = 0
         self._one_less = anyio.Event()
         self._news: deque[tuple[str, Json]] = deque()
         self._questions = 0
@@ -366,24 +395,21 @@ class Upstream:
             raise self._gone()
         scope = anyio.CancelScope()
         self._under_way.add(scope)
-        refusals: list[httpx2.Response] = []
-        outside = _REFUSALS.set(refusals)
+        if "request_id" not in opts:
+            self._last_id += 1
+            opts["request_id"] = self._last_id
+        number = str(opts["request_id"])
+        exchange = self._exchanges[number] = _Exchange()
+        outside = _EXCHANGE.set(exchange)
         try:
             with scope:
                 return await self._dispatcher.send_raw_request(method, params, opts)
             raise self._gone()
         except MCPError as error:
-            if error.error == _CLOSED:
-                raise self._gone() from None
-            if error.message.startswith(_UNREADABLE):
-                raise self._unreadable(error.message) from None
-            if refusals:
-                self._refused(refusals[-1], error)
-            if error.message.startswith(_HTTP_BREAKS):
-                raise self._broken(error.message) from None
-            raise
+            raise self._explained(error, exchange) from None
         finally:
-            _REFUSALS.reset(outside)
+            _EXCHANGE.reset(outside)
+            del self._exchanges[number]
             self._under_way.remove(scope)
             self._one_less.set()
             self._one_less = anyio.Event()
@@ -435,8 +461,31 @@ class Upstream:
             "took effect is not known. The next request starts it again.",
         )
 
-    def _refused(self, response: httpx2.Response, error: MCPError) -> None:
-        """Raise what an HTTP response says that is an error, if `error` does not say it."""
+    def _explained(self, error: MCPError, exchange: _Exchange) -> MCPError:
+        """Return the server's own error as it is, and one line in place of the SDK's."""
+        if not exchange.answered:
+            return self._gone() if error.code == CONNECTION_CLOSED else error
+        if isinstance(self._server, Command) or (response := exchange.response) is None:
+            return error
+        if response.is_error:
+            return self._refused(response, error)
+        body = exchange.body
+        if body is not None and body.failure is not None:
+            cause = body.failure.__cause__
+            if isinstance(cause, httpx2.TransportError):
+                return self._broken(str(body.failure))
+            return MCPError(code=INTERNAL_ERROR, message=str(body.failure))
+        if _says_error(response):
+            return error
+        if body is not None and body.ended and error.code == CONNECTION_CLOSED:
+            return self._broken("the stream ended without an answer")
+        # What a stream said is not kept, so its own parse error would be taken for this one.
+        if error.code == PARSE_ERROR:
+            return MCPError.from_error_data(malformed.OF_A_SERVER)
+        return error
+
+    def _refused(self, response: httpx2.Response, error: MCPError) -> MCPError:
+        """Return what an HTTP response says that is an error."""
         status = response.status_code
         who = self._server.name if self.revision else "it"
         challenges = [v for k, v in response.headers.raw if k.lower() == b"www-authenticate"]
@@ -446,15 +495,17 @@ class Upstream:
             self._not_authorized = NotAuthorized(
                 f"{who} answered HTTP {status} {why}", status, challenges
             )
-            raise self._not_authorized from None
-        if error.message == _HTTP_REFUSAL:
-            words = f"{who} answered HTTP {status} {response.reason_phrase}"
-            raise MCPError(code=error.code, message=words) from None
-        in_session = "mcp-session-id" in response.request.headers
-        if error.code == INVALID_REQUEST and in_session and status == 404:
+            return self._not_authorized
+        if status == HTTPStatus.NOT_FOUND and "mcp-session-id" in response.request.headers:
             self.forgotten = True
             self._closing.set()
-            raise SessionForgotten from None
+            return SessionForgotten()
+        if status == HTTPStatus.BAD_GATEWAY and error.code == CONNECTION_CLOSED:
+            return self._broken(error.message)  # As `ResilientHttpClient` says it.
+        if _says_error(response):
+            return error
+        words = f"{who} answered HTTP {status} {response.reason_phrase}"
+        return MCPError(code=error.code, message=words)
 
     def _broken(self, how: str) -> MCPError:
         return MCPError(
@@ -462,16 +513,6 @@ class Upstream:
             message=f"{self._server.name}: {how.rstrip('.')}. Whether the request took effect is "
             "not known.",
         )
-
-    def _unreadable(self, why: str) -> MCPError:
-        """Return what is wrong with an answer over HTTP; the SDK quotes its models, at length."""
-        for words in _HTTP_BREAKS:
-            if words in why:
-                return self._broken(why[why.index(words) :])
-        for sign, words in _BOUNDS.items():
-            if sign in why:
-                return MCPError(code=INTERNAL_ERROR, message=words)
-        return MCPError.from_error_data(malformed.OF_A_SERVER)
 
     # --- what the server says ---------------------------------------------------------------------
 
@@ -482,9 +523,18 @@ class Upstream:
         """
         async with heard:
             async for came in read:
-                await heard.send(malformed.readable(came))
+                message = malformed.readable(came)
+                self._note_answer(message)
+                await heard.send(message)
                 while len(self._news) + self._questions + self._way_there.answers > AHEAD:
                     await self._told.wait()
+
+    def _note_answer(self, came: Any) -> None:
+        answer = came.message if isinstance(came, SessionMessage) else None
+        if isinstance(answer, JSONRPCResponse | JSONRPCError):
+            exchange = self._exchanges.get(str(answer.id))
+            if exchange is not None:
+                exchange.answered = True
 
     async def _on_request(
         self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
@@ -576,19 +626,20 @@ async def _streams(server: Server) -> AsyncIterator[tuple[Any, Any]]:
             yield streams
     else:
         headers = {"Authorization": server.authorization} if server.authorization else {}
-
-        async def note(response: httpx2.Response) -> None:
-            if response.status_code >= 400:
-                # The transport sends a request in the context of whoever makes it.
-                _REFUSALS.get([]).append(response)
-
-        hooks = {"response": [note]}
-        http = ResilientHttpClient(headers=headers, timeout=_TIMEOUT, event_hooks=hooks)
-        transport = streamable_http_client(
-            server.url, http_client=http, max_sse_event_size=MESSAGE_BYTES
-        )
+        http = _NotingHttpClient(headers=headers, timeout=_TIMEOUT)
+        # It bounds each event by itself, and is the only one that does.
+        transport = streamable_http_client(server.url, http_client=http, max_sse_event_size=None)
         async with http, transport as streams:
             yield streams
+
+
+def _says_error(response: httpx2.Response) -> bool:
+    """Return whether a response that was read as a whole is a JSON-RPC error."""
+    try:
+        JSONRPCError.model_validate_json(response.content, by_name=False)
+    except (httpx2.ResponseNotRead, ValidationError):
+        return False
+    return True
 
 
 def reason(error: BaseException) -> str:

@@ -21,7 +21,7 @@ from ..kit.command import PATIENCE, environment
 from ..kit.serving import running
 from .proxied_client import proxy
 from .wire import CHAINING, NEW, OLD
-from .wrong_server import MALFORMED, REFUSALS, UNREADABLE, Wrong
+from .wrong_server import LOST, MALFORMED, OWN, REFUSALS, UNREADABLE, Wrong
 
 pytestmark = pytest.mark.anyio
 
@@ -86,6 +86,21 @@ async def test_a_step_that_was_refused_was_not_made(wrong: str) -> None:
     unknown = {"-32602", "502", "asks of the weather"}
     assert {tool for tool, fate in fates.items() if fate == "unknown"} == unknown
     assert set(fates.values()) == {"unknown", "not_made"}
+
+
+async def test_an_answer_that_is_lost_is_told_as_such_and_the_server_s_own_error_is_not(
+    wrong: str,
+) -> None:
+    for revision in (OLD, NEW):
+        async with through(Address(f"{wrong}/{revision}"), revision) as client:
+            for tool in LOST:
+                words = await refusal(client, tool)
+                assert words.endswith("Whether the request took effect is not known."), tool
+                assert "SSE" not in words
+            # A stream's own parse error is taken for an answer that cannot be read.
+            for tool in (*OWN, "stream -32000", "stream -32603"):
+                assert await refusal(client, tool) == "No.", tool
+            assert not (await client.call_tool("good")).is_error
 
 
 async def test_an_answer_that_is_too_large_is_one_error(wrong: str) -> None:

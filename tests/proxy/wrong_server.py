@@ -20,6 +20,11 @@ UNREADABLE = ("half a character", "a batch")
 
 REFUSALS = {"-32602": 200, "-32020": 400, "401": 401, "502": 502}
 """Which tool is refused with which error, and by which HTTP status."""
+OWN = ("-32000", "-32603", "-32700")
+"""Which tool is answered with an error of the server's own, by a code that the SDK uses too."""
+
+LOST = ("stream nothing", "stream cut", "cut")
+"""After which tool's call the answer does not come."""
 FOLLOWED = [
     {"name": name, "inputSchema": {"type": "object"}} for name in (*REFUSALS, "asks of the weather")
 ]
@@ -66,7 +71,7 @@ def answer(message: JSON, revision: str) -> str:
     if kind.startswith("to "):
         led = {"content": [], "_meta": {"nextTool": {"tool": kind[3:], "arguments": {}}}}
         return json.dumps({**own, "result": {"resultType": "complete", **led}})
-    if kind in REFUSALS:
+    if kind in REFUSALS or kind in OWN:
         return json.dumps({**own, "error": {"code": int(kind), "message": "No."}})
     if kind in ASKS and (kind == "asks for ever" or "requestState" not in message["params"]):
         interim = {"resultType": "input_required", "requestState": "1", "inputRequests": ASKS[kind]}
@@ -98,7 +103,12 @@ class Wrong(BaseHTTPRequestHandler):
         self.send_response(REFUSALS.get(name, 200))
         if REFUSALS.get(name, 200) > 400:
             body, headers["Content-Type"] = b"No.", "text/plain"
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+        length = len(body)
+        if name in LOST:
+            body = b": nothing\n\n" if name == "stream nothing" else body[:5]
+            length = length if "cut" in name else len(body)
+            self.close_connection = True
+        for name, value in {**headers, "Content-Length": str(length)}.items():
             self.send_header(name, value)
         self.end_headers()
         try:
