@@ -1,16 +1,17 @@
 """Who uses the proxy over HTTP: a link of its own for each, and an end to each link.
 
-On 2025-11-25 a caller is a session. On 2026-07-28 no request says who sends it, but for its
-`Authorization` header; without one, a caller is a TCP connection, or whoever shows the cookie that
-was set on it. A client that says other things about itself is another caller, since the server
-behind was told what the client can do.
+On 2025-11-25 a caller is a session. On 2026-07-28 it is whoever sends the same `Authorization`
+header. Without one it is whoever shows the cookie that was set, or comes on the same connection. A
+client that says other things about itself is another caller, since the server behind was told what
+the client can do.
 """
 
+import secrets
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -23,36 +24,35 @@ from banking_server.proxy.eras import Declared, declared_by, is_modern
 from banking_server.proxy.link import ENDING, Link
 from banking_server.proxy.options import Address, HttpOptions, ProxyOptions, may_be_a_header
 from banking_server.proxy.sdk import Connection, Context, connection_of
-from banking_server.proxy.upstream import NotAuthorized, Refused
+from banking_server.proxy.upstream import Refused
 
-CALLER: Final = "caller"
-"""Under this, the state of an HTTP request has the name of who sent it."""
-
-REFUSAL: Final = "refusal"
-"""Under this it has, if its refusal has an HTTP status, the request's id and that `Refused`."""
+COOKIE: Final = "tool-chaining-proxy"
+"""The name of the cookie; under it, the state of an HTTP request has the one that is to be set."""
 
 _LINK: Final = "link"
-_ANONYMOUS: Final = "anonymous"
 
 
 @dataclass
 class _Caller:
     """A caller on 2026-07-28."""
 
-    name: str
+    authorization: str | None
+    """The header as it came."""
+    connection: Any
+    """The address and the port from which it came first."""
+    cookie: str
+    """A name that only who sends no `Authorization` is known by."""
     declared: Declared
     link: Link
     seen: float
     """When it was last active, in seconds."""
-    anonymous: bool
-    """Whether it sends no `Authorization` header."""
 
-    def is_over(self, now: float, idle: float) -> bool:
-        """Return whether nobody has come for `idle` seconds."""
-        if self.link.in_use:
-            self.seen = now
-            return False
-        return now - self.seen > idle
+    def sent(self, request: Request) -> bool:
+        """Return whether a request is from this caller."""
+        authorization = request.headers.get("authorization")
+        if authorization is not None or self.authorization is not None:
+            return authorization == self.authorization
+        return request.cookies.get(COOKIE) == self.cookie or request.client == self.connection
 
 
 class Callers:
@@ -84,37 +84,18 @@ class Callers:
             self._close(caller.link)
 
     @property
-    def ending(self) -> bool:
-        """Whether nobody is served any more."""
-        return self.over.is_set()
-
-    @property
     def _tasks(self) -> TaskGroup:
         if self._group is None:
             raise RuntimeError("The proxy does not run.")
         return self._group
-
-    @property
-    def full(self) -> str:
-        """What is said to whoever comes when there is no room."""
-        most = self._chosen.max_callers
-        return (
-            f"This proxy serves {most} callers already, or half as many without an "
-            "Authorization header. Try later."
-        )
 
     def principal(self, ctx: Context) -> str | None:
         """Return who sent a message, if an `Authorization` header says so."""
         user = _request(ctx).scope.get("user")
         return None if user is None else str(user.display_name)
 
-    def not_authorized(self, ctx: Context, refusal: NotAuthorized) -> None:
-        """Note why a request is refused, for who forwards the caller's own `Authorization`."""
-        if self._chosen.forward_authorization:
-            _request(ctx).scope["state"][REFUSAL] = (ctx.request_id, refusal)
-
     async def of(self, ctx: Context) -> Link:
-        """Return the link of whoever sent a message. Raises MCPError if there are too many."""
+        """Return the link of whoever sent a message. Raises `Refused` if there are too many."""
         if is_modern(ctx.protocol_version):
             return self._link_of_caller(ctx)
         connection = connection_of(ctx)
@@ -125,14 +106,15 @@ class Callers:
             raise MCPError(code=INVALID_REQUEST, message="A session begins with initialize.")
         return link
 
-    # --- on 2025-11-25 ----------------------------------------------------------------------------
+    def has_session(self, name: str) -> bool:
+        """Return whether a session has begun, and not ended."""
+        connection = self._sessions.get(name)
+        return connection is not None and connection.initialize_accepted
 
     def _begin_session(self, ctx: Context, connection: Connection) -> None:
         if _LINK in connection.state:
             raise MCPError(code=INVALID_REQUEST, message="This session has begun already.")
-        link = self._new_link(ctx, connection)
-        connection.state[_LINK] = link
-        connection.state[_ANONYMOUS] = self.principal(ctx) is None
+        link = connection.state[_LINK] = self._new_link(ctx, connection)
         name = connection.session_id or ""
         self._sessions[name] = connection
 
@@ -142,64 +124,37 @@ class Callers:
 
         connection.exit_stack.push_async_callback(end)
 
-    def has_session(self, name: str) -> bool:
-        """Return whether a session has begun, and not ended."""
-        connection = self._sessions.get(name)
-        return connection is not None and connection.initialize_accepted
-
-    def forget(self, name: str) -> None:
-        """Give the place of a session away, which is about to end."""
-        self._sessions.pop(name, None)
-
-    # --- on 2026-07-28 ----------------------------------------------------------------------------
-
     def _link_of_caller(self, ctx: Context) -> Link:
-        name = _request(ctx).scope["state"][CALLER]
+        request = _request(ctx)
         declared = declared_by(ctx.method, ctx.params, ctx.protocol_version)
         state = (ctx.params or {}).get("requestState")
-        for caller in self._callers:
-            # An answer may come on a new connection: clients without cookies have many. The state
-            # is sealed, and only who was asked has it; it is bound to an `Authorization` header.
-            if (caller.name, caller.declared) == (name, declared) or caller.link.holds(state):
-                caller.seen = time.monotonic()
-                return caller.link
-        same = (caller.link.in_doubt for caller in self._callers if caller.name == name)
-        link = self._new_link(ctx, None, next(same, None))
-        anonymous = self.principal(ctx) is None
-        self._callers.append(_Caller(name, declared, link, time.monotonic(), anonymous))
-        return link
-
-    def knows(self, name: str) -> bool:
-        """Return whether somebody has this name."""
-        return any(caller.name == name for caller in self._callers)
-
-    # --- no more than there may be ----------------------------------------------------------------
-
-    def has_room(self, *, anonymous: bool) -> bool:
-        """Return whether one more link may be open. For that, the longest idle one is closed.
-
-        Those without an `Authorization` header have half of the places at most, so that they keep
-        nobody out who has one.
-        """
-        makes_room = self._callers
-        nameless = [caller for caller in self._callers if caller.anonymous]
-        sessions = [one for one in self._sessions.values() if one.state[_ANONYMOUS]]
-        if anonymous and len(nameless) + len(sessions) >= max(1, self._chosen.max_callers // 2):
-            makes_room = nameless
-        elif len(self._sessions) + len(self._callers) < self._chosen.max_callers:
-            return True
-        idle = [caller for caller in makes_room if not caller.link.in_use]
-        if idle:
-            self._end(min(idle, key=lambda caller: caller.seen))
-        return bool(idle)
+        own = [caller for caller in self._callers if caller.sent(request)]
+        # An answer may come on a new connection: clients without cookies have many. The state is
+        # sealed, and only who was asked has it; it is bound to an `Authorization` header.
+        known = [caller for caller in own if caller.declared == declared]
+        known += [caller for caller in self._callers if caller.link.holds(state)]
+        if known:
+            caller = known[0]
+            caller.seen = time.monotonic()
+        else:
+            link = self._new_link(ctx, None, own[0].link.in_doubt if own else None)
+            authorization = request.headers.get("authorization")
+            cookie = own[0].cookie if own else secrets.token_urlsafe(24)
+            caller = _Caller(
+                authorization, request.client, cookie, declared, link, time.monotonic()
+            )
+            self._callers.append(caller)
+        if caller.authorization is None and request.cookies.get(COOKIE) != caller.cookie:
+            request.scope["state"][COOKIE] = caller.cookie
+        return caller.link
 
     def _new_link(
         self, ctx: Context, connection: Connection | None, in_doubt: CallsInDoubt | None = None
     ) -> Link:
-        if self.ending or not self.has_room(anonymous=self.principal(ctx) is None):
-            refused = Refused(ENDING if self.ending else self.full, status=503)
-            _request(ctx).scope["state"][REFUSAL] = (ctx.request_id, refused)
-            raise refused
+        if self.over.is_set():
+            raise Refused(ENDING, status=503)
+        if len(self._sessions) + len(self._callers) >= self._chosen.max_callers:
+            self._make_room()
         options, server = self._options, self._options.server
         if self._chosen.forward_authorization and isinstance(server, Address):
             token = _request(ctx).headers.get("authorization")
@@ -212,12 +167,23 @@ class Callers:
         declared = declared_by(ctx.method, ctx.params, ctx.protocol_version)
         return Link(options, declared, self._tasks, connection=connection, in_doubt=in_doubt)
 
+    def _make_room(self) -> None:
+        """Close the link that was not used for the longest time. Raises `Refused`."""
+        idle = [caller for caller in self._callers if not caller.link.in_use]
+        if not idle:
+            words = f"This proxy serves {self._chosen.max_callers} callers already. Try later."
+            raise Refused(words, status=503)
+        self._end(min(idle, key=lambda caller: caller.seen))
+
     async def _close_what_is_over(self) -> None:
         while True:
             await anyio.sleep(min(self._chosen.idle / 4, 5))
             now = time.monotonic()
-            for caller in [one for one in self._callers if one.is_over(now, self._chosen.idle)]:
-                self._end(caller)
+            for caller in [*self._callers]:
+                if caller.link.in_use:
+                    caller.seen = now
+                elif now - caller.seen > self._chosen.idle:
+                    self._end(caller)
 
     def _end(self, caller: _Caller) -> None:
         self._callers.remove(caller)

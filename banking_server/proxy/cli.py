@@ -61,6 +61,14 @@ def proxy(
             help="Send each client's Authorization header on to --url, and nowhere else.",
         ),
     ] = False,
+    anybody: Annotated[
+        bool,
+        typer.Option(
+            "--anybody",
+            help="Off this computer too, let whoever reaches --host use the server with the "
+            "proxy's own rights. Otherwise --forward-authorization is needed there.",
+        ),
+    ] = False,
     consent: Annotated[
         str | None,
         typer.Option(
@@ -139,6 +147,7 @@ def proxy(
         "allow_hosts": allow_host and tuple(allow_host),
         "allow_origins": allow_origin and tuple(allow_origin),
         "forward_authorization": forward_authorization or None,
+        "anybody": anybody or None,
     }
     chosen = {name: value for name, value in given.items() if value is not None}
     if http:
@@ -150,7 +159,8 @@ def proxy(
             _refuse(str(problem))
     elif chosen:
         _refuse(
-            "--host, --port, --allow-host, --allow-origin and --forward-authorization need --http."
+            "--host, --port, --allow-host, --allow-origin, --forward-authorization and --anybody "
+            "need --http."
         )
     else:
         anyio.run(serve_stdio, options)

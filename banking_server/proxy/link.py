@@ -15,7 +15,7 @@ from banking_server.proxy.eras import Declared, Json, declared_by, for_upstream,
 from banking_server.proxy.options import ProxyOptions
 from banking_server.proxy.questions import NotAnswered, Parked, Running, not_asked_any_more
 from banking_server.proxy.sdk import Connection, Context, connection_of
-from banking_server.proxy.upstream import NotAuthorized, SessionForgotten, Upstream
+from banking_server.proxy.upstream import SessionForgotten, Upstream
 
 MAX_ROUNDS: Final = 100
 """How often a server may ask in the course of one request."""
@@ -413,10 +413,6 @@ class Links(Protocol):
         """Return whoever a state is bound to; None where there is only one."""
         ...
 
-    def not_authorized(self, ctx: Context, refusal: NotAuthorized) -> None:
-        """Note that the server behind refuses a request for its `Authorization`."""
-        ...
-
 
 class OneUser:
     """The links of a proxy that is spoken to over stdio: whoever speaks is the same user.
@@ -459,9 +455,6 @@ class OneUser:
 
     def principal(self, _: Context) -> None:
         """Return None: nobody else can answer."""
-
-    def not_authorized(self, _: Context, __: NotAuthorized) -> None:
-        """Do nothing: the token is the operator's, and the error says it."""
 
     async def close(self) -> None:
         """End the connections to the server behind."""

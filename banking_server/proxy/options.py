@@ -85,3 +85,5 @@ class HttpOptions:
     """Seconds after which a connection is closed that its caller does not use."""
     forward_authorization: bool = False
     """Whether a caller's `Authorization` goes to the server's address."""
+    anybody: bool = False
+    """Whether callers who show no credentials are served at an address that is not loopback."""

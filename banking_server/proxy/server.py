@@ -14,6 +14,7 @@ from mcp.types import (
     METHOD_NOT_FOUND,
     UNSUPPORTED_PROTOCOL_VERSION,
 )
+from starlette.requests import Request
 
 from banking_server import __version__
 from banking_server.proxy import chains, eras
@@ -28,7 +29,7 @@ from banking_server.proxy.sdk import (
     RequestStateSecurity,
     connection_of,
 )
-from banking_server.proxy.upstream import NotAuthorized
+from banking_server.proxy.upstream import REFUSAL, NotAuthorized, Refused
 
 NAME = "tool-chaining-proxy"
 
@@ -66,6 +67,14 @@ class _Passing:
         self._links = links
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        try:
+            return await self._handled(ctx, call_next)
+        except Refused as refusal:
+            if isinstance(ctx.request, Request):
+                ctx.request.scope["state"][REFUSAL] = (ctx.request_id, refusal)
+            raise
+
+    async def _handled(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         if ctx.request_id is None:
             await self._told(ctx, call_next)
             return None
@@ -87,8 +96,7 @@ class _Passing:
             upstream = await link.upstream()
         except MCPError as error:
             print(f"{NAME}: {error.message}", file=sys.stderr, flush=True)
-            self._note(ctx, error)
-            if ctx.method == "server/discover":
+            if ctx.method == "server/discover" and not isinstance(error, NotAuthorized):
                 # Any other code lets a client try the handshake of 2025-11-25 in vain.
                 raise MCPError(
                     code=UNSUPPORTED_PROTOCOL_VERSION,
@@ -100,15 +108,7 @@ class _Passing:
             return eras.greeting(link.declared, upstream.greeting, upstream_modern=upstream.modern)
         if ctx.method == "ping" and upstream.modern and not link.declared.modern:
             return {}
-        try:
-            return await self._answer(ctx, link)
-        except MCPError as error:
-            self._note(ctx, error)
-            raise
-
-    def _note(self, ctx: Context, error: MCPError) -> None:
-        if isinstance(error, NotAuthorized):
-            self._links.not_authorized(ctx, error)
+        return await self._answer(ctx, link)
 
     async def _told(self, ctx: Context, call_next: CallNext) -> None:
         await call_next(ctx)

@@ -137,6 +137,10 @@ class _NotingHttpClient(ResilientHttpClient):
         return response
 
 
+REFUSAL: Final = "refusal"
+"""Under this, the state of an HTTP request has its id and the `Refused` that answers it."""
+
+
 class Refused(MCPError):
     """A refusal that has an HTTP status, for a client over HTTP.
 

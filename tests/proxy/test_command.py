@@ -54,7 +54,11 @@ def refused(*arguments: str) -> str:
         (("--port", "1", "--", "true"), "need --http"),
         (("--http", "--forward-authorization", "--", "true"), "needs --url"),
         (("--http", "--host", "0.0.0.0", "--", "true"), "--allow-host"),
-        (("--http", "--host", "no such host", "--allow-host", "x", "--", "true"), "Cannot serve"),
+        (("--http", "--host", "0.0.0.0", "--allow-host", "x", "--", "true"), "--anybody"),
+        (
+            ("--http", "--host", "no such host", "--allow-host", "x", "--anybody", "--", "true"),
+            "Cannot serve",
+        ),
         (("--http", "--allow-host", "https://bank.example", "--", "true"), "--allow-host"),
         (("--http", "--allow-origin", "https://app.example/", "--", "true"), "--allow-origin"),
     ],

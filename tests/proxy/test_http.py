@@ -1,17 +1,20 @@
 """The proxy over HTTP: whose each request is, and that nobody gets at anybody else's."""
 
 import contextlib
+import hashlib
 import signal
 from collections.abc import Iterator
 from http.cookiejar import DefaultCookiePolicy
 from pathlib import Path
+from typing import Any
 
 import anyio
 import httpx2
 import pytest
 
 from banking_server.proxy.consent import consent_of
-from banking_server.proxy.options import Address, ProxyOptions
+from banking_server.proxy.http import who_acts
+from banking_server.proxy.options import Address, HttpOptions, ProxyOptions, Server
 
 from ..kit.command import PATIENCE
 from .conftest import Noted
@@ -24,6 +27,7 @@ from .wire import (
     Wire,
     proxy_in_a_thread,
     proxy_over_http,
+    strange,
     wire,
 )
 
@@ -75,7 +79,6 @@ async def test_two_callers_never_share(proxy: str, revision: str) -> None:
 
 
 async def test_a_caller_without_a_session_is_known_again(proxy: str) -> None:
-    """By its header, or by its cookie: on any connection, and while another one is in use."""
     async with wire(proxy, NEW, authorization="Bearer 3") as one:
         session = await session_of(one)
         async with wire(proxy, NEW, authorization="Bearer 3") as other:
@@ -103,6 +106,20 @@ async def test_who_keeps_no_cookie_is_known_by_the_connection(proxy: str) -> Non
     async with wire(proxy, NEW, http=without_cookies()) as client:
         session = await session_of(client)
         assert await session_of(client) == session
+
+
+async def test_nobody_is_known_by_the_hash_of_a_token(proxy: str) -> None:
+    token = "Bearer 4"
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    async with wire(proxy, NEW, authorization=token) as owner:
+        session = await session_of(owner)
+        for shown in ({"Cookie": f"tool-chaining-proxy={digest}"}, {"Authorization": digest}):
+            async with wire(proxy, NEW, headers=shown) as thief:
+                assert await session_of(thief) != session
+    async with httpx2.AsyncClient() as http:
+        twice = [("Authorization", token), ("Authorization", "Bearer 5")]
+        response = await http.post(proxy, headers=twice, json={})
+        assert (response.status_code, "More than one" in response.text) == (400, True)
 
 
 async def test_a_session_is_of_whoever_began_it(proxy: str) -> None:
@@ -199,6 +216,38 @@ async def test_only_known_names_are_let_in(
         assert (came == status) if status else (came not in (403, 421)), came
 
 
+async def test_off_this_computer_its_own_names_are_not_let_in(sessions: Address) -> None:
+    chosen = {"host": "0.0.0.0", "allow_hosts": ("bank.example",), "anybody": True}
+    with proxy_in_a_thread(ProxyOptions(server=sessions), **chosen) as url:
+        async with httpx2.AsyncClient(headers={"Content-Type": "application/json"}) as http:
+            for headers, refused in (
+                ({}, 421),
+                ({"Host": "localhost"}, 421),
+                ({"Host": "bank.example", "Origin": "http://localhost:5173"}, 403),
+                ({"Host": "bank.example"}, None),
+            ):
+                came = (await http.post(url, headers=headers, content=b"{}")).status_code
+                assert (came == refused) if refused else (came not in (403, 421)), headers
+
+
+@pytest.mark.parametrize(
+    ("server", "chosen", "says"),
+    [
+        (strange(), {}, "Every account and program of this computer can use it as the user who"),
+        (strange(), {"host": "0.0.0.0"}, "Whoever reaches this address can use it as the user"),
+        (
+            Address("http://x", "Bearer a"),
+            {"host": "::"},
+            "Whoever reaches this address can use it with the token in TOOL_CHAINING_PROXY_TOKEN.",
+        ),
+        (Address("http://x"), {}, "Every account and program of this computer can use it without"),
+        (Address("http://x"), {"forward_authorization": True}, "Each caller acts as whoever"),
+    ],
+)
+def test_who_may_act_as_whom_is_said(server: Server, chosen: dict[str, Any], says: str) -> None:
+    assert who_acts(server, HttpOptions(**chosen)).startswith(says)
+
+
 async def test_a_page_from_an_allowed_origin_may_read_the_answers(bounded: str) -> None:
     wanted = {"Access-Control-Request-Method": "POST"}
     wanted["Access-Control-Request-Headers"] = "content-type, mcp-session-id"
@@ -219,15 +268,16 @@ async def test_callers_are_bounded_in_number(bounded: str) -> None:
         assert refusal.value.status == 503
         await late.http.aclose()
 
-    async with wire(bounded, OLD) as first, first.listening():
-        # Whoever sends no header keeps nobody out who does.
-        await refused(NEW, None)
-        async with wire(bounded, NEW, authorization="Bearer second") as second:
-            own = await session_of(second)
-            async with second.listening():
-                for revision in (OLD, NEW):
-                    await refused(revision, "Bearer late")
-                assert await session_of(second) == own
+    async with (
+        wire(bounded, OLD) as first,
+        first.listening(),
+        wire(bounded, NEW, authorization="Bearer second") as second,
+    ):
+        own = await session_of(second)
+        async with second.listening():
+            for revision in (OLD, NEW):
+                await refused(revision, "Bearer late")
+            assert await session_of(second) == own
 
 
 # --- the caller's own token -----------------------------------------------------------------------
@@ -295,4 +345,5 @@ async def test_each_caller_has_a_process_that_ends_with_the_proxy(folder: Path) 
                     await noted.until(f"slow {client.revision}")
                 proxy.process.send_signal(signal.SIGHUP)
             assert proxy.process.wait(PATIENCE) == 0
-        assert len(proxy.logged().splitlines()) == 1
+        (line,) = proxy.logged().splitlines()
+        assert "Every account and program of this computer can use it" in line
