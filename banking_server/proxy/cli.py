@@ -50,10 +50,6 @@ def proxy(
             "May be repeated.",
         ),
     ] = None,
-    allow_origin: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ORIGIN", help="Where web pages may call from. May be repeated."),
-    ] = None,
     forward_authorization: Annotated[
         bool,
         typer.Option(
@@ -145,7 +141,6 @@ def proxy(
         "host": host,
         "port": port,
         "allow_hosts": allow_host and tuple(allow_host),
-        "allow_origins": allow_origin and tuple(allow_origin),
         "forward_authorization": forward_authorization or None,
         "anybody": anybody or None,
     }
@@ -158,10 +153,7 @@ def proxy(
         except CannotServe as problem:
             _refuse(str(problem))
     elif chosen:
-        _refuse(
-            "--host, --port, --allow-host, --allow-origin, --forward-authorization and --anybody "
-            "need --http."
-        )
+        _refuse("--host, --port, --allow-host, --forward-authorization and --anybody need --http.")
     else:
         anyio.run(serve_stdio, options)
 

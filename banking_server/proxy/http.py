@@ -10,8 +10,6 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import INVALID_REQUEST
 from starlette.applications import Starlette
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -78,14 +76,6 @@ def http_app(options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> St
         async with callers.running(), manager.run():
             yield
 
-    # A page elsewhere asks first whether it may (CORS), and cannot read what is not exposed.
-    pages = Middleware(
-        CORSMiddleware,
-        allow_origins=chosen.allow_origins,
-        allow_methods=["GET", "POST", "DELETE"],
-        allow_headers=["*"],
-        expose_headers=[MCP_SESSION_ID_HEADER, "WWW-Authenticate"],
-    )
     return Starlette(
         routes=[
             Route(
@@ -95,7 +85,6 @@ def http_app(options: ProxyOptions, chosen: HttpOptions, callers: Callers) -> St
                 ),
             )
         ],
-        middleware=[pages] if chosen.allow_origins else [],
         lifespan=lifespan,
     )
 
@@ -114,12 +103,6 @@ def _check(options: ProxyOptions, chosen: HttpOptions) -> None:
     for host in chosen.allow_hosts:
         if "/" in host:
             raise CannotServe(f"--allow-host takes a name such as mcp.example, not {host[:100]!r}.")
-    for origin in chosen.allow_origins:
-        scheme, _, name = origin.partition("://")
-        if not scheme or not name or "/" in name:
-            raise CannotServe(
-                f"--allow-origin takes an origin such as https://app.example, not {origin[:100]!r}."
-            )
     if not chosen.forward_authorization:
         return
     if not isinstance(options.server, Address):
@@ -154,7 +137,7 @@ def _names_let_in(chosen: HttpOptions) -> TransportSecuritySettings:
     pages = [f"http://{name}" for name in own]
     return TransportSecuritySettings(
         allowed_hosts=[*names, *(f"{name}:*" for name in names)],
-        allowed_origins=[*chosen.allow_origins, *pages, *(f"{page}:*" for page in pages)],
+        allowed_origins=[*pages, *(f"{page}:*" for page in pages)],
     )
 
 

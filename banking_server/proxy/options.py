@@ -77,8 +77,6 @@ class HttpOptions:
     """The TCP port; 0 is any that is free."""
     allow_hosts: tuple[str, ...] = ()
     """Names under which clients reach it, besides this computer's own; each port, or one."""
-    allow_origins: tuple[str, ...] = ()
-    """Where web pages may call from, besides this computer."""
     max_callers: int = 64
     """Callers who have a connection of their own at a time."""
     idle: float = 600.0

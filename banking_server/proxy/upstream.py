@@ -2,11 +2,11 @@
 
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from http import HTTPStatus
-from typing import Any, Final, Protocol, Self
+from typing import Any, Final, Protocol
 
 import anyio
 import anyio.lowlevel
@@ -63,10 +63,6 @@ DISCOVER_TIMEOUT: Final = 10.0
 
 CANCEL_TIMEOUT: Final = 1.0
 """Seconds in which the server is told, at the end, to give up what is under way."""
-
-AHEAD: Final = 100
-"""Notifications and questions of the server that wait before more of it is read; so do answers to
-it, which it does not take."""
 
 LIST_PAGES: Final = 100
 """Pages of the tool list that are read at most for the headers of one call."""
@@ -195,7 +191,6 @@ class Upstream:
         self._last_id = 0
         self._one_less = anyio.Event()
         self._news: deque[tuple[str, Json]] = deque()
-        self._questions = 0
         self._noted = self._passed_on = 0
         self._more = anyio.Event()
         self._told = anyio.Event()
@@ -253,8 +248,7 @@ class Upstream:
                 anyio.create_task_group() as tasks,
             ):
                 heard, messages = anyio.create_memory_object_stream[Any](0)
-                self._way_there = _WayThere(write, self._one_told)
-                dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(messages, self._way_there)
+                dispatcher: JSONRPCDispatcher[Any] = JSONRPCDispatcher(messages, write)
                 self._dispatcher = dispatcher
 
                 async def listen() -> None:
@@ -521,17 +515,12 @@ class Upstream:
     # --- what the server says ---------------------------------------------------------------------
 
     async def _hear(self, read: Any, heard: MemoryObjectSendStream[Any]) -> None:
-        """Read what the server says, and no faster than what it says by itself is passed on.
-
-        The dispatcher would read without end for a client that does not.
-        """
+        """Read what the server says, and note what it answers."""
         async with heard:
             async for came in read:
                 message = malformed.readable(came)
                 self._note_answer(message)
                 await heard.send(message)
-                while len(self._news) + self._questions + self._way_there.answers > AHEAD:
-                    await self._told.wait()
 
     def _note_answer(self, came: Any) -> None:
         answer = came.message if isinstance(came, SessionMessage) else None
@@ -543,12 +532,7 @@ class Upstream:
     async def _on_request(
         self, _: DispatchContext[Any], method: str, params: Mapping[str, Any] | None
     ) -> Json:
-        self._questions += 1
-        try:
-            return await self._peer.asked(method, dict(params or {}))
-        finally:
-            self._questions -= 1
-            self._one_told()
+        return await self._peer.asked(method, dict(params or {}))
 
     def _note(self, method: str, params: Mapping[str, Any] | None) -> bool:
         """Queue a notification, in the order in which they came."""
@@ -574,45 +558,14 @@ class Upstream:
                     # The client is gone, or what it was told is nonsense: that is no request's.
                     logger.debug("dropped %s", method, exc_info=True)
                 self._passed_on += 1
-                self._one_told()
-
-    def _one_told(self) -> None:
-        self._told.set()
-        self._told = anyio.Event()
+                self._told.set()
+                self._told = anyio.Event()
 
     async def _all_told(self) -> None:
         """Wait until what the server said before now has been passed on."""
         before = self._noted
         while self._passed_on < before and not self._ended.is_set():
             await self._told.wait()
-
-
-class _WayThere:
-    """The stream of messages to the server, which counts the answers that wait to be taken."""
-
-    def __init__(self, stream: Any, taken: Callable[[], None]) -> None:
-        self._stream = stream
-        self._taken = taken
-        self.answers = 0
-
-    async def send(self, message: SessionMessage, /) -> None:
-        if not isinstance(message.message, JSONRPCResponse | JSONRPCError):
-            return await self._stream.send(message)  # type: ignore[no-any-return]
-        self.answers += 1
-        try:
-            await self._stream.send(message)
-        finally:
-            self.answers -= 1
-            self._taken()
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
 
 @asynccontextmanager

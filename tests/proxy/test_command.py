@@ -60,7 +60,6 @@ def refused(*arguments: str) -> str:
             "Cannot serve",
         ),
         (("--http", "--allow-host", "https://bank.example", "--", "true"), "--allow-host"),
-        (("--http", "--allow-origin", "https://app.example/", "--", "true"), "--allow-origin"),
     ],
 )
 def test_what_cannot_be_is_one_line(arguments: tuple[str, ...], says: str) -> None:

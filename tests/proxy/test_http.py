@@ -190,8 +190,8 @@ async def test_an_answer_comes_on_any_connection_once_and_from_who_was_asked(
 def bounded(sessions: Address) -> Iterator[str]:
     """A proxy for two callers who are quick, and for names of its own."""
     options = ProxyOptions(server=sessions, parked_for=0.3)
-    names = {"allow_hosts": ("bank.example",), "allow_origins": ("https://app.example",)}
-    with proxy_in_a_thread(options, max_callers=2, idle=1, **names) as url:
+    chosen = {"allow_hosts": ("bank.example",), "max_callers": 2, "idle": 1}
+    with proxy_in_a_thread(options, **chosen) as url:
         yield url
 
 
@@ -200,9 +200,8 @@ def bounded(sessions: Address) -> Iterator[str]:
     [
         ({"Host": "evil.example"}, 421),
         ({"Origin": "https://evil.example"}, 403),
-        ({"Origin": "https://app.example:1"}, 403),
         ({"Origin": "http://localhost:5173"}, None),
-        ({"Host": "bank.example", "Origin": "https://app.example"}, None),
+        ({"Host": "bank.example"}, None),
     ],
 )
 async def test_only_known_names_are_let_in(
@@ -246,17 +245,6 @@ async def test_off_this_computer_its_own_names_are_not_let_in(sessions: Address)
 )
 def test_who_may_act_as_whom_is_said(server: Server, chosen: dict[str, Any], says: str) -> None:
     assert who_acts(server, HttpOptions(**chosen)).startswith(says)
-
-
-async def test_a_page_from_an_allowed_origin_may_read_the_answers(bounded: str) -> None:
-    wanted = {"Access-Control-Request-Method": "POST"}
-    wanted["Access-Control-Request-Headers"] = "content-type, mcp-session-id"
-    async with httpx2.AsyncClient() as http:
-        for origin, may in (("https://app.example", True), ("https://evil.example", False)):
-            asked = await http.options(bounded, headers={"Origin": origin, **wanted})
-            assert (asked.headers.get("access-control-allow-origin") == origin) is may
-    async with wire(bounded, OLD, headers={"Origin": "https://app.example"}) as client:
-        assert client.session
 
 
 async def test_callers_are_bounded_in_number(bounded: str) -> None:
