@@ -70,9 +70,9 @@ def proxy(
         typer.Option(
             metavar="none|all|ask|FILE",
             help="Which steps are taken: none, all, those that the user agrees to, or as the rules "
-            "in a file say, a line each: allow, ask or deny, and then a pattern of tool names, all "
-            "of it to the end of the line; the first that fits decides, and # begins a line that "
-            "is a comment. Default: ask. Where the user cannot be asked, a step is not taken.",
+            "in a file say, a line each: allow, ask or deny, and a pattern of tool names; the "
+            "first that fits decides, and # begins a comment. Default: ask. Where the user cannot "
+            "be asked, a step is not taken.",
         ),
     ] = None,
     trust_hints: Annotated[

@@ -5,7 +5,6 @@ as a form, unless the operator has chosen something else. Where the client can a
 no. A call that was started before, and whose effect is unknown, is put to the user in any case.
 """
 
-import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -99,9 +98,8 @@ def consent_of(choice: str | None, *, trust_hints: bool = False) -> MakePolicy:
     """Return how `--consent` decides: None is the same as `ask`, anything unknown is a file.
 
     With `trust_hints` the server's hints decide first; there is no other choice then. A file has
-    one rule a line, `[allow|ask|deny] PATTERN`. The pattern is all that follows the word, blanks
-    and `#` included; one without blanks may stand alone, and is allowed. A line that begins with
-    `#` is a comment. Raises `ConsentUnreadable`.
+    one rule a line, `allow|ask|deny PATTERN`, and comments on lines of their own that begin with
+    `#`. Raises `ConsentUnreadable`.
     """
     if trust_hints:
         if choice is not None:
@@ -137,16 +135,10 @@ def _read(path: Path) -> list[_Rule]:
 
 def _rule(rule: str, place: str) -> _Rule:
     """Read a line. What could be meant otherwise is refused, so that no `deny` is lost."""
-    verdict, *pattern = rule.split(maxsplit=1)
-    if re.search(r"\s#", rule):
+    verdict, *pattern = rule.split()
+    if verdict not in _VERDICTS or len(pattern) != 1:
         raise ConsentUnreadable(
-            f"{place}: a comment has a line of its own, and is not behind {quoted(rule[:60])}."
+            f"{place}: a rule is allow, ask or deny and then a pattern of tool names without "
+            f"blanks, not {quoted(rule[:60])}."
         )
-    if verdict in _VERDICTS and pattern:
-        return _Rule(verdict, pattern[0])
-    if verdict not in _VERDICTS and not pattern:
-        return _Rule("allow", rule)
-    raise ConsentUnreadable(
-        f"{place}: a rule is allow, ask or deny and then a pattern of tool names, "
-        f"not {quoted(rule[:60])}."
-    )
+    return _Rule(verdict, pattern[0])

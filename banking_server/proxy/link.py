@@ -38,9 +38,6 @@ KEPT: Final = 4
 FURTHER: Final = 7
 """Connections that a user has at most besides the first one, for calls that run side by side."""
 
-UNUSED: Final = 60.0
-"""Seconds after which such a connection is closed that no call has needed."""
-
 ENDING: Final = "This proxy is ending."
 
 ANSWERS: Final = "inputResponses"
@@ -81,8 +78,6 @@ class Link:
         self._connecting = anyio.Lock()
         self._running: list[Running] = []
         self._parked: dict[str, Parked] = {}
-        self.used = 0
-        """How many requests have run here."""
         self._at_work = 0
         """How many requests are under way whose client may be asked between rounds."""
         self._news = anyio.Event()
@@ -240,7 +235,6 @@ class Link:
     @contextmanager
     def running(self, running: Running) -> Iterator[None]:
         """Know of a request of the client while it runs."""
-        self.used += 1
         self._running.append(running)
         try:
             yield
@@ -260,12 +254,8 @@ class Link:
         """
         alone = parked.answers_questions and not (await self.upstream()).modern
         link = await self._free() if alone else self
-        try:
-            with link.running(parked):
-                yield link
-        finally:
-            if link is not self:
-                self._tasks.start_soon(self._close_if_unused, link)
+        with link.running(parked):
+            yield link
 
     async def _free(self) -> "Link":
         """Return a link on which no request runs whose client can be asked."""
@@ -289,13 +279,6 @@ class Link:
             if all(one.asking for requests in taken for one in requests):
                 raise _waits(len(links))
             await self._news.wait()
-
-    async def _close_if_unused(self, link: "Link") -> None:
-        used = link.used
-        await anyio.sleep(UNUSED)
-        if link.used == used and link in self._further:
-            self._further.remove(link)
-            await link.close()
 
     async def parked(self, parked: Parked, do: Callable[["Link"], Awaitable[Json]]) -> Json:
         """Begin a request whose client can be asked between rounds, and return its first result."""

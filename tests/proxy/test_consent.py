@@ -53,7 +53,7 @@ deny  shop.p?y
   # Each time:
 ask shop.*
 
-[lL]ook
+allow [lL]ook
 """
 
 
@@ -72,7 +72,7 @@ ask shop.*
         (RULES, YES, "look shop.add Look"),
         (RULES, None, "look Look"),
         ("ask look", YES, "look"),
-        ("allow look\ndeny *\nshop.add", YES, "look"),
+        ("allow look\ndeny *\nallow shop.add", YES, "look"),
         ("", YES, ""),
     ],
 )
@@ -118,9 +118,10 @@ async def test_the_user_is_asked_once_about_a_call_in_doubt(
 @pytest.mark.parametrize(
     ("rules", "says"),
     [
-        (b"look\nallow\n", "line 2"),
+        (b"allow look\nallow\n", "line 2"),
         (b"permit look", '"permit look"'),
         (b"Deny look", "line 1"),
+        (b"look", "line 1"),
         (b"# No rule.\ndeny look # Not that.", "line 2"),
         (b"\xff\xfe", "UTF-8"),
     ],
