@@ -10,18 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mcp import MCPError
 from mcp.types import (
     CLIENT_CAPABILITIES_META_KEY,
     CLIENT_INFO_META_KEY,
-    INTERNAL_ERROR,
     LOG_LEVEL_META_KEY,
     PROTOCOL_VERSION_META_KEY,
     SERVER_INFO_META_KEY,
 )
 from mcp.types.version import (
-    HANDSHAKE_PROTOCOL_VERSIONS,
-    LATEST_HANDSHAKE_VERSION,
     MODERN_PROTOCOL_VERSIONS,
 )
 
@@ -103,13 +99,10 @@ def declared_by(method: str, params: Mapping[str, Any] | None, revision: str) ->
     )
 
 
-def for_upstream(
-    params: Mapping[str, Any] | None, *, modern: bool, log_level: str | None = None
-) -> Json:
+def for_upstream(params: Mapping[str, Any] | None, *, modern: bool) -> Json:
     """Return the client's params for a server of either revision, without the client's envelope.
 
-    The connection to a modern server adds an envelope of its own. `log_level` is what a client of
-    2025-11-25 chose for all its requests.
+    The connection to a modern server adds an envelope of its own.
     """
     passed = dict(params or {})
     meta = {k: v for k, v in _object(passed.get("_meta")).items() if k not in _ENVELOPE}
@@ -117,8 +110,6 @@ def for_upstream(
         meta.pop(LOG_LEVEL_META_KEY, None)
         passed.pop("inputResponses", None)
         passed.pop("requestState", None)
-    elif log_level is not None:
-        meta.setdefault(LOG_LEVEL_META_KEY, log_level)
     passed.pop("_meta", None)
     return {**passed, "_meta": meta} if meta else passed
 
@@ -126,28 +117,14 @@ def for_upstream(
 def for_downstream(
     method: str, result: Json, *, modern: bool, upstream_modern: bool, server_info: Any
 ) -> Json:
-    """Return the server's result as a client of either revision expects it.
-
-    Raises MCPError for a kind of result that a client of 2025-11-25 could take for a complete one.
-    """
+    """Return the server's result as its client expects it."""
     if modern == upstream_modern:
         return result
-    if not modern and (kind := result.get("resultType", "complete")) != "complete":
-        raise MCPError(
-            code=INTERNAL_ERROR,
-            message=f"The server answered with a result of an unknown type: {str(kind)[:100]!r}.",
-        )
-    meta = _object(result.get("_meta"))
-    if modern:
-        more: Json = {"resultType": "complete"}
-        if method in _CACHEABLE:
-            more |= {"ttlMs": 0, "cacheScope": "private"}
-        stamp = {SERVER_INFO_META_KEY: server_info} if server_info is not None else {}
-        return {**more, **result, "_meta": {**stamp, **meta}}
-    meta.pop(SERVER_INFO_META_KEY, None)
-    left_out = ("resultType", "ttlMs", "cacheScope", "_meta")
-    passed = {k: v for k, v in result.items() if k not in left_out}
-    return {**passed, "_meta": meta} if meta else passed
+    more: Json = {"resultType": "complete"}
+    if method in _CACHEABLE:
+        more |= {"ttlMs": 0, "cacheScope": "private"}
+    stamp = {SERVER_INFO_META_KEY: server_info} if server_info is not None else {}
+    return {**more, **result, "_meta": {**stamp, **_object(result.get("_meta"))}}
 
 
 def greeting(declared: Declared, said: Json, *, upstream_modern: bool) -> Json:
@@ -158,22 +135,14 @@ def greeting(declared: Declared, said: Json, *, upstream_modern: bool) -> Json:
         return passed | ({"supportedVersions": MODERN} if upstream_modern else {})
     words = {"instructions": said["instructions"]} if "instructions" in said else {}
     info = server_info(said)
-    if declared.modern:
-        return {
-            "resultType": "complete",
-            "supportedVersions": MODERN,
-            "capabilities": capabilities,
-            **words,
-            "ttlMs": 0,
-            "cacheScope": "private",
-            **({"_meta": {SERVER_INFO_META_KEY: info}} if info is not None else {}),
-        }
-    known = declared.revision in HANDSHAKE_PROTOCOL_VERSIONS
     return {
-        "protocolVersion": declared.revision if known else LATEST_HANDSHAKE_VERSION,
+        "resultType": "complete",
+        "supportedVersions": MODERN,
         "capabilities": capabilities,
-        "serverInfo": info or {"name": "unknown", "version": "unknown"},
         **words,
+        "ttlMs": 0,
+        "cacheScope": "private",
+        **({"_meta": {SERVER_INFO_META_KEY: info}} if info is not None else {}),
     }
 
 

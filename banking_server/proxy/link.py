@@ -26,9 +26,6 @@ POLL: Final = 0.2
 PATIENCE: Final = 10.0
 """Seconds in which a new connection takes up what the last one was told."""
 
-DEFAULT_LEVEL: Final = "info"
-"""What a modern server logs for a client of 2025-11-25 that did not choose a level."""
-
 OF_A_REQUEST: Final = ("notifications/message", "notifications/elicitation/complete")
 """What a modern client hears with a request of its own, if at all."""
 
@@ -121,7 +118,7 @@ class Link:
                 if not self.declared.modern:
                     with anyio.move_on_after(PATIENCE):
                         await self._changes.begin(upstream)
-                        if self.log_level is not None and not upstream.modern:
+                        if self.log_level is not None:
                             await self._set_level(upstream, self.log_level)
             return self._upstream
 
@@ -165,8 +162,7 @@ class Link:
         if upstream.forgotten:
             upstream = await self.upstream()
         modern, logs = upstream.modern, "logging" in upstream.capabilities
-        level = self.log_level or DEFAULT_LEVEL if logs and not self.declared.modern else None
-        passed = for_upstream(params, modern=modern, log_level=level)
+        passed = for_upstream(params, modern=modern)
         if running.wanted_level is not None and logs and not modern:
             await self._set_level(upstream, running.wanted_level)
         with self._token(running, passed):
@@ -204,7 +200,7 @@ class Link:
             if method in ("resources/subscribe", "resources/unsubscribe"):
                 return await self._changes.subscribe(upstream, method, params)
             if method == "logging/setLevel":
-                result = {} if upstream.modern else await upstream.request(method, params)
+                result = await upstream.request(method, params)
                 self.log_level = str(params.get("level"))
                 return result
         return await self.request(upstream, running, method, params)

@@ -106,8 +106,6 @@ class _Passing:
             raise
         if ctx.method in ("initialize", "server/discover"):
             return eras.greeting(link.declared, upstream.greeting, upstream_modern=upstream.modern)
-        if ctx.method == "ping" and upstream.modern and not link.declared.modern:
-            return {}
         return await self._answer(ctx, link)
 
     async def _told(self, ctx: Context, call_next: CallNext) -> None:

@@ -322,17 +322,9 @@ class Upstream:
     # --- agreeing on a revision -------------------------------------------------------------------
 
     async def _agree(self) -> None:
-        """Agree on the client's revision if the server speaks it, and on the other one if not."""
+        """Agree on the client's revision, or on 2025-11-25 for a client of 2026-07-28."""
         if not self._declared.modern:
-            try:
-                return await self._initialize()
-            except NotAuthorized:
-                raise
-            except MCPError as error:
-                try:
-                    return await self._discover()
-                except MCPError:
-                    raise error from None
+            return await self._initialize()
         try:
             return await self._discover()
         except NotAuthorized:
