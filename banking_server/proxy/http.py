@@ -126,7 +126,7 @@ def who_acts(server: Server, chosen: HttpOptions) -> str:
     elif server.authorization is not None:
         means = f"with the token in {TOKEN_VARIABLE}"
     else:
-        means = "without a token"
+        means = "without a token of their own"
     return f"{anybody} can use it {means}."
 
 
