@@ -37,6 +37,6 @@ def test_over_http(tmp_path: Path) -> None:
         assert server.process.wait(PATIENCE) == 3
     said = [line for line in server.logged().splitlines() if line.startswith("banking-server: ")]
     assert 1 <= len(said) <= 2
-    assert f"The database {database} was deleted, replaced or overwritten" in said[0]
+    assert f"The database {database} was deleted, replaced, overwritten or shortened" in said[0]
     # The one that was put there is sound.
     assert run("handoffs", BANKING_DATABASE=str(database)).returncode == 0
