@@ -82,18 +82,18 @@ ONLY_IN: dict[str, set[str]] = {
 
 
 ROOMS: dict[str, tuple[int, str]] = {
-    "chaining": (4_131, "the extension, both halves: what somebody reads, copies or ports"),
-    "conformance": (11_567, "the suite that judges others' servers, clients and intermediaries"),
-    "bank": (6_956, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
-    "tools": (4_604, "the bank as MCP shows it: one module a capability, multiplex, views"),
-    "server": (2_214, "the server put together: settings, tokens, scopes, stdio, HTTP"),
-    "proxy": (3_589, "any server, with its chains followed for any client"),
-    "adapters": (425, "chains in other people's frameworks"),
-    "agent": (3_229, "a language model in the loop, on any server"),
-    "host": (1_519, "being a client, with a person at a terminal"),
-    "cli": (2_413, "the command `banking-server`"),
-    "top-level modules": (710, "what several rooms share, and no room of its own"),
-    "tests": (31_723, "the proof of all that, with the scripts that measure"),
+    "chaining": (2_402, "the extension, both halves: what somebody reads, copies or ports"),
+    "conformance": (8_707, "the suite that judges others' servers, clients and intermediaries"),
+    "bank": (5_935, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
+    "tools": (4_649, "the bank as MCP shows it: one module a capability, multiplex, views"),
+    "server": (1_584, "the server put together: settings, tokens, scopes, stdio, HTTP"),
+    "proxy": (3_204, "any server, with its chains followed for any client"),
+    "adapters": (416, "chains in other people's frameworks"),
+    "agent": (3_219, "a language model in the loop, on any server"),
+    "host": (1_518, "being a client, with a person at a terminal"),
+    "cli": (2_325, "the command `banking-server`"),
+    "top-level modules": (485, "what several rooms share, and no room of its own"),
+    "tests": (30_527, "the proof of all that, with the scripts that measure"),
 }
 """For each room: the lines of Python that it may have, stubs included, and what it is for.
 
