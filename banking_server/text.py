@@ -13,8 +13,11 @@ _INVISIBLE = (
 CONTROL: Final = re.compile(f"[{_CONTROLS}]")
 """What steers a terminal, ends a line or turns text round, and half of a pair of surrogates.
 
-The marks U+061C, U+200E and U+200F are not among it: they belong to ordinary Arabic and Hebrew.
+The `DIRECTION_MARKS` are not among it: they belong to ordinary Arabic and Hebrew.
 """
+
+DIRECTION_MARKS: Final = frozenset("\u061c\u200e\u200f")
+"""What gives the text around it a direction. The title of a directive has none (TC-S-27)."""
 
 _UNSEEN: Final = re.compile(f"[{_CONTROLS}{_INVISIBLE}]")
 """The same, and what is seen as a blank or not at all: tags, marks, fillers, no characters.

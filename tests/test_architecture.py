@@ -82,7 +82,7 @@ ONLY_IN: dict[str, set[str]] = {
 
 
 ROOMS: dict[str, tuple[int, str]] = {
-    "chaining": (2_402, "the extension, both halves: what somebody reads, copies or ports"),
+    "chaining": (2_399, "the extension, both halves: what somebody reads, copies or ports"),
     "conformance": (8_707, "the suite that judges others' servers, clients and intermediaries"),
     "bank": (5_935, "one bank: its rules, its books and its desks, on SQLite or PostgreSQL"),
     "tools": (4_649, "the bank as MCP shows it: one module a capability, multiplex, views"),
@@ -92,7 +92,7 @@ ROOMS: dict[str, tuple[int, str]] = {
     "agent": (3_219, "a language model in the loop, on any server"),
     "host": (1_518, "being a client, with a person at a terminal"),
     "cli": (2_325, "the command `banking-server`"),
-    "top-level modules": (485, "what several rooms share, and no room of its own"),
+    "top-level modules": (488, "what several rooms share, and no room of its own"),
     "tests": (30_527, "the proof of all that, with the scripts that measure"),
 }
 """For each room: the lines of Python that it may have, stubs included, and what it is for.

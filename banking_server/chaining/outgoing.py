@@ -31,13 +31,12 @@ from banking_server.chaining.directive import (
     read_directive,
 )
 from banking_server.chaining.values import keeps_its_value
-from banking_server.text import CONTROL
+from banking_server.text import CONTROL, DIRECTION_MARKS
 
 logger = logging.getLogger(__name__)
 
 AnyResult = BaseModel | dict[str, Any]
 """A result as a model of the SDK, or as JSON."""
-
 
 Listed = Callable[[str], Awaitable[Tool | None]]
 """Returns what the server's list says of a tool now; None if it is not in it."""
@@ -149,11 +148,9 @@ async def _fit(
     result: AnyResult, reading: Found | Malformed, value: Any, listed: Listed
 ) -> Directive:
     """Return the directive that `value` is read as. Raises `DirectiveDropped` if it is not fit."""
-    wire = (
-        result
-        if isinstance(result, dict)
-        else on_the_wire(result.model_copy(update={"meta": None}))
-    )
+    wire = result
+    if isinstance(wire, BaseModel):
+        wire = on_the_wire(wire.model_copy(update={"meta": None}))
     if wire.get("resultType", "task" if "task" in wire else "complete") != "complete":
         raise DirectiveDropped("an interim result cannot name a next tool")
     if isinstance(reading, Malformed):
@@ -162,7 +159,7 @@ async def _fit(
         raise DirectiveDropped("'name' is for reading only; a server sends 'tool'")
     directive = reading.directive
     title = value.get("title", "-")
-    if not is_title(title) or CONTROL.search(title):
+    if not is_title(title) or CONTROL.search(title) or not DIRECTION_MARKS.isdisjoint(title):
         raise DirectiveDropped(
             f"the title must be plain text of 1 to {MAX_TITLE} characters on one line"
         )

@@ -136,7 +136,7 @@ async def test_any_other_client_gets_the_directive_and_the_words(mode: str, erro
         ({"tool": "target", "arguments": {"reason": "S3CRET", "urgency": "S3CRET"}}, "urgency"),
         ({"tool": "target", "arguments": {"reason": "x", "urgent": "S3CRET"}}, "no argument urg"),
         ({"tool": "target", "arguments": {"reason": "x", "urgency": 10**400}}, "number"),
-        *(({**GOOD, "title": title}, "title") for title in ("two\nlines", "a\u2028", "\u202ex")),
+        *(({**GOOD, "title": title}, "title") for title in ("two\nlines", "\u202ex", "a\u200f")),
     ],
 )
 async def test_a_bad_directive_is_dropped_and_logged(
