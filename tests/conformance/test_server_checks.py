@@ -1,10 +1,11 @@
 """The checks of servers as code: one function for each id, found by one search."""
 
 import base64
+import html
 import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote_plus
+from urllib.parse import quote, quote_plus
 
 import pytest
 
@@ -119,10 +120,20 @@ WORD = 'say "friend" \\ & enter \u00e9'
         json.dumps({"inner": json.dumps({"word": WORD})}),
         f"https://example.com/?word={quote_plus(WORD)}",
         base64.b64encode(WORD.encode()).decode(),
+        base64.b64encode(f"u:{WORD};".encode()).decode(),
+        base64.b64encode(f"u{WORD};!".encode()).decode(),
+        json.dumps([json.dumps([json.dumps([json.dumps([WORD])])])]),
+        quote(WORD, safe="").replace("%2", "%252").replace("%C3", "%c3"),
+        "".join(f"%{byte:02x}" for byte in WORD.encode()),
+        WORD.encode().hex().upper(),
+        "".join(f"\\u{ord(each):04X}" for each in WORD),
+        html.escape(json.dumps({"word": WORD})),
+        "".join(f"&#{ord(each)};" for each in WORD),
+        quote(base64.b64encode(f"ann:{WORD}".encode())),
     ],
     ids=lambda value: str(value)[:20],
 )
-def test_a_secret_is_seen_as_itself_and_encoded(value: Any) -> None:
+def test_a_secret_is_seen_however_it_is_written(value: Any) -> None:
     assert holds_secret({"tool": "x", "arguments": {"a": value}}, WORD)
 
 

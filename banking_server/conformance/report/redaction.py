@@ -5,7 +5,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
@@ -40,8 +39,7 @@ _ENCODINGS: Final[Sequence[Callable[[str], str]]] = (
 )
 
 
-@cache
-def search_for(secret: str) -> re.Pattern[str]:
+def _search_for(secret: str) -> re.Pattern[str]:
     """Return a search for a secret as it is, escaped in JSON, percent-encoded, and in Base64.
 
     Each of these is found encoded up to twice more, too: a report quotes what it found. A secret
@@ -116,7 +114,7 @@ class Redaction:
     def add(self, value: str) -> None:
         """Redact this very value wherever it appears from now on."""
         if value and value not in self._forms:
-            known = {**self._forms, value: search_for(value)}
+            known = {**self._forms, value: _search_for(value)}
             # A new mapping, since another thread may be walking through this one.
             self._forms = {each: known[each] for each in sorted(known, key=len, reverse=True)}
 

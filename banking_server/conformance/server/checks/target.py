@@ -1,12 +1,16 @@
 """The call that a directive asks for: the tool, its arguments, and what must not be in them."""
 
+import binascii
+import html
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
+from urllib.parse import unquote, unquote_plus
 
 from banking_server.conformance.message import Json
 from banking_server.conformance.report.judgement import Finding, NotApplicable, Untestable
-from banking_server.conformance.report.redaction import SHORTEST, search_for
+from banking_server.conformance.report.redaction import SHORTEST
 from banking_server.conformance.server.bounded import CannotTell, first_fault
 from banking_server.conformance.server.checks.registry import check
 from banking_server.conformance.server.evidence import (
@@ -209,12 +213,54 @@ def holds_secret(value: Any, secret: str) -> bool:
         case list():
             return any(holds_secret(item, secret) for item in value)
         case str():
-            return (
-                search_for(secret).search(value) is not None
-                if len(secret) >= SHORTEST
-                else value == secret
-            )
+            return value == secret or (len(secret) >= SHORTEST and _in_text(secret, value))
         case bool() | None:
             return False
         case _:
             return str(value) == secret
+
+
+def _unescaped(text: str) -> str:
+    """Return a text without the escapes of JSON."""
+    return _ESCAPES.sub(lambda found: str(json.loads(f'"{found[0]}"')), text)
+
+
+def _from_hex(text: str) -> str:
+    return "\n".join(
+        bytes.fromhex(found).decode("utf-8", "replace") for found in _HEX.findall(text)
+    )
+
+
+def _from_base64(text: str) -> str:
+    """Return what the runs of Base64 in a text hold, wherever in a run it begins."""
+    decoded: list[str] = []
+    for run in _BASE64.findall(text):
+        for start in range(4):
+            part = run[start:].translate(_STANDARD)
+            # One character alone holds no byte.
+            part = part[: len(part) - (len(part) % 4 == 1)]
+            raw = binascii.a2b_base64(part + "=" * (-len(part) % 4))
+            decoded.append(raw.decode("utf-8", "replace"))
+    return "\n".join(decoded)
+
+
+_ESCAPES: Final = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\[\"\\/bfnrt]")
+_HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2}){4,}")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]{4,}")
+_STANDARD: Final = str.maketrans("-_", "+/")
+_DECODINGS: Final[Sequence[Callable[[str], str]]] = (
+    *(unquote, unquote_plus, html.unescape, _unescaped, _from_hex, _from_base64),
+)
+ENCODED_TIMES: Final = 4
+"""How often in a row a secret is looked for as encoded."""
+
+
+def _in_text(secret: str, text: str) -> bool:
+    """Return whether a text holds a secret: as it is, or encoded."""
+    known = new = {text}
+    for _ in range(ENCODED_TIMES):
+        if any(secret in each for each in new):
+            return True
+        new = {decode(each) for each in new for decode in _DECODINGS} - known
+        known |= new
+    return any(secret in each for each in new)
