@@ -52,9 +52,14 @@ class Host:
         self.folder = folder
 
     def agrees(self, tool: str) -> bool:
-        """Return what the user answers who is asked about a call."""
-        by_tool = self.context.get("consentByTool", {})
-        return bool(by_tool.get(tool, self.context["consent"]) == "grant")
+        """Return what the user answers who is asked about a call.
+
+        Of a list it is one answer after the other; the last one holds for all further questions.
+        """
+        answer = self.context.get("consentByTool", {}).get(tool, self.context["consent"])
+        if isinstance(answer, list):
+            answer = answer.pop(0) if len(answer) > 1 else answer[0]
+        return bool(answer == "grant")
 
     def allows(self, tool: str) -> bool:
         """Return whether the host's model may make a call."""

@@ -15,11 +15,13 @@ import { StreamableHTTPClientTransport as Transport1 } from '@modelcontextprotoc
 import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { callWithChaining, CAPABILITIES, merged, version1, type Chain, type ChainClient } from '../src/client.ts';
 
+type Answer = 'grant' | 'refuse';
+
 interface Context {
   tool: string;
   arguments?: { [name: string]: unknown };
-  consent?: 'grant' | 'refuse';
-  consentByTool?: { [name: string]: 'grant' | 'refuse' };
+  consent?: Answer;
+  consentByTool?: { [name: string]: Answer | Answer[] };
   elicitation?: ElicitResult;
   otherServerUrl?: string;
   firstCallBy?: 'model' | 'user';
@@ -60,8 +62,13 @@ async function connect({ protocolVersion, context }: Run, url: string) {
 
 /** Makes the first call of a run as the context says, and follows the chain. */
 async function chainOf(client: ChainClient, context: Context): Promise<Chain> {
+  /** What the user answers when asked; of a list one answer after the other, and the last one for all further. */
+  function agrees({ tool }: { tool: Tool }): boolean {
+    let answer = context.consentByTool?.[tool.name] ?? context.consent;
+    if (Array.isArray(answer)) answer = answer.length > 1 ? answer.shift() : answer[0];
+    return answer === 'grant';
+  }
   /** The one policy of this host, for the calls of its model and for follow-up calls. */
-  const agrees = ({ tool }: { tool: Tool }) => (context.consentByTool?.[tool.name] ?? context.consent) === 'grant';
   const denied = ({ tool }: { tool: Tool }) => context.deniedTools?.includes(tool.name) === true;
   function allow({ tool }: { tool: Tool }): boolean {
     if (denied({ tool })) return false;
